@@ -55,8 +55,8 @@ class Group:
 
 
 class Cage:
-    """Made once for a component; processes join it when they are spawned (Allowance.groups); removed with its lease. It
-    has no groups where nothing is limited and the machine grants no control groups."""
+    """Made once for a component; processes join it when they are spawned (Allowance.groups); removed with its lease. No
+    groups where nothing is limited and the machine grants none."""
 
     def __init__(self, component: str, members: tuple[Group, ...], device: str | None) -> None:
         """device: the disk of the I/O limits, as major:minor."""
@@ -80,7 +80,7 @@ class Cage:
     ) -> "Cage":
         """Make the groups and set the limits. CageError, with what is needed, where the machine does not grant them.
         cpus: also bound by a cpuset where there is one; affinity is set by the launcher. of: distinguishes two of the
-        same name. root and make_folder: for recorded trees."""
+        same name."""
         wanted = {LIMITS[name] for name in limits}
         io = any(LIMITS[name] == "io" for name in limits)
         device = block_device(lease.folder, root) if io else None
@@ -112,7 +112,6 @@ class Cage:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders that a process has to join."""
         return tuple(group.folder for group in self._groups)
 
     def set(self, limits: Mapping[str, int]) -> None:
@@ -210,11 +209,11 @@ class Cage:
         return next((group for group in self._groups if controller in group.controllers), None)
 
     def begin(self) -> None:
-        """Start counting processes ended for lack of memory; call it before each start."""
+        """Call it before each start."""
         self._ended = self._ended_for_memory()
 
     def ended_for_memory(self) -> int:
-        """Processes that the kernel ended for lack of memory since `begin`; of any program without a memory group."""
+        """Since `begin`; of any program without a memory group."""
         return self._ended_for_memory() - self._ended
 
     def _ended_for_memory(self) -> int:
@@ -226,7 +225,6 @@ class Cage:
 
 
 def _permitted(wanted: Collection[str], root: Path) -> list[Place]:
-    """As groups.find; empty where that is not permitted, or not available."""
     with contextlib.suppress(CageError):
         return groups.find(wanted, root)
     return []
@@ -259,8 +257,8 @@ NO_RULE = 0
 
 def start_counting(group: Path, root: Path) -> None:
     """Write "no rule" for every disk that is not counted yet, to our group of version 1. No rule is ever in force, so
-    that there is nothing to put back, also after a kill; the kernel counts until the disk goes. Without the permission
-    or the disk nothing happens: metrics.agreements detects a counter that stays 0."""
+    there is nothing to put back; the kernel counts until the disk goes. Without the permission or the disk nothing
+    happens: metrics.agreements detects a counter that stays 0."""
     if not (group / RULES).exists():
         return
     counted = {line.split(" ")[0] for line in text(_top(group) / COUNTS).splitlines()}
@@ -271,7 +269,6 @@ def start_counting(group: Path, root: Path) -> None:
 
 
 def _top(group: Path) -> Path:
-    """The topmost visible group: that of the hierarchy lists every disk that is counted."""
     above = [folder for folder in group.parents if (folder / COUNTS).exists()]
     return above[-1] if above else group
 

@@ -44,8 +44,7 @@ class Place:
 
 
 def hierarchies(root: Path = Path("/"), of: str = "self") -> tuple[Hierarchy, ...]:
-    """Every mounted hierarchy, each once. root: for recorded trees; folders are given below it. of: the process whose
-    groups are its own."""
+    """Every mounted hierarchy, each once. root: for recorded trees. of: the process whose groups are its own."""
     own = _own_groups(text(root / f"proc/{of}/cgroup"))
     mounted: dict[tuple[int, frozenset[str]], Hierarchy] = {}
     for line in text(root / "proc/self/mountinfo").splitlines():
@@ -128,7 +127,6 @@ def _enable(folder: Path, controller: str, top: Path) -> bool:
 
 
 def _limit_of(folder: Path) -> str | None:
-    """The limits that a group of version 2 has itself, None without any."""
     limits = [f"{name} = {value}" for name in LIMITS if (value := _limiting(name, text(folder / name)))]
     return ", ".join(limits) or None
 
@@ -143,7 +141,7 @@ def _limiting(name: str, content: str) -> str:
 
 def find(wanted: Collection[str], root: Path = Path("/")) -> list[Place]:
     """Where groups with these controllers, and with those that only count, can be made: one place per hierarchy.
-    CageError, with what is needed, where a wanted controller is missing or may not be used."""
+    CageError, with what is needed."""
     places = []
     reasons = []
     mounted = hierarchies(root)
@@ -170,7 +168,6 @@ def _only_counts(hierarchy: Hierarchy) -> bool:
 
 
 def refusal(missing: Sequence[str], reasons: Sequence[str]) -> CageError:
-    """The error for missing controllers, with what is needed."""
     because = "; ".join(dict.fromkeys(reasons)) or "no hierarchy that is mounted has it"
     return CageError(
         f"This machine does not provide control groups with {', '.join(missing)}: {because}",

@@ -1,7 +1,9 @@
 """Changes that outlive the command that made them: of the machine, or of a server that Loadframe did not start. The
 previous value is first written to the state directory, one file per command, atomically and fsynced. When the command
-ends everything is reverted, in reverse order; after `kill -9` the next command does it. What another program has
-changed meanwhile is left alone, and reported. Reverting is idempotent."""
+ends everything is reverted, in reverse order; after `kill -9` by `loadframe changes revert`, and by all commands that
+measure. What another program has changed meanwhile is left alone, and reported; what cannot be reverted stays on the
+disk with reason and time. What was changed from within other namespaces (a container) is reverted only where its
+address means the same here. Reverting is idempotent."""
 
 import os
 import secrets
@@ -42,12 +44,11 @@ class DurableJournal:
 
     @property
     def not_reverted(self) -> tuple[str, ...]:
-        """The names of the settings that are changed and not reverted."""
         return tuple(change.setting for change in self._record.changes)
 
     def set(self, place: Place, name: str, value: SettingValue, moves: Sequence[str] = ()) -> SettingValue:
         """Change one setting; returns what is read back. moves: others that may change with it. ChangeError where
-        another command or program has changed it since we did; UserError as `place` raises."""
+        another command or program has changed it; UserError as `place` raises."""
         # What it moves comes first, so that it is reverted last.
         self._begin(place, {**dict.fromkeys(moves), name: value})
         place.write(name, value)
@@ -65,8 +66,8 @@ class DurableJournal:
         self._begin(place, {name: value})
 
     def back(self, place: Place, names: Container[str] | None = None) -> list[ChangeRecord]:
-        """Revert these settings of a place, or all, the last one first. What cannot be reverted stays recorded, and the
-        next command tries again. Does nothing in a forked child. Ctrl-C waits until it is done."""
+        """Revert these settings of a place, or all, the last one first. What cannot be reverted stays recorded. Does
+        nothing in a forked child. Ctrl-C waits."""
         if os.getpid() != self._record.owner.pid:
             return []
         chosen = [change for change in self._record.changes if self._is(change, place, names)]
@@ -81,7 +82,7 @@ class DurableJournal:
 
     def _begin(self, place: Place, wanted: Mapping[str, SettingValue | None]) -> None:
         """Write the intents; without a value a setting is only watched. Current values are read under the same lock:
-        one read earlier may be another command's, which that one reverts meanwhile."""
+        one read earlier may be another command's."""
         with locked(lists.folder() / "lock"):
             changes = list(self._record.changes)
             for name, value in wanted.items():
@@ -151,13 +152,12 @@ def _meet(change: ChangeRecord, place: Place, name: str) -> bool:
 
 
 def ours(change: ChangeRecord, value: SettingValue) -> bool:
-    """Whether we set a value, as far as known. While only the intent of a change is recorded, any value is ours: a
-    server may take another one than it was given."""
+    """Whether we set a value, as far as known. While only the intent is recorded, any value is ours: a server may take
+    another one than it was given."""
     return change.read_back is None or value in (change.after, change.read_back)
 
 
 def became(change: ChangeRecord, status: ChangeStatus, value: SettingValue | None, because: str) -> ChangeRecord:
-    """The outcome of a change, with the value now in effect."""
     return replace(change, status=status, read_back=value, because=because)
 
 
@@ -173,7 +173,7 @@ def released(change: ChangeRecord, place: Place) -> ChangeRecord:
 
 
 def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
-    """Revert one setting, unless it is reverted already, or another program has changed it. Never raises."""
+    """Revert one setting, unless that is done, or another program has changed it. Never raises."""
     try:
         now = place.read(change.setting)
         if now == change.before:
@@ -196,7 +196,7 @@ def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
 
 
 def without(changes: Iterable[ChangeRecord], outcomes: Iterable[ChangeRecord]) -> list[ChangeRecord]:
-    """The changes that remain. Written after all reverts: listing one a little too long does no harm."""
+    """The changes that remain."""
     settled = [(outcome.place, outcome.setting) for outcome in outcomes if outcome.status != "failed"]
     return [change for change in changes if (change.place, change.setting) not in settled]
 
@@ -206,7 +206,7 @@ def cannot(change: ChangeRecord) -> str:
 
 
 def shown(value: SettingValue | None) -> str:
-    """A value, for people; "" is that of a setting that was never set."""
+    """ "" is the value of a setting that was never set."""
     return "the server's own value" if value == "" else str(value)
 
 
@@ -243,9 +243,9 @@ OTHERS: Mapping[Namespace, str] = {"net": "network", "mnt": "mount"}
 def revert(
     places: Callable[[], Places], *, again: bool = True, before: Callable[[str], None] = lambda _: None
 ) -> list[ChangeRecord]:
-    """Revert what killed commands have left; changes of running commands are not touched. Idempotent, and safe in
-    several processes at once. places: called only where something remains changed. again: also what recently could not
-    be reverted (lists.AGAIN_AFTER_S). before: called before what may take long. CageError."""
+    """Revert what killed commands have left. Idempotent, and safe in several processes at once. places: called only
+    where something remains changed. again: also what recently could not be reverted (lists.AGAIN_AFTER_S). before:
+    called before what may take long. CageError."""
     remove_torn(state_directory() / "changes")
     if not lists.files():
         return []
@@ -256,8 +256,8 @@ def revert(
 
 
 def forget(identifier: str) -> list[ChangeRecord]:
-    """Give up what a killed command has left changed: it is never reverted. identifier: of its list. Returns what each
-    change leaves. ChangeError where no list has it, and where the command runs. CageError."""
+    """Give up what a killed command has left changed. identifier: of its list. Returns what each change leaves.
+    ChangeError where no list has it, and where the command runs. CageError."""
     with locked(lists.folder() / "lock"):
         known = {record.id: record for record in lists.read()}
         record = known.get(identifier)

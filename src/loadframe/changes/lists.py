@@ -1,5 +1,5 @@
-"""The lists of changes that remain, in the state directory, one file per command, read strictly. A file that this
-version cannot use is reported and left as it is; the others are still read."""
+"""The lists of changes that remain, in the state directory, one file per command. One that this version cannot use is
+reported and left as it is; the others are still read."""
 
 import time
 from collections.abc import Mapping
@@ -43,8 +43,8 @@ choice."""
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A file of the state directory: who changed what, in order. host: its name, for users. namespaces: of the network
-    ("net") and of mounts ("mnt"). tried_at, because: last failed revert, seconds since 1970 (0: never)."""
+    """Who changed what, in order. host: its name, for users. namespaces: of the network ("net") and of mounts ("mnt").
+    tried_at, because: last failed revert, seconds since 1970 (0: never)."""
 
     id: str
     what: str
@@ -59,18 +59,17 @@ class Record:
     because: str = ""
 
     def alive(self) -> bool:
-        """Whether the command that made the changes still runs; True where unknown."""
+        """True where unknown."""
         lives = held(state_directory() / "changes" / f"{self.id}.json")
         if lives is not None or self.boot != identity.boot_id():
             return lives or False
         return identity.alive(self.owner) or not identity.here(self.owner)
 
     def due(self) -> bool:
-        """Whether to try again to revert it."""
         return not 0 <= time.time() - self.tried_at < AGAIN_AFTER_S
 
     def words(self) -> str:
-        """A sentence or two on what it has changed, and what has become of that."""
+        """What it has changed, and what has become of that."""
         changed = ", ".join(dict.fromkeys(f"{change.setting} of {change.words}" for change in self.changes))
         tried = f" Last tried {max(0.0, time.time() - self.tried_at):.0f} s ago: {self.because}" if self.because else ""
         standing = f"Still changed since a command was killed ({self.run}): {changed}."
@@ -103,7 +102,7 @@ def files() -> list[Path]:
 
 
 def read() -> list[Record]:
-    """All lists on this machine, of running and of killed commands; see `unreadable` for the others. CageError."""
+    """All lists on this machine, of running and of killed commands. CageError."""
     records = (_try(file) for file in files())
     return [record for record in records if isinstance(record, Record)]
 

@@ -1,5 +1,5 @@
-"""Places of settings that outlive the process; callers pass in the kinds that they know. Also what this command has
-changed on other hosts and not reverted: those journals are on the hosts (fleet/), not in this state directory."""
+"""Places of settings that outlive the process. Also what this command has changed on other hosts and not reverted:
+those journals are on the hosts (fleet/)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -47,10 +47,9 @@ def again(address: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlaceKind:
-    """How places of a kind are found again, and what all of them share. find: by an address; UserError where access is
-    refused, KeyError or ValueError for an invalid address. longest_s: of one revert. ends_with_boot: a reboot reverts
-    everything. moves: a setting may move others. namespace: in which an address keeps its meaning, by setting; "" for
-    all. way_in: what to do where access is refused, in words."""
+    """find: by an address; UserError where access is refused, KeyError or ValueError for an invalid address. longest_s:
+    of one revert. ends_with_boot: a reboot reverts everything. moves: a setting may move others. namespace: in which an
+    address keeps its meaning, by setting; "" for all. way_in: what to do where access is refused, in words."""
 
     find: Callable[[Mapping[str, str]], Place]
     longest_s: float = 0.0

@@ -43,7 +43,6 @@ class ServerProcess:
 
     @classmethod
     def at(cls, address: Mapping[str, str]) -> ServerProcess:
-        """From the address of an earlier object."""
         process = Identity(int(address["pid"]), int(address["started_ticks"]), address.get("namespace", ""))
         return cls(process, address["server"], address["words"])
 
@@ -97,7 +96,6 @@ class ServerProcess:
             done.update(new)
 
     def _tasks(self, name: str) -> Iterator[int]:
-        """Its processes or threads, whichever the kernel keeps the setting for."""
         pid = self._process.pid
         if not alive(self._process):
             raise self._gone()
@@ -105,7 +103,6 @@ class ServerProcess:
             yield from (process,) if name == FILES else sorted(threads(process))
 
     def _value(self, name: str, task: int) -> SettingValue | None:
-        """None where it has ended."""
         try:
             if name == CPUS:
                 return cpu_list(os.sched_getaffinity(task))

@@ -57,8 +57,8 @@ def join(folder: str) -> None:
 def see(options: Sequence[tuple[str, str]]) -> None:
     """Mount empty folders over others (`--own`, `--cover`), and in these, at its own path, what should remain visible
     (`--keep`, `--show`). An own folder is writable for all, like /tmp, and what is kept in it is as it was; a covered
-    one, and what is shown in it, is read-only. Mounts of the machine still propagate here. If we may not mount, there
-    is no own folder; LaunchError if one should be covered."""
+    one, and what is shown in it, is read-only. If we may not mount, there is no own folder; LaunchError if one should
+    be covered."""
     where = os.getcwd()
     try:
         if _libc().unshare(CLONE_NEWNS) != 0:

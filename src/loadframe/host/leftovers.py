@@ -19,7 +19,7 @@ from loadframe.system.trust import user
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep did about one lease, in words."""
+    """What a sweep did about one lease."""
 
     id: str
     what: str
@@ -31,8 +31,8 @@ class Swept:
 
 
 def sweep() -> list[Swept]:
-    """End and remove what dead owners left behind; returns what was done. Leases of living owners are not touched. Safe
-    to run in several processes at the same time: one at a time works, the others find nothing left."""
+    """End and remove what dead owners left behind; returns what was done. Leases of living owners are not touched. One
+    process at a time works, others find nothing left."""
     folder = folder_of_leases()
     remove_torn(folder)
     if not any(folder.glob("*.json")):
@@ -88,8 +88,8 @@ def _swept(file: Path, record: Record, actions: list[str]) -> Swept:
 
 
 def _out_of_sight(record: Record, same_boot: bool) -> Path | None:
-    """What of it is invisible from here, None if all can be seen: in our mount namespace another file system may have
-    the folder's path, and control groups may be mounted partly or not at all."""
+    """What of it is invisible from here: in our mount namespace another file system may have the folder's path, and
+    control groups may not be mounted."""
     if record.mounts in ("", identity.namespace("mnt")):
         return None
     if not os.path.lexists(record.folder):
@@ -119,8 +119,8 @@ def _own_group(folder: Path) -> tuple[int, ...]:
 
 
 def _in_use(folder: Path) -> str | None:
-    """Why data whose processes cannot be seen should be left, in words; None if no process of this kernel, in any
-    namespace, has a file of the folder open for writing: then the kernel grants a lease on it (fcntl(2))."""
+    """Why data whose processes cannot be seen should be left; None if no process of this kernel, in any namespace, has
+    a file of the folder open for writing: then the kernel grants a lease on it (fcntl(2))."""
     try:
         for place, _, names in os.walk(folder):
             for name in names:

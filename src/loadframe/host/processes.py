@@ -43,24 +43,22 @@ Stream = int | IO[bytes] | None
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What a component may use. limits: by their names in setrlimit(2), for example {"RLIMIT_NOFILE": 1024}; soft and
-    hard limits are set alike, so that the process cannot raise them. cpus: None for all. groups: the folders of the
-    control groups to join (cages.Cage.folders)."""
+    """What a component may use. limits: by their names in setrlimit(2); soft and hard limits are set alike. cpus: None
+    for all. groups: the folders of the control groups to join (cages.Cage.folders)."""
 
     limits: Mapping[str, int] = field(default_factory=dict)
     cpus: frozenset[int] | None = None
     groups: tuple[Path, ...] = ()
 
     def run_by(self, user: Privilege) -> "Allowance":
-        """The same for processes of this user."""
         return Allowance(user, limits=self.limits, cpus=self.cpus, groups=self.groups)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Allowance(Resources):
     """What a process starts with: its user and its resources. shared_group: of a folder that the user must be able to
-    pass through, in addition to the user's own groups. temporary: its folder for temporary files, in the lease's; /tmp
-    and /var/tmp are then private (mounts.py), if we may mount, except for what `told` names of them."""
+    pass through. temporary: its folder for temporary files, in the lease's; /tmp and /var/tmp are then private
+    (mounts.py), if we may mount, except for what `told` names of them."""
 
     user: Privilege = field(kw_only=False)
     shared_group: int | None = None
@@ -69,7 +67,7 @@ class Allowance(Resources):
 
 
 def stated(resources: Resources) -> Allowance:
-    """The allowance of a component that the load driver's user runs: whoever made it has set the user."""
+    """The allowance of a component that the load driver's user runs."""
     assert isinstance(resources, Allowance), "it is said who runs this component"
     return resources
 
@@ -85,13 +83,13 @@ def mark_with(lease: str) -> None:
 
 
 def no_longer_mark_with(lease: str) -> None:
-    """What is started from now on belongs to the lease before this one. Idempotent."""
+    """Idempotent."""
     if lease in _leases:
         _leases.remove(lease)
 
 
 def marked(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a process that `spawn` does not start, so that a sweep knows it, too."""
+    """The environment of a process that `spawn` does not start."""
     return {**env, **({MARK: _leases[-1]} if _leases else {})}
 
 
@@ -122,30 +120,29 @@ def cpu_list(cpus: Iterable[int]) -> str:
 
 
 def online_cpus() -> frozenset[int]:
-    """The CPUs that the kernel has online."""
     return parse_cpus(kernel_text(CPUS_ONLINE).strip())
 
 
 def may_raise_limits() -> bool:
-    """Whether we hold CAP_SYS_RESOURCE; root in a container often does not."""
+    """Root in a container often may not."""
     return holds(CAP_SYS_RESOURCE)
 
 
 def may_have_mounts() -> bool:
-    """Whether processes may have mounts of their own: with CAP_SYS_ADMIN, and if the root folder is a mount. After
-    chroot(2) it is not, and mounts could not be kept from the machine (mount_namespaces(7))."""
+    """With CAP_SYS_ADMIN, and if the root folder is a mount: after chroot(2) mounts could not be kept from the machine
+    (mount_namespaces(7))."""
     rows = kernel_text(Path("/proc/self/mountinfo")).splitlines()
     return holds(CAP_SYS_ADMIN) and any(row.split()[4] == "/" for row in rows)
 
 
 def most_open_files() -> int:
-    """The largest RLIMIT_NOFILE that `spawn` can grant: fs.nr_open, or our own hard limit if we may not raise it."""
+    """The largest RLIMIT_NOFILE that `spawn` can grant."""
     most = int(kernel_text(NR_OPEN))
     return most if may_raise_limits() else min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
 def runnable(program: str, user: Privilege, shared_group: int | None = None) -> str | None:
-    """The first program in PATH that this user may run, as a home closed to others may have one before it; or None."""
+    """The first program in PATH that this user may run, as a home closed to others may have one before it."""
     for folder in os.get_exec_path():
         path = Path(folder) / program
         if not (folder.startswith("/") and path.is_file() and os.access(path, os.X_OK)):
@@ -166,7 +163,7 @@ def _has_x(path: Path, ids: Ids, shared_group: int | None = None) -> bool:
 
 
 def unreachable(path: Path, user: Privilege, shared_group: int | None = None) -> Path | None:
-    """The first folder on the way to `path` that `user` may not enter, None if the way is free."""
+    """The first folder on the way to `path` that `user` may not enter."""
     return None if user == US else next(_closed(path, user, shared_group), None)
 
 
@@ -190,11 +187,10 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start `command` in a session of its own and return once it runs (exec has happened), under its allowance.
 
-    It is killed when the *thread* that called spawn ends, because the kernel's PR_SET_PDEATHSIG counts threads: call it
-    from one that lives as long as the process should. death_signal: with what, for a server whose children would
-    outlive a SIGKILL. stdin defaults to /dev/null. pass_fds: descriptors that stay open in it, with their numbers. It
-    searches only the absolute folders of search paths (environment.py). Raises CageError if the machine does not grant
-    the allowance, MissingTool if the command cannot be run."""
+    It is killed when the *thread* that called spawn ends (PR_SET_PDEATHSIG): call it from one that lives as long as the
+    process should. death_signal: with what, for a server whose children would outlive a SIGKILL. stdin defaults to
+    /dev/null. It searches only the absolute folders of search paths (environment.py). Raises CageError if the machine
+    does not grant the allowance, MissingTool if the command cannot be run."""
     options = [word for folder in allowance.groups for word in ("--group", str(folder))]
     for name, value in allowance.limits.items():
         _check_limit(name, value)
@@ -260,7 +256,6 @@ def _links(path: Path) -> list[Path]:
 
 
 def _barred(program: str, allowance: Allowance) -> MissingTool | None:
-    """The error if a folder keeps the user from a program, or from the target of its link; None if none does."""
     for step in _links(Path(program)):
         try:
             folder = unreachable(step.parent, allowance.user, allowance.shared_group)
@@ -321,15 +316,15 @@ def _check_limit(name: str, value: int) -> None:
 
 
 def available_cpus(text: str) -> frozenset[int]:
-    """CPUs in the kernel's list format, all of them online. Raises CageError for others."""
+    """As parse_cpus, all of them online. Raises CageError."""
     cpus = parse_cpus(text)
     _check_cpus(cpus)
     return cpus
 
 
 def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
-    """Bind running processes to these CPUs: all their threads, also those started meanwhile, and what they start later.
-    Processes that have ended are skipped. Raises CageError if the kernel refuses."""
+    """Bind running processes to these CPUs: all their threads, also those started meanwhile. Raises CageError if the
+    kernel refuses."""
     for pid in pids:
         bound: set[int] = set()
         while new := threads(pid) - bound:
@@ -355,7 +350,7 @@ def bound_to(pid: int) -> str | None:
 
 
 def threads(pid: int) -> set[int]:
-    """The threads of a process, without the kernel's for io_uring, which cannot be bound; none if it has ended."""
+    """Without the kernel's for io_uring, which cannot be bound; none if it has ended."""
     numbers = set()
     with suppress(FileNotFoundError, ProcessLookupError):
         for folder in Path(f"/proc/{pid}/task").iterdir():
@@ -420,7 +415,7 @@ def user_of(pid: int) -> int:
 
 def read_as(user: int, path: Path, most: int) -> bytes:
     """A regular file's first bytes, one more than `most` if it has more, read with the rights of `user` if we are root
-    and that user is not. Raises OSError if that fails."""
+    and that user is not: the kernel decides. Raises OSError."""
     if not path.exists():
         raise FileNotFoundError(errno.ENOENT, f"there is no file {path}")
     if not path.is_file():

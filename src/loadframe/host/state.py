@@ -1,7 +1,8 @@
 """The state directory, which must outlive a killed command and a power failure: $LOADFRAME_STATE, else
 $XDG_STATE_HOME/loadframe, else ~/.local/state/loadframe. Loadframe acts on its content: it ends processes, removes
 files, runs commands. So it is ours alone (0700), on a path that no other user can change, and only regular files of
-ours are read from it."""
+ours are read from it. Its records are JSON objects with a schema, read strictly; what this version cannot use is left
+as it is."""
 
 import fcntl
 import os
@@ -47,8 +48,8 @@ def state_directory() -> Path:
 
 
 def scratch_directory() -> Path:
-    """Where temporary data go: $LOADFRAME_SCRATCH, else /var/tmp. Made if need be; no other user can replace folders in
-    it. Raises CageError."""
+    """Where temporary data go: $LOADFRAME_SCRATCH, else /var/tmp. No other user can replace folders in it. Raises
+    CageError."""
     path = Path(os.environ.get("LOADFRAME_SCRATCH") or "/var/tmp").absolute()
     remedy = "Set LOADFRAME_SCRATCH to a folder that can be written."
     weak, _ = _made(path, path / "ours", 0o755, "put temporary data", remedy)
@@ -65,8 +66,7 @@ def scratch_directory() -> Path:
 
 def _made(path: Path, place: Path, mode: int, purpose: str, remedy: str) -> tuple[str | None, os.stat_result | None]:
     """Make a folder if need be; returns what on the way to the place another user could change, or None, and its
-    status, None if it does not exist. Raises CageError, also for a path that no record could name: what is left below
-    it would not be found again."""
+    status, if it exists. Raises CageError, also for a path that no record could name."""
     if (why := why_no_text(path)) is not None:
         raise CageError(f"Loadframe cannot {purpose} there: {why}", remedy=REMEDY)
     try:
@@ -85,7 +85,7 @@ def _made(path: Path, place: Path, mode: int, purpose: str, remedy: str) -> tupl
 
 def private_folder(path: Path, purpose: str) -> Path:
     """Made if need be, and ours alone: a folder that we made and others may read is closed to them. purpose: for
-    messages. Raises CageError if it is a link, belongs to another user, or others may write to it."""
+    messages. Raises CageError."""
     remedy = "Set LOADFRAME_STATE to a folder of your own"
     weak, status = _made(path, path, 0o700, purpose, f"{remedy}.")
     if status is not None and stat.S_ISLNK(status.st_mode):
@@ -116,8 +116,8 @@ def private_folder(path: Path, purpose: str) -> Path:
 
 
 def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
-    """The text of a file in a private folder. Raises FileNotFoundError, and Damaged if it is no regular file of ours,
-    larger than most_bytes, or not UTF-8."""
+    """Of a private folder. Raises FileNotFoundError, and Damaged if it is no regular file of ours, too large, or not
+    UTF-8."""
     try:
         data = _held(file.parent).read(file.name, most_bytes)
     except FileNotFoundError:
@@ -138,7 +138,7 @@ def write_durably(file: Path, text: str) -> None:
 
 
 def remove_torn(folder: Path) -> None:
-    """Remove half-written files of killed writers, and signs of life of dead owners without a file."""
+    """Remove half-written files of killed writers, and signs of life of dead owners."""
     if not folder.is_dir():
         return
     held_folder = _held(folder)
@@ -171,8 +171,8 @@ def writing(place: object, refusal: type[UserError]) -> Iterator[None]:
 
 @contextmanager
 def locked(path: Path, within_s: float = LOCKED_WITHIN_S) -> Iterator[None]:
-    """One process at a time, by a file for this alone. Raises CageError if it is no file of ours, or another process
-    keeps the lock for longer than within_s."""
+    """One process at a time, by a file for this alone. Raises CageError if it is no file of ours, or the lock is kept
+    for longer than within_s."""
     with closing(_open_lock(path)) as descriptor:
         _lock(descriptor, path, within_s)
         yield
@@ -219,8 +219,8 @@ def _lock(descriptor: int, path: Path, within_s: float) -> None:
 
 class Life:
     """A sign that its owner lives, which every process of this machine can read, also in another PID namespace that
-    shares the folder: a lock that the kernel releases when the owner ends in any way. Children and forks of the owner
-    do not hold it."""
+    shares the folder: a lock that the kernel releases when the owner ends. Children and forks of the owner do not hold
+    it."""
 
     def __init__(self, record: Path) -> None:
         """record: the file to which it belongs. Raises CageError, OSError."""
@@ -231,13 +231,11 @@ class Life:
         _lives.add(self)
 
     def end(self) -> None:
-        """The record is gone. Idempotent."""
         if self in _lives:
             self._file.unlink(missing_ok=True)
             self.forget()
 
     def forget(self) -> None:
-        """Release the lock in this process alone."""
         _lives.discard(self)
         os.close(self._descriptor)
 
@@ -254,21 +252,18 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def held(file: Path) -> bool | None:
-    """Whether the owner of a sign of life lives; None if there is no sign."""
+    """Whether the owner of a sign of life lives; None without one."""
     try:
         descriptor = _open_lock(file.with_suffix(ALIVE), 0)
     except (FileNotFoundError, CageError):
         return None
-    try:
-        fcntl.flock(
-            descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB
-        )  # shared: two readers must not take each other for the owner
-    except BlockingIOError:
-        return True
-    except OSError:  # a file system without locks
-        return None
-    finally:
-        os.close(descriptor)
+    with closing(descriptor):
+        try:  # shared: two readers must not take each other for the owner
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            return None
     return False
 
 

@@ -111,7 +111,6 @@ class Folder:
             )
 
     def _made_above(self) -> int:
-        """The folder that it is in, reached in the same way, and made if missing, with those above it."""
         path, missing = self.path.absolute().parent, deque[str]()
         while not os.path.lexists(path):
             missing.appendleft(path.name)
@@ -154,7 +153,7 @@ class Folder:
         weakref.finalize(self, os.close, descriptor)
 
     def exists(self, name: str) -> bool:
-        """Whether there is anything of this name, even if it cannot be read."""
+        """Even if it cannot be read."""
         return self.status(name) is not None
 
     def read(self, name: str, most: int) -> bytes:
@@ -200,7 +199,7 @@ class Folder:
             return os.pread(descriptor, most, start)
 
     def state_of(self, name: str) -> tuple[int, int]:
-        """Size and time of the last change (ns) of what has this name; zeros if nothing has."""
+        """Size and time of the last change (ns); zeros if there is nothing."""
         status = self.status(name)
         return (0, 0) if status is None else (status.st_size, status.st_mtime_ns)
 
@@ -223,19 +222,19 @@ class Folder:
         return os.open(name, os.O_RDONLY | _FILE, dir_fd=self._descriptor)
 
     def folders(self, most: int) -> list[str]:
-        """The names of the folders in it, without links; the alphabetically last ones if there are more than `most`."""
+        """The names of the folders in it, without links; the alphabetically last `most`."""
         self.open()
         with os.scandir(self._descriptor) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         return sorted(names)[-most:]
 
     def names(self, most: int) -> list[str]:
-        """The names of all that is in it; the alphabetically last ones if there are more than `most`."""
+        """The names of all that is in it; the alphabetically last `most`."""
         self.open()
         return sorted(os.listdir(self._descriptor))[-most:]  # noqa: PTH208 - by its descriptor
 
     def changed_ns(self) -> int:
-        """When a name was last made, renamed or removed in it (ns)."""
+        """When a name in it was last made, renamed or removed."""
         self.open()
         return os.fstat(self._descriptor).st_mtime_ns
 

@@ -14,18 +14,17 @@ LONGEST_STAT = 4096
 
 
 def kernel_text(path: Path) -> str:
-    """A file of the kernel's; what is not UTF-8 in it, as in names of processes, is replaced. Raises OSError."""
+    """What is not UTF-8, as in names of processes, is replaced. Raises OSError."""
     return path.read_text(encoding="utf-8", errors="replace")
 
 
 def pids(proc: Path = PROC) -> list[int]:
-    """All visible processes."""
     return [int(folder.name) for folder in proc.iterdir() if folder.name.isdigit()]
 
 
 def process_stat(pid: int, proc: Path = PROC) -> tuple[str, list[str]] | None:
     """Of proc_pid_stat(5): the name, which may contain blanks and brackets, and the fields from the third one on. None
-    if the process has ended."""
+    if it has ended."""
     try:
         descriptor = os.open(f"{proc}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError):
@@ -53,8 +52,7 @@ PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """program: of a kernel thread up to the slash. ticks: CPU time, with that of ended children: compilers are
-    short-lived."""
+    """program: of a kernel thread up to the slash. ticks: CPU time, with that of ended children."""
 
     program: str
     parent: int
