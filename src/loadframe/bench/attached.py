@@ -292,7 +292,6 @@ class RunningTarget(AttachedTarget):
         workload.install(self.endpoint())
 
     def endpoint(self) -> Endpoint:
-        """With the database of the workload's keys."""
         endpoint = super().endpoint()
         known = {} if self._keys is None else {DATABASE: str(self._keys.database)}
         return replace(endpoint, options={**endpoint.options, **known})
@@ -312,5 +311,4 @@ class RunningTarget(AttachedTarget):
         return put_back
 
     def effective(self) -> dict[str, SettingValue]:
-        """Settings that can be read back, else what the study says."""
         return {**self._state.settings, **super().effective()}

@@ -83,13 +83,11 @@ class RealBench(Bench):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes of its targets and its workload for the report."""
         sent = self.workload.notes() if isinstance(self.workload, TellsMore) else ()
         return tuple(dict.fromkeys((*sent, *(note for rig in self._rigs.values() for note in rig.target.notes()))))
 
     @property
     def answers(self) -> tuple[AnswersCompared, ...]:
-        """Answers of the target compared with those of other programs."""
         return self.workload.answers() if isinstance(self.workload, ComparesAnswers) else ()
 
     @property
@@ -164,7 +162,6 @@ class RealBench(Bench):
             raise
 
     def _ending(self) -> str:
-        """What ends and what is reverted on exit, for the user who waits for it."""
         servers = [rig.target.kind for rig in self._rigs.values() if rig.target.private and not rig.target.embedded]
         back = f"; putting back {', '.join(self._durable.not_reverted)}" if self._durable.not_reverted else ""
         return f"Ending {' and '.join(['the load', *servers])}{back}."
@@ -212,7 +209,6 @@ class RealBench(Bench):
         return workload_of(self.study, allowance)
 
     def quality(self, seconds: float, steps: Sequence[Step], repeated: int) -> RunQuality:
-        """Stop the recorder and return the run quality."""
         cost = self._recorder.stop()
         return RunQuality(
             steps=len(steps),
@@ -256,7 +252,6 @@ class RealBench(Bench):
         return {**self._rig.bring(name, own, self.workload), **around, **asked}
 
     def _turn_to(self, kind: str) -> None:
-        """Use and record the target of this kind; others idle on, and what their components do belongs to no step."""
         left, self._rig = self._rig, self._rigs[kind]
         if left is self._rig:
             return
@@ -331,7 +326,6 @@ class RealBench(Bench):
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
-        """On the disk when this returns."""
         name = self._profiles.next_name(treatment, place)
         seconds = duration_s(self.study.measure, window_s)
         asked = self._asked(f"profiled-{name}", treatment, level, seconds)
@@ -379,7 +373,6 @@ class RealBench(Bench):
             self.workload.warm(endpoint, asked.level)
 
     def _seen(self, loaded: Loaded, study: Study) -> tuple[Evaluated, bool]:
-        """What the recording shows of a step's window, and whether it missed ticks."""
         summary = loaded.summary
         ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
         return self._evaluate(loaded, ticks, study), is_late(ticks, summary)

@@ -37,8 +37,6 @@ REPEATED_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block to take: each treatment with each level, in drawn order."""
-
     number: int
     order: tuple[tuple[str, float], ...]
 

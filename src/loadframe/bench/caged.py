@@ -97,7 +97,6 @@ class CagedTarget(OnBench):
         self._target.empty()
 
     def listen_on(self, number: str) -> None:
-        """See kinds.base.Listening."""
         assert isinstance(self._target, Listening), "of kinds that say so"
         self._target.listen_on(number)
 
@@ -158,7 +157,6 @@ class CagedTarget(OnBench):
             self.install(self._workload)
 
     def _parted(self, state: TargetState) -> tuple[TargetState, dict[str, dict[str, int]]]:
-        """The target's own state, and the limits of its cages by their names' prefix."""
         names = {f"{prefix}{name}": (prefix, name) for prefix in self._groups for name in LIMITS}
         caged: dict[str, dict[str, int]] = {prefix: {} for prefix in self._groups}
         for full, (prefix, name) in names.items():
@@ -168,7 +166,6 @@ class CagedTarget(OnBench):
         return TargetState(state.settings, own), caged
 
     def _bind(self, state: TargetState) -> None:
-        """Bind its processes to the state's CPUs, or back to the study's."""
         asked = state.cpus.get(CPUS)
         if asked is not None or self._bound:
             own = self._cpus or frozenset(os.sched_getaffinity(0))
@@ -229,12 +226,10 @@ def _of_target(allowed: ComponentCage, cage: Cage) -> Resources:
 
 
 def cpus_of(allowed: ComponentCage) -> frozenset[int] | None:
-    """The CPUs that the study binds a component to; None: any."""
     return parse_cpus(allowed.cpus) if allowed.cpus else None
 
 
 def pinned(study: Study, state: TargetState) -> Study:
-    """The study with the CPUs that a state gives the target and the driver."""
     if not state.cpus:
         return study
     cage = study.cage

@@ -101,7 +101,6 @@ def _check_loads(study: Study, workload: Workload) -> None:
 
 
 def _check_driver(study: Study, workload: Http) -> None:
-    """Open files and local ports for the driver's highest level: else clients are missing there."""
     clients = max(workload.clients(int(level)) for level in study.levels)
     needed = http_driver.open_files(clients)
     may = study.cage.driver.open_files or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -118,7 +117,6 @@ def _check_driver(study: Study, workload: Http) -> None:
 
 
 def _check_requests(study: Study, workload: Workload) -> None:
-    """Requests must be complete, and change others' data only where the study says so."""
     running = study.target.attach is not None or targets.kind_named(study.target.kind).by_address is not None
     if isinstance(workload, SendsRequests):
         workload.check_requests(running=running)

@@ -36,7 +36,6 @@ def check_alternatives(study: Study, workload: Workload) -> None:
 
 
 def _check_cold(study: Study, workload: Workload) -> None:
-    """All that are measured must be caches that are asked for objects."""
     if others := [kind for kind in kinds_of(study) if not targets.kind_named(kind).cache]:
         raise StudyError(
             f"measure.cold: a {others[0]} is not a cache, so it is never cold",

@@ -85,7 +85,6 @@ class WorkloadOptions:
         return self.effective()
 
     def check(self, options: Mapping[str, SettingValue]) -> None:
-        """StudyError for options that do not suit the workload."""
         self._with(options)
 
     def apply(self, state: TargetState) -> None:

@@ -23,8 +23,6 @@ BY_HAND = 'say who runs it: workload.user = "NAME" of an account of this machine
 
 @dataclass(frozen=True, slots=True)
 class DriverUser:
-    """why: the reason for this user."""
-
     privilege: Privilege
     why: str
 

@@ -169,7 +169,6 @@ def _beyond_quota(component: str, metrics: Mapping[str, float]) -> float | None:
 
 
 def _cpu_shares(study: Study, metrics: Mapping[str, float]) -> Metrics:
-    """Used share of the CPU time that driver and target may use; for the driver also its busiest thread's."""
     driver = [_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread")]
     target = [_cpu_share(name, study.allowed(name), metrics) for name in components(study)]
     parts = {"driver.saturation": driver, "target.saturation": target}
@@ -178,7 +177,6 @@ def _cpu_shares(study: Study, metrics: Mapping[str, float]) -> Metrics:
 
 
 def driver_cpus(study: Study) -> frozenset[int]:
-    """The CPUs that the load driver may use: the study's, else ours."""
     return cpus_of(study.cage.driver) or frozenset(os.sched_getaffinity(0))
 
 
@@ -267,7 +265,6 @@ def step_of(request: StepRequest, loaded: Loaded, seen: Evaluated, *, late: bool
 
 
 def cpus_of_processes(pids: Iterable[int]) -> frozenset[int]:
-    """The CPUs that any of these processes may use; ended ones have none."""
     return frozenset(cpu for pid in pids if (text := bound_to(pid)) is not None for cpu in parse_cpus(text))
 
 

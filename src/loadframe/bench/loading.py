@@ -87,8 +87,6 @@ class Loaded:
 
 
 class Loading:
-    """Loads targets by one workload, and records meanwhile."""
-
     def __init__(
         self,
         workload: Workload,
@@ -112,7 +110,6 @@ class Loading:
 
     @property
     def stage_specs(self) -> tuple[CounterSpec, ...]:
-        """Counters that stages of pipelines have printed so far."""
         return self._stages.counter_specs
 
     def load(self, rig: Rig, asked: Load, profiler: Profiler | None = None) -> Loaded:
@@ -178,7 +175,6 @@ class Loading:
         )
 
     def _wrong_unit(self, summary: Summary, level: float, marks: tuple[str, ...]) -> bool:
-        """Whether the driver's times contradict its users and its throughput."""
         users = self.workload.users(level) if isinstance(self.workload, TellsTimes) else None
         if users is None or NO_LATENCIES in marks or not queueing.few_failed(summary.requests, summary.errors):
             return False
@@ -250,7 +246,6 @@ class Loading:
             self._recorder.note("service", write_json(counters), at_s)
 
     def _note_exposed(self, rig: Rig) -> None:
-        """Note newly exposed counters with their meaning, and what is missing."""
         readings = [*rig.exposed(), *self._stages.readings()]
         known = (*rig.counter_specs, *self._stages.counter_specs)
         if unknown := [spec for spec in known if spec.name not in self._noted]:
@@ -263,7 +258,6 @@ class Loading:
 
 
 def _check_target(rig: Rig, requests: Requests, level: float) -> None:
-    """TargetError where the target was stopped or is unreachable, WorkloadError where no request completed."""
     if why := told(rig.target.pids()):
         raise TargetError(
             f"the server did nothing for a part of the step at {level:g}: {why}",
@@ -319,8 +313,6 @@ def _explaining(rig: Rig) -> Iterator[None]:
 
 
 class Profiles:
-    """Sampled extra steps of one run, in order."""
-
     def __init__(self, run: RunFolder) -> None:
         self._run = run
         self._count = 0

@@ -45,7 +45,6 @@ class Rig:
         return {f"{self._prefix}{name}": value for name, value in self.target.counters().items()}
 
     def exposed(self) -> list[Reading]:
-        """Readings since the last call, by the same names."""
         return [
             replace(reading, counters={f"{self._prefix}{name}": value for name, value in reading.counters.items()})
             for reading in self.target.exposure.readings()
@@ -81,7 +80,6 @@ class Rig:
         return self.target.effective()
 
     def stop(self) -> None:
-        """End the target, whatever has become of it; the next `bring` starts it again."""
         self._note(self.target.abandon())
         self._ended()
 

@@ -97,7 +97,6 @@ def settled(steps: Sequence[Step]) -> list[Step]:
 
 
 def sparse(steps: Sequence[Step]) -> tuple[float, ...]:
-    """The levels at which too little happened in a window."""
     return tuple(sorted({step.level for step in steps if TOO_FEW in step.flags}))
 
 

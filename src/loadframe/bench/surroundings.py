@@ -59,11 +59,9 @@ class Surroundings:
                 self._durable.set(self._host, name, value, self._host.moves(name))
 
     def effective(self) -> dict[str, SettingValue]:
-        """The study's settings as the kernel has them."""
         return {name: self._host.read(name) for name in self._names}
 
     def close(self) -> list[ChangeRecord]:
-        """Revert everything; returns the outcome of each setting."""
         outcomes = self._durable.back(self._host)
         self._now = {}
         self._journal.reverted(outcomes)

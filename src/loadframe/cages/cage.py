@@ -136,7 +136,6 @@ class Cage:
         self._limits = dict(limits)
 
     def limits(self) -> dict[str, int]:
-        """The limits as the kernel has them now."""
         limits = {name: self._read(group, name) for name in self._limits if (group := self._group(LIMITS[name]))}
         return {name: value for name, value in limits.items() if value is not None}
 

@@ -211,7 +211,6 @@ def put(path: Path, value: int | str) -> None:
 
 
 def text(path: Path) -> str:
-    """A whole file, "" where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -196,7 +196,6 @@ def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
 
 
 def without(changes: Iterable[ChangeRecord], outcomes: Iterable[ChangeRecord]) -> list[ChangeRecord]:
-    """The changes that remain."""
     settled = [(outcome.place, outcome.setting) for outcome in outcomes if outcome.status != "failed"]
     return [change for change in changes if (change.place, change.setting) not in settled]
 
@@ -217,7 +216,6 @@ def of_this_command() -> list[Record]:
 
 
 def failed(outcomes: Iterable[ChangeRecord]) -> tuple[UnrevertedChange, ...]:
-    """What remains changed after these: only the last outcome of a setting counts."""
     last = {(outcome.words, outcome.setting): outcome for outcome in outcomes}
     return tuple(
         UnrevertedChange(

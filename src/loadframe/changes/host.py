@@ -117,11 +117,9 @@ class Host:
         return {name: self._checked(name, value) for given, value in settings.items() for name in self._named(given)}
 
     def read(self, name: str) -> SettingValue:
-        """The current value. ChangeError where it cannot be read."""
         return _value(self._text(self._file(name), name))
 
     def write(self, name: str, value: SettingValue) -> None:
-        """ChangeError where the kernel rejects the value."""
         try:
             with closing(os.open(self._file(name), os.O_WRONLY | os.O_CLOEXEC)) as descriptor:
                 os.write(descriptor, f"{value}\n".encode())

@@ -32,8 +32,6 @@ class Reason:
 
 
 class Reasons:
-    """The reasons of a run's changes, noted with each treatment."""
-
     def __init__(self) -> None:
         self._titles: dict[str, str] = {}
         self._reasons: dict[tuple[str, str, SettingValue], Reason] = {}
@@ -55,8 +53,6 @@ class Reasons:
 
 
 class Changed(Protocol):
-    """What the journal needs of a target, or of the machine."""
-
     kind: str
 
     def apply(self, state: TargetState) -> None: ...
@@ -65,8 +61,6 @@ class Changed(Protocol):
 
 
 class Journal:
-    """Every change of a run goes through here."""
-
     def __init__(
         self,
         run: RunFolder,
@@ -107,7 +101,6 @@ class Journal:
             self._entry("ended", "", change)
 
     def reverted(self, outcomes: Iterable[ChangeRecord]) -> None:
-        """Note what was reverted, or left because another program changed it."""
         for outcome in outcomes:
             self._number += 1
             made = self._made.get((_layer(outcome), outcome.setting))
@@ -216,7 +209,6 @@ def differences(now: TargetState, then: TargetState) -> list[Change]:
 
 
 def read(path: Path) -> list[ChangeRecord]:
-    """The journal of a run folder, oldest line first; a torn last line is left out."""
     from loadframe.runs.folder import RunFolder
 
     return RunFolder(path).records(FILE, "change", ChangeRecord)

@@ -69,7 +69,6 @@ class Record:
         return not 0 <= time.time() - self.tried_at < AGAIN_AFTER_S
 
     def words(self) -> str:
-        """What it has changed, and what has become of that."""
         changed = ", ".join(dict.fromkeys(f"{change.setting} of {change.words}" for change in self.changes))
         tried = f" Last tried {max(0.0, time.time() - self.tried_at):.0f} s ago: {self.because}" if self.because else ""
         standing = f"Still changed since a command was killed ({self.run}): {changed}."
@@ -91,12 +90,10 @@ class Unreadable:
 
 
 def folder() -> Path:
-    """Where the lists are. CageError."""
     return private_folder(state_directory() / "changes", "keep what is changed")
 
 
 def files() -> list[Path]:
-    """The files of all lists. CageError."""
     place = state_directory() / "changes"
     return sorted(folder().glob("*.json")) if place.exists() else []
 
@@ -108,7 +105,6 @@ def read() -> list[Record]:
 
 
 def unreadable() -> list[Unreadable]:
-    """The files that cannot be used. CageError."""
     records = (_try(file) for file in files())
     return [record for record in records if isinstance(record, Unreadable)]
 
@@ -122,7 +118,6 @@ def may_speak_of(file: Path, setting: str) -> bool:
 
 
 def save(record: Record) -> None:
-    """Write the file of a record, or remove it once no change remains. ChangeError."""
     file = folder() / f"{record.id}.json"
     with writing(file, ChangeError):
         if not record.changes:
@@ -135,7 +130,6 @@ def save(record: Record) -> None:
 
 
 def shape(change: ChangeRecord) -> dict[str, Any]:
-    """A change as a list keeps it."""
     return {name: getattr(change, name) for name in OF_A_CHANGE}
 
 

@@ -76,7 +76,6 @@ def note(outcomes: Iterable[ChangeRecord]) -> None:
 
 
 def left() -> dict[str, list[str]]:
-    """The settings, by their host's name in the fleet file."""
     by_host: dict[str, list[str]] = {}
     for host, setting in _left:
         by_host.setdefault(host, []).append(setting)

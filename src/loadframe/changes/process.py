@@ -74,7 +74,6 @@ class ServerProcess:
             )
 
     def read(self, name: str) -> SettingValue:
-        """The value of all its threads, or the different ones in words. Gone, ChangeError."""
         values = {value: None for task in self._tasks(name) if (value := self._value(name, task)) is not None}
         if len(values) == 1:
             return next(iter(values))
@@ -83,7 +82,6 @@ class ServerProcess:
         return DIFFERENT.join(map(str, values))
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Set it for all threads, including those started meanwhile. Gone, ChangeError."""
         done: set[int] = set()
         while new := [task for task in self._tasks(name) if task not in done]:
             for task in new:

@@ -54,7 +54,6 @@ def python(module: str, *arguments: str) -> list[str]:
 
 
 def importing(module: str) -> list[str]:
-    """Succeeds if a module of ours can be run."""
     return [sys.executable, "-P", "-c", f"import {module}"]
 
 
@@ -74,7 +73,6 @@ def take_own_environment() -> None:
 
 
 def is_own(command: Sequence[str | Path]) -> bool:
-    """Whether a command runs a module of ours, as `python` writes it."""
     ours = [*map(str, command[:4])]
     return ours[:3] == python("")[:3] and "".join(ours[3:]).startswith(("loadframe.", "loadframe_"))
 

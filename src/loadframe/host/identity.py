@@ -51,7 +51,6 @@ def _fields(pid: int) -> list[str]:
 
 
 def identified(pids: Iterable[int]) -> tuple[Identity, ...]:
-    """Those that still run."""
     return tuple(process for pid in pids if (process := identify(pid)) is not None)
 
 
@@ -244,7 +243,6 @@ def parent_of(pid: int) -> int | None:
 
 
 def command_of(pid: int) -> tuple[str, ...]:
-    """The words of its command line; none of a kernel thread."""
     try:
         return tuple(map(os.fsdecode, (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")[:-1]))
     except OSError:
@@ -258,7 +256,6 @@ def children(pid: int) -> tuple[int, ...]:
 
 
 def family(pid: int) -> tuple[Identity, ...]:
-    """A process and its living descendants."""
     parents = {pid: parent_of(pid) for pid in pids()}
     known = [pid]
     for ancestor in known:  # grows meanwhile
@@ -267,7 +264,6 @@ def family(pid: int) -> tuple[Identity, ...]:
 
 
 def ancestors(pid: int) -> tuple[int, ...]:
-    """A process, its parent, and so on."""
     chain: dict[int, None] = {}
     while pid > 0 and pid not in chain:
         chain[pid] = None

@@ -170,7 +170,6 @@ class Lease:
         return shared_memory.name_of(self._record.id)
 
     def add_process(self, pid: int) -> None:
-        """Record a started process, so that a sweep can end it."""
         if (process := identity.identify(pid)) is not None:
             living = tuple(known for known in self._record.processes if identity.alive(known))
             self._record = replace(self._record, processes=(*living, process))
@@ -218,12 +217,10 @@ class Lease:
 
 
 def mark_of(lease: str) -> str:
-    """In the environment of every process of a lease."""
     return f"{MARK}={lease}"
 
 
 def members(record: Record) -> tuple[Identity, ...]:
-    """The processes in the lease's control groups."""
     left = {pid for folder in record.groups for pid in groups.members(folder)} - {os.getpid()}
     return identity.identified(sorted(left))
 
@@ -260,5 +257,4 @@ def read(file: Path) -> Record:
 
 
 def folder_of_leases() -> Path:
-    """Where the leases of this user are. Raises CageError."""
     return private_folder(state_directory() / "leases", "keep its leases")

@@ -19,8 +19,6 @@ from loadframe.system.trust import user
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep did about one lease."""
-
     id: str
     what: str
     run: Path | None

@@ -30,7 +30,6 @@ class Listening:
 
 
 def sockets(root: Path = PROC) -> tuple[Listening, ...]:
-    """All listening TCP sockets of our network namespace."""
     rows = _rows(root / "self/net")
     return tuple(listener for words, family in rows if (listener := parse(" ".join(words), family)) is not None)
 
@@ -103,7 +102,6 @@ def _plain(number: str) -> str:
 
 
 def holders(inodes: Collection[int]) -> tuple[int, ...]:
-    """The processes that have one of these sockets open, as far as we have permission."""
     wanted = {f"socket:[{inode}]" for inode in inodes}
     return tuple(sorted(pid for pid in pids() if wanted.intersection(links_of(pid))))
 
@@ -129,7 +127,6 @@ def first_of(pids: Collection[int]) -> tuple[int, ...]:
 
 
 def links_of(pid: int, root: Path = PROC) -> list[str]:
-    """What a process has open, as in /proc/PID/fd; nothing without permission."""
     links = []
     with suppress(OSError):  # it has ended, or belongs to another user
         for descriptor in list((root / str(pid) / "fd").iterdir()):

@@ -62,7 +62,6 @@ class Ids:
 
 
 def ids_of(privilege: Privilege) -> Ids:
-    """Raises CageError if there is no such user."""
     match privilege:
         case Us():
             return Ids(os.geteuid(), os.getegid(), frozenset({os.getegid(), *os.getgroups()}))
@@ -150,7 +149,6 @@ def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:
 
 
 def why_no_free_user(proc: Path = PROC) -> str:
-    """Why `free_user` returns None, in words."""
     if os.geteuid() != 0:
         return "only root starts processes under another user"
     if lacking := _lacking(proc):

@@ -67,7 +67,6 @@ class Allowance(Resources):
 
 
 def stated(resources: Resources) -> Allowance:
-    """The allowance of a component that the load driver's user runs."""
     assert isinstance(resources, Allowance), "it is said who runs this component"
     return resources
 
@@ -78,18 +77,15 @@ _leases: list[str] = []
 
 
 def mark_with(lease: str) -> None:
-    """What is started from now on belongs to this lease."""
     _leases.append(lease)
 
 
 def no_longer_mark_with(lease: str) -> None:
-    """Idempotent."""
     if lease in _leases:
         _leases.remove(lease)
 
 
 def marked(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a process that `spawn` does not start."""
     return {**env, **({MARK: _leases[-1]} if _leases else {})}
 
 
@@ -115,7 +111,6 @@ def parse_cpus(text: str) -> frozenset[int]:
 
 
 def cpu_list(cpus: Iterable[int]) -> str:
-    """In the same format, without ranges."""
     return ",".join(map(str, sorted(cpus)))
 
 
@@ -163,7 +158,6 @@ def _has_x(path: Path, ids: Ids, shared_group: int | None = None) -> bool:
 
 
 def unreachable(path: Path, user: Privilege, shared_group: int | None = None) -> Path | None:
-    """The first folder on the way to `path` that `user` may not enter."""
     return None if user == US else next(_closed(path, user, shared_group), None)
 
 

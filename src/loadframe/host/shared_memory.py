@@ -110,7 +110,6 @@ def named_segment(text: bytes) -> int | None:
 
 
 def segments(listing: Path) -> list[Segment]:
-    """Those of our IPC namespace; none on a kernel without."""
     try:
         rows = [line.split() for line in kernel_text(listing).splitlines()]
     except FileNotFoundError:
@@ -147,7 +146,6 @@ def _pieces(number: int, owner: int) -> list[int]:
 
 
 def listed(content: bytes) -> list[int]:
-    """The pieces in use; none of a list of another form."""
     if len(content) < LIST.size:
         return []
     magic, items, _ = LIST.unpack_from(content)

@@ -138,7 +138,6 @@ def write_durably(file: Path, text: str) -> None:
 
 
 def remove_torn(folder: Path) -> None:
-    """Remove half-written files of killed writers, and signs of life of dead owners."""
     if not folder.is_dir():
         return
     held_folder = _held(folder)
@@ -288,7 +287,6 @@ def read_record(file: Path, kind: str, newest: int) -> tuple[int, dict[str, Any]
 
 
 def check_keys(data: object, needed: Set[str], optional: Set[str] = frozenset()) -> dict[str, Any]:
-    """An object with exactly these keys. Raises Damaged."""
     if not isinstance(data, dict):
         raise Damaged(f"{str(data)[:40]!r} stands where an object belongs")
     if missing := sorted(needed - data.keys()):
@@ -299,7 +297,6 @@ def check_keys(data: object, needed: Set[str], optional: Set[str] = frozenset())
 
 
 def text_of(data: Mapping[str, Any], key: str) -> str:
-    """A string. Raises Damaged."""
     value = data[key]
     if not isinstance(value, str):
         raise Damaged(f"{key!r} is not text")
@@ -307,7 +304,6 @@ def text_of(data: Mapping[str, Any], key: str) -> str:
 
 
 def folder_of(data: Mapping[str, Any], key: str) -> Path:
-    """An absolute path. Raises Damaged."""
     path = Path(text_of(data, key))
     if not path.is_absolute() or ".." in path.parts:
         raise Damaged(f"{key!r} is not an absolute path")
@@ -315,7 +311,6 @@ def folder_of(data: Mapping[str, Any], key: str) -> Path:
 
 
 def list_of(data: Mapping[str, Any], key: str) -> list[Any]:
-    """A list, empty if missing. Raises Damaged."""
     value = data.get(key, [])
     if not isinstance(value, list):
         raise Damaged(f"{key!r} is not a list")
@@ -323,7 +318,6 @@ def list_of(data: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def texts_of(data: Mapping[str, Any], key: str) -> dict[str, str]:
-    """An object of strings. Raises Damaged."""
     value = data[key]
     if not isinstance(value, dict):
         raise Damaged(f"{key!r} is not an object")
@@ -331,7 +325,6 @@ def texts_of(data: Mapping[str, Any], key: str) -> dict[str, str]:
 
 
 def identity_of(data: object) -> Identity:
-    """A process. Raises Damaged."""
     fields = check_keys(data, {"pid", "started_ticks"}, {"namespace"})
     pid, ticks = fields["pid"], fields["started_ticks"]
     for value, most in ((pid, MOST_PID), (ticks, MOST_TICKS)):

@@ -17,8 +17,6 @@ from loadframe.switches import spelled
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A limit with its use in every step: loads and uses have one entry per step."""
-
     limit: Limit
     loads: tuple[float, ...]
     uses: tuple[float, ...]

@@ -49,7 +49,6 @@ def _table(name: str) -> str:
 
 
 def _cells(table: str) -> list[list[str]]:
-    """The rows of a table, without comments."""
     lines = (line for line in table.splitlines() if line and not line.startswith("#"))
     return [[cell.strip() for cell in line.split("|")] for line in lines]
 
@@ -69,7 +68,6 @@ def register(rows: str, component: str = "", words: str = "") -> None:
 
 
 def _register_pieces() -> None:
-    """Metrics of the target as the recorder reads them, for each of its pieces."""
     whole = [metric for metric in METRICS.values() if metric.name.startswith(OF_EACH_COMPONENT)]
     pieces = {f"shard{number}": f"shard {number}" for number in range(1, MOST_SHARDS + 1)}
     pieces |= {name: f"the {name}" for name in IN_FRONT}
@@ -124,7 +122,6 @@ def metric(name: str) -> Metric:
 
 
 def is_known(name: str) -> bool:
-    """Whether it is registered, one of a family, or one that a service exposes."""
     return name in METRICS or _by_its_name(name) is not None
 
 

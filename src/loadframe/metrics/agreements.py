@@ -64,7 +64,6 @@ def without(metrics: Mapping[str, float], blind: Sequence[Blind]) -> dict[str, f
 
 
 def names_of(blind: Sequence[Blind]) -> frozenset[str]:
-    """All metrics that are unknown because of these."""
     return frozenset(name for contradiction in blind for name in contradiction.metrics)
 
 
@@ -115,7 +114,6 @@ def _blind(row: Agreement, metrics: Mapping[str, float]) -> Blind | None:
 
 
 def _together(names: Sequence[str], metrics: Mapping[str, float]) -> float | None:
-    """The sum of those that were measured; None where none was."""
     values = [metrics[name] for name in names if name in metrics]
     return sum(values) if values else None
 

@@ -73,7 +73,6 @@ def resolve(name: str, there: Collection[str]) -> str | None:
 
 
 def all_of(name: str, there: Iterable[str]) -> list[str]:
-    """All exposed metrics of this name that have at least its labels."""
     asked = split(name)
     bases = {f"{OF}{asked.base}{ending}" for ending in ("", LEVEL, TOTAL)}
     return [
@@ -129,7 +128,6 @@ def with_quantiles(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def _histograms(metrics: Mapping[str, float]) -> dict[Name, dict[float, str]]:
-    """By the name without its bound: the bounds, each with the metric of its bucket."""
     histograms: dict[Name, dict[float, str]] = {}
     for name in metrics:
         if not name.startswith(OF) or f"{BUCKET}{{" not in name:

@@ -71,7 +71,6 @@ class Recorder:
         self._asking = threading.Lock()
 
     def start(self) -> None:
-        """Start the process and wait until it records."""
         if self._process is not None:
             raise RecordingError(f"The recorder of {self.path} was started already.", remedy="Use a new Recorder.")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
@@ -101,11 +100,9 @@ class Recorder:
 
     @property
     def pid(self) -> int:
-        """Raises RecordingError before `start`."""
         return self._running().pid
 
     def check(self) -> None:
-        """Raises RecordingError if it has ended."""
         if self._running().poll() is not None:
             raise self._died()
 
@@ -123,7 +120,6 @@ class Recorder:
         self._send({"do": "note", "source": source, "text": text, "at_s": time.monotonic() if at_s is None else at_s})
 
     def mark(self, kind: str, **fields: str | float | bool | None) -> None:
-        """Record that something happened now."""
         self._send({**fields, "do": "mark", "kind": kind, "at_s": time.monotonic()})
 
     def flush(self) -> None:

@@ -41,14 +41,12 @@ class Derivation:
         return b"\n".join(entries[name] for name in names) if names else None
 
     def reading(self, entries: Entries) -> Any:
-        """Raises RecordingError if not recorded, or damaged."""
         text = self.text(entries)
         if text is None:
             raise RecordingError(f"{self.source} was not recorded.")
         return self.parse(text, *[entries.get(name, b"") for name in self.beside])
 
     def at(self, reading: object, page_bytes: int) -> Metrics:
-        """The metrics of one reading."""
         return _in_bytes(gather(partial(part, reading) for part in self.levels), page_bytes) if self.levels else {}
 
     def between(self, first: object, last: object, elapsed_s: float) -> Metrics:
@@ -139,12 +137,10 @@ def rates_of(metrics: Mapping[str, Sequence[str]], unit: float = 1.0) -> Callabl
 
 
 def levels_of(metrics: Mapping[str, str]) -> Callable[[Mapping[str, int]], Metrics]:
-    """A file's numbers as they are."""
     return lambda numbers: {metric: numbers[name] for metric, name in metrics.items() if name in numbers}
 
 
 def collect(groups: Iterable[Callable[[], Metrics]]) -> tuple[Metrics, list[RecordingError]]:
-    """The metrics of all groups, and why some give none."""
     metrics: Metrics = {}
     reasons: list[RecordingError] = []
     for group in groups:

@@ -90,7 +90,6 @@ class FrameWriter:
         self.end_record()
 
     def event(self, monotonic_s: float, wall_s: float, entries: Iterable[tuple[int, bytes]]) -> None:
-        """A note or mark, at its own time."""
         self._begin(EVENT, monotonic_s, wall_s)
         for source, data in entries:
             self.put(source, data)
@@ -109,7 +108,6 @@ class FrameWriter:
         self._first_s, self._last_s = min(self._first_s, monotonic_s), max(self._last_s, monotonic_s)
 
     def put(self, source: int, data: bytes) -> None:
-        """An entry of these bytes."""
         self._make_room(len(data) + _SMALL)
         start = self.end + ENTRY.size
         ENTRY.pack_into(self.buffer, self.end, source, len(data))
@@ -161,7 +159,6 @@ class FrameWriter:
         return length
 
     def append(self, data: bytes) -> int:
-        """Append short bytes to the row; returns their length."""
         self.buffer[self.end : self.end + len(data)] = data
         self.end += len(data)
         return len(data)
@@ -219,7 +216,6 @@ class FrameWriter:
         self._retired.clear()
 
     def sync(self) -> None:
-        """Return once everything given so far is on the disk."""
         self.write_block()
         try:
             os.fsync(self._fd)
@@ -227,7 +223,6 @@ class FrameWriter:
             raise self._cannot_write(error) from error
 
     def close(self) -> None:
-        """Write what is gathered and close the file. Idempotent."""
         if self._fd >= 0:
             try:
                 self.write_block()

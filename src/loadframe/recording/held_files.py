@@ -59,7 +59,6 @@ class HeldFiles:
         self.each_second: Held = []
 
     def source(self, name: str) -> int:
-        """The id of one of its sources."""
         self._names.append(name)
         return self._writer.source(name)
 
@@ -76,7 +75,6 @@ class HeldFiles:
         return due
 
     def sample(self, now_s: float) -> bool:
-        """Append this tick's entries; False once there will be no more."""
         read_all(self._writer, self.each_tick)
         if self.is_second(now_s):
             read_all(self._writer, self.each_second)

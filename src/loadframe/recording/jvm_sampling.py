@@ -45,7 +45,6 @@ class JvmCounters:
         return self._held >= 0
 
     def read(self) -> bytes:
-        """A line "name value" for each counter."""
         lines = []
         for name, form, offset in self._places:
             try:

@@ -179,7 +179,6 @@ def of_readings(
 
 
 def specs_text(specs: Sequence[CounterSpec]) -> str:
-    """A note that says what the server's counters mean."""
     return write_json([asdict(spec) for spec in specs])
 
 
@@ -196,7 +195,6 @@ def read_specs(text: bytes) -> list[CounterSpec]:
 
 
 def read_missing(text: bytes) -> list[str]:
-    """The sentences of such a note; none of a damaged one."""
     try:
         noted = parse_json(text)
     except JsonError:
@@ -205,7 +203,6 @@ def read_missing(text: bytes) -> list[str]:
 
 
 def read_counters(text: bytes) -> Metrics:
-    """The finite numbers of a note."""
     try:
         noted = json.loads(text)
     except (ValueError, RecursionError):
@@ -238,7 +235,6 @@ def _level(readings: Sequence[tuple[float, float]], start_s: float, end_s: float
 
 
 def stalls(ticks: Sequence[Tick], interval_s: float) -> list[Stall]:
-    """The gaps longer than STALL_INTERVALS intervals between ticks of the schedule."""
     times = sorted(tick.monotonic_s for tick in ticks if tick.sample)
     longest_s = STALL_INTERVALS * interval_s
     return [Stall(a, b - a) for a, b in pairwise(times) if b - a > longest_s]

@@ -59,12 +59,10 @@ class Connections:
 
     @cached_property
     def listening(self) -> frozenset[str]:
-        """The ports, and the paths, on which the component listens."""
         rows = [row for looks in self.by_process.values() for _, row in looks]
         return frozenset(port_of(socket.local) for row in rows for socket in row if socket.listens)
 
     def role(self, socket: OpenSocket) -> Role:
-        """What a socket is to the component."""
         if socket.listens:
             return "listening"
         if socket.state == 0 or not (socket.remote or socket.local):
@@ -77,7 +75,6 @@ class Connections:
         return "peer"
 
     def peer(self, socket: OpenSocket) -> str:
-        """Who is at the other end of a connection that the component made."""
         port = port_of(socket.remote)
         return self._names.get(port, socket.remote) if is_here(socket) else socket.remote
 
@@ -100,7 +97,6 @@ class Connections:
         )
 
     def named(self) -> frozenset[str]:
-        """The peers that have names of their own in the metrics."""
         counts: dict[str, int] = defaultdict(int)
         for look in self.looks:
             for socket in look.sockets.values():
@@ -125,7 +121,6 @@ def port_of(address: str) -> str:
 
 
 def is_here(socket: OpenSocket) -> bool:
-    """Whether the other end of a connection is on the same machine."""
     host, remote = socket.local.rpartition(":")[0], socket.remote.rpartition(":")[0]
     return socket.remote.startswith("unix:") or host == remote or remote.startswith("127.") or remote == "[::1]"
 

@@ -237,7 +237,6 @@ def nearness(metrics: Metrics) -> tuple[float, float]:
 
 @lru_cache(maxsize=512)
 def open_files_limits(text: bytes) -> Metrics:
-    """From a process's limits; nothing from an empty text."""
     limit = procfs.parse_limits(text).get("Max open files") if text else None
     return {} if limit is None else {"open_files.limit": limit.soft, "open_files.hard_limit": limit.hard}
 
@@ -270,7 +269,6 @@ def split_source(name: str) -> tuple[str, int, str] | None:
 
 
 def is_there(entries: Entries) -> bool:
-    """Whether these entries of a tick are those of a live process."""
     return STAT in entries or "threads" in entries or "tasks" in entries
 
 

@@ -69,7 +69,6 @@ class ProcessInWindow:
 
     @cached_property
     def last_stat(self) -> ProcessStat:
-        """Its last one in the window, or the nearest."""
         return parse_stat(self.held.ticks[-1].entries.get(STAT, b""))
 
     @cached_property

@@ -20,7 +20,6 @@ LARGEST = 2**64
 
 
 def parse_count(data: bytes) -> int:
-    """A number on its own."""
     return integer(data.strip(), "a count")
 
 
@@ -391,7 +390,6 @@ def parse_schedstat(data: bytes) -> SchedStat:
 
 
 def parse_cpu_list(data: bytes) -> int:
-    """The number of CPUs in a list like 0-3,8."""
     count = 0
     for part in data.strip().split(b","):
         first, dash, last = part.partition(b"-")

@@ -165,7 +165,6 @@ class RecordingReader:
         self.warnings += [fact for fact in facts if fact not in self.warnings]
 
     def close(self) -> None:
-        """Idempotent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -95,7 +95,6 @@ class RecorderProcess:
         self._stopping = self._stopping or ends
 
     def cost(self) -> dict[str, float]:
-        """What recording has cost so far."""
         return {
             "cpu_s": time.process_time(),
             "elapsed_s": time.monotonic() - self._started_s,
@@ -114,7 +113,6 @@ class RecorderProcess:
             self.obey(json.loads(line))
 
     def obey(self, command: dict[str, Any]) -> None:
-        """Do what a line of the input says."""
         match command["do"]:
             case "follow":
                 self._follow(command["component"], command["pids"])

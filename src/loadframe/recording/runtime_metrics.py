@@ -49,7 +49,6 @@ def _of_jvm(process: ProcessInWindow) -> Metrics:
 
 
 def parse_counters(text: bytes) -> dict[str, str]:
-    """Name -> value of the lines "name value"."""
     rows = (line.partition(" ") for line in text.decode("ascii", "replace").splitlines())
     return {name: value for name, _, value in rows}
 
@@ -66,7 +65,6 @@ def collected_s(counters: Counters) -> float:
 
 
 def _heap(looks: Sequence[Counters]) -> Metrics:
-    """The most that the heap held, and the least that the oldest generation held, which has the live objects."""
     used, old = [], []
     for counters in looks:
         spaces: dict[str, float] = {}
@@ -93,7 +91,6 @@ def _number(counters: Counters, name: str) -> float:
 
 
 def _collecting(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """The collecting threads' share of the CPU time of all threads; absent if no thread is named so."""
     collecting = together = 0.0
     named = False
     for process in processes:
@@ -111,5 +108,4 @@ def _collecting(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def is_collector(thread: str) -> bool:
-    """Whether a thread of this name collects garbage."""
     return _THREADS.fullmatch(thread) is not None

@@ -47,12 +47,10 @@ class Pair:
 
 
 def lines(texts: Iterable[str]) -> bytes:
-    """The text of a source that gathers several files."""
     return "".join(f"{text}\n" for text in texts).encode()
 
 
 def below(*files: str) -> Callable[[Place, str], bytes]:
-    """A source that is read as `each_below` its path."""
     return lambda place, path: each_below(place.path(path), *files)
 
 

@@ -42,7 +42,6 @@ NETWORK = "a network table"
 
 
 def _fullest(names: tuple[str, str], uses: Sequence[tuple[float, float]]) -> Metrics:
-    """Of uses with their limits the one nearest to its limit."""
     return dict(zip(names, max(uses, key=lambda use: use[0] / use[1]), strict=True)) if uses else {}
 
 

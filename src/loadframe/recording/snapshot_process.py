@@ -275,7 +275,6 @@ def _groups(text: bytes, controllers: Sequence[str]) -> list[dict[str, bytes]]:
 
 
 def _look(before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: float) -> Metrics:
-    """The metrics of two looks at a group, named as in cage_metrics. Raises RecordingError if any is damaged."""
     metrics: Metrics = {}
     for row in ROWS:
         if row.source in before and row.source in after:

@@ -81,7 +81,6 @@ class OpenSocket:
 
 
 def parse_rows(data: bytes) -> list[OpenSocket]:
-    """The sockets of an entry. Raises RecordingError for a damaged one."""
     sockets, position = [], 0
     try:
         while position < len(data):
@@ -290,7 +289,6 @@ class Asking:
         self._buffer = bytearray(_LONGEST)
 
     def bodies(self, request: bytes) -> list[bytes]:
-        """Of the answer to one dump request. Raises RecordingError if the kernel refuses."""
         try:
             if self._socket is None:
                 self._socket = netlink(_WITHIN_S)

@@ -77,7 +77,6 @@ class LookSchedule:
         return now_s >= self._due_s
 
     def looked(self, now_s: float, spent_s: float) -> None:
-        """A look began at now_s and took spent_s of CPU time."""
         if self._looked_s == -math.inf:
             self._spent_s.clear()
         self._spent_s.append(spent_s)

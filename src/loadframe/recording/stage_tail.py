@@ -143,8 +143,6 @@ def _of_stages(piece: bytes) -> bytes:
 
 
 class StageTail:
-    """Follows files while a load runs."""
-
     def __init__(self) -> None:
         self._specs: dict[str, CounterSpec] = {}
         self._readings: list[Reading] = []
@@ -180,12 +178,10 @@ class StageTail:
         self._add_up(sorted(lines, key=lambda line: line.at_s))
 
     def readings(self) -> list[Reading]:
-        """The readings since the last call, in time order."""
         readings, self._readings = sorted(self._readings, key=lambda reading: reading.at_s), []
         return readings
 
     def missing(self) -> tuple[str, ...]:
-        """What of the lines is unknown, and why, in sentences."""
         sentences = [f"Statistics of stages in {name}: {problem}." for name, problem in self._problems.items()]
         for name, reasons in self._strange.items():
             count, (why, _) = sum(reasons.values()), reasons.most_common(1)[0]

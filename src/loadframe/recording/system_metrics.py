@@ -201,7 +201,6 @@ def _of_protocol(name: str, text: bytes) -> dict[str, int]:
 
 
 def parse_port_range(text: bytes, reserved: bytes) -> int:
-    """How many local ports connections to one destination have. Raises RecordingError."""
     numbers = [procfs.parse_count(word) for word in text.split()]
     if len(numbers) != 2:
         raise RecordingError("ip_local_port_range does not have its two numbers.")

@@ -102,7 +102,6 @@ CALLS: Mapping[str, Mapping[int, Call]] = {"x86_64": _X86_64, "aarch64": _GENERI
 
 
 def by_function(wchan: str) -> WaitClass:
-    """The class of a thread that sleeps in this kernel function."""
     name = _SUFFIX.sub("", wchan)
     if name in ("", "0"):
         return "unknown"

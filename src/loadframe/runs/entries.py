@@ -32,8 +32,6 @@ class Treatment:
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """Settings of the target in a state, as read back."""
-
     treatment: str
     values: Mapping[str, SettingValue]
 
@@ -58,8 +56,6 @@ class BenchFacts:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """The rounds of an investigation as far as they went."""
-
     rounds: tuple[Round, ...]
 
 
@@ -77,7 +73,6 @@ MOST_STEPS = 2**31
 
 
 def refuse(where: str, faults: Iterable[str]) -> None:
-    """RunError for the first fault of a file, or of a line of it, if it has any."""
     if (fault := next(iter(faults), None)) is not None:
         raise RunError(f"{where}: {fault}", remedy=DAMAGED)
 

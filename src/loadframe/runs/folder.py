@@ -96,7 +96,6 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
-        """An existing run folder. RunError where it is none."""
         folder = cls(path)
         folder._files.open()
         folder._check_is_run()
@@ -115,7 +114,6 @@ class RunFolder:
             raise RunError(f"{self.path} is not a run folder: it has no run.json", remedy="Give the path of a run.")
 
     def close(self) -> None:
-        """Mark the run as properly ended."""
         body = self.document("run.json", "run")
         self.write_record("run.json", "run", {**body, "ended_at": datetime.now(UTC).isoformat(timespec="seconds")})
 
@@ -124,7 +122,6 @@ class RunFolder:
         return "ended_at" in self.document("run.json", "run")
 
     def in_progress(self) -> bool:
-        """Whether the command that created the run still works on it."""
         if not self.has(PROGRESS):
             return False
         with closing(self.recording(PROGRESS)) as descriptor:
@@ -136,7 +133,6 @@ class RunFolder:
             self._progress.tell(line)
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a whole file atomically."""
         self.write_bytes(name, text.encode())
 
     def write_bytes(self, name: str, data: bytes) -> None:
@@ -160,15 +156,12 @@ class RunFolder:
         self.write_bytes(name, data.getvalue())
 
     def write_record(self, name: str, schema: str, record: object) -> None:
-        """Write a JSON document of one record, or of a dictionary of plain values."""
         self.write_text(name, encode(schema, record).decode() + "\n")
 
     def save_rounds(self, rounds: Sequence[Round]) -> None:
-        """Write the rounds so far; later calls replace them."""
         self.write_record("rounds.json", "rounds", Rounds(tuple(rounds)))
 
     def append_line(self, name: str, schema: str, record: object) -> None:
-        """Append a line, on the disk when this returns."""
         with self._writing(name):
             self._files.append(name, encode(schema, record) + b"\n")
 
@@ -188,13 +181,11 @@ class RunFolder:
         self.append_line("steps.jsonl", "step", step)
 
     def add_stacks(self, name: str, text: str) -> None:
-        """Write a sampled step's collapsed stacks to profiles/NAME, before its line."""
         with self._writing("profiles"):
             self._files.make_folder("profiles")
         self.write_text(f"profiles/{name}", text)
 
     def add_profiled(self, step: ProfiledStep) -> None:
-        """Append the line of a sampled step, whose stacks are in the folder already."""
         with self._writing("profiles"):
             self._files.make_folder("profiles")
         self.append_line("profiles/steps.jsonl", "profile", step)
@@ -244,11 +235,9 @@ class RunFolder:
         )
 
     def treatments(self) -> dict[str, Treatment]:
-        """The states of the target, by short name."""
         return {treatment.name: treatment for treatment in self.records("treatments.jsonl", "treatment", Treatment)}
 
     def treatment(self, name: str) -> Treatment:
-        """One of them. RunError where no line declares it."""
         treatments = self.treatments()
         if name not in treatments:
             known = ", ".join(treatments) or "none"
@@ -258,11 +247,9 @@ class RunFolder:
         return treatments[name]
 
     def effective(self) -> dict[str, Mapping[str, SettingValue]]:
-        """Settings as read back, by treatment."""
         return {record.treatment: record.values for record in self.records("effective.jsonl", "effective", Effective)}
 
     def warm_restarts(self) -> list[WarmRestart]:
-        """What caches still had after restarts."""
         return self.records("survival.jsonl", "survival", WarmRestart)
 
     def tuning_trials(self) -> list[TuningTrial]:
@@ -284,50 +271,39 @@ class RunFolder:
         return list(record.rounds)
 
     def host(self) -> Host:
-        """The machine that measured."""
         return decode("host", self._bytes("host.json"), Host, where=str(self.place("host.json")))
 
     def quality(self) -> RunQuality | None:
-        """The run quality; None for a killed run."""
         return self._record("conduct.json", "conduct", RunQuality)
 
     def investigation(self) -> Investigation | None:
-        """The conclusion of an investigation; None for other runs, and before its end."""
         investigation = self._record("investigation.json", "investigation-record", Investigation)
         if investigation is not None:
             refuse(str(self.place("investigation.json")), faults_of(investigation))
         return investigation
 
     def ladder(self) -> Ladder | None:
-        """The ladder as far as it was measured; None for other runs."""
         return self._record("ladder.json", "ladder-record", Ladder)
 
     def tuning(self) -> Tuning | None:
-        """The result of a search for settings so far; None for other runs."""
         return self._record("tuning.json", "tuning-record", Tuning)
 
     def capacity(self) -> Capacity | None:
-        """The result of a search for the capacity; None for other runs."""
         return self._record("capacity.json", "capacity-record", Capacity)
 
     def forecast(self) -> Forecast | None:
-        """The forecast before the measurement; None where the study does not ask for it."""
         return self._record("forecast.json", "forecast-record", Forecast)
 
     def study(self) -> dict[str, Any]:
-        """The resolved study: every key with its value."""
         return self.document("study.json", "study")
 
     def declared(self) -> Study:
-        """The validated study. StudyError for one that cannot be carried out."""
         return validate(self.study(), name=str(self.place("study.json")))
 
     def bench(self) -> BenchFacts:
-        """Facts from the bench; defaults where the run was stopped before."""
         return self._record("bench.json", "bench", BenchFacts) or BenchFacts()
 
     def document(self, name: str, schema: str) -> dict[str, Any]:
-        """A JSON document of plain values."""
         return decode_document(schema, self._bytes(name), where=str(self.place(name)))
 
     def _record(self, name: str, schema: str, kind: type[Record]) -> Record | None:
@@ -352,7 +328,6 @@ class RunFolder:
             return self._files.exists(name)
 
     def report(self) -> bytes:
-        """report.html. RunError where there is none, or it is too large."""
         return self._bytes(REPORT)
 
     def recording(self, name: str = RECORDING) -> int:

@@ -58,5 +58,4 @@ class ProgressLog:
             self.lost += 1
 
     def close(self) -> None:
-        """End the progress of the run. Idempotent."""
         self._end()

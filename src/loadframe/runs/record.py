@@ -25,7 +25,6 @@ OF_EACH_PIECE = ("cpu.cores", "memory.rss", "io.read_bytes", "io.write_bytes")
 
 
 def describe_study(study: Study, *, version: str, axis_unit: str, work_unit: str) -> StudySummary:
-    """What a report needs to know of the study."""
     failed = study.objective.within.error_ratio
     within, lost = study.objective.within.latency_p95_ms, study.objective.within.loss_ratio
     return StudySummary(
@@ -107,7 +106,6 @@ METRIC_COLUMNS = {
 
 
 def metric_table(steps: Sequence[Step], series: polars.DataFrame | None) -> polars.DataFrame:
-    """Every metric of every step, and of every tick of a series."""
     rows = [
         (step.number, step.treatment, step.level, name, value, None)
         for step in steps
@@ -120,7 +118,6 @@ def metric_table(steps: Sequence[Step], series: polars.DataFrame | None) -> pola
 
 
 def limit_table(limits: Sequence[tuple[int, Limit]]) -> polars.DataFrame:
-    """The limits of each round, by its number."""
     rows = [
         {
             "round": number,

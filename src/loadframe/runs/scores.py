@@ -26,7 +26,6 @@ class Score:
 
 
 def add(folder: Path, source: str, scores: Sequence[Scored]) -> None:
-    """Append scores, on the disk when this returns. RunError."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     lines = b"".join(encode("score", Score(source, now, score)) + b"\n" for score in scores)
     try:

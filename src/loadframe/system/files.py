@@ -157,7 +157,6 @@ class Folder:
         return self.status(name) is not None
 
     def read(self, name: str, most: int) -> bytes:
-        """A whole file of at most `most` bytes."""
         with closing(self.descriptor(name)) as descriptor:
             pieces, left = [], most + 1
             if os.fstat(descriptor).st_size > most:
@@ -194,7 +193,6 @@ class Folder:
         return data, status
 
     def read_from(self, name: str, start: int, most: int) -> bytes:
-        """At most `most` bytes of a file from the byte `start` on."""
         with closing(self.descriptor(name)) as descriptor:
             return os.pread(descriptor, most, start)
 
@@ -210,7 +208,6 @@ class Folder:
         return None
 
     def link(self, name: str) -> Link | None:
-        """The link of this name; None for anything else, or nothing."""
         self.open()
         with suppress(FileNotFoundError), closing(os.open(name, ANY, dir_fd=self._descriptor)) as descriptor:
             return link_of(descriptor)
@@ -338,7 +335,6 @@ class Folder:
             return self._to_write(folder, leaf, name, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode)
 
     def cut(self, name: str, length: int) -> None:
-        """Keep the first `length` bytes of a file."""
         with (
             self._place(name) as (folder, leaf),
             closing(self._to_write(folder, leaf, name, os.O_WRONLY)) as descriptor,
@@ -391,7 +387,6 @@ class Folder:
         return descriptor
 
     def make_folder(self, name: str, mode: int = FOLDER_MODE) -> None:
-        """A folder below, if it does not exist yet."""
         with self._place(name) as (folder, leaf):
             try:
                 os.mkdir(leaf, mode, dir_fd=folder)

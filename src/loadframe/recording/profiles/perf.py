@@ -193,7 +193,6 @@ class PerfRecord:
         )
 
     def kill(self) -> None:
-        """Idempotent."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()

@@ -57,7 +57,6 @@ class Profiler:
         self._components = {**self._components, **components}
 
     def stop(self) -> None:
-        """End the sampling. Idempotent; must be called."""
         self._threads.stop()
         if self._perf is not None and (said := self._perf.stop()) is not None:
             self._perf = None
@@ -138,7 +137,6 @@ def _ranked(counts: Counter[tuple[str, ...]]) -> tuple[Stack, ...]:
 
 
 def render_stacks(stacks: Iterable[Stack]) -> str:
-    """The text of a file of collapsed stacks."""
     return "".join(f"{';'.join(stack.frames)} {stack.count}\n" for stack in stacks)
 
 
@@ -159,6 +157,5 @@ def parse_stacks(text: str) -> Collapsed:
 
 
 def _clean(frame: str) -> str:
-    """A frame's name without what would end it or the line (Java's names have semicolons)."""
     plain = "".join(char if char.isprintable() else "?" for char in frame.replace(";", ":"))
     return plain.strip() or "[unknown]"

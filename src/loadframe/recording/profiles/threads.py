@@ -111,13 +111,11 @@ class ThreadSampler:
         self._thread.start()
 
     def stop(self) -> None:
-        """Idempotent."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def between(self, start_s: float, end_s: float) -> tuple[list[Sample], int]:
-        """The samples of a window (CLOCK_MONOTONIC), and how many looks they come from."""
         samples = [sample for sample in self._samples if start_s <= sample.time_s <= end_s]
         return samples, sum(start_s <= at_s <= end_s for at_s in self._looks)
 
