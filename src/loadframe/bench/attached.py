@@ -180,10 +180,10 @@ class AttachedTarget(OnBench):
         dropped = self._durable.back(self._made) if self._made is not None else []
         return [*dropped, *self.abandon()]
 
-    def _nothing(self) -> None:
+    def reset(self) -> None:
         """A running server's high-water marks and caches are its owner's."""
 
-    reset = forget = empty = kill = stop = _nothing
+    forget = empty = kill = stop = reset
 
     def destroy(self) -> None:
         self.leave()

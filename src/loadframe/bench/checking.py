@@ -7,10 +7,13 @@ from pathlib import Path
 
 from loadframe.bench.attached import is_dynamic, process_settings
 from loadframe.bench.checking_states import (
+    check_allowed,
     check_alternatives,
     check_changes,
+    check_groups,
     check_nice,
     check_running_service,
+    ends_with,
     is_limited,
     loaded_by,
     loads,
@@ -37,7 +40,7 @@ from loadframe.workloads.http import Http
 def check_study(study: Study, *, target_here: bool = True, driver_here: bool = True) -> None:
     """StudyError for a study that cannot be carried out, CageError for unavailable CPUs, MissingTool for missing
     programs. target_here, driver_here: whether each of them runs on this machine."""
-    of_target = (_check_attached, _check_settings, _check_embedded, _check_address, _check_metrics, check_host)
+    of_target = (_check_attached, _check_settings, _check_address, _check_metrics, check_host)
     cages = partial(_check_cages, target_here=target_here)
     check_all(partial(check, study) for check in (_check_workload, *of_target, cages))
     workload = workload_of(study)
@@ -63,11 +66,9 @@ def _check_workload(study: Study) -> None:
 
 
 def _check_settings(study: Study) -> None:
-    targets.of_study(study).check_settings(study.target.settings)
-
-
-def _check_embedded(study: Study) -> None:
-    if study.cage.open_files is not None and targets.of_study(study).embedded:
+    row = targets.of_study(study)
+    row.check_settings(study.target.settings)
+    if study.cage.open_files is not None and row.embedded:
         raise StudyError(
             f"cage.open_files has no meaning for {study.target.kind}, which runs inside the driver's processes",
             remedy="Omit it.",
@@ -253,16 +254,9 @@ def _check_attached(study: Study) -> None:
         )
     if (refusal := row.attachable.read_only) and (changes := _named_changes(study)):
         raise StudyError(f"{refusal}: {changes[0]}", remedy=READ_ONLY_REMEDY)
-    if grouped := list(study.cage.group_limits()):
-        raise StudyError(
-            f"cage: a running server cannot be moved into control groups ({grouped[0]})",
-            remedy="Of it there may be cage.cpus, cage.nice and cage.open_files; [cage.driver] may have all.",
-        )
-    if (named := process_settings(study)) and "process" not in study.remedies.allow:
-        raise StudyError(
-            f"the study changes {named[0]} of a running server, and remedies.allow does not name that",
-            remedy='If its owner agrees: remedies.allow = ["target", "process"]. It is put back at the end.',
-        )
+    check_groups(study, "server", "Of it")
+    named = process_settings(study)
+    check_allowed(study, named, "server", "If its owner agrees: ")
     if named and target.attach and not target.attach.startswith("/"):
         raise StudyError(
             f"{named[0]} of the server at {target.attach}: over the network its process cannot be identified for "
@@ -312,10 +306,7 @@ def _check_restart(study: Study) -> None:
     if shutil.which(target.restart[0]) is None:
         raise MissingTool(f"target.restart: there is no program {target.restart[0]}", remedy="Correct its name.")
     if named := process_settings(study):
-        raise StudyError(
-            f"target.restart: the study changes {named[0]} too, which would end with the processes",
-            remedy="Give each a study of its own.",
-        )
+        raise ends_with(named)
 
 
 def unseen(study: Study, processes: bool) -> tuple[str, ...]:

@@ -134,7 +134,11 @@ def derived(
         values["workload.driver_lag"] = metrics["driver.cpu.run_delay"] / summary.concurrency
     values |= _cpu_wait(metrics, summary, embedded=embedded, one_lock=one_lock)
     if "driver.cpu.cores" in metrics:
-        values |= _cpu_shares(study, metrics)
+        driver = [_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread")]
+        target = [_cpu_share(name, study.allowed(name), metrics) for name in components(study)]
+        for name, shares in (("driver", driver), ("target", target)):
+            if known := [share for share in shares if share is not None]:
+                values[f"{name}.saturation"] = max(known)
     helpers = (f"{name}.cpu.cores" for name in (*(helper.name for helper in study.target.with_), *behind))
     parts = ("target.cpu.cores", "driver.cpu.cores", *helpers)
     used = [metrics[name] for name in parts if name in metrics]
@@ -148,9 +152,15 @@ def derived(
 
 def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool, one_lock: bool) -> Metrics:
     """Runnable but not running threads (schedstat) of the target, or of its driver, per request in progress; and how
-    busy their CPUs were. Requests in line for the one lock need no CPU: they would hide that its holder is delayed."""
+    busy their CPUs were. Not those in periods in which the quota ran out: then that was the cause (sched-bwc: a
+    throttled thread stays runnable). Requests in line for the one lock need no CPU: they would hide that its holder is
+    delayed."""
     parts = ("target", *(() if embedded else ("driver",)))
-    waits = [wait for part in parts if (wait := _beyond_quota(part, metrics)) is not None]
+    waits = [
+        metrics[f"{part}.cpu.run_delay"] * (1.0 - metrics.get(f"{part}.cage.cpu.throttled_share", 0.0))
+        for part in parts
+        if f"{part}.cpu.run_delay" in metrics
+    ]
     working = summary.concurrency - (summary.waiting if one_lock else 0.0)
     if not waits or summary.concurrency <= 0:
         return {}
@@ -159,21 +169,6 @@ def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool,
     busy = metrics.get("system.cpu.utilization" if anywhere else "system.cpu.busiest")
     values = {} if busy is None else {"workload.cpus_busy": busy}
     return values | {"workload.cpu_wait": sum(waits) / max(working, FEWEST_WORKING)}
-
-
-def _beyond_quota(component: str, metrics: Mapping[str, float]) -> float | None:
-    """Runnable threads that do not run, without those in periods in which the quota ran out: then that was the cause
-    (sched-bwc: a throttled thread stays runnable). None where it was not measured."""
-    waited = metrics.get(f"{component}.cpu.run_delay")
-    return None if waited is None else waited * (1.0 - metrics.get(f"{component}.cage.cpu.throttled_share", 0.0))
-
-
-def _cpu_shares(study: Study, metrics: Mapping[str, float]) -> Metrics:
-    driver = [_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread")]
-    target = [_cpu_share(name, study.allowed(name), metrics) for name in components(study)]
-    parts = {"driver.saturation": driver, "target.saturation": target}
-    known = {name: [share for share in shares if share is not None] for name, shares in parts.items()}
-    return {name: max(shares) for name, shares in known.items() if shares}
 
 
 def driver_cpus(study: Study) -> frozenset[int]:
@@ -186,16 +181,13 @@ def components(study: Study) -> tuple[str, ...]:
 
 def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, float]) -> float | None:
     """CPU time over all that its CPUs and quota allow, or the share of periods in which the quota ran out if higher:
-    how much of a quota can be used depends on the number of threads. None where neither is known."""
+    how much of a quota can be used depends on the number of threads."""
     cpus = cpus_of(allowed)
     most = float(len(cpus)) if cpus else metrics.get("system.cpu.count", math.nan)
     most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
     used, throttled = metrics.get(f"{component}.cpu.cores"), metrics.get(f"{component}.cage.cpu.throttled_share")
-    shares = [
-        *([used / most] if used is not None and most > 0 else []),
-        *([throttled] if throttled is not None else []),
-    ]
-    return max(shares, default=None)
+    shares = [used / most if used is not None and most > 0 else None, throttled]
+    return max((share for share in shares if share is not None), default=None)
 
 
 def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:

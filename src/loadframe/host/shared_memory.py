@@ -164,11 +164,9 @@ def _read(path: Path, owner: int) -> bytes:
 
 
 def _unlink(path: Path, owner: int) -> bool:
-    try:
+    with suppress(OSError):
         status = path.lstat()
         if stat.S_ISREG(status.st_mode) and status.st_uid == owner:
             path.unlink()
             return True
-    except OSError:
-        return False
     return False

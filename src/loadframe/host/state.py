@@ -242,12 +242,7 @@ class Life:
 _lives: set[Life] = set()
 
 
-def _forget_all() -> None:
-    for life in list(_lives):
-        life.forget()
-
-
-os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(after_in_child=lambda: [life.forget() for life in list(_lives)])
 
 
 def held(file: Path) -> bool | None:

@@ -186,7 +186,10 @@ class SocketSampler:
         for key, process in wanted.items():
             owner = self._owners.get(key)
             if owner is None or owner.process is not process:
-                network = _network_of(process.directory)
+                try:
+                    network = os.stat("ns/net", dir_fd=process.directory).st_ino
+                except OSError:  # unknown: ours is asked
+                    network = 0
                 sources = {what: self._writer.source(_name(key, what)) for what in _WORDS}
                 self._owners[key] = _Owner(process, sources, network)
                 self._foreign = set()  # what it had open before it was followed is no longer another's
@@ -348,14 +351,6 @@ def _in_time_wait() -> int:
         words = Path("/proc/net/sockstat").read_text(encoding="ascii", errors="replace").split()
         return int(words[words.index("tw") + 1])
     except (OSError, ValueError, IndexError):
-        return 0
-
-
-def _network_of(directory: int) -> int:
-    """The inode of a process's network namespace; 0 if unknown: then ours is asked."""
-    try:
-        return os.stat("ns/net", dir_fd=directory).st_ino
-    except OSError:
         return 0
 
 

@@ -95,10 +95,8 @@ class Threads:
         count = os.fstat(self._directory).st_nlink - 2 if self._live else -1
         changed = self._lost or count != self.count
         self.count = count if self._live else self.count
-        if changed and (second or len(self._order) <= self._times):
-            self._list()
-
-    def _list(self) -> None:
+        if not changed or not (second or len(self._order) <= self._times):
+            return
         listed = [int(name) for name in os.listdir(self._directory)]  # noqa: PTH208 - a held directory
         known = {files.thread: files for files in self._order}
         for thread in known.keys() - set(listed):

@@ -54,7 +54,9 @@ def _frames(task: str, futex: int | None) -> tuple[str, ...] | None:
     name = stat.command or "?"
     if stat.state == "R":
         return (name, RUNNING)
-    frames = parse_stack(_read(f"{task}/stack")) or _wchan(_read(f"{task}/wchan"))
+    frames = parse_stack(_read(f"{task}/stack"))
+    if not frames and (wchan := _read(f"{task}/wchan").decode("ascii", "replace").strip()) not in ("", "0"):
+        frames = (f"{function_name(wchan)}{KERNEL_SUFFIX}",)
     if any("futex_wait" in frame or "futex_do_wait" in frame for frame in frames):
         frames = (*frames, futex_kind(_read(f"{task}/syscall"), futex))
     return (name, STATES.get(stat.state, f"[{stat.state}]"), *frames)
@@ -76,11 +78,6 @@ def futex_kind(data: bytes, futex: int | None) -> str:
     if number != futex:
         return "[futex]"
     return "[futex: lock]" if operation & FUTEX_COMMAND == FUTEX_WAIT else "[futex: condition]"
-
-
-def _wchan(data: bytes) -> tuple[str, ...]:
-    name = data.decode("ascii", "replace").strip()
-    return (f"{function_name(name)}{KERNEL_SUFFIX}",) if name and name != "0" else ()
 
 
 def _read(path: str) -> bytes:
