@@ -127,15 +127,9 @@ class RealBench(Bench):
             self._recorder.follow_cgroup(self._driver_cage.component, self._driver_cage.folders)
             self._follow_cages()
             self._reader = RecordingReader(recorder.path, descriptor=self.run.recording())
-            driver = self.driver_user.privilege
-            self._loading = Loading(
-                self.workload,
-                study.measure,
-                self._recorder,
-                self._lease.folder,
-                driver,
-                within=study.objective.within,
-            )
+            user, within = self.driver_user.privilege, study.objective.within
+            folder = self._lease.folder
+            self._loading = Loading(self.workload, study.measure, self._recorder, folder, user, within)
             self.version = self._target.version()
             if len(self._rigs) > 1:
                 self.versions = {kind: rig.target.version() for kind, rig in self._rigs.items()}
@@ -384,6 +378,6 @@ class RealBench(Bench):
             study,
             self._rig,
             one_lock=self.workload.one_lock,
-            stages=self._loading.stage_specs,
+            stages=self._loading.stages.counter_specs,
             work=self.work_unit,
         )

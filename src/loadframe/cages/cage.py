@@ -260,20 +260,12 @@ def start_counting(group: Path, root: Path) -> None:
     happens: metrics.agreements detects a counter that stays 0."""
     if not (group / RULES).exists():
         return
-    counted = {line.split(" ")[0] for line in text(_top(group) / COUNTS).splitlines()}
-    for disk in _disks(root):
-        if disk not in counted:
+    above = [folder for folder in group.parents if (folder / COUNTS).exists()]  # the topmost lists every counted disk
+    counted = {line.split(" ")[0] for line in text((above or [group])[-1] / COUNTS).splitlines()}
+    disks = [
+        folder for folder in sorted((root / "sys/block").glob("*")) if text(folder / "size").strip() not in ("", "0")
+    ]
+    for disk in (text(folder / "dev").strip() for folder in disks):
+        if disk and disk not in counted:
             with contextlib.suppress(OSError):
                 put(group / RULES, f"{disk} {NO_RULE}")
-
-
-def _top(group: Path) -> Path:
-    above = [folder for folder in group.parents if (folder / COUNTS).exists()]
-    return above[-1] if above else group
-
-
-def _disks(root: Path) -> list[str]:
-    """Every disk as major:minor; one of no size has nothing to count."""
-    folders = sorted((root / "sys/block").glob("*"))
-    numbers = [text(folder / "dev").strip() for folder in folders if text(folder / "size").strip() not in ("", "0")]
-    return [number for number in numbers if number]

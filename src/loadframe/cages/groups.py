@@ -106,7 +106,7 @@ def parent_of(hierarchy: Hierarchy, wanted: Collection[str]) -> Place | str:
         because = f"{folder} has processes of its own, or its controllers {', '.join(refused)} are not delegated"
         if folder == hierarchy.top:
             return because
-        if limit := _limit_of(folder):
+        if limit := _limits_of(folder):
             return f"{because}; {folder} limits Loadframe itself ({limit}), so no group is made outside of it"
     return because
 
@@ -126,17 +126,16 @@ def _enable(folder: Path, controller: str, top: Path) -> bool:
     return True
 
 
-def _limit_of(folder: Path) -> str | None:
-    limits = [f"{name} = {value}" for name in LIMITS if (value := _limiting(name, text(folder / name)))]
-    return ", ".join(limits) or None
-
-
-def _limiting(name: str, content: str) -> str:
-    """The content of a file of LIMITS, "" where it limits nothing: "max", "max 100000", a device without a number."""
-    lines = [line.split() for line in content.splitlines()]
-    if name == "io.max":
-        lines = [words for words in lines if any(not word.endswith("=max") for word in words[1:])]
-    return ", ".join(" ".join(words) for words in lines if words and words[0] != "max")
+def _limits_of(folder: Path) -> str:
+    """The limits that a group of version 2 has itself; "" without: "max", "max 100000", a device without a number."""
+    limits = []
+    for name in LIMITS:
+        lines = [line.split() for line in text(folder / name).splitlines()]
+        if name == "io.max":
+            lines = [words for words in lines if any(not word.endswith("=max") for word in words[1:])]
+        if value := ", ".join(" ".join(words) for words in lines if words and words[0] != "max"):
+            limits.append(f"{name} = {value}")
+    return ", ".join(limits)
 
 
 def find(wanted: Collection[str], root: Path = Path("/")) -> list[Place]:
@@ -148,7 +147,9 @@ def find(wanted: Collection[str], root: Path = Path("/")) -> list[Place]:
     counted = any(ACCOUNTING in hierarchy.controllers for hierarchy in mounted)
     for hierarchy in mounted:
         mine = hierarchy.controllers & set(wanted)
-        if not mine and not (_only_counts(hierarchy) and (hierarchy.version == 1 or not counted)):
+        # A group in `cpu` has its own share of the CPUs against other groups, one in `cpuset` needs CPUs first.
+        free = hierarchy.version == 2 or (hierarchy.controllers and not hierarchy.controllers & {"cpu", "cpuset"})
+        if not mine and not (free and (hierarchy.version == 1 or not counted)):
             continue
         place = parent_of(hierarchy, sorted(mine))
         if isinstance(place, Place):
@@ -159,12 +160,6 @@ def find(wanted: Collection[str], root: Path = Path("/")) -> list[Place]:
     if missing:
         raise refusal(sorted(missing), reasons)
     return places
-
-
-def _only_counts(hierarchy: Hierarchy) -> bool:
-    """Whether a group in this hierarchy changes nothing but what is counted. A group in `cpu` has its own share of the
-    CPUs against other groups, one in `cpuset` needs CPUs first."""
-    return hierarchy.version == 2 or (bool(hierarchy.controllers) and not hierarchy.controllers & {"cpu", "cpuset"})
 
 
 def refusal(missing: Sequence[str], reasons: Sequence[str]) -> CageError:

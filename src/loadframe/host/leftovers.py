@@ -59,7 +59,11 @@ def _sweep_one(file: Path) -> Swept | None:
     if not same_boot:
         return _swept(file, record, ["the machine was started again since"])
     actions = [f"its owner (pid {record.owner.pid}) is gone"]
-    actions += _end_all(_left_running(record))
+    # Not one that merely names the folder, or has a file of it open: that may be its user's editor.
+    named = [process for process in record.processes if identity.alive(process)]
+    sessions = [member for process in record.processes for member in identity.of_session(process, record.folder)]
+    grouped = [member for group in _own_group(record.folder) for member in identity.of_group(group, record.folder)]
+    actions += _end_all(dict.fromkeys((*named, *identity.marked(mark_of(record.id)), *sessions, *grouped)))
     actions += _end_all(members(record))
     certain = record.owner.namespace != "" and identity.here(record.owner)
     if not certain and (why := _in_use(record.folder)) is not None:
@@ -95,15 +99,6 @@ def _out_of_sight(record: Record, same_boot: bool) -> Path | None:
     shown = tuple(hierarchy.top for hierarchy in groups.hierarchies())
     there = record.groups if same_boot else ()
     return next((group for group in there if not any(group.is_relative_to(top) for top in shown)), None)
-
-
-def _left_running(record: Record) -> list[Identity]:
-    """The processes of a dead owner that are certainly ours. One that merely names the folder, or has a file of it
-    open, may be its user's editor."""
-    named = [process for process in record.processes if identity.alive(process)]
-    sessions = [member for process in record.processes for member in identity.of_session(process, record.folder)]
-    groups = [member for group in _own_group(record.folder) for member in identity.of_group(group, record.folder)]
-    return list(dict.fromkeys((*named, *identity.marked(mark_of(record.id)), *sessions, *groups)))
 
 
 def _own_group(folder: Path) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any, Self
@@ -41,6 +41,10 @@ class RecorderCost:
     rss_bytes: int
     ticks: int
     late_ticks: int
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> "RecorderCost":
+        return cls(**{field.name: answer[field.name] for field in fields(cls)})
 
 
 class Recorder:
@@ -75,12 +79,12 @@ class Recorder:
             raise RecordingError(f"The recorder of {self.path} was started already.", remedy="Use a new Recorder.")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         path = str(self.path.absolute())
-        command = python("loadframe.recording.recorder", path, "--interval", str(self.interval_s))
         given = [] if self._descriptor is None else [self._descriptor]
+        more = [word for descriptor in given for word in ("--descriptor", str(descriptor))]
         # Its own session: Ctrl-C in the terminal is for the lab, which stops the recorder after it has reverted.
         try:
             self._process = subprocess.Popen(
-                [*command, *(word for descriptor in given for word in ("--descriptor", str(descriptor)))],
+                python("loadframe.recording.recorder", path, "--interval", str(self.interval_s), *more),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._stderr,
@@ -108,12 +112,11 @@ class Recorder:
 
     def follow(self, component: str, pids: Sequence[int]) -> None:
         """From now on these are the processes of `component`, and no others."""
-        self._send({"do": "follow", "component": _word(component), "pids": list(pids)})
+        self._send({"do": "follow", "component": component, "pids": list(pids)})
 
     def follow_cgroup(self, component: str, folders: Sequence[Path]) -> None:
         """From now on these folders (version 1: one per controller) are the component's cgroup."""
-        names = [str(folder) for folder in folders]
-        self._send({"do": "follow-cgroup", "component": _word(component), "folders": names})
+        self._send({"do": "follow-cgroup", "component": component, "folders": [str(folder) for folder in folders]})
 
     def note(self, source: str, text: str, at_s: float | None = None) -> None:
         """Record another program's text (a server's counters) at its own CLOCK_MONOTONIC time; None: now."""
@@ -127,7 +130,7 @@ class Recorder:
         with self._asking:
             number = self._number()
             self._send({"do": "flush", "number": number})
-            self.cost_so_far = _cost(self._await_answer("flush", number))
+            self.cost_so_far = RecorderCost.of(self._await_answer("flush", number))
 
     def stop(self) -> RecorderCost:
         """End the recording and return its cost; repeatable, as the recorder is asked once."""
@@ -138,7 +141,7 @@ class Recorder:
                         self._stop = self._number()
                         self._put({"do": "stop", "number": self._stop})
                 self._push("stop")
-                self._cost = _cost(self._await_answer("stop", self._stop))
+                self._cost = RecorderCost.of(self._await_answer("stop", self._stop))
                 self._end()
         return self._cost
 
@@ -174,6 +177,8 @@ class Recorder:
         return self._questions
 
     def _send(self, command: dict[str, Any]) -> None:
+        if not command.get("component", "target") or ":" in command.get("component", ""):
+            raise RecordingError(f"A component is named by a word without a colon, not {command['component']!r}.")
         self._put(command)
         self._push(command["do"])
 
@@ -193,8 +198,7 @@ class Recorder:
                     with undisturbed():
                         self._unsent = self._unsent[os.write(process.stdin.fileno(), self._unsent) :]
                 except BlockingIOError:
-                    if not _ready(process.stdin, select.POLLOUT, deadline_s):
-                        raise self._silent(f"take '{what}'") from None
+                    self._wait_for(process.stdin, select.POLLOUT, deadline_s, f"take '{what}'")
                 except BrokenPipeError as error:
                     raise self._died() from error
 
@@ -205,8 +209,7 @@ class Recorder:
         deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
         while True:
             while b"\n" not in self._answers:
-                if not _ready(process.stdout, select.POLLIN, deadline_s):
-                    raise self._silent(f"answer '{question}'")
+                self._wait_for(process.stdout, select.POLLIN, deadline_s, f"answer '{question}'")
                 with undisturbed():
                     data = os.read(process.stdout.fileno(), 4096)
                     self._answers += data
@@ -217,8 +220,12 @@ class Recorder:
             if answer["number"] == number:
                 return answer
 
-    def _silent(self, what: str) -> RecordingError:
-        """Ends the recorder, which is useless now, so that no further call has to wait as long."""
+    def _wait_for(self, pipe: IO[bytes], event: int, deadline_s: float, what: str) -> None:
+        """At the deadline ends the recorder, which is useless then, so that no further call has to wait as long."""
+        poller = select.poll()
+        poller.register(pipe, event)
+        if poller.poll(max(0.0, deadline_s - time.monotonic()) * 1000):
+            return
         process = self._running()
         why = told([process.pid])
         self._silence = RecordingError(
@@ -228,7 +235,7 @@ class Recorder:
         )
         process.kill()
         self._end()
-        return self._silence
+        raise self._silence from None
 
     def _died(self) -> RecordingError:
         if self._silence is not None:
@@ -258,19 +265,3 @@ class Recorder:
             if pipe is not None:
                 pipe.close()
         self._process.wait()
-
-
-def _word(component: str) -> str:
-    if not component or ":" in component:
-        raise RecordingError(f"A component is named by a word without a colon, not {component!r}.")
-    return component
-
-
-def _cost(answer: dict[str, Any]) -> RecorderCost:
-    return RecorderCost(**{field.name: answer[field.name] for field in fields(RecorderCost)})
-
-
-def _ready(pipe: IO[bytes], event: int, deadline_s: float) -> bool:
-    poller = select.poll()
-    poller.register(pipe, event)
-    return bool(poller.poll(max(0.0, deadline_s - time.monotonic()) * 1000))

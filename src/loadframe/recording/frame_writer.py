@@ -196,14 +196,6 @@ class FrameWriter:
         """Hand what is gathered to the kernel: from here on a kill -9 of the recorder cannot lose it."""
         if self._first_s > self._last_s:
             return
-        self._write_names()
-        frame = self._compressor.compress(self._view[: self.end])
-        head = BLOCK_HEADER.pack(BLOCK_MAGIC, len(frame), self.end, self._first_s, self._last_s, 0)[:-4]
-        self._write(head + zlib.crc32(head).to_bytes(4, "little") + frame)
-        self.end = 0
-        self._first_s, self._last_s = float("inf"), float("-inf")
-
-    def _write_names(self) -> None:
         names = b"".join(
             RECORD.pack(SOURCE, SOURCE_ID.size + len(encoded)) + SOURCE_ID.pack(number) + encoded
             for encoded, number in ((name.encode(), number) for name, number in self._ids.items())
@@ -214,6 +206,11 @@ class FrameWriter:
         for name in self._retired:
             del self._ids[name]
         self._retired.clear()
+        frame = self._compressor.compress(self._view[: self.end])
+        head = BLOCK_HEADER.pack(BLOCK_MAGIC, len(frame), self.end, self._first_s, self._last_s, 0)[:-4]
+        self._write(head + zlib.crc32(head).to_bytes(4, "little") + frame)
+        self.end = 0
+        self._first_s, self._last_s = float("inf"), float("-inf")
 
     def sync(self) -> None:
         self.write_block()

@@ -48,14 +48,15 @@ class Descriptors:
 
 
 class HeldFiles:
-    """Files that are read at each tick or once per second; missing or forbidden ones are left out. Closing ends the
-    sources that `source` named."""
+    """Files that are read at each tick, twice or once per second; missing or forbidden ones are left out. Closing ends
+    the sources that `source` named."""
 
     def __init__(self, writer: FrameWriter) -> None:
         self._writer = writer
         self._names: list[str] = []
-        self._next_second_s = 0.0
+        self._next_half_s = self._next_second_s = 0.0
         self.each_tick: Held = []
+        self.each_half: Held = []
         self.each_second: Held = []
 
     def source(self, name: str) -> int:
@@ -75,13 +76,16 @@ class HeldFiles:
         return due
 
     def sample(self, now_s: float) -> bool:
+        if self.each_half and now_s >= self._next_half_s:
+            self._next_half_s = now_s + SECOND_S / 2
+            read_all(self._writer, self.each_half)
         read_all(self._writer, self.each_tick)
         if self.is_second(now_s):
             read_all(self._writer, self.each_second)
         return True
 
     def close(self) -> None:
-        for _, descriptor in (*self.each_tick, *self.each_second):
+        for _, descriptor in (*self.each_tick, *self.each_half, *self.each_second):
             os.close(descriptor)
         for name in self._names:
             self._writer.retire(name)

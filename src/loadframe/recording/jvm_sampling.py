@@ -12,6 +12,7 @@ import struct
 from contextlib import ExitStack
 
 from loadframe.recording.held_files import READ_ONLY
+from loadframe.system.trees import closing
 
 PROGRAMS = ("java", "jsvc")
 MOST_BYTES = 1 << 20
@@ -63,12 +64,14 @@ class JvmCounters:
 
 
 def _open(directory: int) -> int:
-    user, pid = _user_and_pid(directory)
     with ExitStack() as stack:
-        root = os.open("root", READ_ONLY | os.O_DIRECTORY, dir_fd=directory)
-        stack.callback(os.close, root)
-        temporary = os.open("tmp", _FOLDER, dir_fd=root)
-        stack.callback(os.close, temporary)
+        status = stack.enter_context(closing(os.open("status", READ_ONLY, dir_fd=directory)))
+        lines = os.read(status, 1 << 14).decode("ascii", "replace").splitlines()
+        rows = dict(line.split(":", 1) for line in lines if ":" in line)
+        # the effective user, and the pid in the process's own namespace
+        user, pid = int(rows["Uid"].split()[1]), int(rows.get("NSpid", rows["Pid"]).split()[-1])
+        root = stack.enter_context(closing(os.open("root", READ_ONLY | os.O_DIRECTORY, dir_fd=directory)))
+        temporary = stack.enter_context(closing(os.open("tmp", _FOLDER, dir_fd=root)))
         with os.scandir(temporary) as listing:
             names = [entry.name for _, entry in zip(range(MOST_FOLDERS), listing, strict=False)]
         for name in (name for name in names if name.startswith("hsperfdata_")):
@@ -88,16 +91,6 @@ def _open(directory: int) -> int:
                 return held
             os.close(held)
     raise FileNotFoundError("no hsperfdata of this process")
-
-
-def _user_and_pid(directory: int) -> tuple[int, int]:
-    status = os.open("status", READ_ONLY, dir_fd=directory)
-    try:
-        lines = os.read(status, 1 << 14).decode("ascii", "replace").splitlines()
-    finally:
-        os.close(status)
-    rows = dict(line.split(":", 1) for line in lines if ":" in line)
-    return int(rows["Uid"].split()[1]), int(rows.get("NSpid", rows["Pid"]).split()[-1])
 
 
 def _places(data: bytes) -> list[tuple[str, str, int]]:

@@ -97,11 +97,8 @@ class Connections:
         )
 
     def named(self) -> frozenset[str]:
-        counts: dict[str, int] = defaultdict(int)
-        for look in self.looks:
-            for socket in look.sockets.values():
-                if self.role(socket) == "peer":
-                    counts[self.peer(socket)] += 1
+        sockets = (socket for look in self.looks for socket in look.sockets.values())
+        counts = Counter(self.peer(socket) for socket in sockets if self.role(socket) == "peer")
         ranked = sorted(counts, key=lambda name: (-counts[name], name))
         return frozenset(ranked if len(ranked) <= MOST_PEERS else ranked[: MOST_PEERS - 1])
 
@@ -147,9 +144,8 @@ def peer_metrics(connections: Connections) -> Metrics:
         awaited = _busy(moments, "made", connections.mute)
         metrics |= {f"peer.{peer}.{what}": value for what, value in _numbers(awaited).items()}
         metrics[f"peer.{peer}.retransmits"] = _retransmits(moments, looks)
-        metrics[f"peer.{peer}.inside"] = float(
-            any(connections.inside(socket) for moment in moments for socket in moment)
-        )
+        inside = any(connections.inside(socket) for moment in moments for socket in moment)
+        metrics[f"peer.{peer}.inside"] = float(inside)
         everyone = [[*together, *those] for together, those in zip(everyone, awaited, strict=True)]
     metrics |= {f"peers.{what}": value for what, value in _numbers(everyone).items()}
     if connections.listening:
@@ -186,16 +182,11 @@ def _retransmits(moments: Sequence[Collection[OpenSocket]], looks: Sequence[Look
 
 
 def _queues(looks: Sequence[Look]) -> Metrics:
-    queues = [
-        (socket.receive, socket.send)
-        for look in looks
-        for socket in look.sockets.values()
-        if socket.listens and socket.send
-    ]
-    if not queues:
+    sockets = [socket for look in looks for socket in look.sockets.values() if socket.listens and socket.send]
+    if not sockets:
         return {}
-    waiting, most = fullest(queues)
-    together = sum(count for count, _ in queues) / len(looks)
+    waiting, most = fullest([(socket.receive, socket.send) for socket in sockets])
+    together = sum(socket.receive for socket in sockets) / len(looks)
     return {"accept_queue": waiting, "accept_queue.limit": most, "accept_queue.waiting": together}
 
 

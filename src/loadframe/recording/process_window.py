@@ -48,8 +48,8 @@ _ONE_AT_A_TIME = {
 }
 """Name of the program -> source: its threads run one at a time, apart from what they do outside the interpreter."""
 _PROGRAMS = re.compile("|".join(f"(?:{pattern})" for pattern in _ONE_AT_A_TIME))
-Sight = tuple[float, tuple[int, ...]]
-"""A moment, and a thread's cumulative numbers then."""
+Sight = tuple[float, tuple[int, int]]
+"""A moment, and two cumulative numbers of a thread then."""
 
 
 class ProcessInWindow:
@@ -118,31 +118,26 @@ class ProcessInWindow:
         if not any(source in tick.entries for tick in self.window.around):
             source = "tasks"  # as version 1 recorded it
 
-        def numbers(task: TaskTexts) -> tuple[int, ...] | None:
-            if not task.schedstat.strip():
-                return None
-            read = procfs.parse_schedstat(task.schedstat)
-            return read.run_ns, read.wait_ns
+        def numbers(task: TaskTexts) -> tuple[int, int] | None:
+            read = procfs.parse_schedstat(task.schedstat) if task.schedstat.strip() else None
+            return None if read is None else (read.run_ns, read.wait_ns)
 
-        rates = self._thread_rates(source, numbers)
-        return {thread: (run / NS, wait / NS) for thread, (run, wait) in rates.items()}
+        return {thread: (run / NS, wait / NS) for thread, (run, wait) in self._thread_rates(source, numbers).items()}
 
     @cached_property
     def switch_rates(self) -> dict[int, tuple[float, float]]:
         """Per thread: voluntary and involuntary context switches per second."""
 
-        def numbers(task: TaskTexts) -> tuple[int, ...] | None:
+        def numbers(task: TaskTexts) -> tuple[int, int] | None:
             status = procfs.parse_process_status(task.stat)
-            if status.voluntary_switches is None or status.involuntary_switches is None:
-                return None
-            return status.voluntary_switches, status.involuntary_switches
+            voluntary, involuntary = status.voluntary_switches, status.involuntary_switches
+            return None if voluntary is None or involuntary is None else (voluntary, involuntary)
 
-        rates = self._thread_rates("task-status", numbers)
-        return {thread: (first, second) for thread, (first, second) in rates.items()}
+        return self._thread_rates("task-status", numbers)
 
     def _thread_rates(
-        self, source: str, numbers: Callable[[TaskTexts], tuple[int, ...] | None]
-    ) -> dict[int, tuple[float, ...]]:
+        self, source: str, numbers: Callable[[TaskTexts], tuple[int, int] | None]
+    ) -> dict[int, tuple[float, float]]:
         """If all threads are looked at each time, a new one began from zero, and counts for the part of the window that
         it lived."""
         sights: dict[int, list[Sight]] = {}
@@ -153,33 +148,31 @@ class ProcessInWindow:
             rows = parse_tasks(tick.entries[source])
             complete &= "threads" not in tick.entries or len(rows) >= procfs.parse_count(tick.entries["threads"])
             for row in rows:
-                counts = numbers(row)
-                if counts is not None:
+                if (counts := numbers(row)) is not None:
                     if row.thread not in sights and complete and before_s is not None:
-                        sights[row.thread] = [(before_s, (0,) * len(counts))]
+                        sights[row.thread] = [(before_s, (0, 0))]
                     sights.setdefault(row.thread, []).append((tick.monotonic_s, counts))
             before_s = tick.monotonic_s
         grown = {thread: self._grown(seen, complete) for thread, seen in sights.items()}
         return {thread: rates for thread, rates in grown.items() if rates is not None}
 
-    def _grown(self, seen: Sequence[Sight], complete: bool) -> tuple[float, ...] | None:
+    def _grown(self, seen: Sequence[Sight], complete: bool) -> tuple[float, float] | None:
         window = self.window
         if complete:
             first_s, last_s = window.ticks[0].monotonic_s, window.ticks[-1].monotonic_s
             inside = [sight for sight in seen if sight[0] <= last_s]
             before = [sight for sight in inside if sight[0] <= first_s]
             chosen = [*before[-1:], *inside[len(before) :]]
-            if not chosen:
-                return None
-            (_, first), (_, last), elapsed_s = chosen[0], chosen[-1], window.elapsed_s
+            elapsed_s = window.elapsed_s
         else:
             pair = nearest_pair([at_s for at_s, _ in seen], window.start_s, window.end_s)
-            if pair is None:
-                return None
-            (then_s, first), (now_s, last) = seen[pair[0]], seen[pair[1]]
-            elapsed_s = now_s - then_s
+            chosen = [seen[index] for index in pair or ()]
+            elapsed_s = chosen[-1][0] - chosen[0][0] if chosen else 0.0
+        if not chosen:
+            return None
+        first, last = chosen[0][1], chosen[-1][1]
         # Not `growth`: a reused thread id must not cost the other threads.
-        return tuple(max(0, b - a) / elapsed_s for a, b in zip(first, last, strict=True))
+        return max(0, last[0] - first[0]) / elapsed_s, max(0, last[1] - first[1]) / elapsed_s
 
 
 def followed_processes(window: Window) -> list[ProcessInWindow]:
@@ -217,12 +210,11 @@ def _moments(processes: Sequence[ProcessInWindow]) -> list[list[Entries]]:
 
 
 def _memory(processes: Sequence[ProcessInWindow]) -> Metrics:
-    page_bytes = processes[0].window.facts.page_bytes
-    memories = [memory(page_bytes, members) for members in _moments(processes)]
-    return {
-        metric: max(metrics.get(metric, 0.0) for metrics in memories)
-        for metric in {name for metrics in memories for name in metrics}
-    }
+    most: Metrics = {}
+    for members in _moments(processes):
+        metrics = memory(processes[0].window.facts.page_bytes, members)
+        most |= {metric: max(value, most.get(metric, 0.0)) for metric, value in metrics.items()}
+    return most
 
 
 def _open_files(processes: Sequence[ProcessInWindow]) -> Metrics:
@@ -246,18 +238,14 @@ def _states(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 def _allowed_cpus(processes: Sequence[ProcessInWindow]) -> Metrics:
     """Of the process with the widest affinity."""
-    allowed = []
-    for process in processes:
-        text = process.held.ticks[-1].entries.get("status")
-        count = procfs.parse_process_status(text).cpus_allowed if text else None
-        if count:
-            allowed.append(count)
-    if not allowed:
+    texts = [process.held.ticks[-1].entries.get("status", b"") for process in processes]
+    most = max(procfs.parse_process_status(text).cpus_allowed or 0 for text in texts)
+    if not most:
         return {}
     # An affinity mask may name CPUs that the machine does not have.
-    limit = min(max(allowed), processes[0].window.facts.cpus)
-    used = {"cpu.limit": limit, "cpu.utilization": sum(process.cores for process in processes) / limit}
-    return used | {"cpus.named": max(allowed)}
+    limit = min(most, processes[0].window.facts.cpus)
+    utilization = sum(process.cores for process in processes) / limit
+    return {"cpu.limit": limit, "cpu.utilization": utilization, "cpus.named": most}
 
 
 def _busiest(processes: Sequence[ProcessInWindow]) -> Metrics:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.held_files import READ_ONLY, SECOND_S, Descriptors, Held, HeldFiles, open_if_there, read_all
+from loadframe.recording.held_files import READ_ONLY, Descriptors, Held, HeldFiles, open_if_there, read_all
 from loadframe.recording.jvm_sampling import PROGRAMS, JvmCounters
 from loadframe.recording.thread_sampling import Threads
+from loadframe.system.trees import closing
 
 SYSTEM_FILES = (
     "/proc/stat",
@@ -68,30 +69,17 @@ class SystemFiles(HeldFiles):
 
     def __init__(self, root: Path, writer: FrameWriter) -> None:
         super().__init__(writer)
-        self._each_half: Held = []
-        self._next_half_s = 0.0
         patterns = [path for pattern in SLOW_SYSTEM_PATTERNS for path in sorted(root.glob(pattern))]
         slow = (*SLOW_SYSTEM_FILES, *(f"/{path.relative_to(root)}" for path in patterns))
         for held, component, paths in (
             (self.each_tick, "system", SYSTEM_FILES),
             (self.each_tick, "recorder", RECORDER_FILES),
-            (self._each_half, "system", HALF_SYSTEM_FILES),
+            (self.each_half, "system", HALF_SYSTEM_FILES),
             (self.each_second, "system", slow),
             (self.each_second, "recorder", SLOW_RECORDER_FILES),
         ):
             for path in paths:
                 self.open(held, f"{component}:{path}", f"{str(root).rstrip('/')}{path}")
-
-    def sample(self, now_s: float) -> bool:
-        if now_s >= self._next_half_s:
-            self._next_half_s = now_s + SECOND_S / 2
-            read_all(self._writer, self._each_half)
-        return super().sample(now_s)
-
-    def close(self) -> None:
-        for _, descriptor in self._each_half:
-            os.close(descriptor)
-        super().close()
 
 
 class CgroupFiles(HeldFiles):
@@ -116,10 +104,8 @@ def size_counts_open_files(root: Path) -> bool:
     descriptor = open_if_there(str(path))
     if descriptor is None:
         return False
-    try:
+    with closing(descriptor):
         return os.stat(path).st_size == len(os.listdir(descriptor)) > 0  # noqa: PTH116, PTH208 - held open, not by path
-    finally:
-        os.close(descriptor)
 
 
 class ProcessFiles(HeldFiles):
@@ -212,7 +198,9 @@ class ProcessFiles(HeldFiles):
             if self._size_counts:
                 count = os.stat("fd", dir_fd=self.directory).st_size
             else:
-                count = _open_files(self.directory)
+                descriptor = os.open("fd", READ_ONLY, dir_fd=self.directory)
+                with closing(descriptor), os.scandir(descriptor) as listing:
+                    count = sum(1 for _ in listing)
                 self._many_open_files = count > MANY_OPEN_FILES
         except OSError:  # no permission, or gone
             return
@@ -225,12 +213,3 @@ class ProcessFiles(HeldFiles):
         super().close()
         for descriptor in (*(held for _, held in self._stat), self.directory):
             os.close(descriptor)
-
-
-def _open_files(directory: int) -> int:
-    descriptor = os.open("fd", READ_ONLY, dir_fd=directory)
-    try:
-        with os.scandir(descriptor) as listing:
-            return sum(1 for _ in listing)
-    finally:
-        os.close(descriptor)

@@ -14,6 +14,7 @@ import struct
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ from loadframe.errors import RecordingError
 from loadframe.recording import socket_rows as diag
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.held_files import READ_ONLY
+from loadframe.system.trees import closing
 
 if TYPE_CHECKING:
     from loadframe.recording.sampling import ProcessFiles
@@ -44,7 +46,7 @@ MOST_SOCKETS = 70_000
 PORTS_EVERY_S, PORTS_AT_MOST_S, PORTS_SHARE = 0.25, 4.5, 0.005
 """How often local ports are counted, and only if sockets in TIME_WAIT could fill a quarter of their range: it lists
 every connection of the last minute. If it takes longer than this share of the time, it is done less often, down to
-PORTS_AT_MOST_S: a small range can be used up and free again between two rare looks."""
+PORTS_AT_MOST_S."""
 LOCAL_PORTS = "system:local-ports"
 """The source of the largest number of local ports that connections to one destination take, as text."""
 
@@ -220,14 +222,8 @@ class SocketSampler:
 
     def _write_counters(self, owner: _Owner) -> None:
         """TCP's counters of a process's own network namespace: those of the machine are of ours."""
-        try:
-            held = os.open("net/netstat", READ_ONLY, dir_fd=owner.process.directory)
-            try:
-                self._writer.read(owner.sources["netstat"], held)
-            finally:
-                os.close(held)
-        except OSError:  # it ended
-            return
+        with suppress(OSError), closing(os.open("net/netstat", READ_ONLY, dir_fd=owner.process.directory)) as held:
+            self._writer.read(owner.sources["netstat"], held)
 
     def _write(self, owner: _Owner, listed: Mapping[int, Row | None], *, at_all: bool) -> None:
         rows = []
@@ -313,9 +309,8 @@ class SocketSampler:
 
 def open_sockets(directory: int) -> tuple[dict[int, int], int]:
     """Inode -> descriptor of a process's sockets, and the number of all descriptors. Raises OSError."""
-    folder = os.open("fd", READ_ONLY, dir_fd=directory)
     descriptors: dict[int, int] = {}
-    try:
+    with closing(os.open("fd", READ_ONLY, dir_fd=directory)) as folder:
         names = os.listdir(folder)  # noqa: PTH208 - a held directory
         for name in names:
             try:
@@ -324,8 +319,6 @@ def open_sockets(directory: int) -> tuple[dict[int, int], int]:
                 continue
             if leads_to.startswith("socket:["):
                 descriptors.setdefault(int(leads_to[8:-1]), int(name))
-    finally:
-        os.close(folder)
     return descriptors, len(names)
 
 
@@ -355,23 +348,18 @@ def _in_time_wait() -> int:
 
 
 def _netlink_in(directory: int, network: int) -> socket.socket | None:
-    try:
+    """None without permission."""
+    with suppress(OSError), ExitStack() as stack:
         if network in (0, Path("/proc/self/ns/net").stat().st_ino):
             return diag.netlink(_TIMEOUT_S)
-        ours, theirs = os.open("/proc/self/ns/net", READ_ONLY), os.open("ns/net", READ_ONLY, dir_fd=directory)
-    except OSError:
-        return None
-    try:
+        ours = stack.enter_context(closing(os.open("/proc/self/ns/net", READ_ONLY)))
+        theirs = stack.enter_context(closing(os.open("ns/net", READ_ONLY, dir_fd=directory)))
         _enter(theirs)
         try:
             return diag.netlink(_TIMEOUT_S)
         finally:
             _enter(ours)
-    except OSError:
-        return None
-    finally:
-        os.close(ours)
-        os.close(theirs)
+    return None
 
 
 def _enter(namespace: int) -> None:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from loadframe.formats.stage_lines import MARKS, STAGE, SUMMED, StageLine, Stage
 from loadframe.metrics.pipelines import LOGS, STAGES
 from loadframe.model import CounterSpec, Reading
 from loadframe.system.files import regular_file
+from loadframe.system.trees import closing
 
 Process = tuple[int, str]
 SPENT = {"busy_s": "busy_weighted", "idle_s": "idle_weighted", "blocked_s": "blocked_weighted"}
@@ -92,18 +93,12 @@ class _File:
     def look(self) -> None:
         """Take what is new. Links and other than regular files are not read."""
         try:
-            descriptor = regular_file(self.path)
+            with closing(regular_file(self.path)) as descriptor:
+                self._take(descriptor)
         except FileNotFoundError:
             return
         except OSError as error:
-            self.problem = error.strerror or "it cannot be opened"
-            return
-        try:
-            self._take(descriptor)
-        except OSError as error:
             self.problem = error.strerror or "it cannot be read"
-        finally:
-            os.close(descriptor)
 
     def _take(self, descriptor: int) -> None:
         status = os.fstat(descriptor)
@@ -118,7 +113,10 @@ class _File:
         self.identity = identity
         while self.taken < MOST_BYTES and (piece := os.pread(descriptor, PIECE, self.at)):
             self.at += len(piece)
-            kept = _of_stages(piece)
+            first, last = piece.find(b"\n"), piece.rfind(b"\n")
+            # whole lines that cannot be statistics are not kept: a log may have much else
+            others = first != last and not any(mark in piece for mark in MARKS)
+            kept = piece[: first + 1] + piece[last + 1 :] if others else piece
             self.pieces.append((time.monotonic(), kept))
             self.taken += len(kept)
         if self.taken >= MOST_BYTES:
@@ -126,20 +124,9 @@ class _File:
 
     def skip(self) -> None:
         """What is there already belongs to earlier steps."""
-        try:
+        with suppress(OSError):
             status = self.path.stat(follow_symlinks=False)
-        except OSError:
-            self.at = 0
-        else:
             self.at, self.identity = status.st_size, (status.st_dev, status.st_ino)
-
-
-def _of_stages(piece: bytes) -> bytes:
-    """A piece without the whole lines in it if these cannot be statistics: a log may have much else."""
-    if any(mark in piece for mark in MARKS):
-        return piece
-    first, last = piece.find(b"\n"), piece.rfind(b"\n")
-    return piece if first == last else piece[: first + 1] + piece[last + 1 :]
 
 
 class StageTail:
@@ -164,7 +151,13 @@ class StageTail:
         for file in files[: len(kept)]:
             file.skip()
         over = threading.Event()
-        thread = threading.Thread(target=_follow, args=(files, over), daemon=True)
+
+        def follow() -> None:
+            while not over.wait(EVERY_S):
+                for file in files:
+                    file.look()
+
+        thread = threading.Thread(target=follow, daemon=True)
         thread.start()
         try:
             yield
@@ -219,12 +212,6 @@ class StageTail:
             if name not in self._specs:
                 self._specs[name] = CounterSpec(name, name, cumulative=name.rpartition(".")[2] in GROWING)
         self._readings += readings
-
-
-def _follow(files: Sequence[_File], over: threading.Event) -> None:
-    while not over.wait(EVERY_S):
-        for file in files:
-            file.look()
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,16 @@ def metric_table(steps: Sequence[Step], series: polars.DataFrame | None) -> pola
     table = polars.DataFrame(rows, schema=METRIC_COLUMNS, orient="row")
     if series is None or not len(series):
         return table
-    return polars.concat([table, _within_steps(series, steps)])
+    windows = polars.DataFrame(
+        [(step.window_start_s, step.window_end_s, step.number, step.treatment, step.level) for step in steps],
+        schema={"from_s": polars.Float64, "until_s": polars.Float64}
+        | {name: METRIC_COLUMNS[name] for name in ("step", "treatment", "level")},
+        orient="row",
+    )
+    joined = series.sort("at_s").join_asof(windows.sort("from_s"), left_on="at_s", right_on="from_s")
+    inside = polars.col("at_s") <= polars.col("until_s")
+    mine = [polars.when(inside).then(polars.col(name)).alias(name) for name in ("step", "treatment", "level")]
+    return polars.concat([table, joined.with_columns(mine).select(*METRIC_COLUMNS)])
 
 
 def limit_table(limits: Sequence[tuple[int, Limit]]) -> polars.DataFrame:
@@ -133,16 +142,3 @@ def limit_table(limits: Sequence[tuple[int, Limit]]) -> polars.DataFrame:
         for number, limit in limits
     ]
     return polars.DataFrame(rows, infer_schema_length=None)
-
-
-def _within_steps(series: polars.DataFrame, steps: Sequence[Step]) -> polars.DataFrame:
-    windows = polars.DataFrame(
-        [(step.window_start_s, step.window_end_s, step.number, step.treatment, step.level) for step in steps],
-        schema={"from_s": polars.Float64, "until_s": polars.Float64}
-        | {name: METRIC_COLUMNS[name] for name in ("step", "treatment", "level")},
-        orient="row",
-    )
-    joined = series.sort("at_s").join_asof(windows.sort("from_s"), left_on="at_s", right_on="from_s")
-    inside = polars.col("at_s") <= polars.col("until_s")
-    mine = [polars.when(inside).then(polars.col(name)).alias(name) for name in ("step", "treatment", "level")]
-    return joined.with_columns(mine).select(*METRIC_COLUMNS)
