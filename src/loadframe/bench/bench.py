@@ -18,8 +18,7 @@ from loadframe.bench.declared import WorkloadOptions, workload_of
 from loadframe.bench.driver_user import driver_user, logging_in
 from loadframe.bench.evaluation import TICK_S, Evaluated, evaluate, is_late, step_of
 from loadframe.bench.loading import Load, Loaded, Loading, Profiles, duration_s
-from loadframe.bench.rig import Rig, kinds_of, prefix_of
-from loadframe.bench.surroundings import Surroundings, host_settings
+from loadframe.bench.rig import Rig, Surroundings, host_settings, kinds_of, prefix_of
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.host import Host
 from loadframe.changes.journal import Reasons

@@ -19,8 +19,7 @@ from loadframe.bench.checking_states import (
     loads,
 )
 from loadframe.bench.declared import workload_of
-from loadframe.bench.rig import kinds_of
-from loadframe.bench.surroundings import check_host
+from loadframe.bench.rig import check_host, kinds_of
 from loadframe.cages import groups
 from loadframe.cages.cage import LIMITS
 from loadframe.connections.address import is_here

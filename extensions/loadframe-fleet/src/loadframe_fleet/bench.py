@@ -12,8 +12,7 @@ from loadframe.bench.base import OnBench
 from loadframe.bench.bench import RealBench
 from loadframe.bench.evaluation import Evaluated, is_late
 from loadframe.bench.loading import Loaded
-from loadframe.bench.rig import prefix_of
-from loadframe.bench.surroundings import Surroundings, host_settings
+from loadframe.bench.rig import Surroundings, host_settings, prefix_of
 from loadframe.changes.durable import DurableJournal
 from loadframe.errors import FleetError, StepVoid
 from loadframe.host.processes import Allowance
