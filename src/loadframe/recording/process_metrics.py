@@ -53,12 +53,10 @@ def after(first: ProcessStat, ended: Sequence[ProcessStat]) -> ProcessStat:
     """The process's numbers plus what was seen of children that ended since: they count once, as themselves."""
     if not ended:
         return first
-    inherited = {f"children_{name}": getattr(first, f"children_{name}") for name in _COUNTERS}
-    for name in _COUNTERS:
-        inherited[f"children_{name}"] += sum(
-            getattr(child, name) + getattr(child, f"children_{name}") for child in ended
-        )
-    return replace(first, **inherited)
+    of_all = {
+        name: sum(getattr(child, name) + getattr(child, f"children_{name}") for child in ended) for name in _COUNTERS
+    }
+    return replace(first, **{f"children_{name}": getattr(first, f"children_{name}") + n for name, n in of_all.items()})
 
 
 _IO = {"io.read_bytes": ("read_bytes",), "io.write_bytes": ("write_bytes",), "io.write_calls": ("syscw",)}
@@ -282,8 +280,8 @@ class ComponentTrack:
         self._held: dict[int, dict[str, bytes]] = {}
 
     def step(self, at_s: float, before_s: float | None, processes: Mapping[int, Entries]) -> Metrics:
-        """before_s: time of the tick before. A process born since then counts from zero; an older one that was not
-        followed then counts from here on."""
+        """before_s: time of the tick before. A process born since then counts from zero; an
+        older one that was not followed then counts from here on."""
         there = {pid: entries for pid, entries in processes.items() if is_there(entries)}
         ended: dict[int, list[ProcessStat]] = {}
         for pid, seen in self._before.items():
@@ -294,34 +292,28 @@ class ComponentTrack:
             pid: {**self._held.get(pid, {}), **{name: entries[name] for name in HELD & entries.keys()}}
             for pid, entries in there.items()
         }
-        rates = []
-        for pid, entries in there.items():
-            parts = (partial(self._rates, pid, row, at_s, before_s, entries, ended.get(pid, ())) for row in self._rows)
-            rates.append(with_cores(gather(parts)))
+
+        def rates(pid: int, entries: Entries, row: Derivation) -> Metrics:
+            if row.source not in entries:
+                return {}
+            reading = row.reading(entries)
+            before = self._before[pid].get(row.source)
+            self._before[pid][row.source] = at_s, reading
+            if before is None:
+                if before_s is None:
+                    return {}
+                born = born_since(parse_stat(entries.get(STAT, b"")), before_s, self._facts)
+                before = before_s, BORN[row.source] if born else reading
+            then_s, first = before
+            if at_s <= then_s:
+                return {}
+            first = after(first, ended.get(pid, ())) if isinstance(first, ProcessStat) else first
+            return row.between(first, reading, at_s - then_s)
+
+        of_each = [
+            with_cores(gather(partial(rates, pid, entries, row) for row in self._rows))
+            for pid, entries in there.items()
+        ]
         members = [{**self._held[pid], **entries} for pid, entries in there.items()]
         levels = (threads, open_files, partial(memory, self._facts.page_bytes))
-        return added_up(rates) | gather(partial(level, members) for level in levels)
-
-    def _rates(
-        self,
-        pid: int,
-        row: Derivation,
-        at_s: float,
-        before_s: float | None,
-        entries: Entries,
-        ended: Sequence[ProcessStat],
-    ) -> Metrics:
-        if row.source not in entries:
-            return {}
-        reading = row.reading(entries)
-        before = self._before[pid].get(row.source)
-        self._before[pid][row.source] = at_s, reading
-        if before is None:
-            if before_s is None:
-                return {}
-            born = born_since(parse_stat(entries.get(STAT, b"")), before_s, self._facts)
-            before = before_s, BORN[row.source] if born else reading
-        then_s, first = before
-        if at_s <= then_s:
-            return {}
-        return row.between(after(first, ended) if isinstance(first, ProcessStat) else first, reading, at_s - then_s)
+        return added_up(of_each) | gather(partial(level, members) for level in levels)

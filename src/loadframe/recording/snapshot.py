@@ -10,6 +10,7 @@ from pathlib import Path
 
 from loadframe.errors import RecordingError
 from loadframe.recording.derivation import Derivation, Metrics, growth
+from loadframe.system.kernel import kernel_text
 
 NOT_IN_THIS_KERNEL = "this kernel does not have it"
 
@@ -59,7 +60,7 @@ def each_below(folder: Path, *files: str) -> bytes:
     rows = []
     for subfolder in sorted(folder.iterdir()):
         try:
-            said = [(subfolder / file).read_text(encoding="utf-8", errors="replace").strip() for file in files]
+            said = [kernel_text(subfolder / file).strip() for file in files]
         except PermissionError:
             raise
         except OSError:  # it has none, refuses, or has just ended

@@ -33,6 +33,7 @@ from loadframe.recording.process_metrics import (
 from loadframe.recording.snapshot import Pair, Place, Source, below, lines
 from loadframe.recording.snapshot_machine import elsewhere
 from loadframe.recording.socket_rows import fullest, listeners
+from loadframe.system.kernel import kernel_text
 
 _UID = re.compile(rb"^Uid:\s*(\d+)", re.MULTILINE)
 _THREADS = re.compile(rb"^Threads:\s*(\d+)", re.MULTILINE)
@@ -233,7 +234,7 @@ def fetch_groups(place: Place, path: str, *, wanted: Sequence[str]) -> bytes:
                 texts = {}
                 for file in FILES[controller]:
                     with suppress(OSError):
-                        texts[file] = (folder / file).read_text(encoding="utf-8", errors="replace")
+                        texts[file] = kernel_text(folder / file)
                 if texts:
                     chains.setdefault(controller, {})[str(folder)] = texts
     return write_json({controller: list(groups.values()) for controller, groups in chains.items()}).encode()

@@ -9,6 +9,7 @@ from loadframe.recording.held_files import READ_ONLY, Descriptors, used_up
 from loadframe.recording.wait_classes import CALLS, MOST_POLLED, MOST_SELECTED, POLL_CALLS, POLLED_BYTES, SELECT_CALLS
 
 TASK_FILES = ("stat", "schedstat", "wchan", "status", "syscall")
+SOURCES = ("threads", "tasks", "task-schedstat", "task-status", "task-syscall")
 CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 120, 1000
 """Threads whose state is read per second, in turn: each once per second up to 1,000 threads, of more 1,000. The error
 is small: after a second the share of a state among 10,000 threads is known to 1.6 % of them (one standard error). A
@@ -60,11 +61,8 @@ class Threads:
             max(1, round(per_s * interval_s))
             for per_s in (CENSUS_LEAST_PER_S, WHERE_PER_S, CPU_TIMES_PER_S, STATUSES_PER_S, SYSCALLS_PER_S)
         )
-        names = {
-            name: f"{prefix}:{name}" for name in ("threads", "tasks", "task-schedstat", "task-status", "task-syscall")
-        }
-        self._names = list(names.values())
-        self._sources = {name: writer.source(text) for name, text in names.items()}
+        self._prefix = prefix
+        self._sources = {name: writer.source(f"{prefix}:{name}") for name in SOURCES}
 
     def sample(self, second: bool) -> None:
         try:
@@ -201,8 +199,8 @@ class Threads:
         if self._memory >= 0:
             os.close(self._memory)
         os.close(self._directory)
-        for name in self._names:
-            self._writer.retire(name)
+        for name in SOURCES:
+            self._writer.retire(f"{self._prefix}:{name}")
 
 
 _POLLS, _SELECTS = (
