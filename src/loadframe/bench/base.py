@@ -1,6 +1,5 @@
 """The contract between experiments and bench (`RealBench`, and the simulated one of the tests:
-tests/bench/test_bench_contract.py); and what the bench needs of a target: caged (caged.py), running already
-(attached.py), or on another host (fleet/far.py)."""
+tests/bench/test_bench_contract.py); and what the bench needs of a target."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -47,7 +47,7 @@ class Budget:
 
     def left_words(self, steps: int) -> str:
         """ "about 40 s, 2 min left of the budget": for these steps at the median so far, and for all that comes. steps:
-        0 where unknown; "" where nothing is left of the budget either: what goes on then has its own."""
+        0 where unknown; "" where nothing is left of the budget either."""
         left_s = self.left_s()
         if left_s <= 0:
             return "the budget is used up" if steps else ""

@@ -1,5 +1,4 @@
-"""The workload and the knobs that a study names, the distributions that register them, and the workload with the
-options of one treatment at a time."""
+"""The workload and the knobs that a study names, and the workload with the options of one treatment at a time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

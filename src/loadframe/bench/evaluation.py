@@ -65,8 +65,8 @@ def evaluate(
     stages: Sequence[CounterSpec] = (),
     work: str = WORK,
 ) -> Evaluated:
-    """The metrics of a step's window, recorded and derived. study: with the CPUs of the target's state; one_lock, work:
-    as of the workload. stages: counters of pipelines."""
+    """The metrics of a step's window. study: with the CPUs of the target's state; one_lock, work: as of the workload.
+    stages: counters of pipelines."""
     summary, embedded = loaded.summary, rig.target.embedded
     metrics = window_metrics(
         ticks,
@@ -119,9 +119,8 @@ def derived(
     unknown: frozenset[str] = frozenset(),
     behind: Sequence[str] = (),
 ) -> Metrics:
-    """Metrics that follow from a window's own and from its requests. embedded, one_lock: as of the target and of the
-    workload. unknown: components that exist and were not measured, so that no sum is known; one on another machine adds
-    nothing to this one's. behind: programs that the target connects to."""
+    """Metrics that follow from a window's own and from its requests. unknown: components that exist and were not
+    measured, so that no sum is known. behind: programs that the target connects to."""
     length = summary.window_end_s - summary.window_start_s
     values = {
         "workload.errors": summary.errors / length,
@@ -262,8 +261,8 @@ def cpus_of_processes(pids: Iterable[int]) -> frozenset[int]:
 
 def shared(metrics: Mapping[str, float], target: frozenset[int], driver: frozenset[int]) -> Metrics:
     """Shares of a window: of the target's CPUs those used by the driver and the busy ones, both at least; and of its
-    threads' runnable time that without a CPU (schedstat). target, driver: the CPUs that each may use. What the driver
-    can have had on other CPUs is not counted. Empty where the CPU time of either was not measured."""
+    threads' runnable time that without a CPU (schedstat). target, driver: the CPUs that each may use. Empty where the
+    CPU time of either was not measured."""
     own, theirs = metrics.get("target.cpu.cores"), metrics.get("driver.cpu.cores")
     if own is None or theirs is None or not target:
         return {}

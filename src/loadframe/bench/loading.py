@@ -46,8 +46,8 @@ ACTIVE_S = 3600.0
 
 @dataclass(frozen=True)
 class Load:
-    """Load of a step. name: of its scratch folder and marks. driver_cpus: None: its cage's. cold: cut off no warm-up,
-    as how a cache fills is measured. most_waiting, warmup_s: as for Bench.take_step."""
+    """name: of its scratch folder and marks. driver_cpus: None: its cage's. cold: cut off no warm-up. most_waiting,
+    warmup_s: as for Bench.take_step."""
 
     name: str
     treatment: str
@@ -101,8 +101,8 @@ class Loading:
     _noted: set[str] = field(default_factory=set, init=False)
 
     def load(self, rig: Rig, asked: Load, profiler: Profiler | None = None) -> Loaded:
-        """Load the target, which has its state and the level's data. TargetError, with its last log lines, where it
-        died; WorkloadError where the driver failed or no request ended."""
+        """Of a target that has its state and the level's data. TargetError, with its last log lines, where it died;
+        WorkloadError where the driver failed or no request ended."""
         scratch = self.folder / asked.name
         make_private(scratch, self.user)
         least_s = max(_floor_s(self.measure), asked.warmup_s)

@@ -1,9 +1,7 @@
 """Control groups, version 1 and 2: where they are mounted, what they can limit here, and where ours may be made.
 
-Controllers have their names of version 2 (cgroups(7)): cpu, cpuset, memory, io, pids. A machine may have some of them
-in version 1 and others in version 2; each is used where it is. New groups are made below our own, so that whatever
-limits us still holds; `parent_of` has the exception that version 2 demands.
-"""
+Controllers have their names of version 2 (cgroups(7)); each is used where it is. New groups are made below our own, so
+that whatever limits us still holds; `parent_of` has the exception that version 2 demands."""
 
 import os
 import re

@@ -1,10 +1,9 @@
 """Every metric by its name: what it is and its unit.
 
-Names follow OpenTelemetry's semantic conventions where they exist (see CONVENTIONS); those of one component of the
+Names follow OpenTelemetry's semantic conventions where they exist (conventions.txt); those of one component of the
 study begin with the component (`target.`, `driver.`, `recorder.`, and `loader.`, `shard1.`, ... of a target in several
-pieces); server counters begin with the kind of the server and are in its folder (`kinds/NAME/metrics.py`). Shares are
-0..1, rates are per second, `cores` are CPU-seconds per second.
-"""
+pieces); server counters with the kind of the server (`kinds/NAME/metrics.txt`). Shares are 0..1, rates are per second,
+`cores` are CPU-seconds per second."""
 
 import re
 from collections.abc import Mapping
@@ -54,8 +53,6 @@ def _cells(table: str) -> list[list[str]]:
 
 
 METRICS: dict[str, Metric] = {}
-CONVENTIONS = dict(_cells(_table("conventions.txt")))
-"""Our name -> the one of the semantic conventions."""
 
 
 def register(rows: str, component: str = "", words: str = "") -> None:
@@ -138,10 +135,3 @@ def _by_its_name(name: str) -> Metric | None:
     if whole is None or not whole.name.startswith(OF_EACH_COMPONENT) or not re.fullmatch(_NAME, component):
         return None
     return Metric(name, whole.unit, whole.what.replace("the target", _WORDS["component"].get(component, component)))
-
-
-def convention(metric: str) -> str | None:
-    """The name of the semantic conventions for a metric; None where they have none."""
-    component, _, rest = metric.partition(".")
-    general = f"COMPONENT.{rest}" if component.startswith(("target", "driver", "shard", *IN_FRONT)) else metric
-    return CONVENTIONS.get(general)

@@ -1,13 +1,11 @@
-"""What must agree: counters of the same thing, counted in different places, compared with one another.
+"""What must agree: counters of the same thing, counted in different places.
 
 A counter that does not count reads 0, and would rule out a cause. So what is counted twice has a row here: it must not
 be less than a share of what all of its witnesses count. Otherwise it is blind: it is left out of the step, with all
-that follows from it, and named. Unknown is not 0.
+that follows from it, and named.
 
-To add one, add a row to agreements.toml; of a single server, to its `kinds/NAME/metrics.py`. Rows are checked in their
-order, and what is blind is no witness for later ones: what is closest to the work (a process's own numbers) comes
-before what only stands for it.
-"""
+Rows are in agreements.toml; of a single server, in its `kinds/NAME/metrics.py`. They are checked in their order, and
+what is blind is no witness for later ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

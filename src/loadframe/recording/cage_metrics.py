@@ -1,6 +1,5 @@
-"""What a component used of its resource limits, from each file of its control groups, of either version. Sources:
-Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/{cpuacct,memory,blkio-controller,pids}.rst;
-Documentation/scheduler/sched-bwc.rst for the quota."""
+"""What a component used of its resource limits, from each file of its control groups. Sources:
+Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/; scheduler/sched-bwc.rst for the quota."""
 
 import math
 from collections.abc import Callable, Collection, Mapping

@@ -1,9 +1,8 @@
 """The one derivation of every number: text of a source -> reading -> metrics.
 
-A row of a table says what follows from one reading (levels) and from two (rates). A window, a series and the ledger at
-this moment differ in how they choose readings: a window takes rates between its edges, and combines the levels of all
-its readings (AVERAGE, LOWEST, LATEST; else the largest); a series takes rates since the reading before, and each level
-as it is; a moment takes rates between two looks, and the levels of the later one."""
+A window takes rates between its edges, and combines the levels of all its readings (AVERAGE, LOWEST, LATEST; else the
+largest); a series takes rates since the reading before, and each level as it is; the ledger takes rates between two
+looks, and the levels of the later one."""
 
 import os
 from bisect import bisect_left

@@ -1,7 +1,6 @@
-"""The file format of a recording (docs/recording.md shows it byte by byte), and reading it; frame_writer writes it.
-Light, as part of the recorder process. A recording is a header followed by blocks. Each block is one zstd frame with a
-content checksum behind a small header with its own checksum, and names every source it uses, so that a lost block costs
-only its own ticks and a reader can begin anywhere."""
+"""The file format of a recording (docs/recording.md), and reading it; frame_writer writes it. Light, as part of the
+recorder process. Each block is one zstd frame with a content checksum behind a small header with its own, and names
+every source it uses: a lost block costs only its own ticks, and a reader can begin anywhere."""
 
 import json
 import os

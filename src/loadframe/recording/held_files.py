@@ -19,9 +19,8 @@ Held = list[tuple[int, int]]
 
 
 class Descriptors:
-    """How many files of threads may be held open; beyond that they are opened and closed at each reading. Only files of
-    threads are numerous enough to be counted: they get half of what the process may open, and all other files the other
-    half."""
+    """How many files of threads may be held open; beyond that they are opened and closed at each reading. They get half
+    of what the process may open, and all other files the other half."""
 
     def __init__(self) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

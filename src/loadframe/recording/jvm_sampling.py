@@ -1,9 +1,7 @@
-"""The counters that a Java virtual machine of HotSpot keeps in a file of its user (`jstat` reads the same ones): the
-time of its collectors, and the use of its heap. Light, as part of the recorder process.
-
-The file is /tmp/hsperfdata_USER/PID, as the process itself sees /tmp and its pid. It is read only if it and its folder
-belong to the process's user, without following links, and up to a bound: a target may have put anything there. Layout:
-HotSpot, runtime/perfMemory.hpp (PerfDataPrologue, PerfDataEntry), version 2."""
+"""The counters of a Java virtual machine of HotSpot (`jstat` reads the same ones), from /tmp/hsperfdata_USER/PID, as
+the process itself sees /tmp and its pid. It is read only if it and its folder belong to the process's user, without
+following links, and up to a bound: a target may have put anything there. Light, as part of the recorder process.
+Layout: HotSpot, runtime/perfMemory.hpp (PerfDataPrologue, PerfDataEntry), version 2."""
 
 import os
 import re

@@ -1,6 +1,5 @@
-"""The connections of a component in a window: to whom, how many at once, and on how many an answer is awaited.
-docs/recording.md ("Peers") says which are served, and how a request in flight is recognised: by the kernel's ticks,
-else by segments, else by acknowledgements. Layouts: linux/tcp.h."""
+"""The connections of a component in a window: to whom, how many at once, and on how many an answer is awaited
+(docs/recording.md, "Peers"). Layouts: linux/tcp.h."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,6 +1,5 @@
-"""The metrics of a component's processes: what follows from each file of a process, and how several processes combine.
-A child that has ended counts with its parent, which inherits its numbers from the kernel: so nothing is lost that comes
-and goes between two ticks."""
+"""The metrics of a component's processes. A child that has ended counts with its parent, which inherits its numbers
+from the kernel: so nothing is lost that comes and goes between two ticks."""
 
 import math
 import re

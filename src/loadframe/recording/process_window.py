@@ -1,7 +1,7 @@
-"""The followed processes in a window. What is recorded at each tick is compared between the process's first and last
-tick in the window: a process born in the window counts from zero. What is recorded less often (everything of a process
-of more than a thousand threads, context switches) is compared between the two readings nearest to the window's edges.
-Of threads that are looked at in turn the sample stands for all."""
+"""The followed processes in a window. What is recorded at each tick is compared between a process's first and last tick
+in it, from zero if born in it; what is recorded less often (of a process of more than a thousand threads, context
+switches) between the two readings nearest to its edges. Of threads that are looked at in turn the sample stands for
+all."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

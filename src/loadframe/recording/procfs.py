@@ -1,6 +1,6 @@
-"""Parsing procfs texts: bytes in, numbers out. All functions raise RecordingError if what they must find is missing or
-is no number; unknown lines are ignored, because kernels add some. Layouts: proc(5),
-Documentation/admin-guide/iostats.rst, accounting/psi.rst, scheduler/sched-stats.rst."""
+"""Parsing procfs texts: bytes in, numbers out. Raises RecordingError if what must be there is missing or is no number;
+unknown lines are ignored. Layouts: proc(5), Documentation/admin-guide/iostats.rst, accounting/psi.rst,
+scheduler/sched-stats.rst."""
 
 import itertools
 import math

@@ -25,7 +25,7 @@ COUNTER_MARGIN_S = 1.5
 
 MOST_MEMORY_BYTES, FREE_BYTES, PER_BYTE = 2 << 30, 4 << 20, 20
 """Memory for the ticks held at once: FREE_BYTES plus PER_BYTE times the recording's size on the disk, at most
-MOST_MEMORY_BYTES, whatever its blocks decompress to. Our recordings hold 6 to 14 times their size."""
+MOST_MEMORY_BYTES. Our recordings hold 6 to 14 times their size."""
 _TICK_BYTES, _ENTRY_BYTES = 500, 200
 """What a tick and an entry take in addition to their bytes, as Python objects."""
 MOST_HELD_BYTES = 128 << 20

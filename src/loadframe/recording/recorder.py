@@ -1,8 +1,8 @@
 """The recorder process: `python -P -m loadframe.recording.recorder PATH [--interval 0.1] [--root /] [--descriptor N]`.
 
-It samples procfs on an absolute schedule and takes commands as JSON lines on stdin (docs/recording.md lists them).
-`flush` and `stop` are acknowledged by a JSON line with their number on stdout. It ends when stdin is closed or its
-parent dies. Light, because it runs next to what is measured: the standard library, zstandard, and light modules."""
+It samples procfs on an absolute schedule and takes commands as JSON lines on stdin (docs/recording.md); `flush` and
+`stop` are acknowledged on stdout. It ends when stdin is closed or its parent dies. Light, because it runs next to what
+is measured: the standard library, zstandard, and light modules."""
 
 import argparse
 import ctypes

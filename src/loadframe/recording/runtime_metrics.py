@@ -1,5 +1,5 @@
-"""What the runtime of a component's processes does besides their work: garbage collection, from a Java virtual
-machine's counters, and from the CPU time of threads with names of collectors."""
+"""Garbage collection of a component's processes, from a Java virtual machine's counters, and from the CPU time of
+threads with names of collectors."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """Reading procfs, sysfs and cgroup files as cheaply as Python can: they stay open, each tick is one `preadv` per file
-straight into the recording's buffer. How often each is read follows from its cost (docs/recording.md). A file held open
-also protects from reused pids: after its process is gone it answers ESRCH. Light, as part of the recorder process."""
+straight into the recording's buffer. How often each is read follows from its cost (docs/recording.md). An open file
+also protects from reused pids: it answers ESRCH then. Light, as part of the recorder process."""
 
 import os
 import time
@@ -54,7 +54,7 @@ SLOW_CGROUP_FILES = (
 
 MANY_THREADS = 1000
 """Above this, what the kernel adds up over all threads at each reading is read once per second: per 1,000 threads,
-/proc/PID/stat takes 43 us, io 20 us, the process's CPU clock 22 us (benchmarks/recorder.py's machine)."""
+/proc/PID/stat takes 43 us, io 20 us, the CPU clock 22 us (benchmarks/recorder.py)."""
 MANY_OPEN_FILES = 512
 """Above this, counting open files by listing them (kernels before 6.2) is done once per second."""
 LOOKS_FOR_JVM = 10

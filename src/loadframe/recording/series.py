@@ -35,7 +35,7 @@ from loadframe.recording.system_metrics import MACHINE
 class MetricSeries:
     """table: columns host, at_s (CLOCK_MONOTONIC), wall_s, metric, value: every metric at every tick of the schedule
     that has it, in time order; counters as their growth per second since the tick before. None if there is nothing to
-    read. warnings: what is missing from it and why, in sentences."""
+    read. warnings: what is missing, in sentences."""
 
     table: polars.DataFrame | None
     warnings: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class MetricSeries:
 
 MOST_ENTRIES = 800_000
 """Of a recording that is tabulated tick by tick: 10 to 20 us of CPU each. A longer one is thinned, like one of more
-than readers.MOST_HELD_BYTES, which a small server's reaches after half an hour (benchmarks/report.py)."""
+than readers.MOST_HELD_BYTES (benchmarks/report.py)."""
 LONGEST_BETWEEN_NOTES_S = 3.0
 """The server is asked once per second; notes farther apart are of different steps."""
 
@@ -145,9 +145,9 @@ class _Columns:
 
 
 def _add_service(columns: _Columns, ticks: Sequence[Tick]) -> None:
-    """Of counters the growth since the reading before, however many notes ago, and none if it went back. There is no
-    growth between steps: the server may have been restarted. Histograms become quantiles since the note before; what
-    follows from a pipeline's stages is added."""
+    """Of counters the growth since the reading before, and none if it went back, or between steps: the server may have
+    been restarted. Histograms become quantiles since the note before; what follows from a pipeline's stages is
+    added."""
     texts = [tick.entries[COUNTERS_NOTE] for tick in ticks if COUNTERS_NOTE in tick.entries]
     specs = {spec.metric: spec for text in texts for spec in read_specs(text)}
     before: dict[str, tuple[float, float]] = {}

@@ -1,6 +1,6 @@
-"""The machine and one process at a moment: what the ledger needs once in a while. A snapshot keeps the texts of files;
-two snapshots give the numbers: a gauge from the later one, a rate from both. What could not be read stays in it with
-the reason. All paths are below a root, so that a recorded tree can be read like a machine."""
+"""The machine and one process at a moment. A snapshot keeps the texts of files; two snapshots give the numbers. What
+could not be read stays in it with the reason. All paths are below a root, so that a recorded tree can be read like a
+machine."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence

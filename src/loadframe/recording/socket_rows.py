@@ -1,7 +1,6 @@
-"""How the kernel is asked for its sockets by netlink (sock_diag(7)), as ss(8) does: /proc/net/tcp shows how many
-connections wait to be accepted, but not how many may; and of Unix sockets neither. And the rows of a `sockets` entry:
-one for each socket that a followed process has open, as the kernel reported it. Light, as part of the recorder process.
-Layouts: linux/inet_diag.h, linux/tcp.h, linux/unix_diag.h, linux/netlink.h."""
+"""How the kernel is asked for its sockets by netlink (sock_diag(7)): /proc/net/tcp does not show how many connections
+may wait to be accepted. And the rows of a `sockets` entry: one for each socket that a followed process has open. Light,
+as part of the recorder process. Layouts: linux/inet_diag.h, linux/tcp.h, linux/unix_diag.h, linux/netlink.h."""
 
 import os
 import socket

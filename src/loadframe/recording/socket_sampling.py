@@ -1,8 +1,6 @@
-"""The sockets of followed processes, from the kernel by netlink (sock_diag(7)), and when they are looked at: for a
-bounded share of one CPU, and once in each window of a step, whose length is known from the mark at the step's begin.
-Light, as part of the recorder process.
-
-What each look costs, and when /proc/PID/fd is searched for the owners of sockets: docs/recording.md ("Peers")."""
+"""The sockets of followed processes, and when they are looked at: for a bounded share of one CPU, and once in each
+window of a step, whose length is known from the mark at its begin (docs/recording.md, "Peers"). Light, as part of the
+recorder process."""
 
 from __future__ import annotations
 
@@ -137,7 +135,7 @@ class _Owner:
 
 class SocketSampler:
     """For all followed processes except the driver's, whose connections are the target's seen from the other side.
-    interval_s: between two calls of `sample`. schedule: needs to know of steps. cpu_s: this thread's CPU clock."""
+    interval_s: between two calls of `sample`. cpu_s: this thread's CPU clock."""
 
     def __init__(
         self,

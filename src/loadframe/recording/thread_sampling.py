@@ -11,17 +11,17 @@ from loadframe.recording.wait_classes import CALLS, MOST_POLLED, MOST_SELECTED, 
 TASK_FILES = ("stat", "schedstat", "wchan", "status", "syscall")
 SOURCES = ("threads", "tasks", "task-schedstat", "task-status", "task-syscall")
 CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 120, 1000
-"""Threads whose state is read per second, in turn: each once per second up to 1,000 threads, of more 1,000. The error
-is small: after a second the share of a state among 10,000 threads is known to 1.6 % of them (one standard error). A
-process of up to 12 threads is read whole at each tick of 0.1 s."""
+"""Threads whose state is read per second, in turn: each once per second up to 1,000 threads, of more 1,000: after a
+second the share of a state among 10,000 threads is known to 1.6 % of them (one standard error). A process of up to 12
+threads is read whole at each tick of 0.1 s."""
 WHERE_PER_S = 20
 """Of these, threads whose kernel function is read: it says less than the system call, and needs no right to trace."""
 SYSCALLS_PER_S = 120
-"""Of these, threads whose system call is read, which costs two thirds of reading the state. If the kernel does not
-report calls, this number is read for the kernel function instead."""
+"""Of these, threads whose system call is read, at two thirds of the cost of the state. If the kernel does not report
+calls, this number is read for the kernel function instead."""
 CPU_TIMES_PER_S = 320
 """Threads whose CPU time is read per second: all at each tick of 0.1 s up to 32, of more these in turn. A short window
-must find the hottest thread of a small process; ten thousand threads need not be read ten times a second."""
+must find the hottest thread of a small process."""
 STATUSES_PER_S = 10
 """Threads whose context switches are read per second: a thread's status costs as much as its other files together."""
 SWITCHES_TAIL_BYTES = 256
@@ -32,9 +32,8 @@ _STAT, _SCHEDSTAT, _WCHAN, _STATUS, _SYSCALL = range(len(TASK_FILES))
 
 
 class Threads:
-    """The threads of a process: a census of their states in turn, their CPU time, their context switches. live: /proc
-    itself, where the link count of a task folder gives the number of threads for a tenth of a microsecond each; listing
-    them costs a hundred times that."""
+    """A census of a process's threads in turn, their CPU time, their context switches. live: /proc itself, where the
+    link count of a task folder gives the number of threads for a hundredth of the cost of listing them."""
 
     def __init__(
         self,

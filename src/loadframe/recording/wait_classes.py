@@ -1,6 +1,5 @@
-"""What a sleeping thread waits for, by its system call, or else by the kernel function that it sleeps in. A class may
-depend on the descriptor. docs/recording.md ("What threads wait for") has the classes, and what cannot be distinguished
-from outside."""
+"""What a sleeping thread waits for, by its system call, or else by the kernel function that it sleeps in
+(docs/recording.md, "What threads wait for")."""
 
 import re
 import struct
@@ -37,7 +36,7 @@ _SUFFIX = re.compile(r"\.(isra|constprop|part|cold)\.?\d*")
 POLL_CALLS, SELECT_CALLS = ("poll", "ppoll"), ("select", "pselect6")
 MOST_POLLED, MOST_SELECTED, POLLED_BYTES = 16, 1024, 8
 """The most descriptors of one poll(2) that are read: with more it is an event loop's; the most that select(2) takes
-(FD_SETSIZE); the size of a struct pollfd, which begins with the descriptor."""
+(FD_SETSIZE); the size of a struct pollfd."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""What the threads of a component did in a window, by class (wait_classes.py): the mean number of threads in each. The
-scheduler counts how many ran, and how many were runnable without a CPU (schedstat). All others sleep; the census shows
-in what, for some of them at each tick, which stand for all. So the classes add up to the threads."""
+"""The mean number of threads in each class of waits (wait_classes.py) in a window. The scheduler counts how many ran,
+and how many were runnable without a CPU (schedstat). All others sleep; the census shows in what, for some of them at
+each tick, which stand for all."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -49,11 +49,10 @@ class Effective:
 
 @dataclass(frozen=True, slots=True)
 class BenchFacts:
-    """version: of the target. axis_unit, work_unit: what the load axis and throughput count, in words; "" where the run
-    was stopped before that was known. seed: of the
-    random order. distributions: others that registered the study's kinds. notes: sentences of its targets, and on what
-    of a recorded load is sent (only this after a kill). answers: of the target and of comparable programs; empty after
-    a kill. versions: by kind of target, where there are several."""
+    """version: of the target. axis_unit, work_unit: what the load axis and throughput count, in words; "" where not
+    known. seed: of the random order. distributions: others that registered the study's kinds. notes: sentences of its
+    targets, and on what of a recorded load is sent (only this after a kill). answers: of the target and of comparable
+    programs. versions: by kind of target, where there are several."""
 
     version: str = ""
     axis_unit: str = ""

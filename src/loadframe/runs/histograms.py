@@ -1,5 +1,5 @@
-"""A step's histogram of latencies as text: the HdrHistogram log, version 1.2, of one interval. Read as untrusted
-(formats/hdr_histogram.py), and only in the layout that is written here, so that steps can be added."""
+"""A step's histogram of latencies as text: the HdrHistogram log, version 1.2, of one interval. Read as untrusted, and
+only in the layout that is written here, so that steps can be added."""
 
 import io
 import re

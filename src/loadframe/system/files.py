@@ -1,9 +1,9 @@
 """The door to the file system: a folder held by its descriptor. Whoever opens one says whose it is.
 
-Everything in it is read, written and removed by names below it, following no link: a name is checked, each part of it
-is opened below the part before (openat(2)) and none may be a link; only regular files are read, up to the given size; a
-whole file is written under a new random name, and then renamed; modes and owners are set on descriptors. Swapping the
-folder's path for another meanwhile changes nothing: the descriptor stays with the folder that was opened."""
+Everything in it is read, written and removed by names below it, following no link: each part of a name is opened below
+the part before (openat(2)) and none may be a link; only regular files are read, up to the given size; a whole file is
+written under a new random name, and then renamed; modes and owners are set on descriptors. Swapping the folder's path
+for another meanwhile changes nothing."""
 
 import errno
 import fcntl

@@ -1,12 +1,12 @@
-"""`perf record` around a step: start it, stop it, read its samples. What is missing for it is reported, never raised.
+"""`perf record` around a step. What is missing for it is reported, never raised.
 
-Sampling is by a software clock (cpu-clock), because virtual machines often have no hardware counters; time is
-CLOCK_MONOTONIC, as everywhere. User stacks are copied and unwound by the files' own tables (`--call-graph dwarf`):
-Debian's programs are built without frame pointers. perf-record(1), perf_event_open(2).
+Sampling is by a software clock (cpu-clock), because virtual machines often have no hardware counters. User stacks are
+copied and unwound by the files' own tables (`--call-graph dwarf`): Debian's programs are built without frame pointers.
+perf-record(1), perf_event_open(2).
 
-In the output of `perf script -F comm,pid,tid,time,ip,sym,dso` a sample is a head line (`mariadbd  4831/5283
+In the output of `perf script -F comm,pid,tid,time,ip,sym,dso` a sample is a head line (`mariadbd 4831/5283
 14812.969706: `), one line per frame from the innermost on (a tab, the address, the symbol, the file in brackets), and
-an empty line. Other lines are counted, never guessed at."""
+an empty line."""
 
 import os
 import re

@@ -1,8 +1,7 @@
 """Both samplers around one step: CPU by perf if that works, the states of all threads from procfs always. Order of
-calls: `prepare` before the load, `start` once it runs, `follow` as processes come, `stop`, then `write` for the window
-that counts. What is written are collapsed stacks, as of Brendan Gregg's FlameGraph (stackcollapse-*.pl): one line per
-stack, frames from the outermost on, joined by semicolons, a blank and the count. Frames of the kernel end with `_[k]`,
-as with `stackcollapse-perf.pl --kernel`."""
+calls: `prepare` before the load, `start` once it runs, `follow` as processes come, `stop`, then `write`. What is
+written are collapsed stacks (Brendan Gregg's FlameGraph, stackcollapse-*.pl): frames from the outermost on, joined by
+semicolons, a blank and the count; frames of the kernel end with `_[k]`."""
 
 import re
 from collections import Counter
