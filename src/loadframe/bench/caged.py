@@ -197,7 +197,7 @@ def make_target(study: Study, lease: Lease, kind: str, driver: Privilege) -> Cag
     names = targets.components(kind, shards, study.target.sql_nodes)
     cages = [make_cage(name, study.allowed(name), lease, of) for name in names]
     if shards is None:
-        held = _of_target(study.cage, cages[0])
+        held = Resources(cpus=cpus_of(study.cage), groups=cages[0].folders)
         held = held.run_by(driver) if targets.kind_named(kind).embedded else held
         target = targets.of_study(study, kind).make(lease, held)
         return CagedTarget(target, *cages, cpus=cpus_of(study.cage))
@@ -205,7 +205,8 @@ def make_target(study: Study, lease: Lease, kind: str, driver: Privilege) -> Cag
     resources: dict[str, Resources] = {
         cage.component: allowance(study.allowed(cage.component), cage, driver, lease) for cage in cages[:split]
     }
-    resources |= {cage.component: _of_target(study.target_cage, cage) for cage in cages[split:]}
+    cpus = cpus_of(study.target_cage)
+    resources |= {cage.component: Resources(cpus=cpus, groups=cage.folders) for cage in cages[split:]}
     target = targets.make_shards(kind, lease=lease, resources=resources)
     return CagedTarget(target, *cages[split:], beside=cages[:split])
 
@@ -219,10 +220,6 @@ def allowance(allowed: ComponentCage, cage: Cage, user: Privilege, lease: Lease)
     """Resources with which the load driver's user starts each process of a component."""
     resources = Resources(limits=allowed.process_limits(), cpus=cpus_of(allowed), groups=cage.folders)
     return lease.admitted(resources.run_by(user))
-
-
-def _of_target(allowed: ComponentCage, cage: Cage) -> Resources:
-    return Resources(cpus=cpus_of(allowed), groups=cage.folders)
 
 
 def cpus_of(allowed: ComponentCage) -> frozenset[int] | None:

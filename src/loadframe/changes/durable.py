@@ -188,8 +188,8 @@ def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
     except Gone:
         return became(change, "reverted", None, "the process has ended, and what was changed of it with it")
     except UserError as error:
-        because = f"{cannot(change)}: {'. '.join(part for part in (error.fact, error.remedy) if part)}"
-        return became(change, "failed", None, because)
+        why = ". ".join(part for part in (error.fact, error.remedy) if part)
+        return became(change, "failed", None, f"{cannot(change)}: {why}")
     if after != change.before:
         return became(change, "failed", after, f"was set back to {shown(change.before)}, but is {shown(after)}")
     return became(change, "reverted", after, f"put back from {shown(now)} to {shown(after)}")
@@ -274,10 +274,7 @@ def forget(identifier: str) -> list[ChangeRecord]:
             was, asked = shown(change.before), shown(change.after)
             because = f"forgotten: may still be {asked} (it was {was} before the run); nothing reverts it now"
             outcomes.append(became(change, "left", None, because))
-        try:
-            return _told(record, outcomes)
-        finally:
-            lists.save(replace(record, changes=()))
+        return _told(record, outcomes, replace(record, changes=()))
 
 
 def unreverted() -> list[str]:
@@ -305,30 +302,31 @@ def _revert_one(places: Places, record: Record, before: Callable[[str], None]) -
     left = replace(record, changes=tuple(without(record.changes, outcomes)))
     if failed:
         left = replace(left, tried_at=time.time(), because="; ".join(dict.fromkeys(failed)))
-    try:
-        return _told(record, outcomes)
-    finally:
-        lists.save(left)
+    return _told(record, outcomes, left)
 
 
-def _told(record: Record, outcomes: list[ChangeRecord]) -> list[ChangeRecord]:
-    """The outcomes, noted in the killed run's journal; where that fails, they say so."""
+def _told(record: Record, outcomes: list[ChangeRecord], left: Record) -> list[ChangeRecord]:
+    """The outcomes, noted in the killed run's journal; where that fails, they say so. left: saved in any case."""
     from loadframe.changes.journal import tell  # most commands find nothing to put back
 
     try:
         tell(Path(record.run), [outcome for outcome in outcomes if outcome.status != "failed"])
+        return outcomes
     except UserError as error:
-        return [
-            replace(outcome, because=f"{outcome.because} (not noted in its run: {error.fact})") for outcome in outcomes
-        ]
-    return outcomes
+        unnoted = f"(not noted in its run: {error.fact})"
+        return [replace(outcome, because=f"{outcome.because} {unnoted}") for outcome in outcomes]
+    finally:
+        lists.save(left)
 
 
 def _found(places: Places, record: Record, change: ChangeRecord) -> Place | ChangeRecord:
     """Where a change is reverted, or its outcome where it cannot be, or need not."""
+
+    def failed(why: str) -> ChangeRecord:
+        return became(change, "failed", None, f"{cannot(change)}: {why}")
+
     if (kind := places.get(change.place["kind"])) is None:
-        unknown = change.place["kind"]
-        return became(change, "failed", None, f"{cannot(change)}: this version does not know what {unknown!r} is")
+        return failed(f"this version does not know what {change.place['kind']!r} is")
     if kind.ends_with_boot and record.boot != identity.boot_id():
         because = "the machine was restarted since, and the setting was not made again"
         return became(change, "reverted", None, because)
@@ -338,15 +336,12 @@ def _found(places: Places, record: Record, change: ChangeRecord) -> Place | Chan
     if needed in OTHERS and record.namespaces.get(needed, identity.namespace(needed)) != identity.namespace(needed):
         why = f"it was changed in another {OTHERS[needed]} namespace (a container)"
     if why:
-        file = lists.folder() / f"{record.id}.json"
-        return became(change, "failed", None, f"{cannot(change)}: {why}. {BY_HAND.format(file=file)}")
+        return failed(f"{why}. {BY_HAND.format(file=lists.folder() / f'{record.id}.json')}")
     try:
         place = kind.find(change.place)
     except UserError as error:
-        return became(change, "failed", None, f"{cannot(change)}: {error.fact}. {kind.way_in(change.place)}")
+        return failed(f"{error.fact}. {kind.way_in(change.place)}")
     except (KeyError, ValueError) as error:
-        return became(change, "failed", None, f"{cannot(change)}: its address is not complete ({error})")
+        return failed(f"its address is not complete ({error})")
     was, now = change.place.get("thing", ""), place.address.get("thing", "")
-    if was and was != now:
-        return became(change, "failed", None, f"{cannot(change)}: there is another server now ({now}, was {was})")
-    return place
+    return failed(f"there is another server now ({now}, was {was})") if was and was != now else place

@@ -242,15 +242,11 @@ def _working_folder(path: Path, allowance: Allowance) -> int:
         return Folder(path, Whose.ANOTHERS, CageError, what="working folder").any_kind(".")
 
 
-def _links(path: Path) -> list[Path]:
-    steps = [path]
+def _barred(program: str, allowance: Allowance) -> MissingTool | None:
+    steps = [path := Path(program)]
     while path.is_symlink() and (path := path.parent / path.readlink()) not in steps:
         steps.append(path)
-    return [*steps, Path(os.path.realpath(path))]
-
-
-def _barred(program: str, allowance: Allowance) -> MissingTool | None:
-    for step in _links(Path(program)):
+    for step in (*steps, Path(os.path.realpath(path))):
         try:
             folder = unreachable(step.parent, allowance.user, allowance.shared_group)
         except OSError:  # it is not there, or we lack permission
