@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
 from loadframe.recording.derivation import PAGE_BYTES, Derivation, Metrics, growth
-from loadframe.recording.frames import Tick
 from loadframe.recording.procfs import SystemStat
 from loadframe.recording.snapshot import Pair, Place, Source, below, derived, each_below, lines
 from loadframe.recording.system_metrics import (
@@ -298,14 +297,6 @@ class InterfaceCounts:
     sent_packets: int
 
 
-@dataclass(frozen=True, slots=True)
-class Carried(InterfaceCounts):
-    """The same between two instants (CLOCK_MONOTONIC of that machine)."""
-
-    from_s: float
-    to_s: float
-
-
 def parse_interfaces(text: bytes) -> dict[str, InterfaceCounts]:
     """By name. Raises RecordingError for an invalid count."""
     interfaces = {}
@@ -316,21 +307,6 @@ def parse_interfaces(text: bytes) -> dict[str, InterfaceCounts]:
             counts = [procfs.parse_count(fields[place]) for place in (0, 1, 8, 9)]
             interfaces[name.strip().decode("utf-8", "replace")] = InterfaceCounts(*counts)
     return interfaces
-
-
-def carried(ticks: Sequence[Tick], name: str, start_s: float, end_s: float) -> Carried | None:
-    """Between the outer readings within start_s..end_s; None without two, without the interface, or after a reset."""
-    inside = [tick for tick in ticks if start_s <= tick.monotonic_s <= end_s and INTERFACES in tick.entries]
-    if len(inside) < 2:
-        return None
-    first, last = (parse_interfaces(tick.entries[INTERFACES]).get(name) for tick in (inside[0], inside[-1]))
-    if first is None or last is None:
-        return None
-    fields = InterfaceCounts.__dataclass_fields__
-    grown = {field: getattr(last, field) - getattr(first, field) for field in fields}
-    if min(grown.values()) < 0:
-        return None
-    return Carried(**grown, from_s=inside[0].monotonic_s, to_s=inside[-1].monotonic_s)
 
 
 NO_TIME = "no CPU time passed between two readings"

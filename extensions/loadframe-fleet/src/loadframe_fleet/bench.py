@@ -19,7 +19,7 @@ from loadframe.host.processes import Allowance
 from loadframe.model import ProfiledStep, ProfilePlace, Step, StepRequest
 from loadframe.model.fleet import ENCRYPTS, WATCHED, ClockInStep, FleetLink, FleetStep, LinkUse, VoidReason
 from loadframe.recording.frames import Tick
-from loadframe.recording.snapshot_machine import Carried, carried
+from loadframe.recording.snapshot_machine import INTERFACES, InterfaceCounts, parse_interfaces
 from loadframe.runs import fleet_files
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
@@ -46,6 +46,29 @@ class Loading:
     shares: Mapping[str, int]
     clocks: Mapping[str, ClockInStep]
     ticks: Mapping[str, Sequence[Tick]]
+
+
+@dataclass(frozen=True, slots=True)
+class Carried(InterfaceCounts):
+    """The same between two instants (CLOCK_MONOTONIC of that machine)."""
+
+    from_s: float
+    to_s: float
+
+
+def carried(ticks: Sequence[Tick], name: str, start_s: float, end_s: float) -> Carried | None:
+    """Between the outer readings within start_s..end_s; None without two, without the interface, or after a reset."""
+    inside = [tick for tick in ticks if start_s <= tick.monotonic_s <= end_s and INTERFACES in tick.entries]
+    if len(inside) < 2:
+        return None
+    first, last = (parse_interfaces(tick.entries[INTERFACES]).get(name) for tick in (inside[0], inside[-1]))
+    if first is None or last is None:
+        return None
+    fields = InterfaceCounts.__dataclass_fields__
+    grown = {field: getattr(last, field) - getattr(first, field) for field in fields}
+    if min(grown.values()) < 0:
+        return None
+    return Carried(**grown, from_s=inside[0].monotonic_s, to_s=inside[-1].monotonic_s)
 
 
 def link_uses(load: Loading, ways: Mapping[str, Way], target: str | None, bodies: Bodies) -> dict[str, LinkUse]:
