@@ -85,8 +85,7 @@ def _check_cage_of(study: Study, whose: str, cage: ChangeCage) -> None:
         what = "runs inside the driver's processes" if embedded else "is made of several pieces"
         named = ", ".join(f"cage.{name}" for name in sorted(cage.model_fields_set))
         raise StudyError(
-            f"{whose} changes {named} of {kind}, which {what}",
-            remedy="Change settings of the target only.",
+            f"{whose} changes {named} of {kind}, which {what}", remedy="Change settings of the target only."
         )
     for cpus in cage.bound.values():
         available_cpus(cpus)

@@ -243,10 +243,7 @@ def step_of(request: StepRequest, loaded: Loaded, seen: Evaluated, *, late: bool
         waiting_share=summary.waiting_share,
         operations=summary.operations if loaded.latency_known else (),
         metrics=seen.metrics,
-        flags=(
-            *flags(summary, seen.metrics, late=late, ended_early=loaded.ended_early),
-            *loaded.marks,
-        ),
+        flags=(*flags(summary, seen.metrics, late=late, ended_early=loaded.ended_early), *loaded.marks),
         closed_loop=loaded.offered is None,
         blind=seen.blind,
         purpose=request.purpose,

@@ -130,10 +130,7 @@ class Loading:
                 profiler.start(components_of(rig.target.pids(), driver.pids()))
             more = driver.stage_files() if isinstance(driver, PrintsStages) else ()
             printed = tuple(dict.fromkeys((scratch / STAGES_FILE, *more)))
-            with (
-                rig.target.exposure.watching(asked.seconds),
-                self.stages.watching(rig.target.stage_files(), printed),
-            ):
+            with rig.target.exposure.watching(asked.seconds), self.stages.watching(rig.target.stage_files(), printed):
                 ended_early_s = self._watch(rig, driver, profiler, asked.most_waiting)
             own = {os.getpid(), *(pid for pids in _processes(rig, driver, self._components).values() for pid in pids)}
             strangers = kernel.between(spent, kernel.spent(), time.monotonic() - began_s, own)
@@ -207,8 +204,7 @@ class Loading:
                     break
                 if time.monotonic() > began + ACTIVE_S:
                     raise WorkloadError(
-                        f"the step did not end within {ACTIVE_S:.0f} s",
-                        remedy="Make the work of a step smaller.",
+                        f"the step did not end within {ACTIVE_S:.0f} s", remedy="Make the work of a step smaller."
                     )
             self._note_counters(rig, time.monotonic())
         return ended_early_s
@@ -249,10 +245,7 @@ def _contradicts(users: float, summary: Summary) -> bool:
 
 def _check_target(rig: Rig, requests: Requests, level: float) -> None:
     if why := told(rig.target.pids()):
-        raise TargetError(
-            f"the server did nothing for a part of the step at {level:g}: {why}",
-            remedy=LET_IT_GO_ON,
-        )
+        raise TargetError(f"the server did nothing for a part of the step at {level:g}: {why}", remedy=LET_IT_GO_ON)
     if (requests.outcome != UNFINISHED).any():
         return
     if not rig.target.embedded and not rig.target.healthy():

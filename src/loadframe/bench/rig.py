@@ -123,12 +123,7 @@ class Surroundings:
     kind = "host"
 
     def __init__(
-        self,
-        machine: Machine,
-        names: Iterable[str],
-        durable: DurableJournal,
-        run: RunFolder,
-        reasons: Reasons | None,
+        self, machine: Machine, names: Iterable[str], durable: DurableJournal, run: RunFolder, reasons: Reasons | None
     ) -> None:
         """machine: the target's. names: all settings that any state may set. reasons: see Journal."""
         self._names = tuple(dict.fromkeys(names))

@@ -20,11 +20,7 @@ from loadframe.recording.derivation import Metrics, Window, derive, gather, near
 from loadframe.recording.frames import MACHINE, Tick
 from loadframe.recording.peer_metrics import Connections, peer_metrics
 from loadframe.recording.process_metrics import RECORDER_CORES, recorder_rows
-from loadframe.recording.process_window import (
-    ProcessInWindow,
-    component_metrics,
-    followed_processes,
-)
+from loadframe.recording.process_window import ProcessInWindow, component_metrics, followed_processes
 from loadframe.recording.runtime_metrics import runtime_metrics
 from loadframe.recording.system_metrics import NETSTAT, busy_cores, system_metrics
 from loadframe.recording.wait_metrics import wait_metrics

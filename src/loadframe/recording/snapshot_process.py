@@ -342,10 +342,7 @@ SOURCES: tuple[Source, ...] = (
         together=True,
     ),
     _of_process(
-        "proc/{pid}/status",
-        ("target.memory.rss", "target.memory.shared", "target.cpus.named"),
-        _status,
-        together=True,
+        "proc/{pid}/status", ("target.memory.rss", "target.memory.shared", "target.cpus.named"), _status, together=True
     ),
     _of_process("proc/{pid}/stat", ("target.cpu.cores",), _cpu, fetch_cpu, together=True, ended=True),
     _of_process(

@@ -138,12 +138,7 @@ class SocketSampler:
     interval_s: between two calls of `sample`. cpu_s: this thread's CPU clock."""
 
     def __init__(
-        self,
-        root: Path,
-        writer: FrameWriter,
-        *,
-        interval_s: float = 0.1,
-        cpu_s: Callable[[], float] = time.thread_time,
+        self, root: Path, writer: FrameWriter, *, interval_s: float = 0.1, cpu_s: Callable[[], float] = time.thread_time
     ) -> None:
         self.schedule = LookSchedule(interval_s)
         self._at_listeners = LookSchedule(interval_s, every_s=interval_s)

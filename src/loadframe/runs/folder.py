@@ -191,11 +191,7 @@ class RunFolder:
         self.append_line("profiles/steps.jsonl", "profile", step)
 
     def write_tables(
-        self,
-        steps: Sequence[Step],
-        limits: Sequence[tuple[int, Limit]],
-        *,
-        series: polars.DataFrame | None = None,
+        self, steps: Sequence[Step], limits: Sequence[tuple[int, Limit]], *, series: polars.DataFrame | None = None
     ) -> None:
         """Write the derived tables. limits.parquet: round, id, ...; metrics.parquet: step, treatment, level, metric,
         value, at_s; at_s null: over the step's window, else at one tick (recording.series), with its step if in a
