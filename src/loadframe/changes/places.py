@@ -34,7 +34,6 @@ class Place(Protocol):
 
 Namespace = Literal["", "pid", "net", "mnt"]
 
-
 ON_HOST = "on_host"
 """Key of a place on a host of a fleet, where its journal is, too."""
 
@@ -61,7 +60,6 @@ class PlaceKind:
 
 Places = Mapping[str, PlaceKind]
 """By the `kind` of an address."""
-
 
 _left: dict[tuple[str, str], ChangeRecord] = {}
 

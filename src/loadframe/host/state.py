@@ -241,7 +241,6 @@ class Life:
 
 _lives: set[Life] = set()
 
-
 os.register_at_fork(after_in_child=lambda: [life.forget() for life in list(_lives)])
 
 

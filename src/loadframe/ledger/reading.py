@@ -211,7 +211,6 @@ def counter_metrics(
 TIME_WAIT_S = 60.0
 """TCP_TIMEWAIT_LEN in include/net/tcp.h."""
 
-
 OF_THE_MACHINE: tuple[Derived, ...] = (
     Derived(
         "system.cpu.frequency_lost",

@@ -50,7 +50,6 @@ RULES: tuple[LimitRule, ...] = (
 )
 """From the server down to the hardware."""
 
-
 DECLARED = "the study's [[target.limit]]"
 PRINTED = "statistics that the pipeline prints of its stages (docs/pipelines.md)"
 ROBINHOOD = "RobinHood 3, EntryProcessor_DumpCurrentStages and cl_reader_dump_stats"

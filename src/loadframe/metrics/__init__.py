@@ -80,7 +80,6 @@ register(_table("cage_metrics.txt"), "target.", "the target")
 register(_table("cage_metrics.txt"), "driver.", "the load driver")
 _register_pieces()
 
-
 _NAME = r"[a-z][a-z0-9_-]*"
 _STAGE = r"[A-Za-z][A-Za-z0-9_-]{0,39}"
 _PARTS = {"component": _NAME, "program": _NAME, "peer": ".+", "stage": _STAGE, "log": _STAGE}

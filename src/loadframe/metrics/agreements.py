@@ -23,7 +23,6 @@ from loadframe.units import show_metric
 RATES = ("1/s", "bytes/s", "s/s", "share")
 """Units of cumulative counters, and of what follows from them; levels and settings need no counting."""
 
-
 _FILE = toml_rows(Path(__file__).with_name("agreements.toml"))
 _SHARES = {"SILENT": SILENT, "PARTIAL": PARTIAL}
 

@@ -36,7 +36,6 @@ COUNTED_WHERE_THEY_ARRIVE = ("system.network.listen_overflows", "system.network.
 STALL_INTERVALS = 3
 """A gap between ticks longer than this many intervals is a stall: one late tick happens on any busy machine."""
 
-
 MOST_SENTENCES, LONGEST_SENTENCE = 100, 1_000
 
 

@@ -40,7 +40,6 @@ PROGRAM = "exe"
 _ENOUGH_FOR_SUM = 0.5
 """A sum over all threads is estimated only from a sample of at least half of them."""
 
-
 _ONE_AT_A_TIME = {
     r"python[23](\.\d+)?|python": "CPython, the global interpreter lock; a free-threaded build ends with t (PEP 703)",
     r"pypy[23]?(\.\d+)?": "PyPy has a global interpreter lock, too",

@@ -200,7 +200,6 @@ def _user(pair: Pair) -> Metrics:
 
 Group = Mapping[str, str]
 
-
 _LIMITS = ("read_bps", "write_bps", "read_iops", "write_iops")
 FILES = {
     "pids": ("pids.max", "pids.current", "pids.events"),

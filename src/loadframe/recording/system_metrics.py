@@ -108,7 +108,6 @@ PAGING = {
     "system.paging.swap_out": ("pswpout",),
 }
 
-
 PRESSURES = {
     "cpu": ("system.pressure.cpu.some",),
     "memory": ("system.pressure.memory.some", "system.pressure.memory.full"),

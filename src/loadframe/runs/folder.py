@@ -56,7 +56,6 @@ MOST_REQUESTS_BYTES, FREE_BYTES, PER_BYTE, LARGEST_WINDOW = 128 << 20, 12 << 20,
 """Largest files that are read: a document of a long investigation has less than 1 MiB, a line of a step 5 kB, a
 histogram of latencies at most 60 kB, a log of five million requests 120 MB."""
 
-
 __all__ = ["RECORDING", "REPORT", "BenchFacts", "Effective", "RunFolder", "Treatment"]
 
 
