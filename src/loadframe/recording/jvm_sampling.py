@@ -10,7 +10,6 @@ import struct
 from contextlib import ExitStack
 
 from loadframe.recording.held_files import READ_ONLY
-from loadframe.system.trees import closing
 
 PROGRAMS = ("java", "jsvc")
 MOST_BYTES = 1 << 20
@@ -63,13 +62,16 @@ class JvmCounters:
 
 def _open(directory: int) -> int:
     with ExitStack() as stack:
-        status = stack.enter_context(closing(os.open("status", READ_ONLY, dir_fd=directory)))
+        status = os.open("status", READ_ONLY, dir_fd=directory)
+        stack.callback(os.close, status)
         lines = os.read(status, 1 << 14).decode("ascii", "replace").splitlines()
         rows = dict(line.split(":", 1) for line in lines if ":" in line)
         # the effective user, and the pid in the process's own namespace
         user, pid = int(rows["Uid"].split()[1]), int(rows.get("NSpid", rows["Pid"]).split()[-1])
-        root = stack.enter_context(closing(os.open("root", READ_ONLY | os.O_DIRECTORY, dir_fd=directory)))
-        temporary = stack.enter_context(closing(os.open("tmp", _FOLDER, dir_fd=root)))
+        root = os.open("root", READ_ONLY | os.O_DIRECTORY, dir_fd=directory)
+        stack.callback(os.close, root)
+        temporary = os.open("tmp", _FOLDER, dir_fd=root)
+        stack.callback(os.close, temporary)
         with os.scandir(temporary) as listing:
             names = [entry.name for _, entry in zip(range(MOST_FOLDERS), listing, strict=False)]
         for name in (name for name in names if name.startswith("hsperfdata_")):

@@ -11,7 +11,6 @@ from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.held_files import READ_ONLY, Descriptors, Held, HeldFiles, open_if_there, read_all
 from loadframe.recording.jvm_sampling import PROGRAMS, JvmCounters
 from loadframe.recording.thread_sampling import Threads
-from loadframe.system.trees import closing
 
 SYSTEM_FILES = (
     "/proc/stat",
@@ -104,8 +103,10 @@ def size_counts_open_files(root: Path) -> bool:
     descriptor = open_if_there(str(path))
     if descriptor is None:
         return False
-    with closing(descriptor):
+    try:
         return os.stat(path).st_size == len(os.listdir(descriptor)) > 0  # noqa: PTH116, PTH208 - held open, not by path
+    finally:
+        os.close(descriptor)
 
 
 class ProcessFiles(HeldFiles):
@@ -199,8 +200,11 @@ class ProcessFiles(HeldFiles):
                 count = os.stat("fd", dir_fd=self.directory).st_size
             else:
                 descriptor = os.open("fd", READ_ONLY, dir_fd=self.directory)
-                with closing(descriptor), os.scandir(descriptor) as listing:
-                    count = sum(1 for _ in listing)
+                try:
+                    with os.scandir(descriptor) as listing:
+                        count = sum(1 for _ in listing)
+                finally:
+                    os.close(descriptor)
                 self._many_open_files = count > MANY_OPEN_FILES
         except OSError:  # no permission, or gone
             return

@@ -20,7 +20,6 @@ from loadframe.errors import RecordingError
 from loadframe.recording import socket_rows as diag
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.held_files import READ_ONLY
-from loadframe.system.trees import closing
 
 if TYPE_CHECKING:
     from loadframe.recording.sampling import ProcessFiles
@@ -215,7 +214,9 @@ class SocketSampler:
 
     def _write_counters(self, owner: _Owner) -> None:
         """TCP's counters of a process's own network namespace: those of the machine are of ours."""
-        with suppress(OSError), closing(os.open("net/netstat", READ_ONLY, dir_fd=owner.process.directory)) as held:
+        with suppress(OSError), ExitStack() as stack:  # it ended
+            held = os.open("net/netstat", READ_ONLY, dir_fd=owner.process.directory)
+            stack.callback(os.close, held)
             self._writer.read(owner.sources["netstat"], held)
 
     def _write(self, owner: _Owner, listed: Mapping[int, Row | None], *, at_all: bool) -> None:
@@ -302,8 +303,9 @@ class SocketSampler:
 
 def open_sockets(directory: int) -> tuple[dict[int, int], int]:
     """Inode -> descriptor of a process's sockets, and the number of all descriptors. Raises OSError."""
+    folder = os.open("fd", READ_ONLY, dir_fd=directory)
     descriptors: dict[int, int] = {}
-    with closing(os.open("fd", READ_ONLY, dir_fd=directory)) as folder:
+    try:
         names = os.listdir(folder)  # noqa: PTH208 - a held directory
         for name in names:
             try:
@@ -312,6 +314,8 @@ def open_sockets(directory: int) -> tuple[dict[int, int], int]:
                 continue
             if leads_to.startswith("socket:["):
                 descriptors.setdefault(int(leads_to[8:-1]), int(name))
+    finally:
+        os.close(folder)
     return descriptors, len(names)
 
 
@@ -345,8 +349,10 @@ def _netlink_in(directory: int, network: int) -> socket.socket | None:
     with suppress(OSError), ExitStack() as stack:
         if network in (0, Path("/proc/self/ns/net").stat().st_ino):
             return diag.netlink(_TIMEOUT_S)
-        ours = stack.enter_context(closing(os.open("/proc/self/ns/net", READ_ONLY)))
-        theirs = stack.enter_context(closing(os.open("ns/net", READ_ONLY, dir_fd=directory)))
+        ours = os.open("/proc/self/ns/net", READ_ONLY)
+        stack.callback(os.close, ours)
+        theirs = os.open("ns/net", READ_ONLY, dir_fd=directory)
+        stack.callback(os.close, theirs)
         _enter(theirs)
         try:
             return diag.netlink(_TIMEOUT_S)
