@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from opentelemetry.semconv._incubating.metrics import container_metrics, process_metrics, system_metrics
 
-from loadframe.metrics import CONVENTIONS, METRICS, convention, register
+from loadframe import metrics
+from loadframe.metrics import IN_FRONT, METRICS, register
 from loadframe.units import show, show_metric
 
 UNITS = {"1/s", "share", "cores", "count", "bytes", "bytes/s", "ms", "s", "s/s", "Hz"}
@@ -30,6 +32,16 @@ def test_a_name_stands_for_one_metric() -> None:
     with pytest.raises(ValueError, match="throughput is registered twice"):
         register("throughput | 1/s | something else")
     assert METRICS["throughput"].what == "requests done per second"
+
+
+_TABLE = Path(metrics.__file__).with_name("conventions.txt").read_text()
+CONVENTIONS = dict(map(str.strip, line.split("|")) for line in _TABLE.splitlines() if line and not line.startswith("#"))
+
+
+def convention(metric: str) -> str | None:
+    component, _, rest = metric.partition(".")
+    general = f"COMPONENT.{rest}" if component.startswith(("target", "driver", "shard", *IN_FRONT)) else metric
+    return CONVENTIONS.get(general)
 
 
 @pytest.mark.parametrize("ours", CONVENTIONS)

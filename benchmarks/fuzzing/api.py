@@ -168,7 +168,7 @@ PROC: Mapping[str, Callable[[bytes], Any]] = {
     "file-nr": procfs.parse_file_numbers,
     "process-stat": procfs.parse_process_stat,
     "process-status": procfs.parse_process_status,
-    "process-io": procfs.parse_process_io,
+    "process-io": lambda text: procfs.by_name(text, "io"),
     "process-limits": procfs.parse_limits,
     "process-schedstat": procfs.parse_schedstat,
     "net-tcp": lambda data: _listening(data, socket.AF_INET),

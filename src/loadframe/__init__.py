@@ -54,11 +54,11 @@ from loadframe.version import __version__
 if TYPE_CHECKING:  # at run time each of these imports is made on the first use of its name
     from loadframe.analysis.curve import of as fit_curve
     from loadframe.bench.places import revert as revert_changes
+    from loadframe.changes.durable import forget as forget_changes
     from loadframe.changes.durable import of_this_command as own_changes
+    from loadframe.changes.durable import unreverted as unreverted_changes
     from loadframe.changes.lists import read as changes_not_reverted
     from loadframe.changes.lists import unreadable as unreadable_changes
-    from loadframe.changes.reverting import forget as forget_changes
-    from loadframe.changes.reverting import unreverted as unreverted_changes
     from loadframe.experiments.beginning import begin
     from loadframe.experiments.choosing import services
     from loadframe.experiments.comparing import runs as compare_runs

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.bench import places
-from loadframe.changes import lists, reverting
+from loadframe.changes import durable, lists
 from loadframe.changes.durable import DurableJournal, Record
 from loadframe.changes.host import Host
 from loadframe.changes.journal import FILE, not_reverted, read
@@ -366,7 +366,7 @@ def test_a_file_that_cannot_be_used_is_told_and_left_and_the_others_are_put_back
     assert [outcome.status for outcome in places.revert()] == ["reverted"]
     assert values(root) == (20, 60)
     assert [each.file for each in lists.unreadable()] == [first, last]
-    told = reverting.unreverted()
+    told = durable.unreverted()
     for file, words in zip((first, last), told, strict=True):
         assert str(file) in words
         assert "delete it" in words
@@ -433,7 +433,7 @@ def test_a_revert_that_failed_is_not_tried_by_the_next_command_at_once(
     assert [outcome.status for outcome in places.revert(again=False)] == ["failed"]
     (root / "away").rename(file)
     assert places.revert(again=False) == []
-    (told,) = reverting.unreverted()
+    (told,) = durable.unreverted()
     for word in ("vm.swappiness of this machine", "Last tried", "cannot be put back to 60", "changes revert"):
         assert word in told
     monkeypatch.setattr(lists, "AGAIN_AFTER_S", 0.0)

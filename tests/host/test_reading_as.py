@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.host import reading_as
-from loadframe.host.reading_as import read_as, user_of
+from loadframe.host import processes
+from loadframe.host.processes import read_as, user_of
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change users")
@@ -56,7 +56,7 @@ def test_a_folder_that_is_closed_to_the_user_is_closed(open_folder: Path) -> Non
 def test_a_file_that_becomes_a_pipe_meanwhile(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(open_folder / "pipe", 0o666)
     monkeypatch.setattr(Path, "is_file", lambda _: True)
-    monkeypatch.setattr(reading_as, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(processes, "PATIENCE_S", 0.1)
     with pytest.raises(TimeoutError, match="not read within"):
         read_as(NOBODY, open_folder / "pipe", 100)
 

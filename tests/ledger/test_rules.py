@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from loadframe.experiments.limits_now import SOURCES
 from loadframe.kinds.mysql.counters import MARIADB, MYSQL
 from loadframe.kinds.nginx.target import NginxTarget
 from loadframe.kinds.postgres.target import PostgresTarget
@@ -11,6 +10,7 @@ from loadframe.kinds.varnish.target import VarnishTarget
 from loadframe.ledger.reading import DERIVED
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS
+from loadframe.recording.snapshot_process import EVERYTHING
 
 SERVERS = (NginxTarget, PostgresTarget, VarnishTarget)
 COUNTERS = (
@@ -59,7 +59,7 @@ def test_a_rule_says_where_it_comes_from_and_from_when_on_it_is_near() -> None:
 
 
 def test_a_rule_is_read_by_somebody() -> None:
-    read = {metric for source in SOURCES for metric in source.metrics}
+    read = {metric for source in EVERYTHING for metric in source.metrics}
     read |= {one.metric for one in DERIVED} | {spec.metric for spec in COUNTERS} | ASKED | {"one"}
     for rule in OURS:
         if not rule.use.startswith("workload.") and not rule.id.startswith(
@@ -69,7 +69,7 @@ def test_a_rule_is_read_by_somebody() -> None:
 
 
 def test_what_is_derived_is_registered_and_read() -> None:
-    read = {metric for source in SOURCES for metric in source.metrics} | {spec.metric for spec in COUNTERS} | ASKED
+    read = {metric for source in EVERYTHING for metric in source.metrics} | {spec.metric for spec in COUNTERS} | ASKED
     for one in (row for row in DERIVED if row.metric.partition(".")[0] not in OTHERS):
         assert one.metric in METRICS
         for need in one.needs:

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from loadframe.errors import RecordingError
-from loadframe.recording.listeners import FAMILIES, Asking, established, families_of
+from loadframe.recording.socket_rows import FAMILIES, Asking, established, families_of
 
 
 @pytest.mark.parametrize(

@@ -75,27 +75,27 @@ def test_a_link_is_not_followed(process: Path, tmp_path: Path) -> None:
     file.rename(elsewhere)
     file.symlink_to(elsewhere)
     with counters(process) as found:
-        assert not found.found
+        assert not found.read()
     folder = process / "root/tmp/hsperfdata_app"
     file.unlink()
     elsewhere.rename(tmp_path / "70")
     folder.rmdir()
     folder.symlink_to(tmp_path)
     with counters(process) as found:
-        assert not found.found
+        assert not found.read()
     folder.unlink()
     (process / "root/tmp").rmdir()
     (process / "root/tmp").symlink_to(tmp_path)
     (tmp_path / "hsperfdata_app").mkdir()
     (tmp_path / "70").rename(tmp_path / "hsperfdata_app/70")
     with counters(process) as found:
-        assert not found.found
+        assert not found.read()
 
 
 def test_what_is_of_another_user_is_not_read(process: Path) -> None:
     (process / "status").write_text(f"Pid:\t7\nUid:\t0\t{os.geteuid() + 1}\t0\t0\nNSpid:\t7\t70\n")
     with counters(process) as found:
-        assert not found.found
+        assert not found.read()
 
 
 def test_a_pipe_or_a_large_file_is_none(process: Path) -> None:
@@ -103,11 +103,11 @@ def test_a_pipe_or_a_large_file_is_none(process: Path) -> None:
     with file.open("ab") as longer:
         longer.truncate(MOST_BYTES + 1)
     with counters(process) as found:
-        assert not found.found
+        assert not found.read()
     file.unlink()
     os.mkfifo(file)
     with counters(process) as found:
-        assert not found.found
+        assert not found.read()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from loadframe.ledger.reading import counter_metrics
 from loadframe.model import CounterSpec
-from loadframe.recording import snapshot_kernel, snapshot_machine, snapshot_process
+from loadframe.recording import snapshot_machine, snapshot_process
 from loadframe.recording.cage_metrics import cage_metrics
 from loadframe.recording.derivation import put_together, window_of
 from loadframe.recording.frame_writer import FrameWriter
@@ -27,7 +27,7 @@ from loadframe.recording.snapshot import Pair, Place, read, take
 from loadframe.recording.system_metrics import system_metrics
 
 DATA = Path(__file__).parent.parent / "data"
-SOURCES = (*snapshot_machine.SOURCES, *snapshot_kernel.SOURCES)
+SOURCES = snapshot_machine.SOURCES
 FACTS = Facts(1.0, 100, 2, 4096, boottime_offset_s=0.0, started_s=0.0, started_wall_s=1e9)
 ELAPSED_S = 10.0
 LATER = {

@@ -54,7 +54,7 @@ def test_partitions_and_stacked_devices_are_not_counted_twice() -> None:
 def test_pressure_load_and_files() -> None:
     assert procfs.parse_pressure(recorded("pressure-io")) == {"some": 30.187456, "full": 25.329252}
     assert procfs.parse_threads(recorded("loadavg")) == 142
-    assert procfs.parse_file_numbers(recorded("file-nr")) == procfs.FileNumbers(1082, 2466183)
+    assert procfs.parse_file_numbers(recorded("file-nr")) == {"allocated": 1082, "limit": 2466183}
 
 
 def test_a_process_with_an_odd_name() -> None:
@@ -79,7 +79,7 @@ def test_the_rest_of_a_process() -> None:
     assert (status.voluntary_switches, status.involuntary_switches) == (4, 11)
     tail = procfs.parse_process_status(recorded("process-status")[-80:])
     assert (tail.rss_bytes, tail.voluntary_switches, tail.involuntary_switches) == (None, 4, 11)
-    assert procfs.parse_process_io(recorded("process-io"))["write_bytes"] == 106496
+    assert procfs.by_name(recorded("process-io"), "io")["write_bytes"] == 106496
     assert procfs.parse_schedstat(recorded("process-schedstat")) == procfs.SchedStat(58943410, 3673699)
     limits = procfs.parse_limits(recorded("process-limits"))
     assert limits["Max open files"].soft == 20000
@@ -131,7 +131,7 @@ PARSERS: dict[str, Callable[[bytes], object]] = {
     "file-nr": procfs.parse_file_numbers,
     "process-stat": procfs.parse_process_stat,
     "process-status": procfs.parse_process_status,
-    "process-io": procfs.parse_process_io,
+    "process-io": lambda text: procfs.by_name(text, "io"),
     "process-limits": procfs.parse_limits,
     "process-schedstat": procfs.parse_schedstat,
 }

@@ -15,18 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loadframe.errors import RecordingError
-from loadframe.recording import procfs, snapshot_cgroup, snapshot_kernel, snapshot_machine, snapshot_process
-from loadframe.recording.listeners import listeners, parse_inet, parse_unix
+from loadframe.recording import procfs, snapshot_machine, snapshot_process
 from loadframe.recording.snapshot import Pair, Place, Readings, Snapshot, Source, read, take
-from loadframe.recording.socket_rows import DONE, HEADER, dump
+from loadframe.recording.socket_rows import DONE, HEADER, dump, listeners, parse_inet, parse_unix
 
 DATA = Path(__file__).parent.parent / "data"
-SOURCES = (
-    *snapshot_machine.SOURCES,
-    *snapshot_kernel.SOURCES,
-    *snapshot_process.SOURCES,
-    *snapshot_cgroup.SOURCES,
-)
+SOURCES = snapshot_process.EVERYTHING
 FROM_PROC = {
     "stat": "stat",
     "meminfo": "meminfo",
@@ -260,7 +254,7 @@ def test_groups_of_version_1_are_found_where_they_are_mounted(tree: Path) -> Non
 
 def test_groups_that_are_mounted_nowhere_give_a_reason(tree: Path) -> None:
     (tree / "proc/self/mountinfo").write_text("")
-    assert between(tree).missing["target.cgroup.memory"] == snapshot_cgroup.OUT_OF_SIGHT
+    assert between(tree).missing["target.cgroup.memory"] == snapshot_process.OUT_OF_SIGHT
 
 
 # --- reasons ---
@@ -367,8 +361,8 @@ WORDS = st.sampled_from(
 @given(st.lists(st.lists(WORDS, max_size=5), max_size=5))
 def test_half_right_tables_give_reasons_never_a_crash(rows: list[list[str]]) -> None:
     text = "\n".join(" ".join(row) for row in rows)
-    group = {name: text for names in snapshot_cgroup.FILES.values() for name in names}
-    groups = json.dumps({controller: [group] for controller in snapshot_cgroup.FILES}).encode()
+    group = {name: text for names in snapshot_process.FILES.values() for name in names}
+    groups = json.dumps({controller: [group] for controller in snapshot_process.FILES}).encode()
     for source in SOURCES:
         said = groups if source.name.startswith("cgroup ") else text.encode()
         readings = read(Snapshot(0.0, {source.name: said}), Snapshot(1.0, {source.name: said}), [source])

@@ -8,29 +8,29 @@ import pytest
 
 from loadframe.errors import RunError
 from loadframe.model import Scored
-from loadframe.runs import scores
+from loadframe.runs import entries
 
 ONE, TWO = Scored(8, 80, 70, 90, 85, True), Scored(16, 150, 140, 160, 100, False)
 
 
 def test_what_was_kept_is_read_back_once(tmp_path: Path) -> None:
-    assert scores.read(tmp_path) == []
-    scores.add(tmp_path, "a", [ONE, TWO])
-    scores.add(tmp_path, "b", [ONE])
-    scores.add(tmp_path, "a", [TWO])
-    assert scores.read(tmp_path) == [ONE, TWO, ONE]
+    assert entries.read_scores(tmp_path) == []
+    entries.add_scores(tmp_path, "a", [ONE, TWO])
+    entries.add_scores(tmp_path, "b", [ONE])
+    entries.add_scores(tmp_path, "a", [TWO])
+    assert entries.read_scores(tmp_path) == [ONE, TWO, ONE]
 
 
 def test_a_torn_line_is_left_out_and_a_foreign_one_refused(tmp_path: Path) -> None:
-    scores.add(tmp_path, "a", [ONE])
-    path = tmp_path / scores.FILE
+    entries.add_scores(tmp_path, "a", [ONE])
+    path = tmp_path / entries.SCORES
     path.write_text(path.read_text() + '{"schema": "loadf')
-    assert scores.read(tmp_path) == [ONE]
+    assert entries.read_scores(tmp_path) == [ONE]
     path.write_text('{"schema": "loadframe.step/1"}\n')
     with pytest.raises(RunError, match="line 1"):
-        scores.read(tmp_path)
+        entries.read_scores(tmp_path)
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="LOADFRAME_STATE"):
-        scores.add(tmp_path / "nowhere", "a", [ONE])
+        entries.add_scores(tmp_path / "nowhere", "a", [ONE])

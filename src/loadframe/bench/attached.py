@@ -180,10 +180,10 @@ class AttachedTarget(OnBench):
         dropped = self._durable.back(self._made) if self._made is not None else []
         return [*dropped, *self.abandon()]
 
-    def _nothing(self) -> None:
+    def reset(self) -> None:
         """A running server's high-water marks and caches are its owner's."""
 
-    reset = forget = empty = kill = stop = _nothing
+    forget = empty = kill = stop = reset
 
     def destroy(self) -> None:
         self.leave()
@@ -292,7 +292,6 @@ class RunningTarget(AttachedTarget):
         workload.install(self.endpoint())
 
     def endpoint(self) -> Endpoint:
-        """With the database of the workload's keys."""
         endpoint = super().endpoint()
         known = {} if self._keys is None else {DATABASE: str(self._keys.database)}
         return replace(endpoint, options={**endpoint.options, **known})
@@ -312,5 +311,4 @@ class RunningTarget(AttachedTarget):
         return put_back
 
     def effective(self) -> dict[str, SettingValue]:
-        """Settings that can be read back, else what the study says."""
         return {**self._state.settings, **super().effective()}

@@ -1,6 +1,5 @@
 """The contract between experiments and bench (`RealBench`, and the simulated one of the tests:
-tests/bench/test_bench_contract.py); and what the bench needs of a target: caged (caged.py), running already
-(attached.py), or on another host (fleet/far.py)."""
+tests/bench/test_bench_contract.py); and what the bench needs of a target."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -49,8 +48,6 @@ class Bench(Protocol):
     def start_state(self) -> TargetState:
         """The state that the study declares."""
 
-    # --- treatments ---
-
     def declare(
         self,
         name: str,
@@ -82,8 +79,6 @@ class Bench(Protocol):
     def is_cache(self, name: str) -> bool:
         """Whether a treatment's target is a cache, and the workload asks it for objects."""
 
-    # --- the target of the treatment in use ---
-
     @property
     def kind(self) -> str:
         """Its kind."""
@@ -108,8 +103,6 @@ class Bench(Protocol):
 
     def leave_alone(self, seconds: float) -> None:
         """Send nothing to the target for so long."""
-
-    # --- steps ---
 
     def take_step(self, request: StepRequest) -> Step:
         """One measured window. TargetError, with its last log lines, where the target died; WorkloadError."""

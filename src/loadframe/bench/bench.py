@@ -18,8 +18,7 @@ from loadframe.bench.declared import WorkloadOptions, workload_of
 from loadframe.bench.driver_user import driver_user, logging_in
 from loadframe.bench.evaluation import TICK_S, Evaluated, evaluate, is_late, step_of
 from loadframe.bench.loading import Load, Loaded, Loading, Profiles, duration_s
-from loadframe.bench.rig import Rig, kinds_of, prefix_of
-from loadframe.bench.surroundings import Surroundings, host_settings
+from loadframe.bench.rig import Rig, Surroundings, host_settings, kinds_of, prefix_of
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.host import Host
 from loadframe.changes.journal import Reasons
@@ -83,13 +82,11 @@ class RealBench(Bench):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes of its targets and its workload for the report."""
         sent = self.workload.notes() if isinstance(self.workload, TellsMore) else ()
         return tuple(dict.fromkeys((*sent, *(note for rig in self._rigs.values() for note in rig.target.notes()))))
 
     @property
     def answers(self) -> tuple[AnswersCompared, ...]:
-        """Answers of the target compared with those of other programs."""
         return self.workload.answers() if isinstance(self.workload, ComparesAnswers) else ()
 
     @property
@@ -108,8 +105,6 @@ class RealBench(Bench):
     def start_state(self) -> TargetState:
         study = self.study
         return TargetState(study.target.settings, study.target_limits, host=self._start_host, cpus=study.target_cpus)
-
-    # --- life ---
 
     def __enter__(self) -> Self:
         with ExitStack() as stack, self._telling():
@@ -131,15 +126,9 @@ class RealBench(Bench):
             self._recorder.follow_cgroup(self._driver_cage.component, self._driver_cage.folders)
             self._follow_cages()
             self._reader = RecordingReader(recorder.path, descriptor=self.run.recording())
-            driver = self.driver_user.privilege
-            self._loading = Loading(
-                self.workload,
-                study.measure,
-                self._recorder,
-                self._lease.folder,
-                driver,
-                within=study.objective.within,
-            )
+            user, within = self.driver_user.privilege, study.objective.within
+            folder = self._lease.folder
+            self._loading = Loading(self.workload, study.measure, self._recorder, folder, user, within)
             self.version = self._target.version()
             if len(self._rigs) > 1:
                 self.versions = {kind: rig.target.version() for kind, rig in self._rigs.items()}
@@ -166,7 +155,6 @@ class RealBench(Bench):
             raise
 
     def _ending(self) -> str:
-        """What ends and what is reverted on exit, for the user who waits for it."""
         servers = [rig.target.kind for rig in self._rigs.values() if rig.target.private and not rig.target.embedded]
         back = f"; putting back {', '.join(self._durable.not_reverted)}" if self._durable.not_reverted else ""
         return f"Ending {' and '.join(['the load', *servers])}{back}."
@@ -214,7 +202,6 @@ class RealBench(Bench):
         return workload_of(self.study, allowance)
 
     def quality(self, seconds: float, steps: Sequence[Step], repeated: int) -> RunQuality:
-        """Stop the recorder and return the run quality."""
         cost = self._recorder.stop()
         return RunQuality(
             steps=len(steps),
@@ -227,8 +214,6 @@ class RealBench(Bench):
             seconds=seconds,
             blind=blind_counters(steps),
         )
-
-    # --- treatments ---
 
     def declare(
         self,
@@ -260,7 +245,6 @@ class RealBench(Bench):
         return {**self._rig.bring(name, own, self.workload), **around, **asked}
 
     def _turn_to(self, kind: str) -> None:
-        """Use and record the target of this kind; others idle on, and what their components do belongs to no step."""
         left, self._rig = self._rig, self._rigs[kind]
         if left is self._rig:
             return
@@ -319,8 +303,6 @@ class RealBench(Bench):
     def leave_alone(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    # --- steps ---
-
     def take_step(self, request: StepRequest) -> Step:
         """On the disk when this returns."""
         self._steps += 1
@@ -337,7 +319,6 @@ class RealBench(Bench):
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
-        """On the disk when this returns."""
         name = self._profiles.next_name(treatment, place)
         seconds = duration_s(self.study.measure, window_s)
         asked = self._asked(f"profiled-{name}", treatment, level, seconds)
@@ -385,7 +366,6 @@ class RealBench(Bench):
             self.workload.warm(endpoint, asked.level)
 
     def _seen(self, loaded: Loaded, study: Study) -> tuple[Evaluated, bool]:
-        """What the recording shows of a step's window, and whether it missed ticks."""
         summary = loaded.summary
         ticks = self._reader.ticks_between(summary.window_start_s, summary.window_end_s)
         return self._evaluate(loaded, ticks, study), is_late(ticks, summary)
@@ -397,6 +377,6 @@ class RealBench(Bench):
             study,
             self._rig,
             one_lock=self.workload.one_lock,
-            stages=self._loading.stage_specs,
+            stages=self._loading.stages.counter_specs,
             work=self.work_unit,
         )

@@ -37,8 +37,6 @@ REPEATED_SHARE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block to take: each treatment with each level, in drawn order."""
-
     number: int
     order: tuple[tuple[str, float], ...]
 
@@ -129,8 +127,8 @@ class Bookkeeping:
         return step
 
     def _wash_out(self, treatment: str, level: float, *, sizing: bool) -> None:
-        """Wash out what a start, or another treatment, leaves behind. Without `warms` only while the budget also has
-        room for a whole proof: fewer blocks would be worse."""
+        """What a start, or another treatment, leaves behind. Without `warms` only while the budget also has room for a
+        whole proof: fewer blocks would be worse."""
         another = not sizing and self.steps and self.steps[-1].treatment != treatment
         request, measure = StepRequest(treatment, level, purpose="warming"), self.bench.study.measure
         has_room = self.warms or self.budget.left_s() >= self.remedy_s(measure.blocks.max)
@@ -141,7 +139,7 @@ class Bookkeeping:
 
     def once(self, request: StepRequest, washed_s: float = 0.0) -> Step:
         """A step, repeated with a longer window if too little happened in it, as far as the budget goes. Later steps at
-        the level have the same window, for comparison; the earlier one does not count. washed_s: time before it."""
+        the level have the same window; the earlier one does not count. washed_s: time before it."""
         level = request.level
         for again in itertools.count(1):
             if level in self._windows_s:
@@ -194,8 +192,7 @@ class Bookkeeping:
         return self.titles.get(treatment, treatment)
 
     def remedy_s(self, blocks: int) -> float:
-        """Seconds to reserve for one remedy: sizing, a proof at two levels in this number of blocks, and a
-        look at the result."""
+        """For one remedy: sizing, a proof at two levels in this number of blocks, and a look at the result."""
         if not self.tries_remedies:
             return 0.0
         levels = list(self.bench.study.levels)

@@ -32,7 +32,6 @@ class Budget:
         return self.clock() - self._started_s
 
     def left_s(self) -> float:
-        """Until the budget is used up; negative afterwards."""
         return self.total_s - self.spent_s()
 
     def note_step(self, level: float, seconds: float) -> None:
@@ -48,7 +47,7 @@ class Budget:
 
     def left_words(self, steps: int) -> str:
         """ "about 40 s, 2 min left of the budget": for these steps at the median so far, and for all that comes. steps:
-        0 where unknown; "" where nothing is left of the budget either: what goes on then has its own."""
+        0 where unknown; "" where nothing is left of the budget either."""
         left_s = self.left_s()
         if left_s <= 0:
             return "the budget is used up" if steps else ""
@@ -64,7 +63,6 @@ class Budget:
         return steps * FIRST_GUESS * self.window_s
 
     def affords(self, levels: Sequence[float], reserve_s: float = 0.0) -> bool:
-        """Whether steps at these levels fit into what is left, with a reserve."""
         return self.cost_s(levels) + reserve_s <= self.left_s()
 
 
@@ -96,7 +94,6 @@ class TellsRun:
 
 
 def tell_cost(run: RunFolder, recorder: Recorder) -> None:
-    """Write what recording has cost until its last flush, if any."""
     if (cost := recorder.cost_so_far) is not None:
         share = cost.cpu_s / max(cost.elapsed_s, 1e-9)
         run.tell(Told("recorder", cpu_share=share, rss_bytes=cost.rss_bytes, late_ticks=cost.late_ticks))

@@ -97,7 +97,6 @@ class CagedTarget(OnBench):
         self._target.empty()
 
     def listen_on(self, number: str) -> None:
-        """See kinds.base.Listening."""
         assert isinstance(self._target, Listening), "of kinds that say so"
         self._target.listen_on(number)
 
@@ -158,7 +157,6 @@ class CagedTarget(OnBench):
             self.install(self._workload)
 
     def _parted(self, state: TargetState) -> tuple[TargetState, dict[str, dict[str, int]]]:
-        """The target's own state, and the limits of its cages by their names' prefix."""
         names = {f"{prefix}{name}": (prefix, name) for prefix in self._groups for name in LIMITS}
         caged: dict[str, dict[str, int]] = {prefix: {} for prefix in self._groups}
         for full, (prefix, name) in names.items():
@@ -168,7 +166,6 @@ class CagedTarget(OnBench):
         return TargetState(state.settings, own), caged
 
     def _bind(self, state: TargetState) -> None:
-        """Bind its processes to the state's CPUs, or back to the study's."""
         asked = state.cpus.get(CPUS)
         if asked is not None or self._bound:
             own = self._cpus or frozenset(os.sched_getaffinity(0))
@@ -193,14 +190,14 @@ class CagedTarget(OnBench):
 
 def make_target(study: Study, lease: Lease, kind: str, driver: Privilege) -> CagedTarget:
     """The study's target, or another kind's, not created yet, in a cage for each piece. driver: the user of the load
-    driver, of an embedded target, and of what stands in front of shards. CageError, StudyError."""
+    driver, and of what it embeds or stands in front of shards. CageError, StudyError."""
     of = kind if kind != study.target.kind else ""
     study = study.around(kind)
     shards = study.target.shards
     names = targets.components(kind, shards, study.target.sql_nodes)
     cages = [make_cage(name, study.allowed(name), lease, of) for name in names]
     if shards is None:
-        held = _of_target(study.cage, cages[0])
+        held = Resources(cpus=cpus_of(study.cage), groups=cages[0].folders)
         held = held.run_by(driver) if targets.kind_named(kind).embedded else held
         target = targets.of_study(study, kind).make(lease, held)
         return CagedTarget(target, *cages, cpus=cpus_of(study.cage))
@@ -208,7 +205,8 @@ def make_target(study: Study, lease: Lease, kind: str, driver: Privilege) -> Cag
     resources: dict[str, Resources] = {
         cage.component: allowance(study.allowed(cage.component), cage, driver, lease) for cage in cages[:split]
     }
-    resources |= {cage.component: _of_target(study.target_cage, cage) for cage in cages[split:]}
+    cpus = cpus_of(study.target_cage)
+    resources |= {cage.component: Resources(cpus=cpus, groups=cage.folders) for cage in cages[split:]}
     target = targets.make_shards(kind, lease=lease, resources=resources)
     return CagedTarget(target, *cages[split:], beside=cages[:split])
 
@@ -224,17 +222,11 @@ def allowance(allowed: ComponentCage, cage: Cage, user: Privilege, lease: Lease)
     return lease.admitted(resources.run_by(user))
 
 
-def _of_target(allowed: ComponentCage, cage: Cage) -> Resources:
-    return Resources(cpus=cpus_of(allowed), groups=cage.folders)
-
-
 def cpus_of(allowed: ComponentCage) -> frozenset[int] | None:
-    """The CPUs that the study binds a component to; None: any."""
     return parse_cpus(allowed.cpus) if allowed.cpus else None
 
 
 def pinned(study: Study, state: TargetState) -> Study:
-    """The study with the CPUs that a state gives the target and the driver."""
     if not state.cpus:
         return study
     cage = study.cage

@@ -7,17 +7,19 @@ from pathlib import Path
 
 from loadframe.bench.attached import is_dynamic, process_settings
 from loadframe.bench.checking_states import (
+    check_allowed,
     check_alternatives,
     check_changes,
+    check_groups,
     check_nice,
     check_running_service,
+    ends_with,
     is_limited,
     loaded_by,
     loads,
 )
 from loadframe.bench.declared import workload_of
-from loadframe.bench.rig import kinds_of
-from loadframe.bench.surroundings import check_host
+from loadframe.bench.rig import check_host, kinds_of
 from loadframe.cages import groups
 from loadframe.cages.cage import LIMITS
 from loadframe.connections.address import is_here
@@ -37,7 +39,7 @@ from loadframe.workloads.http import Http
 def check_study(study: Study, *, target_here: bool = True, driver_here: bool = True) -> None:
     """StudyError for a study that cannot be carried out, CageError for unavailable CPUs, MissingTool for missing
     programs. target_here, driver_here: whether each of them runs on this machine."""
-    of_target = (_check_attached, _check_settings, _check_embedded, _check_address, _check_metrics, check_host)
+    of_target = (_check_attached, _check_settings, _check_address, _check_metrics, check_host)
     cages = partial(_check_cages, target_here=target_here)
     check_all(partial(check, study) for check in (_check_workload, *of_target, cages))
     workload = workload_of(study)
@@ -63,11 +65,9 @@ def _check_workload(study: Study) -> None:
 
 
 def _check_settings(study: Study) -> None:
-    targets.of_study(study).check_settings(study.target.settings)
-
-
-def _check_embedded(study: Study) -> None:
-    if study.cage.open_files is not None and targets.of_study(study).embedded:
+    row = targets.of_study(study)
+    row.check_settings(study.target.settings)
+    if study.cage.open_files is not None and row.embedded:
         raise StudyError(
             f"cage.open_files has no meaning for {study.target.kind}, which runs inside the driver's processes",
             remedy="Omit it.",
@@ -101,7 +101,6 @@ def _check_loads(study: Study, workload: Workload) -> None:
 
 
 def _check_driver(study: Study, workload: Http) -> None:
-    """Open files and local ports for the driver's highest level: else clients are missing there."""
     clients = max(workload.clients(int(level)) for level in study.levels)
     needed = http_driver.open_files(clients)
     may = study.cage.driver.open_files or resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -118,7 +117,6 @@ def _check_driver(study: Study, workload: Http) -> None:
 
 
 def _check_requests(study: Study, workload: Workload) -> None:
-    """Requests must be complete, and change others' data only where the study says so."""
     running = study.target.attach is not None or targets.kind_named(study.target.kind).by_address is not None
     if isinstance(workload, SendsRequests):
         workload.check_requests(running=running)
@@ -255,16 +253,9 @@ def _check_attached(study: Study) -> None:
         )
     if (refusal := row.attachable.read_only) and (changes := _named_changes(study)):
         raise StudyError(f"{refusal}: {changes[0]}", remedy=READ_ONLY_REMEDY)
-    if grouped := list(study.cage.group_limits()):
-        raise StudyError(
-            f"cage: a running server cannot be moved into control groups ({grouped[0]})",
-            remedy="Of it there may be cage.cpus, cage.nice and cage.open_files; [cage.driver] may have all.",
-        )
-    if (named := process_settings(study)) and "process" not in study.remedies.allow:
-        raise StudyError(
-            f"the study changes {named[0]} of a running server, and remedies.allow does not name that",
-            remedy='If its owner agrees: remedies.allow = ["target", "process"]. It is put back at the end.',
-        )
+    check_groups(study, "server", "Of it")
+    named = process_settings(study)
+    check_allowed(study, named, "server", "If its owner agrees: ")
     if named and target.attach and not target.attach.startswith("/"):
         raise StudyError(
             f"{named[0]} of the server at {target.attach}: over the network its process cannot be identified for "
@@ -314,10 +305,7 @@ def _check_restart(study: Study) -> None:
     if shutil.which(target.restart[0]) is None:
         raise MissingTool(f"target.restart: there is no program {target.restart[0]}", remedy="Correct its name.")
     if named := process_settings(study):
-        raise StudyError(
-            f"target.restart: the study changes {named[0]} too, which would end with the processes",
-            remedy="Give each a study of its own.",
-        )
+        raise ends_with(named)
 
 
 def unseen(study: Study, processes: bool) -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """Whether a study's alternatives, the changes of its ladder, and changes of a running service are possible."""
 
+from collections.abc import Sequence
+
 from loadframe.bench.attached import is_dynamic, process_settings
 from loadframe.bench.rig import kinds_of
 from loadframe.connections.address import is_here
@@ -36,7 +38,6 @@ def check_alternatives(study: Study, workload: Workload) -> None:
 
 
 def _check_cold(study: Study, workload: Workload) -> None:
-    """All that are measured must be caches that are asked for objects."""
     if others := [kind for kind in kinds_of(study) if not targets.kind_named(kind).cache]:
         raise StudyError(
             f"measure.cold: a {others[0]} is not a cache, so it is never cold",
@@ -84,8 +85,7 @@ def _check_cage_of(study: Study, whose: str, cage: ChangeCage) -> None:
         what = "runs inside the driver's processes" if embedded else "is made of several pieces"
         named = ", ".join(f"cage.{name}" for name in sorted(cage.model_fields_set))
         raise StudyError(
-            f"{whose} changes {named} of {kind}, which {what}",
-            remedy="Change settings of the target only.",
+            f"{whose} changes {named} of {kind}, which {what}", remedy="Change settings of the target only."
         )
     for cpus in cage.bound.values():
         available_cpus(cpus)
@@ -171,15 +171,15 @@ def check_running_service(study: Study) -> None:
         raise StudyError(
             "a running service is measured alone", remedy="Leave out target.shards and alternatives of another kind."
         )
-    if grouped := list(study.cage.group_limits()):
-        raise StudyError(
-            f"cage: a running service cannot be moved into control groups ({grouped[0]})",
-            remedy="Of one that is yours there may be cage.cpus, cage.nice and cage.open_files; [cage.driver] may have "
-            "all.",
-        )
+    check_groups(study, "service", "Of one that is yours")
     if target.restart and located(target.restart[0]) is None:
         raise MissingTool(f"target.restart: there is no program {target.restart[0]}", remedy="Correct its name.")
-    _check_processes(study)
+    named = process_settings(study)
+    check_allowed(study, named, "service", "")
+    if named and target.restart:
+        raise ends_with(named)
+    if named and not target.owned:
+        raise StudyError(f"the study changes {named[0]} of a running service", remedy=f"Omit it, or {OWN}.")
     row, tables = targets.of_study(study), [state.target.settings for state in (*study.alternative, *study.change)]
     stated = row.check_settings(target.settings)
     for table in tables:
@@ -188,20 +188,28 @@ def check_running_service(study: Study) -> None:
                 _check_change(study, name)
 
 
-def _check_processes(study: Study) -> None:
-    named = process_settings(study)
+def check_groups(study: Study, what: str, of_what: str) -> None:
+    if grouped := list(study.cage.group_limits()):
+        raise StudyError(
+            f"cage: a running {what} cannot be moved into control groups ({grouped[0]})",
+            remedy=f"{of_what} there may be cage.cpus, cage.nice and cage.open_files; [cage.driver] may have all.",
+        )
+
+
+def check_allowed(study: Study, named: Sequence[str], what: str, condition: str) -> None:
+    """named: the settings of processes that the study changes."""
     if named and "process" not in study.remedies.allow:
         raise StudyError(
-            f"the study changes {named[0]} of a running service, and remedies.allow does not name that",
-            remedy='remedies.allow = ["target", "process"]. It is put back at the end.',
+            f"the study changes {named[0]} of a running {what}, and remedies.allow does not name that",
+            remedy=f'{condition}remedies.allow = ["target", "process"]. It is put back at the end.',
         )
-    if named and study.target.restart:
-        raise StudyError(
-            f"target.restart: the study changes {named[0]} too, which would end with the processes",
-            remedy="Give each a study of its own.",
-        )
-    if named and not study.target.owned:
-        raise StudyError(f"the study changes {named[0]} of a running service", remedy=f"Omit it, or {OWN}.")
+
+
+def ends_with(named: Sequence[str]) -> StudyError:
+    return StudyError(
+        f"target.restart: the study changes {named[0]} too, which would end with the processes",
+        remedy="Give each a study of its own.",
+    )
 
 
 def _check_change(study: Study, name: str) -> None:

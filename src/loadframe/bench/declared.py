@@ -1,5 +1,4 @@
-"""The workload and the knobs that a study names, the distributions that register them, and the workload with the
-options of one treatment at a time."""
+"""The workload and the knobs that a study names, and the workload with the options of one treatment at a time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,7 +84,6 @@ class WorkloadOptions:
         return self.effective()
 
     def check(self, options: Mapping[str, SettingValue]) -> None:
-        """StudyError for options that do not suit the workload."""
         self._with(options)
 
     def apply(self, state: TargetState) -> None:

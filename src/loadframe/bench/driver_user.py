@@ -1,6 +1,6 @@
-"""The user of the load driver: one that nothing else on the machine uses, unless the study names another. A driver
-needs no rights, and what it talks to may try to take it over, so root is refused, except (reported) where a server that
-Loadframe did not start knows an account by the user who logs in, or by a key that only that user may read."""
+"""The user of the load driver: one that nothing else on the machine uses, unless the study names another. What a driver
+talks to may try to take it over, so root is refused, except (reported) where a server that Loadframe did not start
+knows an account by the user who logs in, or by a key that only that user may read."""
 
 import os
 import pwd
@@ -23,8 +23,6 @@ BY_HAND = 'say who runs it: workload.user = "NAME" of an account of this machine
 
 @dataclass(frozen=True, slots=True)
 class DriverUser:
-    """why: the reason for this user."""
-
     privilege: Privilege
     why: str
 
@@ -37,8 +35,8 @@ class DriverUser:
 
 
 def driver_user(study: Study, workload: Workload, lease: Lease) -> DriverUser:
-    """Who runs the driver in this lease. CageError where that would be root and the study does not say so, where the
-    user cannot run it or reach its files, and where only root could switch to the named user."""
+    """CageError where the driver would be root and the study does not say so, where the user cannot run it or reach its
+    files, and where only root could switch to the named user."""
     name = study.workload.user
     said = f"workload.user = {name!r}"
     if os.geteuid() != 0:

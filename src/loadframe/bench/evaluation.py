@@ -65,8 +65,8 @@ def evaluate(
     stages: Sequence[CounterSpec] = (),
     work: str = WORK,
 ) -> Evaluated:
-    """The metrics of a step's window, recorded and derived. study: with the CPUs of the target's state; one_lock, work:
-    as of the workload. stages: counters of pipelines."""
+    """The metrics of a step's window. study: with the CPUs of the target's state; one_lock, work: as of the workload.
+    stages: counters of pipelines."""
     summary, embedded = loaded.summary, rig.target.embedded
     metrics = window_metrics(
         ticks,
@@ -119,9 +119,8 @@ def derived(
     unknown: frozenset[str] = frozenset(),
     behind: Sequence[str] = (),
 ) -> Metrics:
-    """Metrics that follow from a window's own and from its requests. embedded, one_lock: as of the target and of the
-    workload. unknown: components that exist and were not measured, so that no sum is known; one on another machine adds
-    nothing to this one's. behind: programs that the target connects to."""
+    """Metrics that follow from a window's own and from its requests. unknown: components that exist and were not
+    measured, so that no sum is known. behind: programs that the target connects to."""
     length = summary.window_end_s - summary.window_start_s
     values = {
         "workload.errors": summary.errors / length,
@@ -134,7 +133,11 @@ def derived(
         values["workload.driver_lag"] = metrics["driver.cpu.run_delay"] / summary.concurrency
     values |= _cpu_wait(metrics, summary, embedded=embedded, one_lock=one_lock)
     if "driver.cpu.cores" in metrics:
-        values |= _cpu_shares(study, metrics)
+        driver = [_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread")]
+        target = [_cpu_share(name, study.allowed(name), metrics) for name in components(study)]
+        for name, shares in (("driver", driver), ("target", target)):
+            if known := [share for share in shares if share is not None]:
+                values[f"{name}.saturation"] = max(known)
     helpers = (f"{name}.cpu.cores" for name in (*(helper.name for helper in study.target.with_), *behind))
     parts = ("target.cpu.cores", "driver.cpu.cores", *helpers)
     used = [metrics[name] for name in parts if name in metrics]
@@ -148,9 +151,15 @@ def derived(
 
 def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool, one_lock: bool) -> Metrics:
     """Runnable but not running threads (schedstat) of the target, or of its driver, per request in progress; and how
-    busy their CPUs were. Requests in line for the one lock need no CPU: they would hide that its holder is delayed."""
+    busy their CPUs were. Not those in periods in which the quota ran out: then that was the cause (sched-bwc: a
+    throttled thread stays runnable). Requests in line for the one lock need no CPU: they would hide that its holder is
+    delayed."""
     parts = ("target", *(() if embedded else ("driver",)))
-    waits = [wait for part in parts if (wait := _beyond_quota(part, metrics)) is not None]
+    waits = [
+        metrics[f"{part}.cpu.run_delay"] * (1.0 - metrics.get(f"{part}.cage.cpu.throttled_share", 0.0))
+        for part in parts
+        if f"{part}.cpu.run_delay" in metrics
+    ]
     working = summary.concurrency - (summary.waiting if one_lock else 0.0)
     if not waits or summary.concurrency <= 0:
         return {}
@@ -161,24 +170,7 @@ def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool,
     return values | {"workload.cpu_wait": sum(waits) / max(working, FEWEST_WORKING)}
 
 
-def _beyond_quota(component: str, metrics: Mapping[str, float]) -> float | None:
-    """Runnable threads that do not run, without those in periods in which the quota ran out: then that was the cause
-    (sched-bwc: a throttled thread stays runnable). None where it was not measured."""
-    waited = metrics.get(f"{component}.cpu.run_delay")
-    return None if waited is None else waited * (1.0 - metrics.get(f"{component}.cage.cpu.throttled_share", 0.0))
-
-
-def _cpu_shares(study: Study, metrics: Mapping[str, float]) -> Metrics:
-    """Used share of the CPU time that driver and target may use; for the driver also its busiest thread's."""
-    driver = [_cpu_share("driver", study.cage.driver, metrics), metrics.get("driver.cpu.hottest_thread")]
-    target = [_cpu_share(name, study.allowed(name), metrics) for name in components(study)]
-    parts = {"driver.saturation": driver, "target.saturation": target}
-    known = {name: [share for share in shares if share is not None] for name, shares in parts.items()}
-    return {name: max(shares) for name, shares in known.items() if shares}
-
-
 def driver_cpus(study: Study) -> frozenset[int]:
-    """The CPUs that the load driver may use: the study's, else ours."""
     return cpus_of(study.cage.driver) or frozenset(os.sched_getaffinity(0))
 
 
@@ -188,16 +180,13 @@ def components(study: Study) -> tuple[str, ...]:
 
 def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, float]) -> float | None:
     """CPU time over all that its CPUs and quota allow, or the share of periods in which the quota ran out if higher:
-    how much of a quota can be used depends on the number of threads. None where neither is known."""
+    how much of a quota can be used depends on the number of threads."""
     cpus = cpus_of(allowed)
     most = float(len(cpus)) if cpus else metrics.get("system.cpu.count", math.nan)
     most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
     used, throttled = metrics.get(f"{component}.cpu.cores"), metrics.get(f"{component}.cage.cpu.throttled_share")
-    shares = [
-        *([used / most] if used is not None and most > 0 else []),
-        *([throttled] if throttled is not None else []),
-    ]
-    return max(shares, default=None)
+    shares = [used / most if used is not None and most > 0 else None, throttled]
+    return max((share for share in shares if share is not None), default=None)
 
 
 def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
@@ -254,10 +243,7 @@ def step_of(request: StepRequest, loaded: Loaded, seen: Evaluated, *, late: bool
         waiting_share=summary.waiting_share,
         operations=summary.operations if loaded.latency_known else (),
         metrics=seen.metrics,
-        flags=(
-            *flags(summary, seen.metrics, late=late, ended_early=loaded.ended_early),
-            *loaded.marks,
-        ),
+        flags=(*flags(summary, seen.metrics, late=late, ended_early=loaded.ended_early), *loaded.marks),
         closed_loop=loaded.offered is None,
         blind=seen.blind,
         purpose=request.purpose,
@@ -267,14 +253,13 @@ def step_of(request: StepRequest, loaded: Loaded, seen: Evaluated, *, late: bool
 
 
 def cpus_of_processes(pids: Iterable[int]) -> frozenset[int]:
-    """The CPUs that any of these processes may use; ended ones have none."""
     return frozenset(cpu for pid in pids if (text := bound_to(pid)) is not None for cpu in parse_cpus(text))
 
 
 def shared(metrics: Mapping[str, float], target: frozenset[int], driver: frozenset[int]) -> Metrics:
     """Shares of a window: of the target's CPUs those used by the driver and the busy ones, both at least; and of its
-    threads' runnable time that without a CPU (schedstat). target, driver: the CPUs that each may use. What the driver
-    can have had on other CPUs is not counted. Empty where the CPU time of either was not measured."""
+    threads' runnable time that without a CPU (schedstat). target, driver: the CPUs that each may use. Empty where the
+    CPU time of either was not measured."""
     own, theirs = metrics.get("target.cpu.cores"), metrics.get("driver.cpu.cores")
     if own is None or theirs is None or not target:
         return {}

@@ -17,12 +17,11 @@ from loadframe.bench.rig import Rig
 from loadframe.connections.unix_socket import LET_IT_GO_ON
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.formats.json_text import write_json
-from loadframe.host import busy
 from loadframe.host.privilege import Privilege, make_private
 from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.signals import told
 from loadframe.kinds.behind import Components
-from loadframe.model import NO_LATENCIES, OUT_OF_BALANCE, TIME_UNIT, UNFINISHED, CounterSpec, ProfiledStep, ProfilePlace
+from loadframe.model import NO_LATENCIES, OUT_OF_BALANCE, TIME_UNIT, UNFINISHED, ProfiledStep, ProfilePlace
 from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import specs_text
 from loadframe.recording.profiles.perf import Permission, permission
@@ -30,6 +29,7 @@ from loadframe.recording.profiles.profiler import Profiler, components_of
 from loadframe.recording.stage_tail import StageTail
 from loadframe.runs.folder import RunFolder
 from loadframe.study.load_tables import MeasureTable, Within
+from loadframe.system import kernel
 from loadframe.system.trees import remove_tree
 from loadframe.workloads.base import STAGES_FILE, Driver, Marked, PrintsStages, TellsTimes, ToldTheWarmUp, Workload
 from loadframe.workloads.request_log import Requests
@@ -46,8 +46,8 @@ ACTIVE_S = 3600.0
 
 @dataclass(frozen=True)
 class Load:
-    """Load of a step. name: of its scratch folder and marks. driver_cpus: None: its cage's. cold: cut off no warm-up,
-    as how a cache fills is measured. most_waiting, warmup_s: as for Bench.take_step."""
+    """name: of its scratch folder and marks. driver_cpus: None: its cage's. cold: cut off no warm-up. most_waiting,
+    warmup_s: as for Bench.take_step."""
 
     name: str
     treatment: str
@@ -86,44 +86,29 @@ class Loaded:
         return not {NO_LATENCIES, OUT_OF_BALANCE}.intersection(self.marks)
 
 
+@dataclass
 class Loading:
-    """Loads targets by one workload, and records meanwhile."""
+    """folder: of the steps' scratch folders, which belong to `user`. within: the study's latency objectives."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        measure: MeasureTable,
-        recorder: Recorder,
-        folder: Path,
-        user: Privilege,
-        *,
-        within: Within | None = None,
-    ) -> None:
-        """folder: of the steps' scratch folders, which belong to `user`. within: the study's latency objectives."""
-        self._within = within or Within()
-        self.workload = workload
-        self._measure = measure
-        self._recorder = recorder
-        self._folder = folder
-        self._user = user
-        self._noted: set[str] = set()
-        self._stages = StageTail()
-        self._components = Components()
-
-    @property
-    def stage_specs(self) -> tuple[CounterSpec, ...]:
-        """Counters that stages of pipelines have printed so far."""
-        return self._stages.counter_specs
+    workload: Workload
+    measure: MeasureTable
+    recorder: Recorder
+    folder: Path
+    user: Privilege
+    within: Within = field(default_factory=Within)
+    stages: StageTail = field(default_factory=StageTail, init=False)
+    _components: Components = field(default_factory=Components, init=False)
+    _noted: set[str] = field(default_factory=set, init=False)
 
     def load(self, rig: Rig, asked: Load, profiler: Profiler | None = None) -> Loaded:
-        """Load the target, which has its state and the level's data. TargetError, with its last log lines, where it
-        died; WorkloadError where the driver failed or no request ended."""
-        scratch = self._folder / asked.name
-        make_private(scratch, self._user)
-        least_s = max(_floor_s(self._measure), asked.warmup_s)
-        cut_s = 0.0 if asked.cold else least_s if self._measure.warmup is None else self._measure.warmup
+        """Of a target that has its state and the level's data. TargetError, with its last log lines, where it died;
+        WorkloadError where the driver failed or no request ended."""
+        scratch = self.folder / asked.name
+        make_private(scratch, self.user)
+        least_s = max(_floor_s(self.measure), asked.warmup_s)
+        cut_s = 0.0 if asked.cold else least_s if self.measure.warmup is None else self.measure.warmup
         warmup_s = min(cut_s, asked.seconds)
-        self._recorder.mark(
+        self.recorder.mark(
             "step-start",
             step=asked.name,
             level=asked.level,
@@ -135,7 +120,7 @@ class Loading:
             profiler.prepare()
         if isinstance(self.workload, ToldTheWarmUp):
             self.workload.expect(warmup_s)
-        spent, began_s = busy.spent(), time.monotonic()
+        spent, began_s = kernel.spent(), time.monotonic()
         with _explaining(rig):
             driver = self.workload.start(rig.target.endpoint(), asked.level, scratch, asked.seconds)
         try:
@@ -145,49 +130,40 @@ class Loading:
                 profiler.start(components_of(rig.target.pids(), driver.pids()))
             more = driver.stage_files() if isinstance(driver, PrintsStages) else ()
             printed = tuple(dict.fromkeys((scratch / STAGES_FILE, *more)))
-            with (
-                rig.target.exposure.watching(asked.seconds),
-                self._stages.watching(rig.target.stage_files(), printed),
-            ):
+            with rig.target.exposure.watching(asked.seconds), self.stages.watching(rig.target.stage_files(), printed):
                 ended_early_s = self._watch(rig, driver, profiler, asked.most_waiting)
             own = {os.getpid(), *(pid for pids in _processes(rig, driver, self._components).values() for pid in pids)}
-            strangers = busy.between(spent, busy.spent(), time.monotonic() - began_s, own)
+            strangers = kernel.between(spent, kernel.spent(), time.monotonic() - began_s, own)
             self._note_exposed(rig)
             with _explaining(rig):
                 requests = driver.requests()
             _check_target(rig, requests, asked.level)
         finally:
             driver.kill()
-        self._recorder.mark("step-end", step=asked.name)
-        self._recorder.flush()
+        self.recorder.mark("step-end", step=asked.name)
+        self.recorder.flush()
         summary = self._summary(requests, asked, ended_early_s)
         offered = driver.offered(summary.window_start_s, summary.window_end_s)
         moved = driver.moved_bytes(summary.window_start_s, summary.window_end_s)
         marks = driver.marks if isinstance(driver, Marked) else ()
-        if NO_LATENCIES in marks and self._within.asks_latency:
+        if NO_LATENCIES in marks and self.within.asks_latency:
             raise WorkloadError(
                 "The study limits a latency, and the driver gave quantiles of its seconds, which cannot be added up",
                 remedy="Let it print each request, or a histogram for each second (docs/driving-with-a-command.md).",
             )
-        if self._wrong_unit(summary, asked.level, marks):
-            marks = (*marks, TIME_UNIT)
-        elif not summary.balanced and NO_LATENCIES not in marks:
-            marks = (*marks, OUT_OF_BALANCE)
+        if NO_LATENCIES not in marks:
+            users = self.workload.users(asked.level) if isinstance(self.workload, TellsTimes) else None
+            if users is not None and _contradicts(users, summary):
+                marks = (*marks, TIME_UNIT)
+            elif not summary.balanced:
+                marks = (*marks, OUT_OF_BALANCE)
         return Loaded(
             requests, summary, offered, moved, ended_early_s is not None, marks, self._components.names, strangers
         )
 
-    def _wrong_unit(self, summary: Summary, level: float, marks: tuple[str, ...]) -> bool:
-        """Whether the driver's times contradict its users and its throughput."""
-        users = self.workload.users(level) if isinstance(self.workload, TellsTimes) else None
-        if users is None or NO_LATENCIES in marks or not queueing.few_failed(summary.requests, summary.errors):
-            return False
-        rate = (summary.requests + summary.errors) / (summary.window_end_s - summary.window_start_s)
-        return queueing.is_wrong(users, rate, summary.latency.mean_ms)
-
     def _summary(self, requests: Requests, asked: Load, ended_early_s: float | None) -> Summary:
-        seconds, floor_s = asked.seconds, max(_floor_s(self._measure), asked.warmup_s)
-        fixed_s = 0.0 if asked.cold else self._measure.warmup
+        seconds, floor_s = asked.seconds, max(_floor_s(self.measure), asked.warmup_s)
+        fixed_s = 0.0 if asked.cold else self.measure.warmup
         if ended_early_s is not None:
             seconds = ended_early_s - float((requests.end_s - requests.latency_ms / 1000.0).min())
             fixed_s = min(floor_s if fixed_s is None else fixed_s, seconds / 2)
@@ -228,8 +204,7 @@ class Loading:
                     break
                 if time.monotonic() > began + ACTIVE_S:
                     raise WorkloadError(
-                        f"the step did not end within {ACTIVE_S:.0f} s",
-                        remedy="Make the work of a step smaller.",
+                        f"the step did not end within {ACTIVE_S:.0f} s", remedy="Make the work of a step smaller."
                     )
             self._note_counters(rig, time.monotonic())
         return ended_early_s
@@ -240,35 +215,37 @@ class Loading:
         pids = _processes(rig, driver, self._components)
         if pids != followed:
             for component in pids:
-                self._recorder.follow(component, pids[component])
+                self.recorder.follow(component, pids[component])
             if profiler is not None:
                 profiler.follow(components_of(rig.target.pids(), driver.pids()))
         return pids
 
     def _note_counters(self, rig: Rig, at_s: float) -> None:
         if counters := rig.counters():
-            self._recorder.note("service", write_json(counters), at_s)
+            self.recorder.note("service", write_json(counters), at_s)
 
     def _note_exposed(self, rig: Rig) -> None:
-        """Note newly exposed counters with their meaning, and what is missing."""
-        readings = [*rig.exposed(), *self._stages.readings()]
-        known = (*rig.counter_specs, *self._stages.counter_specs)
+        readings = [*rig.exposed(), *self.stages.readings()]
+        known = (*rig.counter_specs, *self.stages.counter_specs)
         if unknown := [spec for spec in known if spec.name not in self._noted]:
-            self._recorder.note("counters", specs_text(unknown))
+            self.recorder.note("counters", specs_text(unknown))
             self._noted.update(spec.name for spec in unknown)
         for reading in readings:
-            self._recorder.note("service", write_json(reading.counters), reading.at_s)
-        if missing := (*rig.target.exposure.missing(), *self._stages.missing()):
-            self._recorder.note("missing", write_json(missing))
+            self.recorder.note("service", write_json(reading.counters), reading.at_s)
+        if missing := (*rig.target.exposure.missing(), *self.stages.missing()):
+            self.recorder.note("missing", write_json(missing))
+
+
+def _contradicts(users: float, summary: Summary) -> bool:
+    """Whether the driver's times contradict its users and its throughput."""
+    rate = (summary.requests + summary.errors) / (summary.window_end_s - summary.window_start_s)
+    few = queueing.few_failed(summary.requests, summary.errors)
+    return few and queueing.is_wrong(users, rate, summary.latency.mean_ms)
 
 
 def _check_target(rig: Rig, requests: Requests, level: float) -> None:
-    """TargetError where the target was stopped or is unreachable, WorkloadError where no request completed."""
     if why := told(rig.target.pids()):
-        raise TargetError(
-            f"the server did nothing for a part of the step at {level:g}: {why}",
-            remedy=LET_IT_GO_ON,
-        )
+        raise TargetError(f"the server did nothing for a part of the step at {level:g}: {why}", remedy=LET_IT_GO_ON)
     if (requests.outcome != UNFINISHED).any():
         return
     if not rig.target.embedded and not rig.target.healthy():
@@ -319,8 +296,6 @@ def _explaining(rig: Rig) -> Iterator[None]:
 
 
 class Profiles:
-    """Sampled extra steps of one run, in order."""
-
     def __init__(self, run: RunFolder) -> None:
         self._run = run
         self._count = 0
@@ -336,8 +311,7 @@ class Profiles:
         """Take the step; on the disk when this returns. load: brings the target to its state and loads it."""
         scratch = folder / f"profile-{name}"
         scratch.mkdir(mode=0o700)
-        if self._may_sample is None:
-            self._may_sample = permission()
+        self._may_sample = self._may_sample or permission()
         profiler = Profiler(self._may_sample, scratch)
         try:
             summary = load(asked, profiler).summary

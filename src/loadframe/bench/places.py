@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from loadframe.changes import reverting
+from loadframe.changes import durable
 from loadframe.changes.host import Host
 from loadframe.changes.places import Place, PlaceKind, Places
 from loadframe.changes.process import ServerProcess
@@ -23,8 +23,8 @@ SERVER_S = 40.0
 
 
 def revert(*, again: bool = True, before: Callable[[str], None] = lambda _: None) -> list[ChangeRecord]:
-    """Revert what killed commands have left; see reverting.revert."""
-    return reverting.revert(places, again=again, before=before)
+    """Revert what killed commands have left; see durable.revert."""
+    return durable.revert(places, again=again, before=before)
 
 
 def _schema(address: Mapping[str, str]) -> Place:

@@ -72,8 +72,8 @@ class Settling:
             self._warmups_s.pop(level, None)
 
     def _afforded_s(self, level: float, lasted_s: float, budget: Budget, steps: int) -> float | None:
-        """A warm-up LONGER times as long as the step, whose cost is then spent; None if this number of such steps
-        does not fit into the share and the budget."""
+        """A warm-up LONGER times as long as the step, whose cost is then spent; None if this number of such steps does
+        not fit."""
         if lasted_s > SLACK * (1 + LONGER) * self._own_s.get(level, lasted_s):
             return None
         cost_s = steps * (LONGER * lasted_s + budget.cost_s([level]))
@@ -97,13 +97,12 @@ def settled(steps: Sequence[Step]) -> list[Step]:
 
 
 def sparse(steps: Sequence[Step]) -> tuple[float, ...]:
-    """The levels at which too little happened in a window."""
     return tuple(sorted({step.level for step in steps if TOO_FEW in step.flags}))
 
 
 def held(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
     """A verdict of `after` against `before` on these steps' settled levels, naming those left out. Where none is left,
-    its interval includes what either side may still gain or lose, and equality is never decided."""
+    its interval includes what either side may still gain or lose."""
     if few := sparse(steps):
         at = f"too few requests or response times in a window at {', '.join(f'{level:g}' for level in few)}"
         steps = [step for step in steps if step.level not in few]
@@ -136,6 +135,6 @@ def held(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Ve
 
 def _ahead(steps: Sequence[Step], treatment: str) -> float:
     """By how much, in logarithms, throughput may still change beyond the windows' mean: LONGER times its rise within
-    one, for an exponential approach with that time constant. NaN: not known."""
+    one, for an exponential approach. NaN: not known."""
     line = common_line([step for step in steps if step.treatment == treatment])
     return math.nan if line is None else LONGER * line.rise

@@ -55,8 +55,8 @@ class Group:
 
 
 class Cage:
-    """Made once for a component; processes join it when they are spawned (Allowance.groups); removed with its lease. It
-    has no groups where nothing is limited and the machine grants no control groups."""
+    """Made once for a component; processes join it when they are spawned (Allowance.groups); removed with its lease. No
+    groups where nothing is limited and the machine grants none."""
 
     def __init__(self, component: str, members: tuple[Group, ...], device: str | None) -> None:
         """device: the disk of the I/O limits, as major:minor."""
@@ -80,7 +80,7 @@ class Cage:
     ) -> "Cage":
         """Make the groups and set the limits. CageError, with what is needed, where the machine does not grant them.
         cpus: also bound by a cpuset where there is one; affinity is set by the launcher. of: distinguishes two of the
-        same name. root and make_folder: for recorded trees."""
+        same name."""
         wanted = {LIMITS[name] for name in limits}
         io = any(LIMITS[name] == "io" for name in limits)
         device = block_device(lease.folder, root) if io else None
@@ -112,10 +112,7 @@ class Cage:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders that a process has to join."""
         return tuple(group.folder for group in self._groups)
-
-    # --- limits ---
 
     def set(self, limits: Mapping[str, int]) -> None:
         """Exactly these limits from now on, also for running processes. CageError where the kernel refuses one."""
@@ -139,7 +136,6 @@ class Cage:
         self._limits = dict(limits)
 
     def limits(self) -> dict[str, int]:
-        """The limits as the kernel has them now."""
         limits = {name: self._read(group, name) for name in self._limits if (group := self._group(LIMITS[name]))}
         return {name: value for name, value in limits.items() if value is not None}
 
@@ -211,14 +207,12 @@ class Cage:
     def _group(self, controller: str) -> Group | None:
         return next((group for group in self._groups if controller in group.controllers), None)
 
-    # --- what has happened ---
-
     def begin(self) -> None:
-        """Start counting processes ended for lack of memory; call it before each start."""
+        """Call it before each start."""
         self._ended = self._ended_for_memory()
 
     def ended_for_memory(self) -> int:
-        """Processes that the kernel ended for lack of memory since `begin`; of any program without a memory group."""
+        """Since `begin`; of any program without a memory group."""
         return self._ended_for_memory() - self._ended
 
     def _ended_for_memory(self) -> int:
@@ -229,11 +223,7 @@ class Cage:
         return int(match[1]) if match else 0
 
 
-# --- places and files ---
-
-
 def _permitted(wanted: Collection[str], root: Path) -> list[Place]:
-    """As groups.find; empty where that is not permitted, or not available."""
     with contextlib.suppress(CageError):
         return groups.find(wanted, root)
     return []
@@ -266,25 +256,16 @@ NO_RULE = 0
 
 def start_counting(group: Path, root: Path) -> None:
     """Write "no rule" for every disk that is not counted yet, to our group of version 1. No rule is ever in force, so
-    that there is nothing to put back, also after a kill; the kernel counts until the disk goes. Without the permission
-    or the disk nothing happens: metrics.agreements detects a counter that stays 0."""
+    there is nothing to put back; the kernel counts until the disk goes. Without the permission or the disk nothing
+    happens: metrics.agreements detects a counter that stays 0."""
     if not (group / RULES).exists():
         return
-    counted = {line.split(" ")[0] for line in text(_top(group) / COUNTS).splitlines()}
-    for disk in _disks(root):
-        if disk not in counted:
+    above = [folder for folder in group.parents if (folder / COUNTS).exists()]  # the topmost lists every counted disk
+    counted = {line.split(" ")[0] for line in text((above or [group])[-1] / COUNTS).splitlines()}
+    disks = [
+        folder for folder in sorted((root / "sys/block").glob("*")) if text(folder / "size").strip() not in ("", "0")
+    ]
+    for disk in (text(folder / "dev").strip() for folder in disks):
+        if disk and disk not in counted:
             with contextlib.suppress(OSError):
                 put(group / RULES, f"{disk} {NO_RULE}")
-
-
-def _top(group: Path) -> Path:
-    """The topmost visible group: that of the hierarchy lists every disk that is counted."""
-    above = [folder for folder in group.parents if (folder / COUNTS).exists()]
-    return above[-1] if above else group
-
-
-def _disks(root: Path) -> list[str]:
-    """Every disk as major:minor; one of no size has nothing to count."""
-    folders = sorted((root / "sys/block").glob("*"))
-    numbers = [text(folder / "dev").strip() for folder in folders if text(folder / "size").strip() not in ("", "0")]
-    return [number for number in numbers if number]

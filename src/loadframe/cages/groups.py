@@ -1,9 +1,7 @@
 """Control groups, version 1 and 2: where they are mounted, what they can limit here, and where ours may be made.
 
-Controllers have their names of version 2 (cgroups(7)): cpu, cpuset, memory, io, pids. A machine may have some of them
-in version 1 and others in version 2; each is used where it is. New groups are made below our own, so that whatever
-limits us still holds; `parent_of` has the exception that version 2 demands.
-"""
+Controllers have their names of version 2 (cgroups(7)); each is used where it is. New groups are made below our own, so
+that whatever limits us still holds; `parent_of` has the exception that version 2 demands."""
 
 import os
 import re
@@ -44,8 +42,7 @@ class Place:
 
 
 def hierarchies(root: Path = Path("/"), of: str = "self") -> tuple[Hierarchy, ...]:
-    """Every mounted hierarchy, each once. root: for recorded trees; folders are given below it. of: the process whose
-    groups are its own."""
+    """Every mounted hierarchy, each once. root: for recorded trees. of: the process whose groups are its own."""
     own = _own_groups(text(root / f"proc/{of}/cgroup"))
     mounted: dict[tuple[int, frozenset[str]], Hierarchy] = {}
     for line in text(root / "proc/self/mountinfo").splitlines():
@@ -87,9 +84,6 @@ def _unescaped(word: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), word)
 
 
-# --- where a group may be made ---
-
-
 def parent_of(hierarchy: Hierarchy, wanted: Collection[str]) -> Place | str:
     """Where a group with these controllers can be made, or the reason why not. Version 1: below our own group. Version
     2 lets a group with processes in it have no children with controllers (cgroups(7), "no internal processes"): there
@@ -110,7 +104,7 @@ def parent_of(hierarchy: Hierarchy, wanted: Collection[str]) -> Place | str:
         because = f"{folder} has processes of its own, or its controllers {', '.join(refused)} are not delegated"
         if folder == hierarchy.top:
             return because
-        if limit := _limit_of(folder):
+        if limit := _limits_of(folder):
             return f"{because}; {folder} limits Loadframe itself ({limit}), so no group is made outside of it"
     return because
 
@@ -130,30 +124,30 @@ def _enable(folder: Path, controller: str, top: Path) -> bool:
     return True
 
 
-def _limit_of(folder: Path) -> str | None:
-    """The limits that a group of version 2 has itself, None without any."""
-    limits = [f"{name} = {value}" for name in LIMITS if (value := _limiting(name, text(folder / name)))]
-    return ", ".join(limits) or None
-
-
-def _limiting(name: str, content: str) -> str:
-    """The content of a file of LIMITS, "" where it limits nothing: "max", "max 100000", a device without a number."""
-    lines = [line.split() for line in content.splitlines()]
-    if name == "io.max":
-        lines = [words for words in lines if any(not word.endswith("=max") for word in words[1:])]
-    return ", ".join(" ".join(words) for words in lines if words and words[0] != "max")
+def _limits_of(folder: Path) -> str:
+    """The limits that a group of version 2 has itself; "" without: "max", "max 100000", a device without a number."""
+    limits = []
+    for name in LIMITS:
+        lines = [line.split() for line in text(folder / name).splitlines()]
+        if name == "io.max":
+            lines = [words for words in lines if any(not word.endswith("=max") for word in words[1:])]
+        if value := ", ".join(" ".join(words) for words in lines if words and words[0] != "max"):
+            limits.append(f"{name} = {value}")
+    return ", ".join(limits)
 
 
 def find(wanted: Collection[str], root: Path = Path("/")) -> list[Place]:
     """Where groups with these controllers, and with those that only count, can be made: one place per hierarchy.
-    CageError, with what is needed, where a wanted controller is missing or may not be used."""
+    CageError, with what is needed."""
     places = []
     reasons = []
     mounted = hierarchies(root)
     counted = any(ACCOUNTING in hierarchy.controllers for hierarchy in mounted)
     for hierarchy in mounted:
         mine = hierarchy.controllers & set(wanted)
-        if not mine and not (_only_counts(hierarchy) and (hierarchy.version == 1 or not counted)):
+        # A group in `cpu` has its own share of the CPUs against other groups, one in `cpuset` needs CPUs first.
+        free = hierarchy.version == 2 or (hierarchy.controllers and not hierarchy.controllers & {"cpu", "cpuset"})
+        if not mine and not (free and (hierarchy.version == 1 or not counted)):
             continue
         place = parent_of(hierarchy, sorted(mine))
         if isinstance(place, Place):
@@ -166,14 +160,7 @@ def find(wanted: Collection[str], root: Path = Path("/")) -> list[Place]:
     return places
 
 
-def _only_counts(hierarchy: Hierarchy) -> bool:
-    """Whether a group in this hierarchy changes nothing but what is counted. A group in `cpu` has its own share of the
-    CPUs against other groups, one in `cpuset` needs CPUs first."""
-    return hierarchy.version == 2 or (bool(hierarchy.controllers) and not hierarchy.controllers & {"cpu", "cpuset"})
-
-
 def refusal(missing: Sequence[str], reasons: Sequence[str]) -> CageError:
-    """The error for missing controllers, with what is needed."""
     because = "; ".join(dict.fromkeys(reasons)) or "no hierarchy that is mounted has it"
     return CageError(
         f"This machine does not provide control groups with {', '.join(missing)}: {because}",
@@ -190,9 +177,6 @@ def available(root: Path = Path("/")) -> dict[str, str | None]:
             usable = os.access(hierarchy.own, os.W_OK)
             there[name] = f"version {hierarchy.version}, {hierarchy.own}" if usable else there[name]
     return there
-
-
-# --- files ---
 
 
 def remove(folder: Path, patience_s: float = 2.0) -> bool:
@@ -220,7 +204,6 @@ def put(path: Path, value: int | str) -> None:
 
 
 def text(path: Path) -> str:
-    """A whole file, "" where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,21 +1,24 @@
 """Changes that outlive the command that made them: of the machine, or of a server that Loadframe did not start. The
 previous value is first written to the state directory, one file per command, atomically and fsynced. When the command
-ends everything is reverted, in reverse order; after `kill -9` the next command does it. What another program has
-changed meanwhile is left alone, and reported. Reverting is idempotent."""
+ends everything is reverted, in reverse order; after `kill -9` by `loadframe changes revert`, and by all commands that
+measure. What another program has changed meanwhile is left alone, and reported; what cannot be reverted stays on the
+disk with reason and time. What was changed from within other namespaces (a container) is reverted only where its
+address means the same here. Reverting is idempotent."""
 
 import os
 import secrets
-from collections.abc import Container, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from loadframe.changes import lists
 from loadframe.changes.lists import Record
-from loadframe.changes.places import ON_HOST, Gone, Place
+from loadframe.changes.places import ON_HOST, Gone, Namespace, Place, Places
 from loadframe.errors import ChangeError, UserError
 from loadframe.host import identity
 from loadframe.host.signals import undisturbed
-from loadframe.host.state import Life, locked, writing
+from loadframe.host.state import Life, locked, remove_torn, state_directory, writing
 from loadframe.model import ChangeRecord, ChangeStatus, SettingValue, UnrevertedChange
 
 NOT_ALONE = "Nothing can be compared then; find out which one, and run again."
@@ -41,12 +44,11 @@ class DurableJournal:
 
     @property
     def not_reverted(self) -> tuple[str, ...]:
-        """The names of the settings that are changed and not reverted."""
         return tuple(change.setting for change in self._record.changes)
 
     def set(self, place: Place, name: str, value: SettingValue, moves: Sequence[str] = ()) -> SettingValue:
         """Change one setting; returns what is read back. moves: others that may change with it. ChangeError where
-        another command or program has changed it since we did; UserError as `place` raises."""
+        another command or program has changed it; UserError as `place` raises."""
         # What it moves comes first, so that it is reverted last.
         self._begin(place, {**dict.fromkeys(moves), name: value})
         place.write(name, value)
@@ -64,8 +66,8 @@ class DurableJournal:
         self._begin(place, {name: value})
 
     def back(self, place: Place, names: Container[str] | None = None) -> list[ChangeRecord]:
-        """Revert these settings of a place, or all, the last one first. What cannot be reverted stays recorded, and the
-        next command tries again. Does nothing in a forked child. Ctrl-C waits until it is done."""
+        """Revert these settings of a place, or all, the last one first. What cannot be reverted stays recorded. Does
+        nothing in a forked child. Ctrl-C waits."""
         if os.getpid() != self._record.owner.pid:
             return []
         chosen = [change for change in self._record.changes if self._is(change, place, names)]
@@ -80,7 +82,7 @@ class DurableJournal:
 
     def _begin(self, place: Place, wanted: Mapping[str, SettingValue | None]) -> None:
         """Write the intents; without a value a setting is only watched. Current values are read under the same lock:
-        one read earlier may be another command's, which that one reverts meanwhile."""
+        one read earlier may be another command's."""
         with locked(lists.folder() / "lock"):
             changes = list(self._record.changes)
             for name, value in wanted.items():
@@ -150,13 +152,12 @@ def _meet(change: ChangeRecord, place: Place, name: str) -> bool:
 
 
 def ours(change: ChangeRecord, value: SettingValue) -> bool:
-    """Whether we set a value, as far as known. While only the intent of a change is recorded, any value is ours: a
-    server may take another one than it was given."""
+    """Whether we set a value, as far as known. While only the intent is recorded, any value is ours: a server may take
+    another one than it was given."""
     return change.read_back is None or value in (change.after, change.read_back)
 
 
 def became(change: ChangeRecord, status: ChangeStatus, value: SettingValue | None, because: str) -> ChangeRecord:
-    """The outcome of a change, with the value now in effect."""
     return replace(change, status=status, read_back=value, because=because)
 
 
@@ -172,7 +173,7 @@ def released(change: ChangeRecord, place: Place) -> ChangeRecord:
 
 
 def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
-    """Revert one setting, unless it is reverted already, or another program has changed it. Never raises."""
+    """Revert one setting, unless that is done, or another program has changed it. Never raises."""
     try:
         now = place.read(change.setting)
         if now == change.before:
@@ -187,15 +188,14 @@ def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
     except Gone:
         return became(change, "reverted", None, "the process has ended, and what was changed of it with it")
     except UserError as error:
-        because = f"{cannot(change)}: {'. '.join(part for part in (error.fact, error.remedy) if part)}"
-        return became(change, "failed", None, because)
+        why = ". ".join(part for part in (error.fact, error.remedy) if part)
+        return became(change, "failed", None, f"{cannot(change)}: {why}")
     if after != change.before:
         return became(change, "failed", after, f"was set back to {shown(change.before)}, but is {shown(after)}")
     return became(change, "reverted", after, f"put back from {shown(now)} to {shown(after)}")
 
 
 def without(changes: Iterable[ChangeRecord], outcomes: Iterable[ChangeRecord]) -> list[ChangeRecord]:
-    """The changes that remain. Written after all reverts: listing one a little too long does no harm."""
     settled = [(outcome.place, outcome.setting) for outcome in outcomes if outcome.status != "failed"]
     return [change for change in changes if (change.place, change.setting) not in settled]
 
@@ -205,7 +205,7 @@ def cannot(change: ChangeRecord) -> str:
 
 
 def shown(value: SettingValue | None) -> str:
-    """A value, for people; "" is that of a setting that was never set."""
+    """ "" is the value of a setting that was never set."""
     return "the server's own value" if value == "" else str(value)
 
 
@@ -216,7 +216,6 @@ def of_this_command() -> list[Record]:
 
 
 def failed(outcomes: Iterable[ChangeRecord]) -> tuple[UnrevertedChange, ...]:
-    """What remains changed after these: only the last outcome of a setting counts."""
     last = {(outcome.words, outcome.setting): outcome for outcome in outcomes}
     return tuple(
         UnrevertedChange(
@@ -230,3 +229,119 @@ def failed(outcomes: Iterable[ChangeRecord]) -> tuple[UnrevertedChange, ...]:
         for outcome in last.values()
         if outcome.status == "failed"
     )
+
+
+BY_HAND = (
+    "Put it back where it was changed, with `loadframe changes revert`, or by hand (`loadframe changes list` shows "
+    "what it was); then delete {file}."
+)
+OTHERS: Mapping[Namespace, str] = {"net": "network", "mnt": "mount"}
+
+
+def revert(
+    places: Callable[[], Places], *, again: bool = True, before: Callable[[str], None] = lambda _: None
+) -> list[ChangeRecord]:
+    """Revert what killed commands have left. Idempotent, and safe in several processes at once. places: called only
+    where something remains changed. again: also what recently could not be reverted (lists.AGAIN_AFTER_S). before:
+    called before what may take long. CageError."""
+    remove_torn(state_directory() / "changes")
+    if not lists.files():
+        return []
+    with locked(lists.folder() / "lock"):
+        chosen = [record for record in lists.read() if not record.alive() and (again or record.due())]
+        known = places() if chosen else {}
+        return [outcome for record in chosen for outcome in _revert_one(known, record, before)]
+
+
+def forget(identifier: str) -> list[ChangeRecord]:
+    """Give up what a killed command has left changed. identifier: of its list. Returns what each change leaves.
+    ChangeError where no list has it, and where the command runs. CageError."""
+    with locked(lists.folder() / "lock"):
+        known = {record.id: record for record in lists.read()}
+        record = known.get(identifier)
+        if record is None:
+            raise ChangeError(
+                f"No killed command left changes with the ID {identifier!r}.",
+                remedy=f"`loadframe changes list` shows the changes and their IDs; now: {', '.join(known) or 'none'}.",
+            )
+        if record.alive():
+            raise ChangeError(
+                f"The command of {identifier} runs (pid {record.owner.pid}, {record.run}).",
+                remedy="It reverts its changes when it ends.",
+            )
+        outcomes = []
+        for change in record.changes:
+            was, asked = shown(change.before), shown(change.after)
+            because = f"forgotten: may still be {asked} (it was {was} before the run); nothing reverts it now"
+            outcomes.append(became(change, "left", None, because))
+        return _told(record, outcomes, replace(record, changes=()))
+
+
+def unreverted() -> list[str]:
+    """A sentence or two on each killed command's remaining changes, and on unusable files. CageError."""
+    standing = [record.words() for record in lists.read() if not record.alive()]
+    return [*standing, *map(str, lists.unreadable())]
+
+
+def _revert_one(places: Places, record: Record, before: Callable[[str], None]) -> list[ChangeRecord]:
+    kinds = (places.get(change.place["kind"]) for change in record.changes)
+    if (most_s := sum(kind.longest_s for kind in kinds if kind is not None)) > 0:
+        what = ", ".join(dict.fromkeys(f"{change.setting} of {change.words}" for change in record.changes))
+        before(f"An earlier command was killed; restoring {what}. This may take up to {most_s:.0f} s.")
+    changes = []
+    for change in record.changes:
+        kind = places.get(change.place["kind"])
+        place = _found(places, record, change) if kind is not None and kind.moves else change
+        changes.append(change if isinstance(place, ChangeRecord) else released(change, place))
+    record = replace(record, changes=tuple(changes))
+    outcomes = []
+    for change in reversed(changes):
+        place = _found(places, record, change)
+        outcomes.append(place if isinstance(place, ChangeRecord) else put_back(change, place))
+    failed = [outcome.because for outcome in outcomes if outcome.status == "failed"]
+    left = replace(record, changes=tuple(without(record.changes, outcomes)))
+    if failed:
+        left = replace(left, tried_at=time.time(), because="; ".join(dict.fromkeys(failed)))
+    return _told(record, outcomes, left)
+
+
+def _told(record: Record, outcomes: list[ChangeRecord], left: Record) -> list[ChangeRecord]:
+    """The outcomes, noted in the killed run's journal; where that fails, they say so. left: saved in any case."""
+    from loadframe.changes.journal import tell  # most commands find nothing to put back
+
+    try:
+        tell(Path(record.run), [outcome for outcome in outcomes if outcome.status != "failed"])
+        return outcomes
+    except UserError as error:
+        unnoted = f"(not noted in its run: {error.fact})"
+        return [replace(outcome, because=f"{outcome.because} {unnoted}") for outcome in outcomes]
+    finally:
+        lists.save(left)
+
+
+def _found(places: Places, record: Record, change: ChangeRecord) -> Place | ChangeRecord:
+    """Where a change is reverted, or its outcome where it cannot be, or need not."""
+
+    def failed(why: str) -> ChangeRecord:
+        return became(change, "failed", None, f"{cannot(change)}: {why}")
+
+    if (kind := places.get(change.place["kind"])) is None:
+        return failed(f"this version does not know what {change.place['kind']!r} is")
+    if kind.ends_with_boot and record.boot != identity.boot_id():
+        because = "the machine was restarted since, and the setting was not made again"
+        return became(change, "reverted", None, because)
+    needed, why = kind.namespace(change.setting), ""
+    if needed == "pid" and not identity.here(record.owner):
+        why = "its pid means another process here: it was changed in another PID namespace (a container)"
+    if needed in OTHERS and record.namespaces.get(needed, identity.namespace(needed)) != identity.namespace(needed):
+        why = f"it was changed in another {OTHERS[needed]} namespace (a container)"
+    if why:
+        return failed(f"{why}. {BY_HAND.format(file=lists.folder() / f'{record.id}.json')}")
+    try:
+        place = kind.find(change.place)
+    except UserError as error:
+        return failed(f"{error.fact}. {kind.way_in(change.place)}")
+    except (KeyError, ValueError) as error:
+        return failed(f"its address is not complete ({error})")
+    was, now = change.place.get("thing", ""), place.address.get("thing", "")
+    return failed(f"there is another server now ({now}, was {was})") if was and was != now else place

@@ -1,13 +1,13 @@
 """Settings of the machine that a study may change: the kernel's, in /proc/sys and /sys. A setting has sysctl's name
 ("vm.dirty_ratio"), or a name of ours where it is a file of sysfs ("block.vda.scheduler"); `*` stands for all CPUs or
-disks. Only what is in CATALOGUE can be changed: settings that affect performance, take effect at once, and can be
+disks. Only what is in host_settings.txt can be changed: what affects performance, takes effect at once, and can be
 reverted. Sources: the kernel's tree, under Documentation/."""
 
 import difflib
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,10 +23,10 @@ ROOT = Path("/")
 
 @dataclass(frozen=True, slots=True)
 class HostSetting:
-    """path: of its file; "" for sysctl's, which the name gives. low, high: of a number; without low it is a word that
-    the kernel offers. ceiling: others rely on it, so it may only be raised. ruled_by: the setting in force while this
-    one reads 0; writing this one would clear it. moves: settings that the kernel changes along with it. offers: the
-    file with the words, where its own does not list them."""
+    """path: of its file; "" for sysctl's. low, high: of a number; without low it is a word that the kernel offers.
+    ceiling: others rely on it, so it may only be raised. ruled_by: the setting in force while this one reads 0; writing
+    this one would clear it. moves: settings that the kernel changes along with it. offers: the file with the words,
+    where its own does not list them."""
 
     name: str
     source: str
@@ -39,66 +39,18 @@ class HostSetting:
     offers: str = ""
 
 
-VM = "admin-guide/sysctl/vm.rst"
-NET = "admin-guide/sysctl/net.rst"
-IP = "networking/ip-sysctl.rst"
-FS = "admin-guide/sysctl/fs.rst"
-KERNEL = "admin-guide/sysctl/kernel.rst"
-HUGE = "admin-guide/mm/transhuge.rst"
-QUEUE = "ABI/stable/sysfs-block"
-MOST = 2**31 - 1
+def _catalogue() -> Iterator[HostSetting]:
+    for line in kernel_text(Path(__file__).with_name("host_settings.txt")).splitlines():
+        name, span, more, source = (cell.strip() for cell in line.split("|"))
+        low, high = map(int, span.split("..")) if span[:1].isdigit() else (None, None)
+        given = dict(word.partition("=")[::2] for word in more.split())
+        if not name.startswith("#"):
+            named = {key: given.get(key, "") for key in ("path", "ruled_by", "offers")}
+            moves = tuple(filter(None, [given.get("moves")]))
+            yield HostSetting(name, source, low, high, ceiling="ceiling" in given, moves=moves, **named)
 
-CATALOGUE: tuple[HostSetting, ...] = (
-    HostSetting("vm.dirty_ratio", VM, 0, 100, ruled_by="vm.dirty_bytes"),
-    HostSetting("vm.dirty_background_ratio", VM, 0, 100, ruled_by="vm.dirty_background_bytes"),
-    HostSetting("vm.dirty_expire_centisecs", VM, 0, MOST),
-    HostSetting("vm.dirty_writeback_centisecs", VM, 0, MOST),
-    HostSetting("vm.swappiness", VM, 0, 200),
-    HostSetting("vm.vfs_cache_pressure", VM, 0, MOST),
-    HostSetting(
-        "vm.min_free_kbytes", f"{VM}: less than 1024 deadlocks; more than the kernel takes itself", 1024, 262144
-    ),
-    HostSetting("vm.watermark_scale_factor", VM, 1, 1000),
-    HostSetting("vm.compaction_proactiveness", VM, 0, 100),
-    HostSetting("vm.zone_reclaim_mode", VM, 0, 7),
-    HostSetting("vm.page-cluster", VM, 0, 10),
-    HostSetting("vm.max_map_count", VM, 1024, MOST, ceiling=True),
-    HostSetting("fs.file-max", FS, 8192, 2**63 - 1, ceiling=True),
-    HostSetting("fs.nr_open", FS, 1024, MOST, ceiling=True),
-    HostSetting("fs.aio-max-nr", FS, 1024, MOST, ceiling=True),
-    HostSetting("kernel.numa_balancing", KERNEL, 0, 3),
-    HostSetting("kernel.sched_autogroup_enabled", KERNEL, 0, 1),
-    HostSetting("kernel.threads-max", KERNEL, 1024, MOST, ceiling=True),
-    HostSetting("net.core.somaxconn", f"{NET}; {IP}", 1, 65535, ceiling=True),
-    HostSetting("net.core.netdev_max_backlog", NET, 1, MOST),
-    HostSetting("net.core.rmem_max", NET, 4096, MOST, ceiling=True),
-    HostSetting("net.core.wmem_max", NET, 4096, MOST, ceiling=True),
-    HostSetting("net.ipv4.tcp_max_syn_backlog", IP, 1, MOST, ceiling=True),
-    HostSetting("net.ipv4.tcp_slow_start_after_idle", IP, 0, 1),
-    HostSetting("net.ipv4.tcp_tw_reuse", IP, 0, 2),
-    HostSetting("net.ipv4.tcp_congestion_control", IP, offers="proc/sys/net/ipv4/tcp_available_congestion_control"),
-    HostSetting(
-        "transparent_hugepage.enabled",
-        HUGE,
-        path="sys/kernel/mm/transparent_hugepage/enabled",
-        moves=("vm.min_free_kbytes",),
-    ),
-    HostSetting("transparent_hugepage.defrag", HUGE, path="sys/kernel/mm/transparent_hugepage/defrag"),
-    HostSetting(
-        "cpu.*.governor",
-        "admin-guide/pm/cpufreq.rst",
-        path="sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
-        offers="sys/devices/system/cpu/cpu*/cpufreq/scaling_available_governors",
-    ),
-    HostSetting("block.*.nr_requests", QUEUE, 1, 65536, path="sys/block/*/queue/nr_requests"),
-    HostSetting("block.*.read_ahead_kb", QUEUE, 0, 1 << 20, path="sys/block/*/queue/read_ahead_kb"),
-    HostSetting(
-        "block.*.scheduler",
-        "block/switching-sched.rst",
-        path="sys/block/*/queue/scheduler",
-        moves=("block.*.nr_requests",),
-    ),
-)
+
+CATALOGUE = tuple(_catalogue())
 
 
 class Host:
@@ -112,16 +64,14 @@ class Host:
         self.address: Mapping[str, str] = {"kind": "host", "root": str(self._root)}
 
     def check(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """The settings with each `*` expanded to every CPU or disk, numbers as numbers. StudyError for an unknown
-        setting or an invalid value, ChangeError for one that this machine lacks or that we may not change."""
+        """The settings with each `*` expanded to every CPU or disk. StudyError for an unknown setting or an invalid
+        value, ChangeError for one that this machine lacks or that we may not change."""
         return {name: self._checked(name, value) for given, value in settings.items() for name in self._named(given)}
 
     def read(self, name: str) -> SettingValue:
-        """The current value. ChangeError where it cannot be read."""
         return _value(self._text(self._file(name), name))
 
     def write(self, name: str, value: SettingValue) -> None:
-        """ChangeError where the kernel rejects the value."""
         try:
             with closing(os.open(self._file(name), os.O_WRONLY | os.O_CLOEXEC)) as descriptor:
                 os.write(descriptor, f"{value}\n".encode())

@@ -1,7 +1,7 @@
 """The journal: what was changed, from what, to what, and what the system reports now. A change has up to three lines:
 the intent, fsynced before anything is touched, what was read back, and that it was reverted. Settings of a private
-target end with its process, so a killed run needs no action of the user. What outlives the command is reverted from the
-state directory (durable.py), and noted here, if need be by the command that reverts it."""
+target end with its process. What outlives the command is reverted from the state directory (durable.py), and noted
+here."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FILE = "changes.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a setting is changed. finding: the ids of the causes, remedy: the title of what is tried against them; both
-    "" where the study itself asks for it. why: in words."""
+    """finding: the ids of the causes, remedy: the title of what is tried against them; both "" where the study itself
+    asks for it. why: in words."""
 
     finding: str = ""
     remedy: str = ""
@@ -32,8 +32,6 @@ class Reason:
 
 
 class Reasons:
-    """The reasons of a run's changes, noted with each treatment."""
-
     def __init__(self) -> None:
         self._titles: dict[str, str] = {}
         self._reasons: dict[tuple[str, str, SettingValue], Reason] = {}
@@ -50,14 +48,11 @@ class Reasons:
                 self._reasons[(*key, change.after)] = reason
 
     def of(self, treatment: str, change: Change) -> Reason:
-        """The reason for a change that leads to a treatment."""
         key = (change.layer, change.setting, change.after)
         return self._reasons.get(key, Reason(why=self._titles.get(treatment, "")))
 
 
 class Changed(Protocol):
-    """What the journal needs of a target, or of the machine."""
-
     kind: str
 
     def apply(self, state: TargetState) -> None: ...
@@ -66,8 +61,6 @@ class Changed(Protocol):
 
 
 class Journal:
-    """Every change of a run goes through here."""
-
     def __init__(
         self,
         run: RunFolder,
@@ -108,7 +101,6 @@ class Journal:
             self._entry("ended", "", change)
 
     def reverted(self, outcomes: Iterable[ChangeRecord]) -> None:
-        """Note what was reverted, or left because another program changed it."""
         for outcome in outcomes:
             self._number += 1
             made = self._made.get((_layer(outcome), outcome.setting))
@@ -160,8 +152,7 @@ class Journal:
 
 
 def tell(path: Path, outcomes: Iterable[ChangeRecord]) -> None:
-    """Add the outcomes to the journal of a killed run, whose last line may be torn. Skipped where the folder is gone or
-    not writable. RunError where the disk does not take it."""
+    """Add the outcomes to the journal of a killed run. Skipped where the folder is gone or not writable. RunError."""
     from loadframe.runs.folder import RunFolder
 
     if not os.access(path / FILE, os.W_OK):
@@ -200,8 +191,8 @@ def _reverted(number: int, target: str, outcome: ChangeRecord, made: ChangeRecor
 
 
 def differences(now: TargetState, then: TargetState) -> list[Change]:
-    """What has to change between two states, in order: the machine, then limits of the process, which the server needs
-    when it starts. `after` is "" where a setting goes back to the target's default."""
+    """In order: the machine, then limits of the process, which the server needs when it starts. `after` is "" where a
+    setting goes back to the target's default."""
     layers: list[tuple[Layer, Mapping[str, SettingValue], Mapping[str, SettingValue]]] = [
         ("host", now.host, then.host),
         ("process", now.limits, then.limits),
@@ -218,7 +209,6 @@ def differences(now: TargetState, then: TargetState) -> list[Change]:
 
 
 def read(path: Path) -> list[ChangeRecord]:
-    """The journal of a run folder, oldest line first; a torn last line is left out."""
     from loadframe.runs.folder import RunFolder
 
     return RunFolder(path).records(FILE, "change", ChangeRecord)

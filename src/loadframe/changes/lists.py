@@ -1,5 +1,5 @@
-"""The lists of changes that remain, in the state directory, one file per command, read strictly. A file that this
-version cannot use is reported and left as it is; the others are still read."""
+"""The lists of changes that remain, in the state directory, one file per command. One that this version cannot use is
+reported and left as it is; the others are still read."""
 
 import time
 from collections.abc import Mapping
@@ -12,14 +12,19 @@ from loadframe.formats.json_text import write_json
 from loadframe.formats.plain_numbers import is_number
 from loadframe.host import identity
 from loadframe.host.identity import Identity
-from loadframe.host.records import check_keys, identity_of, list_of, read_record, text_of, texts_of
 from loadframe.host.state import (
     Damaged,
+    check_keys,
     held,
+    identity_of,
+    list_of,
     private_folder,
     read_file,
+    read_record,
     remove_torn,
     state_directory,
+    text_of,
+    texts_of,
     write_durably,
     writing,
 )
@@ -38,8 +43,8 @@ choice."""
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A file of the state directory: who changed what, in order. host: its name, for users. namespaces: of the network
-    ("net") and of mounts ("mnt"). tried_at, because: last failed revert, seconds since 1970 (0: never)."""
+    """Who changed what, in order. host: its name, for users. namespaces: of the network ("net") and of mounts ("mnt").
+    tried_at, because: last failed revert, seconds since 1970 (0: never)."""
 
     id: str
     what: str
@@ -54,18 +59,16 @@ class Record:
     because: str = ""
 
     def alive(self) -> bool:
-        """Whether the command that made the changes still runs; True where unknown."""
+        """True where unknown."""
         lives = held(state_directory() / "changes" / f"{self.id}.json")
         if lives is not None or self.boot != identity.boot_id():
             return lives or False
         return identity.alive(self.owner) or not identity.here(self.owner)
 
     def due(self) -> bool:
-        """Whether to try again to revert it."""
         return not 0 <= time.time() - self.tried_at < AGAIN_AFTER_S
 
     def words(self) -> str:
-        """A sentence or two on what it has changed, and what has become of that."""
         changed = ", ".join(dict.fromkeys(f"{change.setting} of {change.words}" for change in self.changes))
         tried = f" Last tried {max(0.0, time.time() - self.tried_at):.0f} s ago: {self.because}" if self.because else ""
         standing = f"Still changed since a command was killed ({self.run}): {changed}."
@@ -87,24 +90,21 @@ class Unreadable:
 
 
 def folder() -> Path:
-    """Where the lists are. CageError."""
     return private_folder(state_directory() / "changes", "keep what is changed")
 
 
 def files() -> list[Path]:
-    """The files of all lists. CageError."""
     place = state_directory() / "changes"
     return sorted(folder().glob("*.json")) if place.exists() else []
 
 
 def read() -> list[Record]:
-    """All lists on this machine, of running and of killed commands; see `unreadable` for the others. CageError."""
+    """All lists on this machine, of running and of killed commands. CageError."""
     records = (_try(file) for file in files())
     return [record for record in records if isinstance(record, Record)]
 
 
 def unreadable() -> list[Unreadable]:
-    """The files that cannot be used. CageError."""
     records = (_try(file) for file in files())
     return [record for record in records if isinstance(record, Unreadable)]
 
@@ -118,7 +118,6 @@ def may_speak_of(file: Path, setting: str) -> bool:
 
 
 def save(record: Record) -> None:
-    """Write the file of a record, or remove it once no change remains. ChangeError."""
     file = folder() / f"{record.id}.json"
     with writing(file, ChangeError):
         if not record.changes:
@@ -131,7 +130,6 @@ def save(record: Record) -> None:
 
 
 def shape(change: ChangeRecord) -> dict[str, Any]:
-    """A change as a list keeps it."""
     return {name: getattr(change, name) for name in OF_A_CHANGE}
 
 

@@ -1,5 +1,5 @@
-"""Places of settings that outlive the process; callers pass in the kinds that they know. Also what this command has
-changed on other hosts and not reverted: those journals are on the hosts (fleet/), not in this state directory."""
+"""Places of settings that outlive the process. Also what this command has changed on other hosts and not reverted:
+those journals are on the hosts (fleet/)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -34,7 +34,6 @@ class Place(Protocol):
 
 Namespace = Literal["", "pid", "net", "mnt"]
 
-
 ON_HOST = "on_host"
 """Key of a place on a host of a fleet, where its journal is, too."""
 
@@ -47,10 +46,9 @@ def again(address: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlaceKind:
-    """How places of a kind are found again, and what all of them share. find: by an address; UserError where access is
-    refused, KeyError or ValueError for an invalid address. longest_s: of one revert. ends_with_boot: a reboot reverts
-    everything. moves: a setting may move others. namespace: in which an address keeps its meaning, by setting; "" for
-    all. way_in: what to do where access is refused, in words."""
+    """find: by an address; UserError where access is refused, KeyError or ValueError for an invalid address. longest_s:
+    of one revert. ends_with_boot: a reboot reverts everything. moves: a setting may move others. namespace: in which an
+    address keeps its meaning, by setting; "" for all. way_in: what to do where access is refused, in words."""
 
     find: Callable[[Mapping[str, str]], Place]
     longest_s: float = 0.0
@@ -62,7 +60,6 @@ class PlaceKind:
 
 Places = Mapping[str, PlaceKind]
 """By the `kind` of an address."""
-
 
 _left: dict[tuple[str, str], ChangeRecord] = {}
 
@@ -77,7 +74,6 @@ def note(outcomes: Iterable[ChangeRecord]) -> None:
 
 
 def left() -> dict[str, list[str]]:
-    """The settings, by their host's name in the fleet file."""
     by_host: dict[str, list[str]] = {}
     for host, setting in _left:
         by_host.setdefault(host, []).append(setting)

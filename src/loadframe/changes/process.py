@@ -1,6 +1,5 @@
 """A running server, as processes: its CPUs, its nice value, its limit of open files. One value holds for all threads of
-its main process and of those that this one has started; later ones inherit it. A process is identified by pid and start
-time, so that a reused pid is never touched."""
+its main process and of those that this one has started. A process is identified by pid and start time."""
 
 from __future__ import annotations
 
@@ -43,7 +42,6 @@ class ServerProcess:
 
     @classmethod
     def at(cls, address: Mapping[str, str]) -> ServerProcess:
-        """From the address of an earlier object."""
         process = Identity(int(address["pid"]), int(address["started_ticks"]), address.get("namespace", ""))
         return cls(process, address["server"], address["words"])
 
@@ -75,7 +73,6 @@ class ServerProcess:
             )
 
     def read(self, name: str) -> SettingValue:
-        """The value of all its threads, or the different ones in words. Gone, ChangeError."""
         values = {value: None for task in self._tasks(name) if (value := self._value(name, task)) is not None}
         if len(values) == 1:
             return next(iter(values))
@@ -84,7 +81,6 @@ class ServerProcess:
         return DIFFERENT.join(map(str, values))
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Set it for all threads, including those started meanwhile. Gone, ChangeError."""
         done: set[int] = set()
         while new := [task for task in self._tasks(name) if task not in done]:
             for task in new:
@@ -97,7 +93,6 @@ class ServerProcess:
             done.update(new)
 
     def _tasks(self, name: str) -> Iterator[int]:
-        """Its processes or threads, whichever the kernel keeps the setting for."""
         pid = self._process.pid
         if not alive(self._process):
             raise self._gone()
@@ -105,7 +100,6 @@ class ServerProcess:
             yield from (process,) if name == FILES else sorted(threads(process))
 
     def _value(self, name: str, task: int) -> SettingValue | None:
-        """None where it has ended."""
         try:
             if name == CPUS:
                 return cpu_list(os.sched_getaffinity(task))

@@ -9,7 +9,7 @@ from loadframe.analysis import ladder as analysis
 from loadframe.analysis.ladder import Samples, State
 from loadframe.bench.base import Bench
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
-from loadframe.bench.surroundings import host_settings
+from loadframe.bench.rig import host_settings
 from loadframe.changes.journal import differences
 from loadframe.errors import UserError
 from loadframe.experiments.proof import by_level, grouped_orders, in_groups, prove, verdict_on

@@ -27,12 +27,12 @@ from loadframe.kinds.registry import BY_OPTION, BY_STUDY, attach
 from loadframe.knowledge.kinds import rows_of
 from loadframe.ledger.reading import as_number, clamped, counter_metrics, derive, read_now
 from loadframe.ledger.rules import RULES, rules_among
-from loadframe.ledger.sources import SOURCES
 from loadframe.metrics.pipelines import CUMULATIVE
 from loadframe.model import CounterSpec, LedgerNow, Limit, Saturation, SettingValue, TargetState
 from loadframe.progress import Progress, Silent
 from loadframe.recording.metrics import of_readings
 from loadframe.recording.snapshot import Place, Readings, Snapshot, read, take
+from loadframe.recording.snapshot_process import EVERYTHING
 from loadframe.recording.stage_tail import StageTail
 from loadframe.study import Study
 from loadframe.study.exposed_tables import LimitTable
@@ -218,10 +218,10 @@ def _say_ending(kind: str, why: type[BaseException] | None, *_: object) -> None:
 def _moment(subject: Subject) -> Moment:
     server = subject.server
     if server is None:
-        return Moment(take(subject.place, SOURCES), {})
+        return Moment(take(subject.place, EVERYTHING), {})
     others = tuple(pid for pid in server.pids() if pid != subject.place.pid)
     counters = {**server.counters(), **(server.exposure.now() if isinstance(server, Exposing) else {})}
-    return Moment(take(replace(subject.place, others=others), SOURCES), counters)
+    return Moment(take(replace(subject.place, others=others), EVERYTHING), counters)
 
 
 def observe(
@@ -263,7 +263,7 @@ def observe(
 def _metrics(
     first: Moment, last: Moment, specs: Sequence[CounterSpec] = (), asked: Mapping[str, float] | None = None
 ) -> Readings:
-    readings = read(first.snapshot, last.snapshot, SOURCES)
+    readings = read(first.snapshot, last.snapshot, EVERYTHING)
     elapsed_s = last.snapshot.at_s - first.snapshot.at_s
     values, missing = counter_metrics(first.counters, last.counters, elapsed_s, specs)
     return Readings(*derive({**(asked or {}), **readings.values, **values}, {**readings.missing, **missing}))
@@ -287,7 +287,7 @@ def ledger_of(
     if not subject.local:
         row = targets.KINDS.get(_kind(subject))
         own = f"{row.ruled_as if row is not None and row.ruled_as else _kind(subject)}."
-        read_here = {*values, *missing, *(name for source in SOURCES for name in source.metrics)}
+        read_here = {*values, *missing, *(name for source in EVERYTHING for name in source.metrics)}
         missing |= {name: ELSEWHERE for name in read_here if not name.startswith(own)}
         values = {name: value for name, value in values.items() if name.startswith(own)}
     values |= stages or {}

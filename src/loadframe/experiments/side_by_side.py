@@ -13,7 +13,7 @@ from loadframe.analysis.divergence import divergence
 from loadframe.analysis.selection import one_of_each_block
 from loadframe.bench.base import Bench
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
-from loadframe.bench.surroundings import host_settings
+from loadframe.bench.rig import host_settings
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.experiments.examination import examine
 from loadframe.experiments.proof import by_level, orders, take_block, verdict_on, verdicts_at_each_level

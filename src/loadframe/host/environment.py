@@ -1,5 +1,5 @@
-"""What a process of ours is started with, so that it searches nothing in its working folder: others may write to that
-folder, for example to the one in which a user calls a command."""
+"""What a process of ours is started with, so that it searches nothing in its working folder, to which others may
+write."""
 
 import importlib.util
 import os
@@ -19,8 +19,8 @@ NO_FOLDER = Path("/")
 SYSTEM = "/usr/sbin:/usr/local/sbin"
 """Where servers are; often not in an ordinary user's PATH."""
 SAFE_PATH, SAFELY = "PYTHONSAFEPATH", "loadframe"
-"""The variable that does what -P does (see `python`), also for the Python that a library starts from a process of ours.
-Any text sets it; this one marks it as ours, so that programs of others do not get it."""
+"""The variable that does what -P does (see `python`), also for the Python that a library starts. Any text sets it; this
+one marks it as ours, so that programs of others do not get it."""
 FOLDERS = ("LOADFRAME_STATE", "LOADFRAME_SCRATCH", "XDG_STATE_HOME")
 SEPARATORS = {"PATH": ":", "LD_LIBRARY_PATH": ":", "LUA_PATH": ";", "LUA_CPATH": ";"}
 """An empty entry means the working folder (execvp(3), ld.so(8)), or, in Lua, the defaults."""
@@ -42,25 +42,23 @@ PASSED = {
     ".NET": ("DOTNET_ROOT",),
     "Erlang": ("ERL_LIBS", "MIX_ENV"),
 }  # fmt: skip
-"""What a program of others gets of our environment: where it is installed, what it needs, and its language. No variable
-here usually has a password, a token or an address of another system in it; options that name programs or code to load
-first (NODE_OPTIONS, JAVA_TOOL_OPTIONS, LD_PRELOAD) are left out, too."""
+"""What a program of others gets of our environment. No variable here usually has a password, a token or an address of
+another system in it; options that name programs or code to load first (NODE_OPTIONS, JAVA_TOOL_OPTIONS, LD_PRELOAD) are
+left out, too."""
 
 
 def python(module: str, *arguments: str) -> list[str]:
-    """The command that runs a module of ours. -P: without it the working folder comes before the standard library
-    (https://docs.python.org/3/using/cmdline.html#cmdoption-P). Not -I: that also drops PYTHONPATH and the user's
-    packages, where Loadframe itself may be installed."""
+    """The command that runs a module of ours. -P: without it the working folder comes before the standard library. Not
+    -I: that also drops PYTHONPATH and the user's packages, where Loadframe itself may be installed."""
     return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def importing(module: str) -> list[str]:
-    """The command that succeeds if a module of ours can be run."""
     return [sys.executable, "-P", "-c", f"import {module}"]
 
 
 def own_environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """For our Python processes: with the safe path and absolute state folders, since they work in `/`."""
+    """For our Python processes, which work in `/`: with the safe path and absolute state folders."""
     variables = environment(given)
     folders = {name: str(Path(variables[name]).absolute()) for name in FOLDERS if variables.get(name)}
     return {**variables, **folders, SAFE_PATH: variables.get(SAFE_PATH) or SAFELY}
@@ -75,7 +73,6 @@ def take_own_environment() -> None:
 
 
 def is_own(command: Sequence[str | Path]) -> bool:
-    """Whether a command runs a module of ours, as `python` writes it; locust with a user's locustfile does not."""
     ours = [*map(str, command[:4])]
     return ours[:3] == python("")[:3] and "".join(ours[3:]).startswith(("loadframe.", "loadframe_"))
 
@@ -101,7 +98,7 @@ def passed_on(more: Iterable[str] = ()) -> dict[str, str]:
 
 
 def located(program: str, beside: str = "") -> str | None:
-    """Relative entries of PATH are ignored. beside: folders to search after PATH, separated by colons."""
+    """beside: folders to search after PATH, whose relative entries are ignored; separated by colons."""
     path = _absolute(f"{os.environ.get('PATH', os.defpath)}:{beside}", ":")
     return shutil.which(program, path=path)
 
@@ -111,7 +108,7 @@ def _absolute(path: str, separator: str) -> str:
 
 
 def python_package(kind: str, name: str, of: str) -> "Requirement":
-    """A Python package, and how the extra of Loadframe that brings it is installed. It is located, not imported."""
+    """A Python package, and how it is installed. It is located, not imported."""
     above = name.rpartition(".")[0]  # imported by find_spec, which fails if it is missing
     spec = importlib.util.find_spec(name) if not above or importlib.util.find_spec(above) else None
     where = spec.origin if spec else None

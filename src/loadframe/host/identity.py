@@ -1,5 +1,5 @@
 """Which process is which: a pid together with its start time, because pids are reused, and the namespaces in which the
-two were read, because in others they mean another process, or none."""
+two were read."""
 
 import os
 import select
@@ -23,8 +23,7 @@ AT_ONCE = 128
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """started_ticks: field 22 of /proc/PID/stat, clock ticks after boot (proc_pid_stat(5)). namespace: see
-    own_namespace; "" in records of versions before it was kept."""
+    """started_ticks: clock ticks after boot (proc_pid_stat(5)). namespace: see own_namespace; "" in older records."""
 
     pid: int
     started_ticks: int
@@ -32,7 +31,7 @@ class Identity:
 
 
 def identify(pid: int) -> Identity | None:
-    """The process that has this pid now; None if there is none, or a zombie."""
+    """The process that has this pid now; None also for a zombie."""
     fields = _fields(pid)
     return None if not fields or fields[0] in "ZX" else Identity(pid, int(fields[19]), own_namespace())
 
@@ -52,7 +51,6 @@ def _fields(pid: int) -> list[str]:
 
 
 def identified(pids: Iterable[int]) -> tuple[Identity, ...]:
-    """Those that still run."""
     return tuple(process for pid in pids if (process := identify(pid)) is not None)
 
 
@@ -98,7 +96,7 @@ def namespace(kind: str) -> str:
 
 
 def boot_id() -> str:
-    """The id of this boot of this machine; start times of different boots cannot be compared. Raises CageError."""
+    """Start times of different boots cannot be compared. Raises CageError."""
     try:
         return kernel_text(BOOT_ID).strip()
     except OSError as error:
@@ -118,7 +116,7 @@ def _unreadable(error: OSError) -> CageError:
 
 
 def machine() -> str:
-    """An id of this machine that outlives reboots and changes of its host name: machine-id(5), else the host name."""
+    """An id of this machine that outlives reboots: machine-id(5), else the host name."""
     try:
         text = kernel_text(MACHINE_ID).strip()
     except (OSError, UnicodeDecodeError):
@@ -132,8 +130,8 @@ def host_name() -> str:
 
 
 def end_all(processes: Iterable[Identity], grace_s: float) -> dict[Identity, bool | None]:
-    """End these very processes: SIGTERM, `grace_s` to leave, then SIGKILL. True for one that has ended or was gone
-    before; False if it does not go within 10 s of SIGKILL (stuck in the kernel); None if it is another user's."""
+    """SIGTERM, `grace_s` to leave, then SIGKILL. True for a process that has ended or was gone before; False if it does
+    not go within 10 s of SIGKILL (stuck in the kernel); None if it is another user's."""
     chosen = list(dict.fromkeys(processes))
     ended: dict[Identity, bool | None] = {}
     for first in range(0, len(chosen), AT_ONCE):
@@ -143,7 +141,7 @@ def end_all(processes: Iterable[Identity], grace_s: float) -> dict[Identity, boo
 
 def _end_together(processes: Sequence[Identity], grace_s: float) -> dict[Identity, bool | None]:
     """A pidfd is held of each, so that no other process can take the pid between the check and the signal. Stopped
-    processes are continued: they would see neither the signal nor an earlier one, such as their parent's death."""
+    processes are continued: they would see no signal."""
     ended: dict[Identity, bool | None] = dict.fromkeys(processes, True)
     with ExitStack() as stack:
         left: dict[int, Identity] = {}
@@ -181,20 +179,20 @@ def _wait_for(descriptors: dict[int, Identity], patience_s: float) -> None:
 
 
 def naming(word: str) -> tuple[Identity, ...]:
-    """Processes whose command line contains `word`, without ourselves and our ancestors. Walks /proc once. Any process
-    may name a file, an editor for instance: this finds processes, and is no reason to end one."""
+    """Processes whose command line contains `word`, without ourselves and our ancestors. Any process may name a file:
+    this is no reason to end one."""
     return _having("cmdline", lambda text: word.encode() in text)
 
 
 def marked(mark: str) -> tuple[Identity, ...]:
     """Processes that were started with this in their environment ("NAME=value"), or by such a process, without
-    ourselves and our ancestors; of other users only if we are root. Walks /proc once."""
+    ourselves and our ancestors; of other users only if we are root."""
     return _having("environ", lambda text: mark.encode() in text.split(b"\0"))
 
 
 def of_session(leader: Identity, folder: Path) -> tuple[Identity, ...]:
-    """Processes of the session that a process began, whether it still runs or not, that work in a folder or have files
-    of it open. A session keeps its leader's pid from being reused."""
+    """Processes of the session that a process began, even if it has ended, that work in a folder or have files of it
+    open. A session keeps its leader's pid from being reused."""
     if not here(leader):
         return ()
     now = identify(leader.pid)
@@ -205,8 +203,8 @@ def of_session(leader: Identity, folder: Path) -> tuple[Identity, ...]:
 
 
 def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
-    """Processes in a group, whose members alone may pass through a folder, that work in that folder or have files of it
-    open. PostgreSQL's write their titles over their environment, and begin sessions of their own."""
+    """Processes in a group, whose members alone may pass through a folder, that work in it or have files of it open:
+    PostgreSQL's write their titles over their environment, and begin sessions of their own."""
     members = []
     for pid in pids():
         with suppress(OSError):  # it has ended
@@ -215,8 +213,7 @@ def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
 
 
 def runs(group: int) -> bool:
-    """Whether any process of a process group runs; zombies do not, which an init that never reaps leaves in
-    containers."""
+    """Whether any process of a process group runs; zombies do not."""
     return any(fields[0] not in "ZX" and int(fields[2]) == group for pid in pids() if (fields := _fields(pid)))
 
 
@@ -241,13 +238,11 @@ def _having(file: str, matches: Callable[[bytes], bool]) -> tuple[Identity, ...]
 
 
 def parent_of(pid: int) -> int | None:
-    """The parent of a process; None if there is none."""
     fields = _fields(pid)
     return int(fields[1]) if fields else None
 
 
 def command_of(pid: int) -> tuple[str, ...]:
-    """The words of its command line; none if it has ended, or is a kernel thread."""
     try:
         return tuple(map(os.fsdecode, (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")[:-1]))
     except OSError:
@@ -255,13 +250,12 @@ def command_of(pid: int) -> tuple[str, ...]:
 
 
 def children(pid: int) -> tuple[int, ...]:
-    """The living children of a process. /proc/PID/task/TID/children would list them, but not every kernel is built with
-    it, and one that ends meanwhile may hide another (proc(5))."""
+    """The living children of a process. /proc/PID/task/TID/children is not in every kernel, and may miss one
+    (proc(5))."""
     return tuple(sorted(child for child in pids() if parent_of(child) == pid))
 
 
 def family(pid: int) -> tuple[Identity, ...]:
-    """A process and its living descendants. Walks /proc once."""
     parents = {pid: parent_of(pid) for pid in pids()}
     known = [pid]
     for ancestor in known:  # grows meanwhile
@@ -270,7 +264,6 @@ def family(pid: int) -> tuple[Identity, ...]:
 
 
 def ancestors(pid: int) -> tuple[int, ...]:
-    """A process, its parent, and so on up to the first visible process."""
     chain: dict[int, None] = {}
     while pid > 0 and pid not in chain:
         chain[pid] = None

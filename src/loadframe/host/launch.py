@@ -57,8 +57,8 @@ def join(folder: str) -> None:
 def see(options: Sequence[tuple[str, str]]) -> None:
     """Mount empty folders over others (`--own`, `--cover`), and in these, at its own path, what should remain visible
     (`--keep`, `--show`). An own folder is writable for all, like /tmp, and what is kept in it is as it was; a covered
-    one, and what is shown in it, is read-only. Mounts of the machine still propagate here. If we may not mount, there
-    is no own folder; LaunchError if one should be covered."""
+    one, and what is shown in it, is read-only. If we may not mount, there is no own folder; LaunchError if one should
+    be covered."""
     where = os.getcwd()
     try:
         if _libc().unshare(CLONE_NEWNS) != 0:
@@ -122,7 +122,6 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int, option
 
 
 def set_limit(text: str) -> None:
-    """Set one resource limit from NAME=SOFT:HARD."""
     name, _, values = text.partition("=")
     soft, _, hard = values.partition(":")
     try:
@@ -155,7 +154,6 @@ def become(uid: int, gid: int, *shared_groups: int) -> None:
 
 
 def die_with(parent: int, death_signal: int) -> None:
-    """Get this signal when the parent ends, also when it is killed."""
     _prctl("PR_SET_PDEATHSIG", PR_SET_PDEATHSIG, death_signal)
     if os.getppid() != parent:
         raise LaunchError("cage", f"the parent {parent} has ended already")
@@ -209,7 +207,6 @@ def run(arguments: Sequence[str]) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run, or report why not and leave with 126."""
     report = int(arguments[arguments.index("--report") + 1])
     os.set_inheritable(report, False)
     try:

@@ -1,11 +1,10 @@
 """A lease: who owns what was started, and where its data are, written to the disk before anything is started.
 
-Servers started with processes.spawn die with their owner at once; what is left - data, or a process that detached
-itself - is ended and removed by the next command's sweep (leftovers.py). Only what is certainly ours is ended: the
-processes that the lease names, those in its control groups, those that carry its mark in their environment, and their
-descendants. Whether the owner lives is known from a lock (state.Life), which holds across PID namespaces, unlike pids.
-Leases are in the state directory (state.py); data in $LOADFRAME_SCRATCH, else /var/tmp, a disk where /tmp often is
-memory."""
+Servers started with processes.spawn die with their owner; what is left - data, or a process that detached itself - is
+ended and removed by the next command's sweep (leftovers.py). Only what is certainly ours is ended: the processes that
+the lease names, those in its control groups, those that carry its mark in their environment, and their descendants.
+Whether the owner lives is known from a lock (state.Life), which holds across PID namespaces. Leases are in the state
+directory (state.py); data in $LOADFRAME_SCRATCH, else /var/tmp: /tmp often is memory."""
 
 import contextlib
 import os
@@ -24,14 +23,19 @@ from loadframe.host import identity, privilege, shared_memory
 from loadframe.host.identity import Identity
 from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege, Us, make_private
 from loadframe.host.processes import MARK, Allowance, mark_with, no_longer_mark_with
-from loadframe.host.records import check_keys, folder_of, identity_of, list_of, read_record, text_of
 from loadframe.host.signals import undisturbed
 from loadframe.host.state import (
     Damaged,
     Life,
+    check_keys,
+    folder_of,
+    identity_of,
+    list_of,
     private_folder,
+    read_record,
     scratch_directory,
     state_directory,
+    text_of,
     write_durably,
     writing,
 )
@@ -45,9 +49,8 @@ GRACE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a lease says on disk. boot and machine: a pid means something only on this machine, this boot; host: its
-    name, for people. mounts: the namespace of mounts (identity.namespace) in which its folder has that path; "" in
-    versions before it was kept."""
+    """boot and machine: a pid means something only on this machine, this boot; host: its name, for people. mounts: the
+    namespace of mounts (identity.namespace) in which its folder has that path; "" in older versions."""
 
     id: str
     what: str
@@ -63,7 +66,7 @@ class Record:
 
 
 def filesystem(path: Path) -> str:
-    """The type of the file system that `path` is on ("ext4", "tmpfs"): on tmpfs an fsync costs nothing."""
+    """The type of the file system that `path` is on ("ext4", "tmpfs")."""
     best, kind = "", "unknown"
     for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         _, mount, name, *_ = line.split(" ")
@@ -74,7 +77,7 @@ def filesystem(path: Path) -> str:
 
 
 class Lease:
-    """Owned by the process that acquired it. A context manager: leaving it releases."""
+    """Owned by the process that acquired it. Leaving it releases."""
 
     def __init__(self, record: Record, file: Path, life: Life, commands: str) -> None:
         self._record = record
@@ -86,8 +89,8 @@ class Lease:
     @classmethod
     def acquire(cls, what: str, *, run: Path | None = None, told: str = "") -> "Lease":
         """Write the lease, then make its folder. what: words for people. run: the run folder it serves. told: the words
-        of its processes' commands; they see what these name of the common temporary folders (Allowance.told). Raises
-        CageError if the state or the scratch directory cannot be written, or others could change what is in it."""
+        of its processes' commands (Allowance.told). Raises CageError if the state or the scratch directory cannot be
+        written, or others could change what is in it."""
         name = secrets.token_hex(6)
         folder = scratch_directory() / f"loadframe-{name}"
         owner, boot = identity.own(), identity.boot_id()
@@ -115,28 +118,27 @@ class Lease:
 
     @property
     def folder(self) -> Path:
-        """The temporary folder, with a unique name."""
         return self._record.folder
 
     @property
     def user(self) -> int | None:
         """A user that nothing else on the machine has, for processes of this lease that need no rights; None if we are
-        not root, or may not start any under it. Only members of its group may pass through the folder: servers that run
-        under users of their own are in it too (Allowance.shared_group)."""
+        not root, or may not start any under it. Only members of its group may pass through the folder
+        (Allowance.shared_group)."""
         return self._user
 
     @property
     def runs_as(self) -> Us | LeaseUser:
-        """Its own user, for what needs no rights; us, unless we are root. Raises CageError if root may not switch."""
+        """Its own user; us, unless we are root. Raises CageError if root may not switch."""
         return self._unprivileged(self._user)
 
     @cached_property
     def runs_services_as(self) -> Us | LeaseUser:
-        """Another such user for a service, which must not reach the driver's memory and files. Raises CageError."""
+        """Another such user for a service, kept from the driver's memory and files. Raises CageError."""
         return self._unprivileged(privilege.free_user(besides=self._user))
 
     def account(self, *preferred: str) -> Privilege:
-        """The first of these accounts that exists; else as `runs_services_as`, and not "nobody", which others use."""
+        """The first of these accounts that exists; else as `runs_services_as`, not "nobody", which others use."""
         if os.geteuid() != 0:
             return US
         known = {entry.pw_name for entry in pwd.getpwall()}
@@ -164,24 +166,23 @@ class Lease:
 
     @property
     def shared_name(self) -> str:
-        """The prefix of the names of a server's shared memory (shm_open(3)), so that none of it stays."""
+        """The prefix of the names of a server's shared memory (shm_open(3))."""
         return shared_memory.name_of(self._record.id)
 
     def add_process(self, pid: int) -> None:
-        """Record a started process, so that a sweep can end it. Does nothing for one that has ended."""
         if (process := identity.identify(pid)) is not None:
             living = tuple(known for known in self._record.processes if identity.alive(known))
             self._record = replace(self._record, processes=(*living, process))
             self._write()
 
     def add_groups(self, folders: Iterable[Path]) -> None:
-        """Record control groups before they are made, so that they are removed whatever happens."""
+        """Record control groups before they are made."""
         self._record = replace(self._record, groups=tuple(dict.fromkeys((*self._record.groups, *folders))))
         self._write()
 
     def release(self) -> None:
         """End what is still running, remove the control groups, the folder and the lease. Idempotent; does nothing in a
-        forked child. Ctrl-C waits until it is done."""
+        forked child. Ctrl-C waits."""
         if os.getpid() != self._record.owner.pid:
             return
         with undisturbed():
@@ -216,12 +217,10 @@ class Lease:
 
 
 def mark_of(lease: str) -> str:
-    """In the environment of every process of a lease."""
     return f"{MARK}={lease}"
 
 
 def members(record: Record) -> tuple[Identity, ...]:
-    """The processes in the lease's control groups: no others belong there."""
     left = {pid for folder in record.groups for pid in groups.members(folder)} - {os.getpid()}
     return identity.identified(sorted(left))
 
@@ -258,5 +257,4 @@ def read(file: Path) -> Record:
 
 
 def folder_of_leases() -> Path:
-    """Where the leases of this user are. Raises CageError."""
     return private_folder(state_directory() / "leases", "keep its leases")

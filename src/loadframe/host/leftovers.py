@@ -19,8 +19,6 @@ from loadframe.system.trust import user
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep did about one lease, in words."""
-
     id: str
     what: str
     run: Path | None
@@ -31,8 +29,8 @@ class Swept:
 
 
 def sweep() -> list[Swept]:
-    """End and remove what dead owners left behind; returns what was done. Leases of living owners are not touched. Safe
-    to run in several processes at the same time: one at a time works, the others find nothing left."""
+    """End and remove what dead owners left behind; returns what was done. Leases of living owners are not touched. One
+    process at a time works, others find nothing left."""
     folder = folder_of_leases()
     remove_torn(folder)
     if not any(folder.glob("*.json")):
@@ -61,7 +59,11 @@ def _sweep_one(file: Path) -> Swept | None:
     if not same_boot:
         return _swept(file, record, ["the machine was started again since"])
     actions = [f"its owner (pid {record.owner.pid}) is gone"]
-    actions += _end_all(_left_running(record))
+    # Not one that merely names the folder, or has a file of it open: that may be its user's editor.
+    named = [process for process in record.processes if identity.alive(process)]
+    sessions = [member for process in record.processes for member in identity.of_session(process, record.folder)]
+    grouped = [member for group in _own_group(record.folder) for member in identity.of_group(group, record.folder)]
+    actions += _end_all(dict.fromkeys((*named, *identity.marked(mark_of(record.id)), *sessions, *grouped)))
     actions += _end_all(members(record))
     certain = record.owner.namespace != "" and identity.here(record.owner)
     if not certain and (why := _in_use(record.folder)) is not None:
@@ -88,8 +90,8 @@ def _swept(file: Path, record: Record, actions: list[str]) -> Swept:
 
 
 def _out_of_sight(record: Record, same_boot: bool) -> Path | None:
-    """What of it is invisible from here, None if all can be seen: in our mount namespace another file system may have
-    the folder's path, and control groups may be mounted partly or not at all."""
+    """What of it is invisible from here: in our mount namespace another file system may have the folder's path, and
+    control groups may not be mounted."""
     if record.mounts in ("", identity.namespace("mnt")):
         return None
     if not os.path.lexists(record.folder):
@@ -97,15 +99,6 @@ def _out_of_sight(record: Record, same_boot: bool) -> Path | None:
     shown = tuple(hierarchy.top for hierarchy in groups.hierarchies())
     there = record.groups if same_boot else ()
     return next((group for group in there if not any(group.is_relative_to(top) for top in shown)), None)
-
-
-def _left_running(record: Record) -> list[Identity]:
-    """The processes of a dead owner that are certainly ours. One that merely names the folder, or has a file of it
-    open, may be its user's editor."""
-    named = [process for process in record.processes if identity.alive(process)]
-    sessions = [member for process in record.processes for member in identity.of_session(process, record.folder)]
-    groups = [member for group in _own_group(record.folder) for member in identity.of_group(group, record.folder)]
-    return list(dict.fromkeys((*named, *identity.marked(mark_of(record.id)), *sessions, *groups)))
 
 
 def _own_group(folder: Path) -> tuple[int, ...]:
@@ -119,8 +112,8 @@ def _own_group(folder: Path) -> tuple[int, ...]:
 
 
 def _in_use(folder: Path) -> str | None:
-    """Why data whose processes cannot be seen should be left, in words; None if no process of this kernel, in any
-    namespace, has a file of the folder open for writing: then the kernel grants a lease on it (fcntl(2))."""
+    """Why data whose processes cannot be seen should be left; None if no process of this kernel, in any namespace, has
+    a file of the folder open for writing: then the kernel grants a lease on it (fcntl(2))."""
     try:
         for place, _, names in os.walk(folder):
             for name in names:

@@ -1,5 +1,5 @@
 """Which process listens at a port of this machine, and which peers a process has connections to, from /proc:
-proc_net_tcp.rst names the socket, /proc/PID/fd its holders. Readers take a root, for recorded trees."""
+proc_net_tcp.rst names the socket, /proc/PID/fd its holders."""
 
 import socket
 import struct
@@ -21,7 +21,7 @@ LARGEST_TABLE = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """A listening socket. number: its address, "0.0.0.0" or "::" for all. user: who made it."""
+    """number: its address, "0.0.0.0" or "::" for all. user: who made it."""
 
     number: str
     port: int
@@ -30,13 +30,12 @@ class Listening:
 
 
 def sockets(root: Path = PROC) -> tuple[Listening, ...]:
-    """All listening TCP sockets of our network namespace."""
     rows = _rows(root / "self/net")
     return tuple(listener for words, family in rows if (listener := parse(" ".join(words), family)) is not None)
 
 
 def parse(line: str, family: socket.AddressFamily) -> Listening | None:
-    """One line of /proc/net/tcp; None for a socket that does not listen, and for any other text."""
+    """One line of /proc/net/tcp; None for any but a listening socket."""
     words = line.split()
     if len(words) < 10 or words[3] != LISTEN or (place := _place(words[1], family)) is None:
         return None
@@ -65,8 +64,8 @@ class Peer:
 
 
 def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
-    """The peers of the open TCP connections that these processes made themselves, most connections first: connections
-    from a port at which they listen were made by others. The processes are in one network namespace."""
+    """The peers of the open TCP connections that these processes, of one network namespace, made themselves, most
+    connections first: connections from a port at which they listen were made by others."""
     links = {link for pid in pids for link in links_of(pid, root)}
     connections: Counter[tuple[str, int, bool]] = Counter()
     first = next(iter(pids), None)
@@ -103,13 +102,12 @@ def _plain(number: str) -> str:
 
 
 def holders(inodes: Collection[int]) -> tuple[int, ...]:
-    """The processes that have one of these sockets open, as far as we have permission."""
     wanted = {f"socket:[{inode}]" for inode in inodes}
     return tuple(sorted(pid for pid in pids() if wanted.intersection(links_of(pid))))
 
 
 def held() -> dict[int, tuple[int, ...]]:
-    """Inode of each listening socket -> processes that have it open, as far as we have permission. Walks /proc once."""
+    """Inode of each listening socket -> processes that have it open, as far as we have permission."""
     names = {f"socket:[{listener.inode}]": listener.inode for listener in sockets()}
     holders: dict[int, list[int]] = {inode: [] for inode in names.values()}
     for pid in sorted(pids()):
@@ -119,7 +117,6 @@ def held() -> dict[int, tuple[int, ...]]:
 
 
 def ports_of(pids: Iterable[int]) -> tuple[int, ...]:
-    """The ports at which these processes listen."""
     links = {link for pid in pids for link in links_of(pid)}
     return tuple(sorted({listener.port for listener in sockets() if f"socket:[{listener.inode}]" in links}))
 
@@ -130,7 +127,6 @@ def first_of(pids: Collection[int]) -> tuple[int, ...]:
 
 
 def links_of(pid: int, root: Path = PROC) -> list[str]:
-    """What a process has open, as in /proc/PID/fd; nothing without permission."""
     links = []
     with suppress(OSError):  # it has ended, or belongs to another user
         for descriptor in list((root / str(pid) / "fd").iterdir()):

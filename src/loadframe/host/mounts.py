@@ -1,7 +1,7 @@
 """What a process of another user sees by mounts of its own (launch.py): a private /tmp and /var/tmp, so that files
 under names that others can guess do not collide; and Python and Loadframe, if a folder on the way to them is closed to
-other users, as root's home is. In place of a closed folder it gets an empty one, and in it what Loadframe runs from,
-read-only, each at its own path, so that first lines of scripts, RUNPATH and pyvenv.cfg stay right."""
+other users. In place of a closed folder it gets an empty one, and in it what Loadframe runs from, read-only, each at
+its own path, so that first lines of scripts, RUNPATH and pyvenv.cfg stay right."""
 
 import os
 import re
@@ -16,8 +16,8 @@ INSTALLED = ("bin", "lib", "lib64", "pyvenv.cfg")
 
 def places() -> tuple[Path, ...]:
     """Where our Python and all that it imports lie. Not the folder of the script, which `python -m` makes the working
-    folder: our children do not search there either (environment.python). Of a search path that is, or contains, a whole
-    home, only Loadframe; of such a prefix, what an installation or a virtual environment puts there."""
+    folder. Of a search path that is, or contains, a whole home, only Loadframe; of such a prefix, what an installation
+    or a virtual environment puts there."""
     imported = sys.path if sys.flags.safe_path else sys.path[1:]
     prefixes = [Path(prefix) for prefix in (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)]
     searched = [Path(entry) for entry in (str(PACKAGE.parent), *imported) if entry]
@@ -31,8 +31,7 @@ def places() -> tuple[Path, ...]:
 
 
 def view(places: Sequence[Path], closed: Callable[[Path], Iterable[Path]]) -> list[str]:
-    """Options of launch.py that show these. closed: folders on the way to a path that the user may not enter.
-    OSError."""
+    """closed: folders on the way to a path that the user may not enter. OSError."""
     options: list[str] = []
     shown: list[Path] = []
     for path in sorted({step for place in places if place.exists() for step in way(place)}):
@@ -66,11 +65,11 @@ NAMED = re.compile(r"(?<![\w.])/(?:var/)?tmp(?![^\s/:;,'\"=()])(?:/[^\s:;,'\"=()
 def own(
     command: Sequence[str], env: Mapping[str, str], needed: Iterable[Path], closed: Callable[[Path], Iterable[Path]]
 ) -> list[str]:
-    """The options of launch.py for private temporary folders. command: its words, and its working folder; what
-    these, its environment and `needed` name is kept where its user has access, each with the folder directly in
-    the common one, as a program finds what it needs next to it. A common folder is left as it is if `command` names it
-    itself, or something in it that does not exist: the process will make it, and others may look for it. closed: the
-    folders on the way to a path that the user may not enter. Raises OSError."""
+    """The options of launch.py for private temporary folders. command: its words, and its working folder; what these,
+    its environment and `needed` name is kept where its user has access, each with the folder directly in the common
+    one. A common folder is left as it is if `command` names it itself, or something in it that does not exist: the
+    process will make it, and others may look for it. closed: the folders on the way to a path that the user may not
+    enter. Raises OSError."""
     inherited = [value for name, value in env.items() if value == os.environ.get(name)]
     words = [*command, *(value for name, value in env.items() if value != os.environ.get(name))]
     named = {  # the path, or the last existing folder on the way to it
@@ -99,7 +98,6 @@ def own(
 
 
 def _whole(path: Path) -> Path:
-    """The folder directly in a common one that a path lies in; the path itself elsewhere."""
     for folder in COMMON:
         if path.is_relative_to(folder) and str(path) != folder:
             return Path(folder, path.relative_to(folder).parts[0])

@@ -1,6 +1,5 @@
 """As whom a process runs: the caller says so in one of three ways, without a default. If that is unknown, or a user
-cannot run the program, the process is not started: no branch falls back to root. One way is a user unknown to anything
-else on the machine, for what needs no rights."""
+cannot run the program, the process is not started: no branch falls back to root."""
 
 import ctypes
 import grp
@@ -31,7 +30,7 @@ class Us:
 
 @dataclass(frozen=True, slots=True)
 class LeaseUser:
-    """The user of a lease, unique on the machine: a number that no user and no group has."""
+    """The user of a lease: a number that no user and no group has."""
 
     number: int
 
@@ -41,7 +40,7 @@ class LeaseUser:
 
 @dataclass(frozen=True, slots=True)
 class NamedUser:
-    """A user of this machine: an account, with the groups that it is in, or the number of one without an account."""
+    """An account of this machine, with its groups, or the number of one without an account."""
 
     name: str | int
 
@@ -55,7 +54,7 @@ US = Us()
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """groups: all that the user is in, without those that a lease adds."""
+    """groups: without those that a lease adds."""
 
     uid: int
     gid: int
@@ -63,7 +62,6 @@ class Ids:
 
 
 def ids_of(privilege: Privilege) -> Ids:
-    """Raises CageError if there is no such user."""
     match privilege:
         case Us():
             return Ids(os.geteuid(), os.getegid(), frozenset({os.getegid(), *os.getgroups()}))
@@ -82,7 +80,7 @@ def ids_of(privilege: Privilege) -> Ids:
 
 
 def of_uid(uid: int) -> Privilege:
-    """The user with this number: ourselves; an account, with its groups; else a user without an account."""
+    """Ourselves; an account, with its groups; else a user without an account."""
     if uid == os.geteuid():
         return US
     try:
@@ -99,7 +97,7 @@ _CAPABILITY_VERSION_3 = 0x20080522
 
 
 def holds(capability: int, proc: Path = PROC) -> bool:
-    """Whether we have a capability in effect, by its number in linux/capability.h (capabilities(7))."""
+    """Whether we have a capability in effect (capabilities(7))."""
     return bool(_capabilities("CapEff", proc) >> capability & 1)
 
 
@@ -108,8 +106,8 @@ def _capabilities(which: str, proc: Path = PROC) -> int:
 
 
 def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
-    """Give up all other capabilities for good, in a process with one thread (capabilities(7)). also_in_children: no
-    program that it runs regains them (PR_SET_NO_NEW_PRIVS). Raises CageError."""
+    """Give up all other capabilities for good, in a process with one thread. also_in_children: no program that it runs
+    regains them (PR_SET_NO_NEW_PRIVS). Raises CageError."""
     libc = ctypes.CDLL(None, use_errno=True)
     kept = _capabilities("CapPrm") & sum(1 << number for number in set(capabilities))
     halves = [number for half in (kept & 0xFFFFFFFF, kept >> 32) for number in (half, half, 0)]
@@ -135,7 +133,7 @@ NEEDED = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6,
 
 def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:
     """A random number of FREE that no user, group or process has, and not `besides`; None if we may not start processes
-    under it: we are not root, lack a capability of NEEDED, or are in a namespace without such users."""
+    under it."""
     if os.geteuid() != 0 or _lacking(proc):
         return None
     setgroups = proc / "self/setgroups"  # not there on a kernel without user namespaces
@@ -151,7 +149,6 @@ def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:
 
 
 def why_no_free_user(proc: Path = PROC) -> str:
-    """Why `free_user` returns None, in words."""
     if os.geteuid() != 0:
         return "only root starts processes under another user"
     if lacking := _lacking(proc):
@@ -160,8 +157,8 @@ def why_no_free_user(proc: Path = PROC) -> str:
 
 
 def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> None:
-    """A new folder that only its owner may read and write; a group may pass through it. Raises FileExistsError if there
-    is something, CageError if another user replaced it before it was closed, OSError."""
+    """A new folder that only its owner may read and write; a group may pass through it. Raises FileExistsError,
+    CageError if another user replaced it before it was closed, OSError."""
     path.mkdir(mode=0o700)
     with closing(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)) as descriptor:
         if (uid := os.fstat(descriptor).st_uid) != os.geteuid():
@@ -182,7 +179,7 @@ def _lacking(proc: Path) -> list[str]:
 
 
 def _ranges(path: Path) -> list[range]:
-    """The numbers of a user namespace (user_namespaces(7)); a kernel without them has no such file, and all numbers."""
+    """The numbers of a user namespace; a kernel without them has no such file, and all numbers."""
     if not path.exists():
         return [range(2**32)]
     rows = [list(map(int, line.split())) for line in kernel_text(path).splitlines()]
@@ -211,9 +208,9 @@ _SAME = 2**32 - 1
 @contextmanager
 @whole
 def rights_of(user: Privilege, group: int | None = None) -> Iterator[None]:
-    """Within, files are opened, made and removed as this user: for libraries that work by path in a folder in which the
-    user may put links. group: of the folder on the way that the user may pass through; None: the user's own. Applies to
-    this thread and those that it starts meanwhile. Raises CageError if the kernel refuses."""
+    """Within, files are opened, made and removed as this user, by this thread and those that it starts meanwhile: for
+    libraries that work by path in a folder in which the user may put links. group: of the folder on the way that the
+    user may pass through; None: the user's own. Raises CageError if the kernel refuses."""
     if user == US or os.geteuid() != 0:
         yield
         return

@@ -1,5 +1,6 @@
 """Start a process under an allowance: resource limits, CPUs, user; it never outlives its parent."""
 
+import errno
 import os
 import resource
 import signal
@@ -14,12 +15,23 @@ from pathlib import Path
 from typing import IO
 
 from loadframe.errors import CageError, MissingTool
+from loadframe.formats.named_files import read_up_to
 from loadframe.formats.plain_numbers import whole
 from loadframe.host import mounts
 from loadframe.host.environment import NO_FOLDER, environment, is_own, located, own_environment
-from loadframe.host.privilege import CAP_SYS_ADMIN, CAP_SYS_RESOURCE, US, Ids, Privilege, holds, ids_of, rights_of
+from loadframe.host.privilege import (
+    CAP_SYS_ADMIN,
+    CAP_SYS_RESOURCE,
+    US,
+    Ids,
+    Privilege,
+    holds,
+    ids_of,
+    of_uid,
+    rights_of,
+)
 from loadframe.system.files import Folder, Whose
-from loadframe.system.kernel import kernel_text
+from loadframe.system.kernel import kernel_text, process_status
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 NR_OPEN = Path("/proc/sys/fs/nr_open")
@@ -31,24 +43,22 @@ Stream = int | IO[bytes] | None
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What a component may use. limits: by their names in setrlimit(2), for example {"RLIMIT_NOFILE": 1024}; soft and
-    hard limits are set alike, so that the process cannot raise them. cpus: None for all. groups: the folders of the
-    control groups to join (cages.Cage.folders)."""
+    """What a component may use. limits: by their names in setrlimit(2); soft and hard limits are set alike. cpus: None
+    for all. groups: the folders of the control groups to join (cages.Cage.folders)."""
 
     limits: Mapping[str, int] = field(default_factory=dict)
     cpus: frozenset[int] | None = None
     groups: tuple[Path, ...] = ()
 
     def run_by(self, user: Privilege) -> "Allowance":
-        """The same for processes of this user."""
         return Allowance(user, limits=self.limits, cpus=self.cpus, groups=self.groups)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Allowance(Resources):
     """What a process starts with: its user and its resources. shared_group: of a folder that the user must be able to
-    pass through, in addition to the user's own groups. temporary: its folder for temporary files, in the lease's; /tmp
-    and /var/tmp are then private (mounts.py), if we may mount, except for what `told` names of them."""
+    pass through. temporary: its folder for temporary files, in the lease's; /tmp and /var/tmp are then private
+    (mounts.py), if we may mount, except for what `told` names of them."""
 
     user: Privilege = field(kw_only=False)
     shared_group: int | None = None
@@ -57,7 +67,6 @@ class Allowance(Resources):
 
 
 def stated(resources: Resources) -> Allowance:
-    """The allowance of a component that the load driver's user runs: whoever made it has set the user."""
     assert isinstance(resources, Allowance), "it is said who runs this component"
     return resources
 
@@ -68,18 +77,15 @@ _leases: list[str] = []
 
 
 def mark_with(lease: str) -> None:
-    """What is started from now on belongs to this lease."""
     _leases.append(lease)
 
 
 def no_longer_mark_with(lease: str) -> None:
-    """What is started from now on belongs to the lease before this one. Idempotent."""
     if lease in _leases:
         _leases.remove(lease)
 
 
 def marked(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a process that `spawn` does not start, so that a sweep knows it, too."""
     return {**env, **({MARK: _leases[-1]} if _leases else {})}
 
 
@@ -105,35 +111,33 @@ def parse_cpus(text: str) -> frozenset[int]:
 
 
 def cpu_list(cpus: Iterable[int]) -> str:
-    """In the same format, without ranges."""
     return ",".join(map(str, sorted(cpus)))
 
 
 def online_cpus() -> frozenset[int]:
-    """The CPUs that the kernel has online."""
     return parse_cpus(kernel_text(CPUS_ONLINE).strip())
 
 
 def may_raise_limits() -> bool:
-    """Whether we hold CAP_SYS_RESOURCE; root in a container often does not."""
+    """Root in a container often may not."""
     return holds(CAP_SYS_RESOURCE)
 
 
 def may_have_mounts() -> bool:
-    """Whether processes may have mounts of their own: with CAP_SYS_ADMIN, and if the root folder is a mount. After
-    chroot(2) it is not, and mounts could not be kept from the machine (mount_namespaces(7))."""
+    """With CAP_SYS_ADMIN, and if the root folder is a mount: after chroot(2) mounts could not be kept from the machine
+    (mount_namespaces(7))."""
     rows = kernel_text(Path("/proc/self/mountinfo")).splitlines()
     return holds(CAP_SYS_ADMIN) and any(row.split()[4] == "/" for row in rows)
 
 
 def most_open_files() -> int:
-    """The largest RLIMIT_NOFILE that `spawn` can grant: fs.nr_open, or our own hard limit if we may not raise it."""
+    """The largest RLIMIT_NOFILE that `spawn` can grant."""
     most = int(kernel_text(NR_OPEN))
     return most if may_raise_limits() else min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
 
 def runnable(program: str, user: Privilege, shared_group: int | None = None) -> str | None:
-    """The first program in PATH that this user may run, as a home closed to others may have one before it; or None."""
+    """The first program in PATH that this user may run, as a home closed to others may have one before it."""
     for folder in os.get_exec_path():
         path = Path(folder) / program
         if not (folder.startswith("/") and path.is_file() and os.access(path, os.X_OK)):
@@ -154,7 +158,6 @@ def _has_x(path: Path, ids: Ids, shared_group: int | None = None) -> bool:
 
 
 def unreachable(path: Path, user: Privilege, shared_group: int | None = None) -> Path | None:
-    """The first folder on the way to `path` that `user` may not enter, None if the way is free."""
     return None if user == US else next(_closed(path, user, shared_group), None)
 
 
@@ -178,11 +181,10 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start `command` in a session of its own and return once it runs (exec has happened), under its allowance.
 
-    It is killed when the *thread* that called spawn ends, because the kernel's PR_SET_PDEATHSIG counts threads: call it
-    from one that lives as long as the process should. death_signal: with what, for a server whose children would
-    outlive a SIGKILL. stdin defaults to /dev/null. pass_fds: descriptors that stay open in it, with their numbers. It
-    searches only the absolute folders of search paths (environment.py). Raises CageError if the machine does not grant
-    the allowance, MissingTool if the command cannot be run."""
+    It is killed when the *thread* that called spawn ends (PR_SET_PDEATHSIG): call it from one that lives as long as the
+    process should. death_signal: with what, for a server whose children would outlive a SIGKILL. stdin defaults to
+    /dev/null. It searches only the absolute folders of search paths (environment.py). Raises CageError if the machine
+    does not grant the allowance, MissingTool if the command cannot be run."""
     options = [word for folder in allowance.groups for word in ("--group", str(folder))]
     for name, value in allowance.limits.items():
         _check_limit(name, value)
@@ -240,16 +242,11 @@ def _working_folder(path: Path, allowance: Allowance) -> int:
         return Folder(path, Whose.ANOTHERS, CageError, what="working folder").any_kind(".")
 
 
-def _links(path: Path) -> list[Path]:
-    steps = [path]
+def _barred(program: str, allowance: Allowance) -> MissingTool | None:
+    steps = [path := Path(program)]
     while path.is_symlink() and (path := path.parent / path.readlink()) not in steps:
         steps.append(path)
-    return [*steps, Path(os.path.realpath(path))]
-
-
-def _barred(program: str, allowance: Allowance) -> MissingTool | None:
-    """The error if a folder keeps the user from a program, or from the target of its link; None if none does."""
-    for step in _links(Path(program)):
+    for step in (*steps, Path(os.path.realpath(path))):
         try:
             folder = unreachable(step.parent, allowance.user, allowance.shared_group)
         except OSError:  # it is not there, or we lack permission
@@ -309,15 +306,15 @@ def _check_limit(name: str, value: int) -> None:
 
 
 def available_cpus(text: str) -> frozenset[int]:
-    """CPUs in the kernel's list format, all of them online. Raises CageError for others."""
+    """As parse_cpus, all of them online. Raises CageError."""
     cpus = parse_cpus(text)
     _check_cpus(cpus)
     return cpus
 
 
 def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
-    """Bind running processes to these CPUs: all their threads, also those started meanwhile, and what they start later.
-    Processes that have ended are skipped. Raises CageError if the kernel refuses."""
+    """Bind running processes to these CPUs: all their threads, also those started meanwhile. Raises CageError if the
+    kernel refuses."""
     for pid in pids:
         bound: set[int] = set()
         while new := threads(pid) - bound:
@@ -343,7 +340,7 @@ def bound_to(pid: int) -> str | None:
 
 
 def threads(pid: int) -> set[int]:
-    """The threads of a process, without the kernel's for io_uring, which cannot be bound; none if it has ended."""
+    """Without the kernel's for io_uring, which cannot be bound; none if it has ended."""
     numbers = set()
     with suppress(FileNotFoundError, ProcessLookupError):
         for folder in Path(f"/proc/{pid}/task").iterdir():
@@ -395,3 +392,37 @@ def _mounts(command: Sequence[str], cwd: Path | None, env: Mapping[str, str], al
 @lru_cache
 def _view(places: tuple[Path, ...], user: Privilege, shared_group: int | None) -> list[str]:
     return mounts.view(places, lambda path: _closed(path, user, shared_group))
+
+
+PATIENCE_S = 5.0
+"""A file that is not read by then counts as unreadable: reading a pipe waits for its writer."""
+
+
+def user_of(pid: int) -> int:
+    """The effective uid (proc_pid_status(5)); a folder in /proc may be root's in any case. Raises OSError."""
+    return int(process_status(pid, "Uid")[1])
+
+
+def read_as(user: int, path: Path, most: int) -> bytes:
+    """A regular file's first bytes, one more than `most` if it has more, read with the rights of `user` if we are root
+    and that user is not: the kernel decides. Raises OSError."""
+    if not path.exists():
+        raise FileNotFoundError(errno.ENOENT, f"there is no file {path}")
+    if not path.is_file():
+        raise OSError(errno.EINVAL, f"{path} is not a regular file")
+    if user == 0 or os.geteuid() != 0:
+        return read_up_to(path, most)
+    command = ["head", "-c", str(most + 1), "--", str(path.absolute())]
+    try:
+        head = spawn(command, Allowance(of_uid(user)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=NO_FOLDER)
+    except (CageError, MissingTool) as error:
+        raise OSError(errno.EACCES, error.fact) from error
+    with head:
+        try:
+            data, _ = head.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired as error:
+            head.kill()
+            raise TimeoutError(errno.ETIMEDOUT, f"{path} was not read within {PATIENCE_S:g} s") from error
+    if head.returncode != 0:
+        raise OSError(errno.EACCES, f"user {user} cannot read {path}")
+    return data

@@ -1,6 +1,5 @@
-"""Shared memory that killed servers leave behind: POSIX (shm_overview(7)), and PostgreSQL's. It stays until the machine
-reboots, or the same data are served again, which those of a lease never are. PostgreSQL has a System V segment of 56
-bytes that names its data directory, and the piece of POSIX memory that lists the others (PGShmemHeader,
+"""Shared memory that killed servers leave behind: POSIX (shm_overview(7)), and PostgreSQL's, which has a System V
+segment of 56 bytes that names its data directory, and the piece of POSIX memory that lists the others (PGShmemHeader,
 storage/pg_shmem.h; dsm_control_header, storage/ipc/dsm.c; the same in VERSIONS)."""
 
 import ctypes
@@ -49,7 +48,7 @@ def name_of(lease: str) -> str:
 
 
 def remove_left(lease: str, folder: Path) -> list[str]:
-    """Remove what a lease's servers left; returns what was done. Call it while the lease's folder exists."""
+    """Remove what a lease's servers left, while its folder exists; returns what was done."""
     pieces = sum(remove_of_postgres(file.parent) for file in folder.glob("*/data/postmaster.pid"))
     of_postgres = [f"removed {pieces} piece{'s' * (pieces != 1)} of a PostgreSQL's shared memory"] if pieces else []
     owners: set[int] = set()
@@ -59,8 +58,8 @@ def remove_left(lease: str, folder: Path) -> list[str]:
 
 
 def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
-    """Remove the shared memory whose names begin with Lease.shared_name, left by a killed server; returns what was
-    done. owners: users whose segments these may be, in addition to us."""
+    """Remove the shared memory whose names begin with Lease.shared_name; returns what was done. owners: users whose
+    segments these may be, in addition to us."""
     allowed, removed, kept = {os.geteuid(), *owners}, 0, []
     for segment in (*FOLDER.glob(f"{name}-*"), *FOLDER.glob(f"sem.{name}-*")):  # semaphores: sem_overview(7)
         try:
@@ -77,8 +76,8 @@ def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
 
 
 def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
-    """Remove what belongs to a dead server of this data directory; returns the number of pieces. The segment counts as
-    the server's only if it names these very data. within_s: how long its processes may take to end."""
+    """Remove what belongs to a dead server of this data directory; returns the number of pieces. The segment counts
+    only if it names these very data. within_s: how long its processes may take to end."""
     files = Folder(data, Whose.ANOTHERS)
     try:
         place = data.lstat()
@@ -104,14 +103,13 @@ def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
 
 
 def named_segment(text: bytes) -> int | None:
-    """The id of the segment in a postmaster.pid: its 7th line has key and id (utils/pidfile.h)."""
+    """Of a postmaster.pid, whose 7th line has key and id (utils/pidfile.h)."""
     words = text.split(b"\n")[6:7]
     numbers = words[0].split() if words else []
     return int(numbers[1]) if len(numbers) == 2 and numbers[1].isdigit() and len(numbers[1]) < 12 else None
 
 
 def segments(listing: Path) -> list[Segment]:
-    """Those of our IPC namespace; none on a kernel without."""
     try:
         rows = [line.split() for line in kernel_text(listing).splitlines()]
     except FileNotFoundError:
@@ -135,12 +133,11 @@ def bytes_of(segment: Segment) -> bytes:
 
 
 def forget(segment: Segment) -> bool:
-    """Make the kernel remove it; returns whether it did."""
     return bool(ctypes.CDLL(None).shmctl(segment.id, IPC_RMID, None) == 0)
 
 
 def _pieces(number: int, owner: int) -> list[int]:
-    """The numbers of a list's pieces, itself last. Odd ones lie in memory that is not shared by name (dsm.c)."""
+    """A list's pieces, itself last. Odd ones lie in memory that is not shared by name (dsm.c)."""
     try:
         content = _read(FOLDER / f"PostgreSQL.{number}", owner)
     except OSError:
@@ -149,7 +146,6 @@ def _pieces(number: int, owner: int) -> list[int]:
 
 
 def listed(content: bytes) -> list[int]:
-    """The numbers of the pieces in use; none of a list of another form."""
     if len(content) < LIST.size:
         return []
     magic, items, _ = LIST.unpack_from(content)
@@ -159,7 +155,6 @@ def listed(content: bytes) -> list[int]:
 
 
 def _read(path: Path, owner: int) -> bytes:
-    """Raises OSError for anything but a regular file of this user."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(file.fileno())
@@ -169,11 +164,9 @@ def _read(path: Path, owner: int) -> bytes:
 
 
 def _unlink(path: Path, owner: int) -> bool:
-    try:
+    with suppress(OSError):
         status = path.lstat()
         if stat.S_ISREG(status.st_mode) and status.st_uid == owner:
             path.unlink()
             return True
-    except OSError:
-        return False
     return False

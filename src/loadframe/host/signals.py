@@ -1,5 +1,5 @@
 """Holding back signals that end a command, where work must not be cut short; and finding processes that a signal has
-stopped: they exist, and do nothing until they are continued."""
+stopped."""
 
 import contextlib
 import os
@@ -22,9 +22,8 @@ _WHOLE: set[CodeType] = set()
 
 
 def no_core_dumps() -> None:
-    """Keep our memory, which has passwords in it, and that of our children from being dumped to a disk by a fatal
-    signal. Not PR_SET_DUMPABLE: it would keep a recorder that is not root from reading /proc of the driver. A server
-    that wants its dumps may raise the limit again."""
+    """Keep our memory, which has passwords in it, and that of our children from being dumped to a disk. Not
+    PR_SET_DUMPABLE: it would keep a recorder that is not root from reading /proc of the driver."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
@@ -54,10 +53,8 @@ def _take(handlers: Mapping[signal.Signals, Any]) -> None:
 @contextmanager
 def undisturbed(words: str = "") -> Iterator[None]:
     """Delay signals that end a command until after this block. A mask would not do: the kernel gives a signal to any
-    thread that does not block it (polars has some), and then Python's handler runs in the main thread all the same. In
-    another thread nothing is done: no handler ever runs there. What is ignored stays ignored.
-
-    words: shown at once to the user who sends one; "" for a short block."""
+    thread that does not block it (polars has some), and Python's handler runs in the main thread all the same. In
+    another thread nothing is done. What is ignored stays ignored. words: shown at once to the user who sends one."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,18 +1,22 @@
 """The state directory, which must outlive a killed command and a power failure: $LOADFRAME_STATE, else
 $XDG_STATE_HOME/loadframe, else ~/.local/state/loadframe. Loadframe acts on its content: it ends processes, removes
 files, runs commands. So it is ours alone (0700), on a path that no other user can change, and only regular files of
-ours are read from it."""
+ours are read from it. Its records are JSON objects with a schema, read strictly; what this version cannot use is left
+as it is."""
 
 import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from loadframe.errors import CageError, UserError
+from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.path_text import REMEDY, why_no_text
+from loadframe.host.identity import Identity
 from loadframe.system.files import Folder, Whose
 from loadframe.system.trees import closing
 from loadframe.system.trust import others_write, user, weak_point
@@ -44,8 +48,8 @@ def state_directory() -> Path:
 
 
 def scratch_directory() -> Path:
-    """Where temporary data go: $LOADFRAME_SCRATCH, else /var/tmp. Made if need be; no other user can replace folders in
-    it. Raises CageError."""
+    """Where temporary data go: $LOADFRAME_SCRATCH, else /var/tmp. No other user can replace folders in it. Raises
+    CageError."""
     path = Path(os.environ.get("LOADFRAME_SCRATCH") or "/var/tmp").absolute()
     remedy = "Set LOADFRAME_SCRATCH to a folder that can be written."
     weak, _ = _made(path, path / "ours", 0o755, "put temporary data", remedy)
@@ -62,8 +66,7 @@ def scratch_directory() -> Path:
 
 def _made(path: Path, place: Path, mode: int, purpose: str, remedy: str) -> tuple[str | None, os.stat_result | None]:
     """Make a folder if need be; returns what on the way to the place another user could change, or None, and its
-    status, None if it does not exist. Raises CageError, also for a path that no record could name: what is left below
-    it would not be found again."""
+    status, if it exists. Raises CageError, also for a path that no record could name."""
     if (why := why_no_text(path)) is not None:
         raise CageError(f"Loadframe cannot {purpose} there: {why}", remedy=REMEDY)
     try:
@@ -82,7 +85,7 @@ def _made(path: Path, place: Path, mode: int, purpose: str, remedy: str) -> tupl
 
 def private_folder(path: Path, purpose: str) -> Path:
     """Made if need be, and ours alone: a folder that we made and others may read is closed to them. purpose: for
-    messages. Raises CageError if it is a link, belongs to another user, or others may write to it."""
+    messages. Raises CageError."""
     remedy = "Set LOADFRAME_STATE to a folder of your own"
     weak, status = _made(path, path, 0o700, purpose, f"{remedy}.")
     if status is not None and stat.S_ISLNK(status.st_mode):
@@ -112,12 +115,9 @@ def private_folder(path: Path, purpose: str) -> Path:
     return path
 
 
-# --- files ---
-
-
 def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
-    """The text of a file in a private folder. Raises FileNotFoundError, and Damaged if it is no regular file of ours,
-    larger than most_bytes, or not UTF-8."""
+    """Of a private folder. Raises FileNotFoundError, and Damaged if it is no regular file of ours, too large, or not
+    UTF-8."""
     try:
         data = _held(file.parent).read(file.name, most_bytes)
     except FileNotFoundError:
@@ -138,7 +138,6 @@ def write_durably(file: Path, text: str) -> None:
 
 
 def remove_torn(folder: Path) -> None:
-    """Remove half-written files of killed writers, and signs of life of dead owners without a file."""
     if not folder.is_dir():
         return
     held_folder = _held(folder)
@@ -169,13 +168,10 @@ def writing(place: object, refusal: type[UserError]) -> Iterator[None]:
         ) from error
 
 
-# --- locks ---
-
-
 @contextmanager
 def locked(path: Path, within_s: float = LOCKED_WITHIN_S) -> Iterator[None]:
-    """One process at a time, by a file for this alone. Raises CageError if it is no file of ours, or another process
-    keeps the lock for longer than within_s."""
+    """One process at a time, by a file for this alone. Raises CageError if it is no file of ours, or the lock is kept
+    for longer than within_s."""
     with closing(_open_lock(path)) as descriptor:
         _lock(descriptor, path, within_s)
         yield
@@ -222,8 +218,8 @@ def _lock(descriptor: int, path: Path, within_s: float) -> None:
 
 class Life:
     """A sign that its owner lives, which every process of this machine can read, also in another PID namespace that
-    shares the folder: a lock that the kernel releases when the owner ends in any way. Children and forks of the owner
-    do not hold it."""
+    shares the folder: a lock that the kernel releases when the owner ends. Children and forks of the owner do not hold
+    it."""
 
     def __init__(self, record: Path) -> None:
         """record: the file to which it belongs. Raises CageError, OSError."""
@@ -234,42 +230,100 @@ class Life:
         _lives.add(self)
 
     def end(self) -> None:
-        """The record is gone. Idempotent."""
         if self in _lives:
             self._file.unlink(missing_ok=True)
             self.forget()
 
     def forget(self) -> None:
-        """Release the lock in this process alone."""
         _lives.discard(self)
         os.close(self._descriptor)
 
 
 _lives: set[Life] = set()
 
-
-def _forget_all() -> None:
-    for life in list(_lives):
-        life.forget()
-
-
-os.register_at_fork(after_in_child=_forget_all)
+os.register_at_fork(after_in_child=lambda: [life.forget() for life in list(_lives)])
 
 
 def held(file: Path) -> bool | None:
-    """Whether the owner of a sign of life lives; None if there is no sign."""
+    """Whether the owner of a sign of life lives; None without one."""
     try:
         descriptor = _open_lock(file.with_suffix(ALIVE), 0)
     except (FileNotFoundError, CageError):
         return None
-    try:
-        fcntl.flock(
-            descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB
-        )  # shared: two readers must not take each other for the owner
-    except BlockingIOError:
-        return True
-    except OSError:  # a file system without locks
-        return None
-    finally:
-        os.close(descriptor)
+    with closing(descriptor):
+        try:  # shared: two readers must not take each other for the owner
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            return None
     return False
+
+
+MOST_PID = 2**22
+"""PID_MAX_LIMIT of 64-bit kernels (linux/threads.h)."""
+MOST_TICKS = 2**63 - 1
+
+
+def read_record(file: Path, kind: str, newest: int) -> tuple[int, dict[str, Any]]:
+    """The version and the fields of a record "loadframe.KIND/VERSION". Raises FileNotFoundError, Damaged."""
+    try:
+        data = parse_json(read_file(file))
+    except JsonError as error:
+        raise Damaged(f"it is not JSON that can be used: {error}") from error
+    schema = data.pop("schema", None) if isinstance(data, dict) else None
+    name, _, number = schema.rpartition("/") if isinstance(schema, str) else ("", "", "")
+    if name != f"loadframe.{kind}" or not (number.isascii() and number.isdigit() and len(number) < 10):
+        raise Damaged(f"its schema is not loadframe.{kind}/1 to /{newest}")
+    if not 1 <= int(number) <= newest:
+        raise Damaged(f"it is of version {int(number)}, and this Loadframe knows versions up to {newest}")
+    return int(number), data
+
+
+def check_keys(data: object, needed: Set[str], optional: Set[str] = frozenset()) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise Damaged(f"{str(data)[:40]!r} stands where an object belongs")
+    if missing := sorted(needed - data.keys()):
+        raise Damaged(f"{missing[0]!r} is missing")
+    if unknown := sorted(data.keys() - needed - optional):
+        raise Damaged(f"{unknown[0][:40]!r} is not a key that this version knows")
+    return data
+
+
+def text_of(data: Mapping[str, Any], key: str) -> str:
+    value = data[key]
+    if not isinstance(value, str):
+        raise Damaged(f"{key!r} is not text")
+    return value
+
+
+def folder_of(data: Mapping[str, Any], key: str) -> Path:
+    path = Path(text_of(data, key))
+    if not path.is_absolute() or ".." in path.parts:
+        raise Damaged(f"{key!r} is not an absolute path")
+    return path
+
+
+def list_of(data: Mapping[str, Any], key: str) -> list[Any]:
+    value = data.get(key, [])
+    if not isinstance(value, list):
+        raise Damaged(f"{key!r} is not a list")
+    return value
+
+
+def texts_of(data: Mapping[str, Any], key: str) -> dict[str, str]:
+    value = data[key]
+    if not isinstance(value, dict):
+        raise Damaged(f"{key!r} is not an object")
+    return {name: text_of(value, name) for name in value}
+
+
+def identity_of(data: object) -> Identity:
+    fields = check_keys(data, {"pid", "started_ticks"}, {"namespace"})
+    pid, ticks = fields["pid"], fields["started_ticks"]
+    for value, most in ((pid, MOST_PID), (ticks, MOST_TICKS)):
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+            raise Damaged("a process has no pid and start as processes have them")
+    if pid == 0:
+        raise Damaged("a process has the pid 0")
+    return Identity(pid, ticks, text_of(fields, "namespace") if "namespace" in fields else "")

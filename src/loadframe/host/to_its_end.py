@@ -1,6 +1,5 @@
-"""Run a user's command to its end. Its output goes to a file without a name and not through a pipe: what it has started
-may go on and hold that open, so a pipe would not end, and closing it would break whoever writes. Also: reading a pipe,
-bounded in bytes and in time. Light: the lasting process of a watch imports it."""
+"""Run a user's command to its end. Its output goes to a file without a name: what it has started may hold a pipe open.
+Also: reading a pipe, bounded in bytes and in time. Light: the lasting process of a watch imports it."""
 
 import os
 import select
@@ -31,8 +30,8 @@ class Ended:
 
 def run(command: Sequence[str], within_s: float) -> Ended:
     """Run a command that may start what goes on, such as a restart, as ourselves, in a session of its own: Ctrl-C is
-    for us. Raises OSError, and subprocess.TimeoutExpired if it does not end in time or prints without end: it is killed
-    then, its descendants are not."""
+    for us. Raises OSError, and subprocess.TimeoutExpired if it does not end in time or prints without end: it is
+    killed, its descendants are not."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
@@ -50,7 +49,7 @@ def run(command: Sequence[str], within_s: float) -> Ended:
 
 def restart(command: Sequence[str], within_s: float, silent: Callable[[], str | None], words: str, remedy: str) -> None:
     """Run a command that restarts a server, and return once `silent`, which says why the server does not answer,
-    returns None. words: the server's name in messages. Raises TargetError."""
+    returns None. words: the server's name. Raises TargetError."""
     shown = " ".join(command)
     try:
         done = run(command, within_s)
@@ -66,7 +65,7 @@ def restart(command: Sequence[str], within_s: float, silent: Callable[[], str | 
 
 
 def ended(process: subprocess.Popen[bytes], output: IO[bytes], within_s: float) -> bool:
-    """Wait for it; False if it has not ended by then, or has printed too much. It is not killed here."""
+    """Wait for it; False if it has not ended by then, or has printed too much."""
     until = time.monotonic() + within_s
     while True:
         left_s = until - time.monotonic()

@@ -8,7 +8,7 @@ from pathlib import Path
 from loadframe.errors import RecordingError, TargetError
 from loadframe.host import identity, listening
 from loadframe.host.identity import Identity
-from loadframe.recording.listeners import unix_sockets
+from loadframe.recording.socket_rows import unix_sockets
 
 
 class Behind:

@@ -1,6 +1,5 @@
-"""Limits from measured steps: ceiling, use, headroom, configured and effective, by arithmetic; the load at which one is
-saturated is added by `analysis.saturation`. Also the limits at this moment: every rule that applies here, read, or why
-not. And metrics that follow from others: two counters make a share, settings a demand."""
+"""Limits from measured steps: ceiling, use, headroom, configured and effective; the load at which one is saturated is
+added by `analysis.saturation`. Also the limits at this moment, and metrics that follow from others."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -17,8 +16,6 @@ from loadframe.switches import spelled
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A limit with its use in every step: loads and uses have one entry per step."""
-
     limit: Limit
     loads: tuple[float, ...]
     uses: tuple[float, ...]
@@ -127,8 +124,8 @@ def read_now(
     rules: Sequence[LimitRule] = RULES,
 ) -> tuple[tuple[Limit, ...], tuple[UnreadLimit, ...]]:
     """The limits, and those that could not be read. values, missing: metrics by name, and why others are missing.
-    kinds: what there is besides the machine: "process", and the kind of the server; rules of anything else are not
-    listed. configured, effective: settings as asked for and as in use, with rlimits by their names in setrlimit(2)."""
+    kinds: what there is besides the machine: "process", and the kind of the server. configured, effective: settings as
+    asked for and as in use, with rlimits by their names in setrlimit(2)."""
     limits, unread = [], []
     for rule in rules:
         if not _applies(rule, kinds):
@@ -213,7 +210,6 @@ def counter_metrics(
 
 TIME_WAIT_S = 60.0
 """TCP_TIMEWAIT_LEN in include/net/tcp.h."""
-
 
 OF_THE_MACHINE: tuple[Derived, ...] = (
     Derived(

@@ -1,6 +1,6 @@
-"""The rules for limits: where the ceiling and the use of each are read, and what happens there. To add a limit of a
-server, add a row to its `kinds/NAME/limits.toml`; of the layers below, to limits.toml in this folder; of a study's
-cage, to cage_limits.toml. docs/ledger.md explains the columns."""
+"""The rules for limits: where the ceiling and the use of each are read, and what happens there. A limit of a server is
+a row in its `kinds/NAME/limits.toml`; of the layers below, in limits.toml here; of a study's cage, in cage_limits.toml.
+docs/ledger.md explains the columns."""
 
 from __future__ import annotations
 
@@ -50,16 +50,15 @@ RULES: tuple[LimitRule, ...] = (
 )
 """From the server down to the hardware."""
 
-
 DECLARED = "the study's [[target.limit]]"
 PRINTED = "statistics that the pipeline prints of its stages (docs/pipelines.md)"
 ROBINHOOD = "RobinHood 3, EntryProcessor_DumpCurrentStages and cl_reader_dump_stats"
 
 
 def pipeline_rules(there: Collection[str]) -> tuple[LimitRule, ...]:
-    """Of each stage whose metrics include its workers and its queue, and of each change log the speed of following it:
-    as shares, as more workers and more room may come with the load. A pipeline waits and refuses nothing, and a full
-    queue costs nothing by itself: the diagnosis decides which stage limits."""
+    """Of each stage its workers and its queue, and of each change log the speed of following it: as shares, as more
+    workers and more room may come with the load. A full queue costs nothing by itself: the diagnosis decides which
+    stage limits."""
     share = partial(LimitRule, ceiling="one", layer="application", unit="share")
     stages = (
         (

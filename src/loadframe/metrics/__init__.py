@@ -1,10 +1,9 @@
 """Every metric by its name: what it is and its unit.
 
-Names follow OpenTelemetry's semantic conventions where they exist (see CONVENTIONS); those of one component of the
+Names follow OpenTelemetry's semantic conventions where they exist (conventions.txt); those of one component of the
 study begin with the component (`target.`, `driver.`, `recorder.`, and `loader.`, `shard1.`, ... of a target in several
-pieces); server counters begin with the kind of the server and are in its folder (`kinds/NAME/metrics.py`). Shares are
-0..1, rates are per second, `cores` are CPU-seconds per second.
-"""
+pieces); server counters with the kind of the server (`kinds/NAME/metrics.txt`). Shares are 0..1, rates are per second,
+`cores` are CPU-seconds per second."""
 
 import re
 from collections.abc import Mapping
@@ -49,14 +48,11 @@ def _table(name: str) -> str:
 
 
 def _cells(table: str) -> list[list[str]]:
-    """The rows of a table, without comments."""
     lines = (line for line in table.splitlines() if line and not line.startswith("#"))
     return [[cell.strip() for cell in line.split("|")] for line in lines]
 
 
 METRICS: dict[str, Metric] = {}
-CONVENTIONS = dict(_cells(_table("conventions.txt")))
-"""Our name -> the one of the semantic conventions."""
 
 
 def register(rows: str, component: str = "", words: str = "") -> None:
@@ -69,7 +65,6 @@ def register(rows: str, component: str = "", words: str = "") -> None:
 
 
 def _register_pieces() -> None:
-    """Metrics of the target as the recorder reads them, for each of its pieces."""
     whole = [metric for metric in METRICS.values() if metric.name.startswith(OF_EACH_COMPONENT)]
     pieces = {f"shard{number}": f"shard {number}" for number in range(1, MOST_SHARDS + 1)}
     pieces |= {name: f"the {name}" for name in IN_FRONT}
@@ -84,7 +79,6 @@ for _rows in (_table("metrics.txt"), *tables("metrics", "ROWS", str).values()):
 register(_table("cage_metrics.txt"), "target.", "the target")
 register(_table("cage_metrics.txt"), "driver.", "the load driver")
 _register_pieces()
-
 
 _NAME = r"[a-z][a-z0-9_-]*"
 _STAGE = r"[A-Za-z][A-Za-z0-9_-]{0,39}"
@@ -124,7 +118,6 @@ def metric(name: str) -> Metric:
 
 
 def is_known(name: str) -> bool:
-    """Whether it is registered, one of a family, or one that a service exposes."""
     return name in METRICS or _by_its_name(name) is not None
 
 
@@ -141,10 +134,3 @@ def _by_its_name(name: str) -> Metric | None:
     if whole is None or not whole.name.startswith(OF_EACH_COMPONENT) or not re.fullmatch(_NAME, component):
         return None
     return Metric(name, whole.unit, whole.what.replace("the target", _WORDS["component"].get(component, component)))
-
-
-def convention(metric: str) -> str | None:
-    """The name of the semantic conventions for a metric; None where they have none."""
-    component, _, rest = metric.partition(".")
-    general = f"COMPONENT.{rest}" if component.startswith(("target", "driver", "shard", *IN_FRONT)) else metric
-    return CONVENTIONS.get(general)

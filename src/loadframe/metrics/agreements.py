@@ -1,13 +1,11 @@
-"""What must agree: counters of the same thing, counted in different places, compared with one another.
+"""What must agree: counters of the same thing, counted in different places.
 
 A counter that does not count reads 0, and would rule out a cause. So what is counted twice has a row here: it must not
 be less than a share of what all of its witnesses count. Otherwise it is blind: it is left out of the step, with all
-that follows from it, and named. Unknown is not 0.
+that follows from it, and named.
 
-To add one, add a row to agreements.toml; of a single server, to its `kinds/NAME/metrics.py`. Rows are checked in their
-order, and what is blind is no witness for later ones: what is closest to the work (a process's own numbers) comes
-before what only stands for it.
-"""
+Rows are in agreements.toml; of a single server, in its `kinds/NAME/metrics.py`. They are checked in their order, and
+what is blind is no witness for later ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -24,7 +22,6 @@ from loadframe.units import show_metric
 
 RATES = ("1/s", "bytes/s", "s/s", "share")
 """Units of cumulative counters, and of what follows from them; levels and settings need no counting."""
-
 
 _FILE = toml_rows(Path(__file__).with_name("agreements.toml"))
 _SHARES = {"SILENT": SILENT, "PARTIAL": PARTIAL}
@@ -64,7 +61,6 @@ def without(metrics: Mapping[str, float], blind: Sequence[Blind]) -> dict[str, f
 
 
 def names_of(blind: Sequence[Blind]) -> frozenset[str]:
-    """All metrics that are unknown because of these."""
     return frozenset(name for contradiction in blind for name in contradiction.metrics)
 
 
@@ -115,7 +111,6 @@ def _blind(row: Agreement, metrics: Mapping[str, float]) -> Blind | None:
 
 
 def _together(names: Sequence[str], metrics: Mapping[str, float]) -> float | None:
-    """The sum of those that were measured; None where none was."""
     values = [metrics[name] for name in names if name in metrics]
     return sum(values) if values else None
 

@@ -1,10 +1,9 @@
 """Metrics that a service exposes itself: their names, units and what follows from them.
 
-No table lists them, so all that is known of one is in its name, and a run folder can be read without its service:
-`service.` and the name as exposed, with its labels in one order (`service.pool_in_use{pool="a"}`). Cumulative ones end
-as in OpenMetrics (`_total`, `_count`, `_sum`, `_bucket`) and are rates in steps; a level whose own name ends so gets
-the suffix `_level`.
-"""
+All that is known of one is in its name, so a run folder can be read without its service: `service.` and the name as
+exposed, with its labels in one order (`service.pool_in_use{pool="a"}`). Cumulative ones end as in OpenMetrics
+(`_total`, `_count`, `_sum`, `_bucket`) and are rates in steps; a level whose own name ends so gets the suffix
+`_level`."""
 
 import math
 import re
@@ -62,7 +61,7 @@ def split(name: str) -> Name:
 
 def resolve(name: str, there: Collection[str]) -> str | None:
     """The metric that a study means by a name, of those in `there` (each with `service.`): itself, with the ending of
-    its form, or the only one that has these labels among others. None for none, or several."""
+    its form, or the only one that has these labels among others."""
     asked = split(name)
     names = [str(Name(f"{asked.base}{ending}", asked.labels)) for ending in ("", LEVEL, TOTAL)]
     exact = next((f"{OF}{spelling}" for spelling in names if f"{OF}{spelling}" in there), None)
@@ -73,7 +72,6 @@ def resolve(name: str, there: Collection[str]) -> str | None:
 
 
 def all_of(name: str, there: Iterable[str]) -> list[str]:
-    """All exposed metrics of this name that have at least its labels."""
     asked = split(name)
     bases = {f"{OF}{asked.base}{ending}" for ending in ("", LEVEL, TOTAL)}
     return [
@@ -110,17 +108,14 @@ def what_of(name: str) -> str:
     return f"{base}{brace}{labels}, as the service exposes it"
 
 
-# --- histograms ---
-
-
 ROUNDING = 1e-9
 """Of a share of counts that were divided by a time."""
 
 
 def with_quantiles(metrics: Mapping[str, float]) -> dict[str, float]:
     """Metrics with the quantiles of a window in place of the rates of buckets. A histogram's buckets are cumulative
-    (`le`): the quantile is the upper bound of the bucket that holds it, so the value is at most that. It is absent
-    where that bucket has no bound, or the rates contradict one another."""
+    (`le`): the quantile is the upper bound of the bucket that holds it. It is absent where that bucket has no bound, or
+    the rates contradict one another."""
     rest, histograms = dict(metrics), _histograms(metrics)
     for histogram, buckets in histograms.items():
         for name in buckets.values():
@@ -132,7 +127,6 @@ def with_quantiles(metrics: Mapping[str, float]) -> dict[str, float]:
 
 
 def _histograms(metrics: Mapping[str, float]) -> dict[Name, dict[float, str]]:
-    """By the name without its bound: the bounds, each with the metric of its bucket."""
     histograms: dict[Name, dict[float, str]] = {}
     for name in metrics:
         if not name.startswith(OF) or f"{BUCKET}{{" not in name:
@@ -173,9 +167,6 @@ def _unescaped(value: str) -> str:
     return re.sub(r"\\(.)", lambda match: "\n" if match[1] == "n" else match[1], value)
 
 
-# --- what is known of names ---
-
-
 @dataclass(frozen=True, slots=True)
 class WellKnown:
     """`metric` is the sum of all exposed metrics of this base, or of those with this label. Of several rows of one
@@ -204,8 +195,8 @@ NO_CEILING = 2.0**62
 
 
 def told(metrics: Mapping[str, float], requests: Sequence[str] = ()) -> dict[str, float]:
-    """Metrics that follow from those of a window that the service exposed: its garbage collector's share, its heap, and
-    the requests that it served. requests: the names that a study gives for the latter."""
+    """Metrics that follow from exposed ones: the garbage collector's share, the heap, and the requests served.
+    requests: the names that a study gives for the latter."""
     own = {name: value for name, value in metrics.items() if name.startswith(OF)}
     if not own:
         return {}

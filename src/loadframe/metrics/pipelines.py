@@ -30,7 +30,6 @@ def names(metrics: Iterable[str], of: str = STAGES) -> list[str]:
 
 
 def in_order(metrics: Mapping[str, float]) -> list[str]:
-    """The stages in the order in which an entry passes through them."""
     stages = names(metrics)
     return sorted(stages, key=lambda stage: (metrics.get(f"{STAGES}{stage}.order", float("inf")), stage))
 

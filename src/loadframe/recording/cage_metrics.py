@@ -1,9 +1,8 @@
-"""What a component used of its resource limits, from each file of its control groups, of either version. Sources:
-Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/{cpuacct,memory,blkio-controller,pids}.rst;
-Documentation/scheduler/sched-bwc.rst for the quota."""
+"""What a component used of its resource limits, from each file of its control groups. Sources:
+Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/; scheduler/sched-bwc.rst for the quota."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -24,9 +23,6 @@ def _number(metric: str, most: float = math.inf) -> Callable[[float], Metrics]:
     return lambda number: {metric: number} if number < most else {}
 
 
-# --- CPU ---
-
-
 class _CpuStat(NamedTuple):
     """counted: cpu.stat. period_us: of the quota; 0 if unknown."""
 
@@ -39,19 +35,19 @@ def _cpu_stat(text: bytes, quota: bytes, period: bytes) -> _CpuStat:
     return _CpuStat(procfs.parse_vmstat(text), procfs.parse_count(period) if period else 0)
 
 
+_CPU_TIMES = (
+    rates_of({"cage.cpu": ("usage_usec",), "cage.cpu.throttled_time": ("throttled_usec",)}, 1e6),
+    rates_of({"cage.cpu.throttled_time": ("throttled_time",)}, 1e9),
+)
+"""CPU time, and the time that all CPUs together were denied (microseconds in version 2, nanoseconds in 1)."""
+
+
 def _cpu_counts(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
-    """CPU time, and the time that all CPUs together were denied (microseconds in version 2, nanoseconds in 1)."""
-    metrics: Metrics = {}
-    for count in (
-        rates_of({"cage.cpu": ("usage_usec",), "cage.cpu.throttled_time": ("throttled_usec",)}, 1e6),
-        rates_of({"cage.cpu.throttled_time": ("throttled_time",)}, 1e9),
-    ):
-        metrics |= count(first.counted, last.counted, elapsed_s)
-    return metrics
+    version_2, version_1 = (count(first.counted, last.counted, elapsed_s) for count in _CPU_TIMES)
+    return version_2 | version_1
 
 
 def _throttled(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
-    """How often the quota ran out, and the share of the time in periods in which it did."""
     metrics = rates_of({"cage.cpu.throttled": ("nr_throttled",)})(first.counted, last.counted, elapsed_s)
     if metrics and last.period_us:
         metrics["cage.cpu.throttled_share"] = min(1.0, metrics["cage.cpu.throttled"] * last.period_us / 1e6)
@@ -59,7 +55,6 @@ def _throttled(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
 
 
 def _cpu_max(text: bytes) -> float:
-    """Cores; infinite without a quota."""
     quota, _, period = text.strip().partition(b" ")
     return procfs.parse_maximum(quota) / max(1, procfs.parse_count(period))
 
@@ -68,8 +63,6 @@ def _cfs_quota(text: bytes, period: bytes) -> float:
     quota_us = procfs.parse_count(text)
     return quota_us / max(1, procfs.parse_count(period)) if quota_us > 0 else math.inf
 
-
-# --- disks ---
 
 _V1 = "blkio.throttle"
 IO: Mapping[str, tuple[str, str, str, str, str]] = {
@@ -85,7 +78,7 @@ Devices = dict[str, dict[str, float]]
 def parse_cgroup_io(data: bytes) -> Devices:
     """By device ("8:0"). io.stat and io.max (version 2): rbytes, wbytes, rios, wios; rbps, wbps, riops, wiops, infinite
     without a limit. blkio.throttle.io_service_bytes and io_serviced (version 1): Read and Write; its limits,
-    blkio.throttle.*_device: "". Empty without I/O, or without a limit."""
+    blkio.throttle.*_device: ""."""
     devices: Devices = {}
     for line in data.splitlines():
         device, *fields = line.split() or [b""]
@@ -112,13 +105,9 @@ def _io_text(text: bytes, *limits: bytes) -> _Io:
 def _io(name: str, key: str, limit_key: str, place: int, first: _Io, last: _Io, elapsed_s: float) -> Metrics:
     """Of the disk nearest to its limit (the use of others does not show it); over all disks if none has one."""
 
-    def rate(devices: Iterable[str]) -> float:
-        return (
-            growth(
-                *(sum(reading.used.get(device, {}).get(key, 0.0) for device in devices) for reading in (first, last))
-            )
-            / elapsed_s
-        )
+    def rate(devices: Collection[str]) -> float:
+        used = [sum(reading.used.get(device, {}).get(key, 0.0) for device in devices) for reading in (first, last)]
+        return growth(*used) / elapsed_s
 
     limits = {device: numbers.get(limit_key, math.inf) for device, numbers in last.limits[place].items()}
     limited = [(rate([device]), limit) for device, limit in limits.items() if math.isfinite(limit)]
@@ -138,8 +127,6 @@ def _io_files() -> list[Derivation]:
         rows.append(Derivation(file, _io_text, rates=first, beside=[row[4] for row in mine.values()]))
     return rows
 
-
-# --- all of them ---
 
 CAGE: tuple[Derivation, ...] = (
     Derivation("cpu.stat", _cpu_stat, rates=(_cpu_counts, _throttled), beside=("cpu.max", "cpu.cfs_period_us")),
@@ -181,15 +168,9 @@ FILES = frozenset(name for row in CAGE for name in (row.source, *row.beside))
 HELD = frozenset(name for row in CAGE for name in row.beside)
 
 
-def caged_components(window: Window) -> list[str]:
-    names = {name for tick in window.ticks for name in tick.entries if ":cgroup:" in name}
-    return sorted({name.partition(":cgroup:")[0] for name in names})
-
-
 def cage_metrics(component: str, window: Window) -> Metrics:
-    """The metrics of one component's control groups, without the component's name in front ("cage.cpu"), of the groups
-    followed at the window's end if they changed. Limits that are not set, and what the machine does not count, are
-    absent."""
+    """Of one component's control groups, without its name in front ("cage.cpu"), of the groups followed at the window's
+    end if they changed. Limits that are not set, and what is not counted, are absent."""
     prefix, sources = f"{component}:cgroup:", dict[str, str]()
     for tick in window.around:
         for name in tick.entries:

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any, Self
@@ -42,13 +42,17 @@ class RecorderCost:
     ticks: int
     late_ticks: int
 
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> "RecorderCost":
+        return cls(**{field.name: answer[field.name] for field in fields(cls)})
+
 
 class Recorder:
     """A recorder process that writes to `path`, which must not exist yet, or to an open file of that name, whose
-    `descriptor` it takes over: so whatever happens to the path meanwhile cannot redirect it.
+    `descriptor` it takes over: so nothing that happens to the path can redirect it.
 
     Methods may be called from several threads. Each raises RecordingError, with what the recorder printed, once the
-    process has died. As a context manager it starts on entry and stops on exit."""
+    process has died."""
 
     def __init__(self, path: Path, *, interval_s: float = 0.1, descriptor: int | None = None) -> None:
         self.path = path
@@ -71,17 +75,16 @@ class Recorder:
         self._asking = threading.Lock()
 
     def start(self) -> None:
-        """Start the process and wait until it records."""
         if self._process is not None:
             raise RecordingError(f"The recorder of {self.path} was started already.", remedy="Use a new Recorder.")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         path = str(self.path.absolute())
-        command = python("loadframe.recording.recorder", path, "--interval", str(self.interval_s))
         given = [] if self._descriptor is None else [self._descriptor]
+        more = [word for descriptor in given for word in ("--descriptor", str(descriptor))]
         # Its own session: Ctrl-C in the terminal is for the lab, which stops the recorder after it has reverted.
         try:
             self._process = subprocess.Popen(
-                [*command, *(word for descriptor in given for word in ("--descriptor", str(descriptor)))],
+                python("loadframe.recording.recorder", path, "--interval", str(self.interval_s), *more),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._stderr,
@@ -101,37 +104,33 @@ class Recorder:
 
     @property
     def pid(self) -> int:
-        """Raises RecordingError before `start`."""
         return self._running().pid
 
     def check(self) -> None:
-        """Raises RecordingError if it has ended."""
         if self._running().poll() is not None:
             raise self._died()
 
     def follow(self, component: str, pids: Sequence[int]) -> None:
-        """From now on these are the processes of `component`; earlier ones not named here are no longer followed."""
-        self._send({"do": "follow", "component": _word(component), "pids": list(pids)})
+        """From now on these are the processes of `component`, and no others."""
+        self._send({"do": "follow", "component": component, "pids": list(pids)})
 
     def follow_cgroup(self, component: str, folders: Sequence[Path]) -> None:
-        """From now on these folders (version 1: one per controller) are the component's cgroup; none ends that."""
-        names = [str(folder) for folder in folders]
-        self._send({"do": "follow-cgroup", "component": _word(component), "folders": names})
+        """From now on these folders (version 1: one per controller) are the component's cgroup."""
+        self._send({"do": "follow-cgroup", "component": component, "folders": [str(folder) for folder in folders]})
 
     def note(self, source: str, text: str, at_s: float | None = None) -> None:
-        """Record a text of another program (a server's counters) at its own CLOCK_MONOTONIC time; None: now."""
+        """Record another program's text (a server's counters) at its own CLOCK_MONOTONIC time; None: now."""
         self._send({"do": "note", "source": source, "text": text, "at_s": time.monotonic() if at_s is None else at_s})
 
     def mark(self, kind: str, **fields: str | float | bool | None) -> None:
-        """Record that something happened now."""
         self._send({**fields, "do": "mark", "kind": kind, "at_s": time.monotonic()})
 
     def flush(self) -> None:
-        """Return once every tick, note and mark up to now is on the disk."""
+        """Return once everything up to now is on the disk."""
         with self._asking:
             number = self._number()
             self._send({"do": "flush", "number": number})
-            self.cost_so_far = _cost(self._await_answer("flush", number))
+            self.cost_so_far = RecorderCost.of(self._await_answer("flush", number))
 
     def stop(self) -> RecorderCost:
         """End the recording and return its cost; repeatable, as the recorder is asked once."""
@@ -142,12 +141,12 @@ class Recorder:
                         self._stop = self._number()
                         self._put({"do": "stop", "number": self._stop})
                 self._push("stop")
-                self._cost = _cost(self._await_answer("stop", self._stop))
+                self._cost = RecorderCost.of(self._await_answer("stop", self._stop))
                 self._end()
         return self._cost
 
     def kill(self) -> None:
-        """End the process at once; what it had written stays readable. Idempotent."""
+        """What it had written stays readable. Idempotent."""
         if self._process is not None:
             self._killed = True
             self._process.kill()
@@ -168,8 +167,6 @@ class Recorder:
             if kind is None:
                 raise
 
-    # --- the wire ---
-
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             raise RecordingError(f"The recorder of {self.path} does not run.", remedy="Call start() first.")
@@ -180,6 +177,8 @@ class Recorder:
         return self._questions
 
     def _send(self, command: dict[str, Any]) -> None:
+        if not command.get("component", "target") or ":" in command.get("component", ""):
+            raise RecordingError(f"A component is named by a word without a colon, not {command['component']!r}.")
         self._put(command)
         self._push(command["do"])
 
@@ -199,8 +198,7 @@ class Recorder:
                     with undisturbed():
                         self._unsent = self._unsent[os.write(process.stdin.fileno(), self._unsent) :]
                 except BlockingIOError:
-                    if not _ready(process.stdin, select.POLLOUT, deadline_s):
-                        raise self._silent(f"take '{what}'") from None
+                    self._wait_for(process.stdin, select.POLLOUT, deadline_s, f"take '{what}'")
                 except BrokenPipeError as error:
                     raise self._died() from error
 
@@ -211,8 +209,7 @@ class Recorder:
         deadline_s = time.monotonic() + ANSWER_TIMEOUT_S
         while True:
             while b"\n" not in self._answers:
-                if not _ready(process.stdout, select.POLLIN, deadline_s):
-                    raise self._silent(f"answer '{question}'")
+                self._wait_for(process.stdout, select.POLLIN, deadline_s, f"answer '{question}'")
                 with undisturbed():
                     data = os.read(process.stdout.fileno(), 4096)
                     self._answers += data
@@ -223,8 +220,12 @@ class Recorder:
             if answer["number"] == number:
                 return answer
 
-    def _silent(self, what: str) -> RecordingError:
-        """Ends the recorder, which is useless now, so that no further call has to wait as long."""
+    def _wait_for(self, pipe: IO[bytes], event: int, deadline_s: float, what: str) -> None:
+        """At the deadline ends the recorder, which is useless then, so that no further call has to wait as long."""
+        poller = select.poll()
+        poller.register(pipe, event)
+        if poller.poll(max(0.0, deadline_s - time.monotonic()) * 1000):
+            return
         process = self._running()
         why = told([process.pid])
         self._silence = RecordingError(
@@ -234,7 +235,7 @@ class Recorder:
         )
         process.kill()
         self._end()
-        return self._silence
+        raise self._silence from None
 
     def _died(self) -> RecordingError:
         if self._silence is not None:
@@ -258,27 +259,9 @@ class Recorder:
         )
 
     def _end(self) -> None:
-        """Close our ends and wait for the process, which ends on the closed stdin if on nothing else."""
         if self._process is None:
             return
         for pipe in (self._process.stdin, self._process.stdout, self._stderr):
             if pipe is not None:
                 pipe.close()
         self._process.wait()
-
-
-def _word(component: str) -> str:
-    if not component or ":" in component:
-        raise RecordingError(f"A component is named by a word without a colon, not {component!r}.")
-    return component
-
-
-def _cost(answer: dict[str, Any]) -> RecorderCost:
-    return RecorderCost(**{field.name: answer[field.name] for field in fields(RecorderCost)})
-
-
-def _ready(pipe: IO[bytes], event: int, deadline_s: float) -> bool:
-    """False at the deadline (CLOCK_MONOTONIC)."""
-    poller = select.poll()
-    poller.register(pipe, event)
-    return bool(poller.poll(max(0.0, deadline_s - time.monotonic()) * 1000))

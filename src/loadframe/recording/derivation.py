@@ -1,12 +1,8 @@
 """The one derivation of every number: text of a source -> reading -> metrics.
 
-A row of a table says what follows from one reading (levels) and from two (rates). A window, the series of a recording
-and the ledger at this moment differ only in how they choose readings:
-
-- a window takes rates between its two edges, and combines the levels of all its readings (AVERAGE, LOWEST, LATEST; else
-  the largest);
-- a series takes rates since the reading before, and each level as it is;
-- a moment takes rates between two looks, and the levels of the later one."""
+A window takes rates between its edges, and combines the levels of all its readings (AVERAGE, LOWEST, LATEST; else the
+largest); a series takes rates since the reading before, and each level as it is; the ledger takes rates between two
+looks, and the levels of the later one."""
 
 import os
 from bisect import bisect_left
@@ -24,11 +20,11 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """source: its name in a recording; one star stands for any part of a name, and the texts of all matches, in the
-    order of their names, are one text. beside: sources that are recorded less often, whose latest texts are passed
-    along. parse: takes its text, then theirs (empty if not recorded yet). levels: metrics of one reading; rates: of two
-    and the seconds between them (> 0). Each function raises RecordingError if what it needs is missing or went back,
-    without affecting the others."""
+    """source: its name in a recording; one star stands for any part of a name: the texts of all matches, in the order
+    of their names, are one text. beside: sources that are recorded less often, whose latest texts are passed along.
+    parse: takes its text, then theirs (empty if not recorded yet). levels: metrics of one reading; rates: of two and
+    the seconds between them (> 0). Each raises RecordingError if what it needs is missing or went back, without
+    affecting the others."""
 
     source: str
     parse: Callable[..., Any]
@@ -37,7 +33,6 @@ class Derivation:
     beside: Sequence[str] = ()
 
     def text(self, entries: Entries) -> bytes | None:
-        """Its text at a tick; None if it was not recorded."""
         if "*" not in self.source:
             return entries.get(self.source)
         before, _, behind = self.source.partition("*")
@@ -45,18 +40,15 @@ class Derivation:
         return b"\n".join(entries[name] for name in names) if names else None
 
     def reading(self, entries: Entries) -> Any:
-        """The reading at a tick, with those of `beside`. Raises RecordingError if not recorded, or damaged."""
         text = self.text(entries)
         if text is None:
             raise RecordingError(f"{self.source} was not recorded.")
         return self.parse(text, *[entries.get(name, b"") for name in self.beside])
 
     def at(self, reading: object, page_bytes: int) -> Metrics:
-        """The metrics of one reading, of a machine with pages of this size."""
         return _in_bytes(gather(partial(part, reading) for part in self.levels), page_bytes) if self.levels else {}
 
     def between(self, first: object, last: object, elapsed_s: float) -> Metrics:
-        """The metrics of two readings."""
         return gather(partial(part, first, last, elapsed_s) for part in self.rates) if self.rates else {}
 
     def looks(self, before: Entries, after: Entries, elapsed_s: float) -> tuple[Metrics, list[RecordingError]]:
@@ -116,7 +108,7 @@ IN_PAGES = frozenset({"system.network.tcp_memory"})
 
 
 def put_together(metric: str, values: Sequence[float]) -> float:
-    """A level over a window, from all its values there."""
+    """A level over a window."""
     if metric in AVERAGE:
         return sum(values) / len(values)
     return values[-1] if metric in LATEST else min(values) if metric in LOWEST else max(values)
@@ -143,8 +135,11 @@ def rates_of(metrics: Mapping[str, Sequence[str]], unit: float = 1.0) -> Callabl
     return between
 
 
+def levels_of(metrics: Mapping[str, str]) -> Callable[[Mapping[str, int]], Metrics]:
+    return lambda numbers: {metric: numbers[name] for metric, name in metrics.items() if name in numbers}
+
+
 def collect(groups: Iterable[Callable[[], Metrics]]) -> tuple[Metrics, list[RecordingError]]:
-    """The metrics of all groups, and why some give none: what is missing or damaged is absent rather than wrong."""
     metrics: Metrics = {}
     reasons: list[RecordingError] = []
     for group in groups:
@@ -166,7 +161,7 @@ def _in_bytes(metrics: Metrics, page_bytes: int) -> Metrics:
 @dataclass(frozen=True, slots=True)
 class Window:
     """ticks: of the schedule, within start_s..end_s, at least two. around: all given ticks, in time order, for what is
-    recorded only once per second. elapsed_s: from the first to the last of `ticks`."""
+    recorded only once per second."""
 
     start_s: float
     end_s: float
@@ -217,7 +212,6 @@ class Window:
 
 
 def window_of(ticks: Sequence[Tick], start_s: float, end_s: float) -> Window | None:
-    """The window start_s..end_s; None if it has fewer than two ticks of the schedule."""
     around = sorted(ticks, key=lambda tick: tick.monotonic_s)
     inside = [tick for tick in around if tick.sample and start_s <= tick.monotonic_s <= end_s]
     if len(inside) < 2 or inside[-1].monotonic_s <= inside[0].monotonic_s:
@@ -226,7 +220,7 @@ def window_of(ticks: Sequence[Tick], start_s: float, end_s: float) -> Window | N
 
 
 def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[int, int] | None:
-    """Indices of the readings (ascending) nearest to the edges, or else around the window; None if there are none."""
+    """Indices of the readings (ascending) nearest to the edges, or else around the window; or None."""
     first, last = nearest(times, start_s), nearest(times, end_s)
     if first == last:
         first = bisect_left(times, start_s) - 1

@@ -43,8 +43,8 @@ class FrameWriter:
     """Writes one recording. Never overwrites: RecordingError if `path` exists or cannot be written. descriptor: the new
     file, open for appending; `path` is only its name then.
 
-    What is recorded is gathered in one buffer until `write_block`; files are read straight into it (`read`, `pull`), so
-    that a tick copies nothing. `sync` is write_block and fsync. Both raise RecordingError if the disk refuses."""
+    What is recorded is gathered in one buffer until `write_block`; files are read straight into it (`read`, `pull`).
+    `sync` is write_block and fsync. Both raise RecordingError if the disk refuses."""
 
     def __init__(self, path: Path, facts: Facts, descriptor: int | None = None) -> None:
         self._path = path
@@ -83,8 +83,6 @@ class FrameWriter:
         if name in self._ids:
             self._retired.append(name)
 
-    # --- whole records ---
-
     def sample(self, monotonic_s: float, wall_s: float, entries: Iterable[tuple[int, bytes]]) -> None:
         self.begin_sample(monotonic_s, wall_s)
         for source, data in entries:
@@ -92,13 +90,10 @@ class FrameWriter:
         self.end_record()
 
     def event(self, monotonic_s: float, wall_s: float, entries: Iterable[tuple[int, bytes]]) -> None:
-        """A note or mark, at its own time."""
         self._begin(EVENT, monotonic_s, wall_s)
         for source, data in entries:
             self.put(source, data)
         self.end_record()
-
-    # --- a record in parts ---
 
     def begin_sample(self, monotonic_s: float, wall_s: float) -> None:
         """Begin one tick of the schedule; `end_record` ends it."""
@@ -113,7 +108,6 @@ class FrameWriter:
         self._first_s, self._last_s = min(self._first_s, monotonic_s), max(self._last_s, monotonic_s)
 
     def put(self, source: int, data: bytes) -> None:
-        """An entry of these bytes."""
         self._make_room(len(data) + _SMALL)
         start = self.end + ENTRY.size
         ENTRY.pack_into(self.buffer, self.end, source, len(data))
@@ -165,7 +159,6 @@ class FrameWriter:
         return length
 
     def append(self, data: bytes) -> int:
-        """Append short bytes to the row; returns their length."""
         self.buffer[self.end : self.end + len(data)] = data
         self.end += len(data)
         return len(data)
@@ -199,20 +192,10 @@ class FrameWriter:
             self._size = len(self.buffer)
             self._view = memoryview(self.buffer)
 
-    # --- blocks ---
-
     def write_block(self) -> None:
         """Hand what is gathered to the kernel: from here on a kill -9 of the recorder cannot lose it."""
         if self._first_s > self._last_s:
             return
-        self._write_names()
-        frame = self._compressor.compress(self._view[: self.end])
-        head = BLOCK_HEADER.pack(BLOCK_MAGIC, len(frame), self.end, self._first_s, self._last_s, 0)[:-4]
-        self._write(head + zlib.crc32(head).to_bytes(4, "little") + frame)
-        self.end = 0
-        self._first_s, self._last_s = float("inf"), float("-inf")
-
-    def _write_names(self) -> None:
         names = b"".join(
             RECORD.pack(SOURCE, SOURCE_ID.size + len(encoded)) + SOURCE_ID.pack(number) + encoded
             for encoded, number in ((name.encode(), number) for name, number in self._ids.items())
@@ -223,9 +206,13 @@ class FrameWriter:
         for name in self._retired:
             del self._ids[name]
         self._retired.clear()
+        frame = self._compressor.compress(self._view[: self.end])
+        head = BLOCK_HEADER.pack(BLOCK_MAGIC, len(frame), self.end, self._first_s, self._last_s, 0)[:-4]
+        self._write(head + zlib.crc32(head).to_bytes(4, "little") + frame)
+        self.end = 0
+        self._first_s, self._last_s = float("inf"), float("-inf")
 
     def sync(self) -> None:
-        """Return once everything given so far is on the disk."""
         self.write_block()
         try:
             os.fsync(self._fd)
@@ -233,7 +220,6 @@ class FrameWriter:
             raise self._cannot_write(error) from error
 
     def close(self) -> None:
-        """Write what is gathered and close the file. Idempotent."""
         if self._fd >= 0:
             try:
                 self.write_block()

@@ -1,9 +1,6 @@
-"""The file format of a recording (docs/recording.md shows it byte by byte), and reading it; frame_writer writes it.
-Light, as part of the recorder process.
-
-A recording is a header followed by blocks. Each block is one zstd frame with a content checksum behind a small header
-with its own checksum, and names every source it uses, so that a lost block costs only its own ticks and a reader can
-begin anywhere. Nothing here knows what the recorded bytes mean."""
+"""The file format of a recording (docs/recording.md), and reading it; frame_writer writes it. Light, as part of the
+recorder process. Each block is one zstd frame with a content checksum behind a small header with its own, and names
+every source it uses: a lost block costs only its own ticks, and a reader can begin anywhere."""
 
 import json
 import os
@@ -60,10 +57,9 @@ _DIFFERENT_FILE = "Give the recording that Loadframe wrote (raw/*.lfr in a run f
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What must be known of the recording machine to read its numbers elsewhere.
-
-    boottime_offset_s: CLOCK_BOOTTIME - CLOCK_MONOTONIC, for start times of processes, which count suspended time. host:
-    its name; times of different hosts are of different clocks."""
+    """What must be known of the recording machine to read its numbers elsewhere. boottime_offset_s: CLOCK_BOOTTIME -
+    CLOCK_MONOTONIC, for start times of processes, which count suspended time. host: its name; times of different hosts
+    are of different clocks."""
 
     interval_s: float
     clock_ticks_per_s: int
@@ -114,8 +110,8 @@ Entries = Mapping[str, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What was recorded at one moment: the bytes of each source by its name. sample: True for a tick of the schedule,
-    False for a note or mark in between, at its own time."""
+    """What was recorded at one moment, by source. sample: True for a tick of the schedule, False for a note or mark in
+    between, at its own time."""
 
     monotonic_s: float
     wall_s: float
@@ -179,7 +175,7 @@ def _parse_facts(text: bytes, checksum: int, path: Path) -> Facts:
 
 
 def scan_blocks(data: bytes, start: int, base: int = 0) -> Scan:
-    """The complete blocks of data[start:], at `base` + their offset in data. What lies between becomes a warning."""
+    """The complete blocks of data[start:], at `base` + their offset in data."""
     blocks: list[Block] = []
     warnings: list[str] = []
     position = start
@@ -221,7 +217,7 @@ def _next_block(data: bytes, position: int) -> int:
 
 def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool) -> list[Tick]:
     """The ticks of one block, in the order they were written; without `samples` only those in between. Records of an
-    unknown kind are skipped, so that later versions may add some. Raises RecordingError if the block is corrupt."""
+    unknown kind are skipped. Raises RecordingError if the block is corrupt."""
     import zstandard  # here: the process of `loadframe watch` has this module and reads no recording
 
     try:
@@ -258,7 +254,6 @@ def _records(raw: bytes, facts: Facts, wanted: Sequence[int]) -> Iterable[Tick]:
 
 
 def _places(raw: bytes) -> Iterable[tuple[int, int, int]]:
-    """Kind, begin and end of each record's body."""
     position = 0
     while position < len(raw):
         kind, length = RECORD.unpack_from(raw, position)

@@ -19,9 +19,8 @@ Held = list[tuple[int, int]]
 
 
 class Descriptors:
-    """How many files of threads may be held open; beyond that they are opened and closed at each reading. Only files of
-    threads are numerous enough to be counted: they get half of what the process may open, and all other files the other
-    half."""
+    """How many files of threads may be held open; beyond that they are opened and closed at each reading. They get half
+    of what the process may open, and all other files the other half."""
 
     def __init__(self) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -48,18 +47,18 @@ class Descriptors:
 
 
 class HeldFiles:
-    """Files that are read at each tick or once per second; missing or forbidden ones are left out. Closing ends the
-    sources that `source` named."""
+    """Files that are read at each tick, twice or once per second; missing or forbidden ones are left out. Closing ends
+    the sources that `source` named."""
 
     def __init__(self, writer: FrameWriter) -> None:
         self._writer = writer
         self._names: list[str] = []
-        self._next_second_s = 0.0
+        self._next_half_s = self._next_second_s = 0.0
         self.each_tick: Held = []
+        self.each_half: Held = []
         self.each_second: Held = []
 
     def source(self, name: str) -> int:
-        """The id of one of its sources."""
         self._names.append(name)
         return self._writer.source(name)
 
@@ -76,14 +75,16 @@ class HeldFiles:
         return due
 
     def sample(self, now_s: float) -> bool:
-        """Append this tick's entries; False once there will be no more."""
+        if self.each_half and now_s >= self._next_half_s:
+            self._next_half_s = now_s + SECOND_S / 2
+            read_all(self._writer, self.each_half)
         read_all(self._writer, self.each_tick)
         if self.is_second(now_s):
             read_all(self._writer, self.each_second)
         return True
 
     def close(self) -> None:
-        for _, descriptor in (*self.each_tick, *self.each_second):
+        for _, descriptor in (*self.each_tick, *self.each_half, *self.each_second):
             os.close(descriptor)
         for name in self._names:
             self._writer.retire(name)

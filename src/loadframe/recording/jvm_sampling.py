@@ -1,9 +1,7 @@
-"""The counters that a Java virtual machine of HotSpot keeps in a file of its user (`jstat` reads the same ones): the
-time of its collectors, and the use of its heap. Light, as part of the recorder process.
-
-The file is /tmp/hsperfdata_USER/PID, as the process itself sees /tmp and its pid. It is read only if it and its folder
-belong to the process's user, without following links, and up to a bound: a target may have put anything there. Layout:
-HotSpot, runtime/perfMemory.hpp (PerfDataPrologue, PerfDataEntry), version 2."""
+"""The counters of a Java virtual machine of HotSpot (`jstat` reads the same ones), from /tmp/hsperfdata_USER/PID, as
+the process itself sees /tmp and its pid. It is read only if it and its folder belong to the process's user, without
+following links, and up to a bound: a target may have put anything there. Light, as part of the recorder process.
+Layout: HotSpot, runtime/perfMemory.hpp (PerfDataPrologue, PerfDataEntry), version 2."""
 
 import os
 import re
@@ -34,10 +32,6 @@ class JvmCounters:
         self._held = -1
         self._places: list[tuple[str, str, int]] = []
 
-    @property
-    def found(self) -> bool:
-        return self._held >= 0
-
     def find(self) -> bool:
         """Find the file and the wanted counters in it; False if there is none that can be trusted."""
         self.close()
@@ -46,10 +40,9 @@ class JvmCounters:
             self._places = _places(os.pread(self._held, MOST_BYTES, 0))
         except (OSError, ValueError, struct.error):  # not Java, switched off, forbidden, or malformed
             self.close()
-        return self.found
+        return self._held >= 0
 
     def read(self) -> bytes:
-        """A line "name value" for each counter."""
         lines = []
         for name, form, offset in self._places:
             try:
@@ -68,9 +61,13 @@ class JvmCounters:
 
 
 def _open(directory: int) -> int:
-    """The file, in the process's own view of /tmp. Raises OSError if its user has none."""
-    user, pid = _user_and_pid(directory)
     with ExitStack() as stack:
+        status = os.open("status", READ_ONLY, dir_fd=directory)
+        stack.callback(os.close, status)
+        lines = os.read(status, 1 << 14).decode("ascii", "replace").splitlines()
+        rows = dict(line.split(":", 1) for line in lines if ":" in line)
+        # the effective user, and the pid in the process's own namespace
+        user, pid = int(rows["Uid"].split()[1]), int(rows.get("NSpid", rows["Pid"]).split()[-1])
         root = os.open("root", READ_ONLY | os.O_DIRECTORY, dir_fd=directory)
         stack.callback(os.close, root)
         temporary = os.open("tmp", _FOLDER, dir_fd=root)
@@ -94,17 +91,6 @@ def _open(directory: int) -> int:
                 return held
             os.close(held)
     raise FileNotFoundError("no hsperfdata of this process")
-
-
-def _user_and_pid(directory: int) -> tuple[int, int]:
-    """The effective user, and the pid in the process's own namespace."""
-    status = os.open("status", READ_ONLY, dir_fd=directory)
-    try:
-        lines = os.read(status, 1 << 14).decode("ascii", "replace").splitlines()
-    finally:
-        os.close(status)
-    rows = dict(line.split(":", 1) for line in lines if ":" in line)
-    return int(rows["Uid"].split()[1]), int(rows.get("NSpid", rows["Pid"]).split()[-1])
 
 
 def _places(data: bytes) -> list[tuple[str, str, int]]:

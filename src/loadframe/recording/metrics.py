@@ -15,18 +15,14 @@ from loadframe.formats.said import words
 from loadframe.metrics import is_known, pipelines
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import CounterSpec
-from loadframe.recording.cage_metrics import cage_metrics, caged_components
+from loadframe.recording.cage_metrics import cage_metrics
 from loadframe.recording.derivation import Metrics, Window, derive, gather, nearest_pair, window_of
 from loadframe.recording.frames import MACHINE, Tick
 from loadframe.recording.peer_metrics import Connections, peer_metrics
 from loadframe.recording.process_metrics import RECORDER_CORES, recorder_rows
-from loadframe.recording.process_window import (
-    ProcessInWindow,
-    component_metrics,
-    followed_processes,
-)
+from loadframe.recording.process_window import ProcessInWindow, component_metrics, followed_processes
 from loadframe.recording.runtime_metrics import runtime_metrics
-from loadframe.recording.system_metrics import NETSTAT, busy_cores, cpu_count, system_metrics
+from loadframe.recording.system_metrics import NETSTAT, busy_cores, system_metrics
 from loadframe.recording.wait_metrics import wait_metrics
 
 SERVICE_NOTE = "note:service"
@@ -39,7 +35,6 @@ ITS_NETWORK = "netstat"
 COUNTED_WHERE_THEY_ARRIVE = ("system.network.listen_overflows", "system.network.listen_drops")
 STALL_INTERVALS = 3
 """A gap between ticks longer than this many intervals is a stall: one late tick happens on any busy machine."""
-
 
 MOST_SENTENCES, LONGEST_SENTENCE = 100, 1_000
 
@@ -60,13 +55,13 @@ def window_metrics(
     embedded: bool = False,
     pieces: Sequence[str] = (),
 ) -> Metrics:
-    """Averages, rates and peaks over start_s..end_s (CLOCK_MONOTONIC), by the names in units.py.
+    """Averages, rates and peaks over start_s..end_s (CLOCK_MONOTONIC), by the names in units.py. What cannot be
+    computed is absent.
 
-    ticks: as RecordingReader.ticks_between gives them, with its margin, in any order. service: the counters found in
-    notes of the source "service". embedded: the target lives in the driver's processes; if nothing was followed as
-    "target", its metrics are those of the driver's processes. pieces: the components that the target is made of; its
-    metrics are those of all their processes, and of the fullest control group. What cannot be computed (not recorded,
-    damaged, a counter that was reset, fewer than two ticks) is absent."""
+    ticks: as RecordingReader.ticks_between gives them, with its margin, in any order. service: the counters in notes of
+    the source "service". embedded: the target lives in the driver's processes, and has their metrics if nothing was
+    followed as "target". pieces: the components of the target, which has the metrics of all their processes, and of the
+    fullest control group."""
     metrics = service_metrics(ticks, start_s, end_s, service)
     window = window_of(ticks, start_s, end_s)
     if window is None:
@@ -93,7 +88,8 @@ def window_metrics(
         ]
         metrics |= _known(component, component_metrics(members) | gather(parts))
     metrics |= _of_its_network(by_component.get("target", ()))
-    for component in caged_components(window):
+    caged = {name.partition(":cgroup:")[0] for tick in window.ticks for name in tick.entries if ":cgroup:" in name}
+    for component in sorted(caged):
         metrics |= _known(component, cage_metrics(component, window))
     metrics |= _fullest_cages(metrics, pieces)
     return {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
@@ -125,45 +121,37 @@ def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> Metri
 
 
 def _stalling(window: Window) -> Metrics:
-    """What is missing between ticks that should come at each interval: no process could run, not even the recorder."""
     interval_s = window.facts.interval_s
     gaps = stalls(window.ticks, interval_s)
-    lost_s = sum(gap.length_s - interval_s for gap in gaps)
     return {
-        "system.stall.share": min(1.0, lost_s / window.elapsed_s),
+        "system.stall.share": min(1.0, sum(gap.length_s - interval_s for gap in gaps) / window.elapsed_s),
         "system.stall.longest_ms": 1000 * max((gap.length_s for gap in gaps), default=0.0),
     }
 
 
 def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapping[str, float]) -> Metrics:
     """What all CPUs did for processes, less those of the study; each pid counts once, whatever it was followed as."""
-    busy = busy_cores(window)
+    busy, count = busy_cores(window)
     if RECORDER_CORES not in metrics:
         raise RecordingError("The CPU time of the recorder was not recorded.")
     own = {process.pid: process for process in processes}
     known = sum(process.cores for process in own.values()) + metrics[RECORDER_CORES]
-    return {"system.cpu.foreign": max(0.0, busy - known) / cpu_count(window)}
+    return {"system.cpu.foreign": max(0.0, busy - known) / count}
 
 
 def service_metrics(ticks: Sequence[Tick], start_s: float, end_s: float, service: Sequence[CounterSpec]) -> Metrics:
-    """Of the server's counters: for cumulative ones the rate between the notes nearest to the window's edges, at the
-    notes' own times; for others the largest value noted within the window (else the nearest one), for levels of a
-    pipeline the mean; the quantiles of histograms, and what follows for pipelines. Notes before the step are ignored:
-    they are of another load, perhaps of another process."""
+    """Of the server's counters: for cumulative ones the rate between the notes nearest to the window's edges; for
+    others the largest value noted within the window (else the nearest one), for levels of a pipeline the mean; the
+    quantiles of histograms, and what follows for pipelines. Notes before the step are of another load, perhaps of
+    another process."""
     if not service:
         return {}
     starts = (tick.monotonic_s for tick in ticks if STEP_START in tick.entries)
     begun_s = max((at_s for at_s in starts if at_s <= start_s), default=-math.inf)
-    noted = sorted(
-        (
-            (tick.monotonic_s, tick.entries[SERVICE_NOTE])
-            for tick in ticks
-            if SERVICE_NOTE in tick.entries and tick.monotonic_s >= begun_s
-        ),
-        key=lambda note: note[0],
-    )
-    notes = [(at_s, counters) for at_s, text in noted if (counters := read_counters(text))]
-    return of_readings(notes, start_s, end_s, service)
+    noted = [tick for tick in ticks if SERVICE_NOTE in tick.entries and tick.monotonic_s >= begun_s]
+    noted.sort(key=lambda tick: tick.monotonic_s)
+    read = [(tick.monotonic_s, read_counters(tick.entries[SERVICE_NOTE])) for tick in noted]
+    return of_readings([(at_s, counters) for at_s, counters in read if counters], start_s, end_s, service)
 
 
 def of_readings(
@@ -186,12 +174,11 @@ def of_readings(
 
 
 def specs_text(specs: Sequence[CounterSpec]) -> str:
-    """The text of a note that says what the server's counters mean."""
     return write_json([asdict(spec) for spec in specs])
 
 
 def read_specs(text: bytes) -> list[CounterSpec]:
-    """The registered counters that such a note names; none of a damaged note."""
+    """The registered counters of such a note; none of a damaged one."""
     try:
         return [
             CounterSpec(str(spec["name"]), spec["metric"], cumulative=bool(spec["cumulative"]))
@@ -203,7 +190,6 @@ def read_specs(text: bytes) -> list[CounterSpec]:
 
 
 def read_missing(text: bytes) -> list[str]:
-    """The sentences of such a note; none of a damaged one."""
     try:
         noted = parse_json(text)
     except JsonError:
@@ -212,7 +198,6 @@ def read_missing(text: bytes) -> list[str]:
 
 
 def read_counters(text: bytes) -> Metrics:
-    """The finite numbers of a note; none of a note that is no JSON object."""
     try:
         noted = json.loads(text)
     except (ValueError, RecursionError):
@@ -227,7 +212,7 @@ def read_counters(text: bytes) -> Metrics:
 
 
 def _rate(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
-    """None if it went back in between: it was reset, and may be beyond its first value again."""
+    """None if it was reset in between, and may be beyond its first value again."""
     pair = nearest_pair([at_s for at_s, _ in readings], start_s, end_s)
     if pair is None:
         return None
@@ -245,7 +230,6 @@ def _level(readings: Sequence[tuple[float, float]], start_s: float, end_s: float
 
 
 def stalls(ticks: Sequence[Tick], interval_s: float) -> list[Stall]:
-    """The gaps longer than STALL_INTERVALS intervals between ticks of the schedule."""
     times = sorted(tick.monotonic_s for tick in ticks if tick.sample)
     longest_s = STALL_INTERVALS * interval_s
     return [Stall(a, b - a) for a, b in pairwise(times) if b - a > longest_s]

@@ -1,6 +1,5 @@
-"""The connections of a component in a window: to whom, how many at once, and on how many an answer is awaited.
-docs/recording.md ("Peers") says which are served, and how a request in flight is recognised: by the kernel's ticks,
-else by segments, else by acknowledgements. Layouts: linux/tcp.h."""
+"""The connections of a component in a window: to whom, how many at once, and on how many an answer is awaited
+(docs/recording.md, "Peers"). Layouts: linux/tcp.h."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -59,12 +58,10 @@ class Connections:
 
     @cached_property
     def listening(self) -> frozenset[str]:
-        """The ports, and the paths, on which the component listens."""
         rows = [row for looks in self.by_process.values() for _, row in looks]
         return frozenset(port_of(socket.local) for row in rows for socket in row if socket.listens)
 
     def role(self, socket: OpenSocket) -> Role:
-        """What a socket is to the component."""
         if socket.listens:
             return "listening"
         if socket.state == 0 or not (socket.remote or socket.local):
@@ -77,7 +74,6 @@ class Connections:
         return "peer"
 
     def peer(self, socket: OpenSocket) -> str:
-        """Who is at the other end of a connection that the component made."""
         port = port_of(socket.remote)
         return self._names.get(port, socket.remote) if is_here(socket) else socket.remote
 
@@ -100,12 +96,8 @@ class Connections:
         )
 
     def named(self) -> frozenset[str]:
-        """The peers that have names of their own in the metrics."""
-        counts: dict[str, int] = defaultdict(int)
-        for look in self.looks:
-            for socket in look.sockets.values():
-                if self.role(socket) == "peer":
-                    counts[self.peer(socket)] += 1
+        sockets = (socket for look in self.looks for socket in look.sockets.values())
+        counts = Counter(self.peer(socket) for socket in sockets if self.role(socket) == "peer")
         ranked = sorted(counts, key=lambda name: (-counts[name], name))
         return frozenset(ranked if len(ranked) <= MOST_PEERS else ranked[: MOST_PEERS - 1])
 
@@ -125,12 +117,8 @@ def port_of(address: str) -> str:
 
 
 def is_here(socket: OpenSocket) -> bool:
-    """Whether the other end of a connection is on the same machine."""
     host, remote = socket.local.rpartition(":")[0], socket.remote.rpartition(":")[0]
     return socket.remote.startswith("unix:") or host == remote or remote.startswith("127.") or remote == "[::1]"
-
-
-# --- metrics ---
 
 
 def peer_metrics(connections: Connections) -> Metrics:
@@ -155,9 +143,8 @@ def peer_metrics(connections: Connections) -> Metrics:
         awaited = _busy(moments, "made", connections.mute)
         metrics |= {f"peer.{peer}.{what}": value for what, value in _numbers(awaited).items()}
         metrics[f"peer.{peer}.retransmits"] = _retransmits(moments, looks)
-        metrics[f"peer.{peer}.inside"] = float(
-            any(connections.inside(socket) for moment in moments for socket in moment)
-        )
+        inside = any(connections.inside(socket) for moment in moments for socket in moment)
+        metrics[f"peer.{peer}.inside"] = float(inside)
         everyone = [[*together, *those] for together, those in zip(everyone, awaited, strict=True)]
     metrics |= {f"peers.{what}": value for what, value in _numbers(everyone).items()}
     if connections.listening:
@@ -194,17 +181,11 @@ def _retransmits(moments: Sequence[Collection[OpenSocket]], looks: Sequence[Look
 
 
 def _queues(looks: Sequence[Look]) -> Metrics:
-    """The fullest accept queue of any look, with its length."""
-    queues = [
-        (socket.receive, socket.send)
-        for look in looks
-        for socket in look.sockets.values()
-        if socket.listens and socket.send
-    ]
-    if not queues:
+    sockets = [socket for look in looks for socket in look.sockets.values() if socket.listens and socket.send]
+    if not sockets:
         return {}
-    waiting, most = fullest(queues)
-    together = sum(count for count, _ in queues) / len(looks)
+    waiting, most = fullest([(socket.receive, socket.send) for socket in sockets])
+    together = sum(socket.receive for socket in sockets) / len(looks)
     return {"accept_queue": waiting, "accept_queue.limit": most, "accept_queue.waiting": together}
 
 
@@ -276,7 +257,6 @@ def pace_of(looks: Iterable[OpenSocket], side: Side) -> Pace | None:
 
 
 def _agreed(looks: Sequence[TcpTimes], side: Side, most_ahead: int) -> Pace | None:
-    """The pace on which most looks agree, with at most most_ahead exchanges ahead."""
     if len(looks) < FEWEST_LOOKS:
         return None
     best: tuple[int, Pace] | None = None
@@ -312,7 +292,6 @@ def _ahead(times: TcpTimes, side: Side, request: int, answer: int) -> int:
 
 
 def _allowed(times: TcpTimes, side: Side, request: int, answer: int) -> Iterator[int]:
-    """By how much requests may be ahead while none is in flight, as far as this look shows."""
     ahead, known = _ahead(times, side, request, answer), _by_ticks(times, side)
     if known is not True:
         yield ahead

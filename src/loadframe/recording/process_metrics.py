@@ -1,6 +1,5 @@
-"""The metrics of a component's processes: what follows from each file of a process, and how several processes combine.
-A child that has ended counts with its parent, which inherits its numbers from the kernel: so nothing is lost that comes
-and goes between two ticks."""
+"""The metrics of a component's processes. A child that has ended counts with its parent, which inherits its numbers
+from the kernel: so nothing is lost that comes and goes between two ticks."""
 
 import math
 import re
@@ -15,7 +14,6 @@ from loadframe.recording.frames import TASK, Entries, Facts
 from loadframe.recording.procfs import ProcessStat, SchedStat
 
 NS = 1e9
-_OPEN_FILES = "Max open files"
 STATES = {"running": "R", "blocked": "D", "sleeping": "S"}
 POLLING = "polling"
 parse_stat = lru_cache(maxsize=512)(procfs.parse_process_stat)
@@ -23,8 +21,6 @@ parse_stat = lru_cache(maxsize=512)(procfs.parse_process_stat)
 
 _LONGEST_PID = 10
 _TIMER_SLEEP = re.compile(rb"(nanosleep|_sleep|msleep|usleep)(\.|$)")
-
-# --- growth ---
 
 
 def _clock(first: int, last: int, elapsed_s: float) -> Metrics:
@@ -56,16 +52,14 @@ def after(first: ProcessStat, ended: Sequence[ProcessStat]) -> ProcessStat:
     """The process's numbers plus what was seen of children that ended since: they count once, as themselves."""
     if not ended:
         return first
-    inherited = {f"children_{name}": getattr(first, f"children_{name}") for name in _COUNTERS}
-    for name in _COUNTERS:
-        inherited[f"children_{name}"] += sum(
-            getattr(child, name) + getattr(child, f"children_{name}") for child in ended
-        )
-    return replace(first, **inherited)
+    of_all = {
+        name: sum(getattr(child, name) + getattr(child, f"children_{name}") for child in ended) for name in _COUNTERS
+    }
+    return replace(first, **{f"children_{name}": getattr(first, f"children_{name}") + n for name, n in of_all.items()})
 
 
 _IO = {"io.read_bytes": ("read_bytes",), "io.write_bytes": ("write_bytes",), "io.write_calls": ("syscw",)}
-CLOCK_CORES, CHILDREN_CORES = "cpu.of its clock", "cpu.of its children"
+CLOCK_CORES, CHILDREN_CORES, RECORDER_CORES = "cpu.of its clock", "cpu.of its children", "recorder.cpu.cores"
 STAT, CLOCK, IO = "stat", "cpu", "io"
 BORN: Mapping[str, object] = {
     STAT: ProcessStat(0, "", "", 0, 0, 0, 0, 0, 0, 0),
@@ -80,7 +74,7 @@ def process_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
     return (
         Derivation(STAT, parse_stat, rates=(partial(_counted, ticks_per_s),)),
         Derivation(CLOCK, procfs.parse_count, rates=(_clock,)),
-        Derivation(IO, procfs.parse_process_io, rates=(rates_of(_IO),)),
+        Derivation(IO, partial(procfs.by_name, where="a process's io"), rates=(rates_of(_IO),)),
     )
 
 
@@ -100,12 +94,9 @@ def recorder_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
     )
 
 
-RECORDER_CORES = "recorder.cpu.cores"
-
-
 def with_cores(metrics: Metrics) -> Metrics:
     """Adds cpu.cores, CPU-seconds per second: from the process's clock, to the nanosecond and with threads that ended,
-    or, in a recording without it, from clock ticks of 10 ms. Ended children always from the latter."""
+    else from clock ticks of 10 ms. Ended children always from the latter."""
     clock, children = metrics.pop(CLOCK_CORES, None), metrics.pop(CHILDREN_CORES, 0.0)
     if clock is not None:
         return metrics | {"cpu.cores": clock + children}
@@ -115,7 +106,6 @@ def with_cores(metrics: Metrics) -> Metrics:
 
 
 def born_since(stat: ProcessStat, at_s: float, facts: Facts) -> bool:
-    """Whether a process began at at_s or later."""
     return stat.started_ticks / facts.clock_ticks_per_s - facts.boottime_offset_s >= at_s
 
 
@@ -125,12 +115,9 @@ def added_up(rates: Sequence[Metrics]) -> Metrics:
     return {metric: sum(metrics[metric] for metrics in rates) for metric in common}
 
 
-# --- threads ---
-
-
 @dataclass(frozen=True, slots=True)
 class TaskTexts:
-    """One unparsed thread of a `tasks` entry; schedstat and wchan are empty if the kernel has none."""
+    """One unparsed thread; schedstat and wchan are empty if the kernel has none."""
 
     thread: int
     stat: bytes
@@ -150,12 +137,10 @@ class TaskTexts:
 
     @property
     def where_known(self) -> bool:
-        """Whether the kernel says where it sleeps; "0" is its answer for running threads and without permission."""
-        return self.wchan not in (b"", b"0")
+        return self.wchan not in (b"", b"0")  # the latter for running threads and without permission
 
     @property
     def sleeps_in_timer(self) -> bool:
-        """Whether it sleeps for a time (nanosleep and the like) rather than until something happens."""
         return _TIMER_SLEEP.search(self.wchan) is not None
 
 
@@ -177,19 +162,16 @@ def parse_tasks(data: bytes) -> list[TaskTexts]:
     return tasks
 
 
-# --- levels ---
-
 HELD = frozenset({STAT, "status", "limits", "fd"})
 """The latest text of these stays valid: with thousands of threads they are read once per second."""
 KINDS = frozenset({*HELD, CLOCK, IO, "threads", "tasks"})
-"""What is known of a process, by the last word of a source's name."""
+"""The last words of the names of sources of a process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Census:
     """A component's threads at a moment: their count, in how many processes, and their states, extrapolated from those
-    looked at (None if none was). sleepers: of those looked at; where_known: the kernel said of at least one where it
-    sleeps."""
+    looked at (or None). sleepers: of those looked at; where_known: the kernel said of at least one where it sleeps."""
 
     count: int
     processes: int
@@ -206,7 +188,7 @@ class Census:
 
 
 def census(members: Collection[Entries]) -> Census | None:
-    """From the entries of each process; None if they have no threads. Raises RecordingError for damaged ones."""
+    """None without threads. Raises RecordingError for damaged entries."""
     total, sleepers, where_known, asked_some = 0, 0, False, False
     states = dict.fromkeys([*STATES.values(), POLLING], 0.0)
     with_threads = [member for member in members if "tasks" in member or "threads" in member]
@@ -224,11 +206,9 @@ def census(members: Collection[Entries]) -> Census | None:
                 sleepers += 1
                 where_known |= task.where_known
                 states[POLLING] += task.sleeps_in_timer * count / max(asked, 1)
-    return (
-        Census(total, len(with_threads), states if asked_some else None, sleepers, where_known)
-        if with_threads
-        else None
-    )
+    if not with_threads:
+        return None
+    return Census(total, len(with_threads), states if asked_some else None, sleepers, where_known)
 
 
 def threads(members: Collection[Entries]) -> Metrics:
@@ -247,21 +227,15 @@ def open_files(members: Collection[Entries]) -> Metrics:
 
 
 def nearness(metrics: Metrics) -> tuple[float, float]:
-    """How near to its limit of open files a process is; without a limit, or as tie-breaker, how many it has."""
+    """How near to its limit of open files a process is; as tie-breaker, how many it has."""
     count = metrics.get("open_files", -1.0)
     return count / max(metrics.get("open_files.limit", math.inf), 1.0), count
 
 
 @lru_cache(maxsize=512)
-def _open_files_limits(text: bytes) -> tuple[float, float] | None:
-    limit = procfs.parse_limits(text).get(_OPEN_FILES)
-    return None if limit is None else (limit.soft, limit.hard)
-
-
 def open_files_limits(text: bytes) -> Metrics:
-    """From a process's limits; nothing from an empty text."""
-    limits = _open_files_limits(text) if text else None
-    return {} if limits is None else {"open_files.limit": limits[0], "open_files.hard_limit": limits[1]}
+    limit = procfs.parse_limits(text).get("Max open files") if text else None
+    return {} if limit is None else {"open_files.limit": limit.soft, "open_files.hard_limit": limit.hard}
 
 
 def memory(page_bytes: int, members: Collection[Entries]) -> Metrics:
@@ -281,11 +255,8 @@ def memory(page_bytes: int, members: Collection[Entries]) -> Metrics:
     return metrics | ({"memory.shared": max(touched)} if touched else {})
 
 
-# --- one tick after the other ---
-
-
 def split_source(name: str) -> tuple[str, int, str] | None:
-    """Component, process and the last word of a source's name; None for a source that is of no process."""
+    """Component, process and the last word of a source's name; None for one that is of no process."""
     component, _, rest = name.partition(":")
     pid, colon, what = rest.partition(":")
     if not colon or not (pid.isascii() and pid.isdecimal()) or len(pid) > _LONGEST_PID:
@@ -295,7 +266,6 @@ def split_source(name: str) -> tuple[str, int, str] | None:
 
 
 def is_there(entries: Entries) -> bool:
-    """Whether these entries of a tick are those of a live process."""
     return STAT in entries or "threads" in entries or "tasks" in entries
 
 
@@ -309,7 +279,7 @@ class ComponentTrack:
         self._held: dict[int, dict[str, bytes]] = {}
 
     def step(self, at_s: float, before_s: float | None, processes: Mapping[int, Entries]) -> Metrics:
-        """The metrics of a tick. before_s: time of the tick before. A process born since then counts from zero; an
+        """before_s: time of the tick before. A process born since then counts from zero; an
         older one that was not followed then counts from here on."""
         there = {pid: entries for pid, entries in processes.items() if is_there(entries)}
         ended: dict[int, list[ProcessStat]] = {}
@@ -317,40 +287,32 @@ class ComponentTrack:
             if pid not in there and STAT in seen and isinstance(last := seen[STAT][1], ProcessStat):
                 ended.setdefault(last.parent, []).append(last)
         self._before = {pid: self._before.get(pid, {}) for pid in there}
-        self._held = {pid: {**self._held.get(pid, {}), **held(entries)} for pid, entries in there.items()}
-        rates = []
-        for pid, entries in there.items():
-            parts = (partial(self._rates, pid, row, at_s, before_s, entries, ended.get(pid, ())) for row in self._rows)
-            rates.append(with_cores(gather(parts)))
+        self._held = {
+            pid: {**self._held.get(pid, {}), **{name: entries[name] for name in HELD & entries.keys()}}
+            for pid, entries in there.items()
+        }
+
+        def rates(pid: int, entries: Entries, row: Derivation) -> Metrics:
+            if row.source not in entries:
+                return {}
+            reading = row.reading(entries)
+            before = self._before[pid].get(row.source)
+            self._before[pid][row.source] = at_s, reading
+            if before is None:
+                if before_s is None:
+                    return {}
+                born = born_since(parse_stat(entries.get(STAT, b"")), before_s, self._facts)
+                before = before_s, BORN[row.source] if born else reading
+            then_s, first = before
+            if at_s <= then_s:
+                return {}
+            first = after(first, ended.get(pid, ())) if isinstance(first, ProcessStat) else first
+            return row.between(first, reading, at_s - then_s)
+
+        of_each = [
+            with_cores(gather(partial(rates, pid, entries, row) for row in self._rows))
+            for pid, entries in there.items()
+        ]
         members = [{**self._held[pid], **entries} for pid, entries in there.items()]
         levels = (threads, open_files, partial(memory, self._facts.page_bytes))
-        return added_up(rates) | gather(partial(level, members) for level in levels)
-
-    def _rates(
-        self,
-        pid: int,
-        row: Derivation,
-        at_s: float,
-        before_s: float | None,
-        entries: Entries,
-        ended: Sequence[ProcessStat],
-    ) -> Metrics:
-        if row.source not in entries:
-            return {}
-        reading = row.reading(entries)
-        before = self._before[pid].get(row.source)
-        self._before[pid][row.source] = at_s, reading
-        if before is None:
-            if before_s is None:
-                return {}
-            born = born_since(parse_stat(entries.get(STAT, b"")), before_s, self._facts)
-            before = before_s, BORN[row.source] if born else reading
-        then_s, first = before
-        if at_s <= then_s:
-            return {}
-        return row.between(after(first, ended) if isinstance(first, ProcessStat) else first, reading, at_s - then_s)
-
-
-def held(entries: Entries) -> dict[str, bytes]:
-    """Texts that stay valid until they are read again."""
-    return {name: entries[name] for name in HELD & entries.keys()}
+        return added_up(of_each) | gather(partial(level, members) for level in levels)

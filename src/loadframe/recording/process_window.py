@@ -1,7 +1,7 @@
-"""The followed processes in a window: the target's, the driver's, and the recorder's own. What is recorded at each tick
-is compared between the process's first and last tick in the window: a process born in the window counts from zero. What
-is recorded less often (everything of a process of more than a thousand threads, context switches) is compared between
-the two readings nearest to the window's edges. Of threads that are looked at in turn the sample stands for all."""
+"""The followed processes in a window. What is recorded at each tick is compared between a process's first and last tick
+in it, from zero if born in it; what is recorded less often (of a process of more than a thousand threads, context
+switches) between the two readings nearest to its edges. Of threads that are looked at in turn the sample stands for
+all."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -39,17 +39,16 @@ _ENOUGH_FOR_MOST = 0.9
 PROGRAM = "exe"
 _ENOUGH_FOR_SUM = 0.5
 """A sum over all threads is estimated only from a sample of at least half of them."""
-_ONE_AT_A_TIME: tuple[tuple[str, str], ...] = (
-    (r"python[23](\.\d+)?|python", "CPython, the global interpreter lock; a free-threaded build ends with t (PEP 703)"),
-    (r"pypy[23]?(\.\d+)?", "PyPy has a global interpreter lock, too"),
-    (r"ruby(\d+(\.\d+)*)?", "CRuby, the global VM lock: of the threads of one Ractor one runs"),
-)
-"""Name of the program | source: its threads run one at a time, apart from what they do outside the interpreter."""
-_PROGRAMS = tuple(re.compile(pattern) for pattern, _ in _ONE_AT_A_TIME)
 
-
-Sight = tuple[float, tuple[int, ...]]
-"""A moment, and a thread's cumulative numbers then."""
+_ONE_AT_A_TIME = {
+    r"python[23](\.\d+)?|python": "CPython, the global interpreter lock; a free-threaded build ends with t (PEP 703)",
+    r"pypy[23]?(\.\d+)?": "PyPy has a global interpreter lock, too",
+    r"ruby(\d+(\.\d+)*)?": "CRuby, the global VM lock: of the threads of one Ractor one runs",
+}
+"""Name of the program -> source: its threads run one at a time, apart from what they do outside the interpreter."""
+_PROGRAMS = re.compile("|".join(f"(?:{pattern})" for pattern in _ONE_AT_A_TIME))
+Sight = tuple[float, tuple[int, int]]
+"""A moment, and two cumulative numbers of a thread then."""
 
 
 class ProcessInWindow:
@@ -65,17 +64,14 @@ class ProcessInWindow:
 
     @cached_property
     def present(self) -> list[Tick]:
-        """The ticks of the window at which it was there."""
         return [tick for tick in self.window.ticks if is_there(tick.entries)]
 
     @cached_property
     def last_stat(self) -> ProcessStat:
-        """Its last one in the window, or the nearest."""
         return parse_stat(self.held.ticks[-1].entries.get(STAT, b""))
 
     @cached_property
     def parent(self) -> int:
-        """The parent's pid; 0 if unknown."""
         try:
             return self.last_stat.parent
         except RecordingError:
@@ -109,11 +105,8 @@ class ProcessInWindow:
             raise RecordingError(f"The CPU time of process {self.pid} was not recorded.")
         return self.rates["cpu.cores"]
 
-    # --- threads ---
-
     @cached_property
     def most_threads(self) -> int:
-        """Largest number of threads at ticks at which some were looked at."""
         censuses = [census([tick.entries]) for tick in self.window.ticks if "tasks" in tick.entries]
         return max((counted.count for counted in censuses if counted is not None), default=0)
 
@@ -124,31 +117,26 @@ class ProcessInWindow:
         if not any(source in tick.entries for tick in self.window.around):
             source = "tasks"  # as version 1 recorded it
 
-        def numbers(task: TaskTexts) -> tuple[int, ...] | None:
-            if not task.schedstat.strip():
-                return None
-            read = procfs.parse_schedstat(task.schedstat)
-            return read.run_ns, read.wait_ns
+        def numbers(task: TaskTexts) -> tuple[int, int] | None:
+            read = procfs.parse_schedstat(task.schedstat) if task.schedstat.strip() else None
+            return None if read is None else (read.run_ns, read.wait_ns)
 
-        rates = self._thread_rates(source, numbers)
-        return {thread: (run / NS, wait / NS) for thread, (run, wait) in rates.items()}
+        return {thread: (run / NS, wait / NS) for thread, (run, wait) in self._thread_rates(source, numbers).items()}
 
     @cached_property
     def switch_rates(self) -> dict[int, tuple[float, float]]:
         """Per thread: voluntary and involuntary context switches per second."""
 
-        def numbers(task: TaskTexts) -> tuple[int, ...] | None:
+        def numbers(task: TaskTexts) -> tuple[int, int] | None:
             status = procfs.parse_process_status(task.stat)
-            if status.voluntary_switches is None or status.involuntary_switches is None:
-                return None
-            return status.voluntary_switches, status.involuntary_switches
+            voluntary, involuntary = status.voluntary_switches, status.involuntary_switches
+            return None if voluntary is None or involuntary is None else (voluntary, involuntary)
 
-        rates = self._thread_rates("task-status", numbers)
-        return {thread: (first, second) for thread, (first, second) in rates.items()}
+        return self._thread_rates("task-status", numbers)
 
     def _thread_rates(
-        self, source: str, numbers: Callable[[TaskTexts], tuple[int, ...] | None]
-    ) -> dict[int, tuple[float, ...]]:
+        self, source: str, numbers: Callable[[TaskTexts], tuple[int, int] | None]
+    ) -> dict[int, tuple[float, float]]:
         """If all threads are looked at each time, a new one began from zero, and counts for the part of the window that
         it lived."""
         sights: dict[int, list[Sight]] = {}
@@ -159,36 +147,31 @@ class ProcessInWindow:
             rows = parse_tasks(tick.entries[source])
             complete &= "threads" not in tick.entries or len(rows) >= procfs.parse_count(tick.entries["threads"])
             for row in rows:
-                counts = numbers(row)
-                if counts is not None:
+                if (counts := numbers(row)) is not None:
                     if row.thread not in sights and complete and before_s is not None:
-                        sights[row.thread] = [(before_s, (0,) * len(counts))]
+                        sights[row.thread] = [(before_s, (0, 0))]
                     sights.setdefault(row.thread, []).append((tick.monotonic_s, counts))
             before_s = tick.monotonic_s
         grown = {thread: self._grown(seen, complete) for thread, seen in sights.items()}
         return {thread: rates for thread, rates in grown.items() if rates is not None}
 
-    def _grown(self, seen: Sequence[Sight], complete: bool) -> tuple[float, ...] | None:
+    def _grown(self, seen: Sequence[Sight], complete: bool) -> tuple[float, float] | None:
         window = self.window
         if complete:
             first_s, last_s = window.ticks[0].monotonic_s, window.ticks[-1].monotonic_s
             inside = [sight for sight in seen if sight[0] <= last_s]
             before = [sight for sight in inside if sight[0] <= first_s]
             chosen = [*before[-1:], *inside[len(before) :]]
-            if not chosen:
-                return None
-            (_, first), (_, last), elapsed_s = chosen[0], chosen[-1], window.elapsed_s
+            elapsed_s = window.elapsed_s
         else:
             pair = nearest_pair([at_s for at_s, _ in seen], window.start_s, window.end_s)
-            if pair is None:
-                return None
-            (then_s, first), (now_s, last) = seen[pair[0]], seen[pair[1]]
-            elapsed_s = now_s - then_s
+            chosen = [seen[index] for index in pair or ()]
+            elapsed_s = chosen[-1][0] - chosen[0][0] if chosen else 0.0
+        if not chosen:
+            return None
+        first, last = chosen[0][1], chosen[-1][1]
         # Not `growth`: a reused thread id must not cost the other threads.
-        return tuple(max(0, b - a) / elapsed_s for a, b in zip(first, last, strict=True))
-
-
-# --- which processes ---
+        return max(0, last[0] - first[0]) / elapsed_s, max(0, last[1] - first[1]) / elapsed_s
 
 
 def followed_processes(window: Window) -> list[ProcessInWindow]:
@@ -206,12 +189,9 @@ def followed_processes(window: Window) -> list[ProcessInWindow]:
     return list(there.values())
 
 
-# --- metrics of one component ---
-
-
 def component_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """The metrics of one component's processes together, without the component's name in front ("cpu.cores")."""
-    groups = (_rates, _allowed_cpus, _hottest, _busiest, _run_delay, _states, _open_files, _memory, _switches)
+    """Of one component's processes together, without its name in front ("cpu.cores")."""
+    groups = (_rates, _allowed_cpus, _busiest, _threads, _states, _open_files, _memory, _switches)
     return gather(partial(group, processes) for group in groups) if processes else {}
 
 
@@ -220,7 +200,6 @@ def _rates(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def _moments(processes: Sequence[ProcessInWindow]) -> list[list[Entries]]:
-    """For each tick of the window the entries of the live processes, with the latest texts of the rest."""
     moments: dict[float, list[Entries]] = {}
     for process in processes:
         for tick, held in zip(process.window.ticks, process.held.ticks, strict=True):
@@ -230,12 +209,11 @@ def _moments(processes: Sequence[ProcessInWindow]) -> list[list[Entries]]:
 
 
 def _memory(processes: Sequence[ProcessInWindow]) -> Metrics:
-    page_bytes = processes[0].window.facts.page_bytes
-    memories = [memory(page_bytes, members) for members in _moments(processes)]
-    return {
-        metric: max(metrics.get(metric, 0.0) for metrics in memories)
-        for metric in {name for metrics in memories for name in metrics}
-    }
+    most: Metrics = {}
+    for members in _moments(processes):
+        metrics = memory(processes[0].window.facts.page_bytes, members)
+        most |= {metric: max(value, most.get(metric, 0.0)) for metric, value in metrics.items()}
+    return most
 
 
 def _open_files(processes: Sequence[ProcessInWindow]) -> Metrics:
@@ -259,25 +237,14 @@ def _states(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 def _allowed_cpus(processes: Sequence[ProcessInWindow]) -> Metrics:
     """Of the process with the widest affinity."""
-    allowed = []
-    for process in processes:
-        text = process.held.ticks[-1].entries.get("status")
-        count = procfs.parse_process_status(text).cpus_allowed if text else None
-        if count:
-            allowed.append(count)
-    if not allowed:
+    texts = [process.held.ticks[-1].entries.get("status", b"") for process in processes]
+    most = max(procfs.parse_process_status(text).cpus_allowed or 0 for text in texts)
+    if not most:
         return {}
     # An affinity mask may name CPUs that the machine does not have.
-    limit = min(max(allowed), processes[0].window.facts.cpus)
-    used = {"cpu.limit": limit, "cpu.utilization": sum(process.cores for process in processes) / limit}
-    return used | {"cpus.named": max(allowed)}
-
-
-def _hottest(processes: Sequence[ProcessInWindow]) -> Metrics:
-    rates = [rate for process in processes for rate in process.cpu_rates.values()]
-    if not rates or len(rates) < _ENOUGH_FOR_MOST * sum(process.most_threads for process in processes):
-        return {}
-    return {"cpu.hottest_thread": max(run for run, _ in rates)}
+    limit = min(most, processes[0].window.facts.cpus)
+    utilization = sum(process.cores for process in processes) / limit
+    return {"cpu.limit": limit, "cpu.utilization": utilization, "cpus.named": most}
 
 
 def _busiest(processes: Sequence[ProcessInWindow]) -> Metrics:
@@ -294,15 +261,19 @@ def _busiest(processes: Sequence[ProcessInWindow]) -> Metrics:
     return metrics
 
 
-def _run_delay(processes: Sequence[ProcessInWindow]) -> Metrics:
+def _threads(processes: Sequence[ProcessInWindow]) -> Metrics:
     together = sum_over_threads(processes, lambda process: process.cpu_rates)
-    return {"cpu.thread_cores": together[0], "cpu.run_delay": together[1]} if together else {}
+    metrics: Metrics = {"cpu.thread_cores": together[0], "cpu.run_delay": together[1]} if together else {}
+    rates = [rate for process in processes for rate in process.cpu_rates.values()]
+    if rates and len(rates) >= _ENOUGH_FOR_MOST * sum(process.most_threads for process in processes):
+        metrics["cpu.hottest_thread"] = max(run for run, _ in rates)
+    return metrics
 
 
 def sum_over_threads(
     processes: Sequence[ProcessInWindow], rates_of: Callable[[ProcessInWindow], dict[int, tuple[float, float]]]
 ) -> tuple[float, float] | None:
-    """The two rates over all threads, extrapolated from a sample. None if too few of them are known."""
+    """Extrapolated from a sample. None if too few of them are known."""
     sums = [0.0, 0.0]
     for process in processes:
         rates = rates_of(process)
@@ -322,6 +293,6 @@ def _switches(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def runs_one_at_a_time(program: str) -> bool:
-    """Whether the threads of this program run one at a time. program: as /proc/PID/exe leads to it."""
+    """program: as /proc/PID/exe leads to it."""
     name = program.removesuffix(" (deleted)").rpartition("/")[2]
-    return any(pattern.fullmatch(name) for pattern in _PROGRAMS)
+    return _PROGRAMS.fullmatch(name) is not None

@@ -1,6 +1,6 @@
-"""Parsing procfs texts: bytes in, numbers out; no files, so that it works on a recording from anywhere. All functions
-raise RecordingError if what they must find is missing or is no number; unknown lines are ignored, because kernels add
-some. Layouts: proc(5), Documentation/admin-guide/iostats.rst, accounting/psi.rst, scheduler/sched-stats.rst."""
+"""Parsing procfs texts: bytes in, numbers out. Raises RecordingError if what must be there is missing or is no number;
+unknown lines are ignored. Layouts: proc(5), Documentation/admin-guide/iostats.rst, accounting/psi.rst,
+scheduler/sched-stats.rst."""
 
 import itertools
 import math
@@ -19,16 +19,12 @@ LARGEST = 2**64
 """No counter of the kernel is larger."""
 
 
-# --- words and numbers ---
-
-
 def parse_count(data: bytes) -> int:
-    """A number on its own, as the recorder writes for the open files."""
     return integer(data.strip(), "a count")
 
 
 def parse_hexadecimal(field: bytes, where: str) -> int:
-    """A number as in /proc/PID/syscall and in tables of the network. where: for the message."""
+    """As in /proc/PID/syscall and in tables of the network. where: for the message."""
     try:
         return int(field[:32], 16)
     except ValueError as error:
@@ -36,7 +32,7 @@ def parse_hexadecimal(field: bytes, where: str) -> int:
 
 
 def integer(field: bytes, where: str) -> int:
-    """A number not larger than any counter. where: for the message."""
+    """Not larger than any counter. where: for the message."""
     try:
         number = int(field)
     except ValueError as error:
@@ -51,7 +47,6 @@ def integers(fields: Sequence[bytes], where: str) -> list[int]:
 
 
 def text_of(data: bytes) -> str:
-    """A name as text, whatever its bytes are."""
     return data.decode("utf-8", "replace")
 
 
@@ -59,9 +54,6 @@ def missing(where: str, what: str) -> RecordingError:
     return RecordingError(
         f"{where} as recorded lacks {what}.", remedy="The recording is damaged there, or the kernel is odd."
     )
-
-
-# --- the machine ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +72,7 @@ class CpuTimes:
 
 @dataclass(frozen=True, slots=True)
 class SystemStat:
-    """/proc/stat. running and blocked are the numbers of threads now; the rest counts since boot."""
+    """/proc/stat. running, blocked: threads now; the rest counts since boot."""
 
     all_cpus: CpuTimes
     cpus: dict[str, CpuTimes]
@@ -104,14 +96,6 @@ class DiskCounters:
     discards: int | None
     flushes: int | None
     flush_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class FileNumbers:
-    """/proc/sys/fs/file-nr: open files on the machine, and fs.file-max."""
-
-    allocated: int
-    limit: int
 
 
 def parse_stat(data: bytes) -> SystemStat:
@@ -138,19 +122,14 @@ def parse_stat(data: bytes) -> SystemStat:
 
 def parse_meminfo(data: bytes) -> dict[str, int]:
     """/proc/meminfo: name -> bytes (or a plain count if the kernel gives no unit)."""
-    numbers = _by_name(data, "/proc/meminfo")
+    numbers = by_name(data, "/proc/meminfo")
     if "MemTotal" not in numbers:
         raise missing("/proc/meminfo", "MemTotal")
     return numbers
 
 
-def parse_process_io(data: bytes) -> dict[str, int]:
-    """/proc/PID/io: name -> number (bytes, or calls for syscr and syscw)."""
-    return _by_name(data, "a process's io")
-
-
-def _by_name(data: bytes, where: str) -> dict[str, int]:
-    """The numbers of lines "name: 12" and "name: 12 kB", the latter in bytes."""
+def by_name(data: bytes, where: str) -> dict[str, int]:
+    """The numbers of lines "name: 12" and "name: 12 kB", the latter in bytes, as in /proc/PID/io."""
     numbers = {}
     for line in data.splitlines():
         name, colon, value = line.partition(b":")
@@ -233,12 +212,12 @@ def parse_threads(data: bytes) -> int:
     return integer(fields[4], "/proc/loadavg")
 
 
-def parse_file_numbers(data: bytes) -> FileNumbers:
-    """/proc/sys/fs/file-nr: allocated, free, limit."""
+def parse_file_numbers(data: bytes) -> dict[str, int]:
+    """/proc/sys/fs/file-nr: allocated, free, limit -> open files on the machine, and fs.file-max."""
     fields = integers(data.split(), "file-nr")
     if len(fields) < 3:
         raise missing("file-nr", "three numbers")
-    return FileNumbers(allocated=max(0, fields[0] - fields[1]), limit=fields[2])
+    return {"allocated": max(0, fields[0] - fields[1]), "limit": fields[2]}
 
 
 def parse_protocols(data: bytes) -> dict[str, dict[str, int]]:
@@ -263,7 +242,7 @@ def parse_protocols(data: bytes) -> dict[str, dict[str, int]]:
 
 
 def parse_sockets(data: bytes) -> dict[str, int]:
-    """/proc/net/sockstat: the words and numbers of the line "TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 12"."""
+    """The words and numbers of the line "TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 12"."""
     for line in data.splitlines():
         words = line.split()
         if words[:1] == [b"TCP:"]:
@@ -273,7 +252,7 @@ def parse_sockets(data: bytes) -> dict[str, int]:
 
 
 def parse_interrupts(data: bytes) -> dict[str, int]:
-    """/proc/interrupts: what a line begins with ("TLB", "RES", "24") -> its count over all CPUs."""
+    """What a line begins with ("TLB", "RES", "24") -> its count over all CPUs."""
     head, _, rest = data.partition(b"\n")
     cpus = len(head.split())
     counts = {}
@@ -287,13 +266,10 @@ def parse_interrupts(data: bytes) -> dict[str, int]:
     return counts
 
 
-# --- a process ---
-
-
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """/proc/PID/stat, or a thread's. CPU and start time in clock ticks, the latter since boot. children_*: of children
-    that ended and were waited for, and of theirs."""
+    """/proc/PID/stat, or a thread's. Times in clock ticks, started_ticks since boot. children_*: of children that ended
+    and were waited for, and of theirs."""
 
     pid: int
     command: str
@@ -314,9 +290,9 @@ class ProcessStat:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """/proc/PID/status, or the tail of it; None for what is not in it (a zombie has no memory). The context switches
-    are those of one thread, for a process of its first. shared_bytes: resident pages of files and of shared memory,
-    which other processes may share; shared_memory_bytes: the latter alone."""
+    """/proc/PID/status, or the tail of it; None for what is not in it. The context switches are those of one thread,
+    for a process of its first. shared_bytes: resident pages of files and of shared memory, which other processes may
+    share; shared_memory_bytes: the latter alone."""
 
     rss_bytes: int | None
     voluntary_switches: int | None
@@ -328,7 +304,7 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class SchedStat:
-    """One thread: time on a CPU, and time runnable but waiting for one."""
+    """One thread: time on a CPU, and runnable without one."""
 
     run_ns: int
     wait_ns: int
@@ -343,7 +319,7 @@ class ResourceLimit:
 
 
 def parse_process_stat(data: bytes) -> ProcessStat:
-    """/proc/PID/stat or /proc/PID/task/TID/stat. The command may contain spaces, parentheses and line ends."""
+    """Also a thread's. The command may contain spaces, parentheses and line ends."""
     begin, end = data.find(b"("), data.rfind(b")")
     fields = data[end + 1 :].split()
     if not 0 < begin < end or len(fields) < 22:
@@ -369,7 +345,7 @@ def parse_process_stat(data: bytes) -> ProcessStat:
 
 
 def parse_process_status(data: bytes) -> ProcessStatus:
-    """/proc/PID/status, a thread's, or only the last lines of one. Never raises for missing lines."""
+    """Also a thread's, or only the last lines of one. Never raises for missing lines."""
     of_files, of_memory = _line_number(data, b"RssFile:", 1024), _line_number(data, b"RssShmem:", 1024)
     return ProcessStatus(
         rss_bytes=_line_number(data, b"VmRSS:", 1024),
@@ -390,7 +366,7 @@ def _line_number(data: bytes, name: bytes, factor: int = 1) -> int | None:
 
 
 def parse_limits(data: bytes) -> dict[str, ResourceLimit]:
-    """/proc/PID/limits: the kernel's own names ("Max open files") -> soft and hard limit."""
+    """The kernel's own names ("Max open files") -> soft and hard limit."""
     limits = {}
     for line in data.splitlines()[1:]:
         match = re.match(rb"(\S.*?) {2,}(\S+) +(\S+)", line)
@@ -406,7 +382,7 @@ def _limit(field: bytes) -> float:
 
 
 def parse_schedstat(data: bytes) -> SchedStat:
-    """/proc/PID/task/TID/schedstat (for a process: its first thread's)."""
+    """Of a thread; for a process its first thread's."""
     fields = integers(data.split()[:3], "schedstat")
     if len(fields) < 3:
         raise missing("schedstat", "three numbers")
@@ -414,7 +390,6 @@ def parse_schedstat(data: bytes) -> SchedStat:
 
 
 def parse_cpu_list(data: bytes) -> int:
-    """The number of CPUs in a list like 0-3,8."""
     count = 0
     for part in data.strip().split(b","):
         first, dash, last = part.partition(b"-")
@@ -424,9 +399,6 @@ def parse_cpu_list(data: bytes) -> int:
             raise RecordingError(f"A list of CPUs has {part[:40]!r}.")
         count += high - low + 1
     return count
-
-
-# --- control groups ---
 
 
 def parse_maximum(data: bytes) -> float:

@@ -12,7 +12,6 @@ from loadframe.recording.frames import (
     LARGEST_FRAME_BYTES,
     MOST_BLOCKS,
     Block,
-    Entries,
     Tick,
     decode_block,
     parse_header,
@@ -26,7 +25,7 @@ COUNTER_MARGIN_S = 1.5
 
 MOST_MEMORY_BYTES, FREE_BYTES, PER_BYTE = 2 << 30, 4 << 20, 20
 """Memory for the ticks held at once: FREE_BYTES plus PER_BYTE times the recording's size on the disk, at most
-MOST_MEMORY_BYTES, whatever its blocks decompress to. Our recordings hold 6 to 14 times their size."""
+MOST_MEMORY_BYTES. Our recordings hold 6 to 14 times their size."""
 _TICK_BYTES, _ENTRY_BYTES = 500, 200
 """What a tick and an entry take in addition to their bytes, as Python objects."""
 MOST_HELD_BYTES = 128 << 20
@@ -51,10 +50,8 @@ class _Room:
 
 class RecordingReader:
     """A recording, open for reading. Raises RecordingError if the file cannot be read, is empty, is no recording, or
-    ends within its header; corrupt blocks go to `warnings`.
-
-    Ticks are those of the host that began the recording. descriptor: the open file, which is closed with the reader;
-    `path` is only its name then."""
+    ends within its header; corrupt blocks go to `warnings`. Ticks are those of the host that began it. descriptor: the
+    open file, closed with the reader; `path` is only its name then."""
 
     def __init__(self, path: Path, *, descriptor: int | None = None) -> None:
         self.path = path
@@ -80,7 +77,7 @@ class RecordingReader:
         )
 
     def refresh(self) -> None:
-        """Take in the blocks that were appended since. A block not yet complete is left for the next time."""
+        """Take in the blocks that were appended since; one not yet complete is left."""
         size = os.fstat(self._fd).st_size
         while self._end < size and len(self._blocks) < MOST_BLOCKS:
             data = os.pread(self._fd, min(size - self._end, PIECE_BYTES), self._end)
@@ -92,8 +89,8 @@ class RecordingReader:
             self._end = scan.end
 
     def ticks_between(self, start_s: float, end_s: float) -> list[Tick]:
-        """The ticks from start_s to end_s, and COUNTER_MARGIN_S before and after, in time order. The margin is for the
-        notes of server counters; window_metrics takes ticks of the schedule only from within the window."""
+        """The ticks from start_s to end_s, and COUNTER_MARGIN_S before and after for the notes of server counters, in
+        time order."""
         self.refresh()
         first_s, last_s = start_s - COUNTER_MARGIN_S, end_s + COUNTER_MARGIN_S
         ticks: list[Tick] = []
@@ -107,9 +104,9 @@ class RecordingReader:
         return sorted(ticks, key=lambda tick: tick.monotonic_s)
 
     def all_ticks(self, *, most_entries: int | None = None) -> list[Tick]:
-        """Every tick of the host, in time order, of a recording that no longer grows: a torn tail (the recorder was
-        killed), and what exceeds the memory, become warnings. most_entries: a recording with more is thinned (`thinned`
-        is set): of evenly spaced blocks the first text of each source is kept."""
+        """Every tick of the host, in time order, of a recording that no longer grows: a torn tail, and what exceeds the
+        memory, become warnings. most_entries: a recording with more is thinned (`thinned` is set): of evenly spaced
+        blocks the first text of each source is kept."""
         self.refresh()
         ticks: list[Tick] = []
         room = self._room()
@@ -139,7 +136,10 @@ class RecordingReader:
             ticks = self._decode(block)
             entries += sum(len(tick.entries) for tick in ticks)
             first = [tick.entries for tick in _first_of_each(ticks)]
-            once, once_bytes = once + sum(map(len, first)), once_bytes + sum(map(_size, first))
+            once, once_bytes = (
+                once + sum(map(len, first)),
+                once_bytes + sum(len(text) for entries in first for text in entries.values()),
+            )
         held = sum(block.raw_length for block in self._blocks)
         if entries / max(1, len(chosen)) * len(self._blocks) <= most_entries and held <= MOST_HELD_BYTES:
             return 1
@@ -165,7 +165,6 @@ class RecordingReader:
         self.warnings += [fact for fact in facts if fact not in self.warnings]
 
     def close(self) -> None:
-        """Idempotent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -175,10 +174,6 @@ class RecordingReader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _size(entries: Entries) -> int:
-    return sum(map(len, entries.values()))
 
 
 def _first_of_each(ticks: Sequence[Tick]) -> list[Tick]:

@@ -1,9 +1,8 @@
 """The recorder process: `python -P -m loadframe.recording.recorder PATH [--interval 0.1] [--root /] [--descriptor N]`.
 
-It samples procfs on an absolute schedule and takes commands as JSON lines on stdin (docs/recording.md lists them).
-`flush` and `stop` are acknowledged by a JSON line with their number on stdout. It ends by itself when stdin is closed
-or its parent dies. Light, because it runs next to what is measured: the standard library, zstandard, and modules that
-are as light."""
+It samples procfs on an absolute schedule and takes commands as JSON lines on stdin (docs/recording.md); `flush` and
+`stop` are acknowledged on stdout. It ends when stdin is closed or its parent dies. Light, because it runs next to what
+is measured: the standard library, zstandard, and light modules."""
 
 import argparse
 import ctypes
@@ -15,7 +14,6 @@ import signal
 import sys
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from loadframe.errors import RecordingError
@@ -60,10 +58,17 @@ class RecorderProcess:
 
     def run(self) -> None:
         """Run until stop, end of stdin, SIGTERM, or the death of the parent."""
-        signal.signal(signal.SIGTERM, self._on_terminate)
-        self._die_with_parent()
+        # The kernel sends SIGUSR1 when the *thread* that started us ends, so it is only a reason to check.
+        parent = os.getppid()
+        signal.signal(signal.SIGTERM, lambda _number, _frame: self._end_if(True))
+        signal.signal(signal.SIGUSR1, lambda _number, _frame: self._end_if(os.getppid() != parent))
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGUSR1), 0, 0, 0)
         _answer({"number": 0, "at_s": self._started_s})
-        _keep_freed_memory()
+        # glibc returns large pieces to the kernel at once (mallopt(3)); every block would fault its pages in again.
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+        if mallopt is not None:  # other C libraries have none
+            mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
+            mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
         # Nothing here makes cycles of objects: looking for them would only cost.
         gc.freeze()
         gc.disable()
@@ -86,23 +91,10 @@ class RecorderProcess:
         self._event("recorder:cost", write_json(self.cost()).encode(), time.monotonic())
         self._writer.sync()
 
-    # --- ending ---
-
-    def _on_terminate(self, _signal: int, _frame: FrameType | None) -> None:
-        self._stopping = True
-
-    def _die_with_parent(self) -> None:
-        """The kernel sends the signal when the *thread* that started us ends, so it is only a reason to check."""
-        parent = os.getppid()
-
-        def on_death(_signal: int, _frame: FrameType | None) -> None:
-            self._stopping = self._stopping or os.getppid() != parent
-
-        signal.signal(signal.SIGUSR1, on_death)
-        _libc().prctl(_PR_SET_PDEATHSIG, int(signal.SIGUSR1), 0, 0, 0)
+    def _end_if(self, ends: bool) -> None:
+        self._stopping = self._stopping or ends
 
     def cost(self) -> dict[str, float]:
-        """What recording has cost so far."""
         return {
             "cpu_s": time.process_time(),
             "elapsed_s": time.monotonic() - self._started_s,
@@ -110,8 +102,6 @@ class RecorderProcess:
             "ticks": self._ticks,
             "late_ticks": self._late_ticks,
         }
-
-    # --- commands ---
 
     def _take_commands(self) -> None:
         data = os.read(0, 1 << 16)
@@ -123,7 +113,6 @@ class RecorderProcess:
             self.obey(json.loads(line))
 
     def obey(self, command: dict[str, Any]) -> None:
-        """Do what a line of the input says."""
         match command["do"]:
             case "follow":
                 self._follow(command["component"], command["pids"])
@@ -134,7 +123,11 @@ class RecorderProcess:
             case "mark":
                 fields = {name: value for name, value in command.items() if name not in ("do", "at_s")}
                 self._event(f"mark:{command['kind']}", write_json(fields).encode(), command["at_s"])
-                self._heed(command)
+                match command:  # look at sockets within the windows of steps: one without its length counts as no step
+                    case {"kind": "step-start", "warmup_s": float() as warmup_s, "window_s": float() as window_s}:
+                        self.sockets.schedule.begin_step(command["at_s"], warmup_s, window_s)
+                    case {"kind": "step-end"}:
+                        self.sockets.schedule.end_step()
             case "flush":
                 self._writer.sync()
                 _answer({"number": command["number"], **self.cost()})
@@ -143,20 +136,11 @@ class RecorderProcess:
             case unknown:
                 raise ValueError(f"unknown command {unknown!r}")
 
-    def _heed(self, mark: dict[str, Any]) -> None:
-        """Look at sockets within the windows of steps. A step without the length of its window counts as no step."""
-        match mark:
-            case {"kind": "step-start", "at_s": at_s, "warmup_s": float() as warmup_s, "window_s": float() as window_s}:
-                self.sockets.schedule.begin_step(at_s, warmup_s, window_s)
-            case {"kind": "step-end"}:
-                self.sockets.schedule.end_step()
-
     def _event(self, source: str, data: bytes, at_s: float) -> None:
         wall_s = time.time() - (time.monotonic() - at_s)
         self._writer.event(at_s, wall_s, [(self._writer.source(source), data)])
 
     def _follow(self, component: str, pids: list[int]) -> None:
-        """Already followed processes continue untouched."""
         wanted = {(component, pid) for pid in pids}
         for key in [key for key in self._followed if key[0] == component and key not in wanted]:
             self._unfollow(key)
@@ -195,8 +179,6 @@ class RecorderProcess:
         except OSError as error:
             self._tell_unrecorded(f"control group of the {component}", error)
 
-    # --- ticks ---
-
     def _tick(self, now_s: float) -> None:
         self._keep_schedule(now_s)
         writer = self._writer
@@ -226,18 +208,6 @@ class RecorderProcess:
         missed = int(lateness_s / self._interval_s)
         self._late_ticks += missed + (lateness_s > self._interval_s / 2)
         self._next_s += (missed + 1) * self._interval_s
-
-
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None)
-
-
-def _keep_freed_memory() -> None:
-    """glibc returns large pieces to the kernel at once (mallopt(3)); every block would fault its pages in again."""
-    mallopt = getattr(_libc(), "mallopt", None)
-    if mallopt is not None:  # other C libraries have none
-        mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
-        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
 
 
 def _both_clocks() -> tuple[float, float]:

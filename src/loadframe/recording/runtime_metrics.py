@@ -1,5 +1,5 @@
-"""What the runtime of a component's processes does besides their work: garbage collection, from a Java virtual
-machine's counters, and from the CPU time of threads with names of collectors."""
+"""Garbage collection of a component's processes, from a Java virtual machine's counters, and from the CPU time of
+threads with names of collectors."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,17 +14,17 @@ JVM = "jvm"
 _ONE_HEAP = "GarbageFirst"
 """G1's two generations share the heap: each may have all of it."""
 Counters = Mapping[str, str]
-_COLLECTORS: tuple[tuple[str, str], ...] = (
-    (r"GC Thread#\d+|ParGC.*|GC task thread.*", "HotSpot, gc/shared/workerThread.cpp: parallel collections"),
-    (r"G1 .*", "HotSpot, gc/g1: G1 Main Marker, G1 Conc#, G1 Refine#, G1 Service"),
-    (r"CMS .*|Concurrent Mark.*", "HotSpot up to 13, gc/cms"),
-    (r"ZWorker.*|ZDriver.*|ZDirector|ZStat|ZUncommitter|XWorker.*|XDriver", "HotSpot, gc/z and gc/x"),
-    (r"Shenandoah.*", "HotSpot, gc/shenandoah"),
-    (r"VM Thread", "HotSpot, runtime/vmThread.cpp: the serial collector runs in it, and other work at safepoints"),
-)
-"""Name of a thread, as far as the kernel keeps it (15 bytes) | source. Threads of Go have no names, and those of V8
+_COLLECTORS = {
+    r"GC Thread#\d+|ParGC.*|GC task thread.*": "HotSpot, gc/shared/workerThread.cpp: parallel collections",
+    r"G1 .*": "HotSpot, gc/g1: G1 Main Marker, G1 Conc#, G1 Refine#, G1 Service",
+    r"CMS .*|Concurrent Mark.*": "HotSpot up to 13, gc/cms",
+    r"ZWorker.*|ZDriver.*|ZDirector|ZStat|ZUncommitter|XWorker.*|XDriver": "HotSpot, gc/z and gc/x",
+    r"Shenandoah.*": "HotSpot, gc/shenandoah",
+    r"VM Thread": "HotSpot, runtime/vmThread.cpp: the serial collector runs in it, and other work at safepoints",
+}
+"""Name of a thread, as far as the kernel keeps it (15 bytes) -> source. Threads of Go have no names, and those of V8
 also compile: for these a profile shows what the collector takes (experiments/profiling.py)."""
-_THREADS = tuple(re.compile(pattern) for pattern, _ in _COLLECTORS)
+_THREADS = re.compile("|".join(f"(?:{name})" for name in _COLLECTORS))
 
 
 def runtime_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
@@ -49,13 +49,12 @@ def _of_jvm(process: ProcessInWindow) -> Metrics:
 
 
 def parse_counters(text: bytes) -> dict[str, str]:
-    """Name -> value of the lines "name value"."""
     rows = (line.partition(" ") for line in text.decode("ascii", "replace").splitlines())
     return {name: value for name, _, value in rows}
 
 
 def collected_s(counters: Counters) -> float:
-    """Seconds taken by the collectors, also by concurrent ones' pauses. Raises RecordingError if unknown."""
+    """Seconds taken by the collectors, with pauses of concurrent ones. Raises RecordingError if unknown."""
     frequency = _number(counters, "sun.os.hrt.frequency")
     spent = [
         _number(counters, name) for name in counters if name.startswith("sun.gc.collector.") and name.endswith(".time")
@@ -66,7 +65,6 @@ def collected_s(counters: Counters) -> float:
 
 
 def _heap(looks: Sequence[Counters]) -> Metrics:
-    """The most that the heap held, and the least that the oldest generation held, which has the live objects."""
     used, old = [], []
     for counters in looks:
         spaces: dict[str, float] = {}
@@ -93,11 +91,14 @@ def _number(counters: Counters, name: str) -> float:
 
 
 def _collecting(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """The collecting threads' share of the CPU time of all threads; absent if no thread is named so."""
     collecting = together = 0.0
     named = False
     for process in processes:
-        names = _names(process)
+        names: dict[int, str] = {}
+        for tick in process.window.around:
+            for row in parse_tasks(tick.entries.get("tasks", b"")):
+                if row.stat:
+                    names.setdefault(row.thread, row.name)
         for thread, (run, _) in process.cpu_rates.items():
             together += run
             if is_collector(names.get(thread, "")):
@@ -106,15 +107,5 @@ def _collecting(processes: Sequence[ProcessInWindow]) -> Metrics:
     return {"runtime.gc_cpu_share": collecting / together} if named and together > 0 else {}
 
 
-def _names(process: ProcessInWindow) -> dict[int, str]:
-    names: dict[int, str] = {}
-    for tick in process.window.around:
-        for row in parse_tasks(tick.entries.get("tasks", b"")):
-            if row.thread not in names and row.stat:
-                names[row.thread] = row.name
-    return names
-
-
 def is_collector(thread: str) -> bool:
-    """Whether a thread of this name collects garbage."""
-    return any(pattern.fullmatch(thread) for pattern in _THREADS)
+    return _THREADS.fullmatch(thread) is not None

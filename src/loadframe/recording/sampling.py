@@ -1,7 +1,6 @@
 """Reading procfs, sysfs and cgroup files as cheaply as Python can: they stay open, each tick is one `preadv` per file
-straight into the recording's buffer, nothing is parsed. How often each is read follows from its cost
-(docs/recording.md). A file held open also protects from reused pids: after its process is gone it answers ESRCH, never
-another's numbers. Light, as part of the recorder process."""
+straight into the recording's buffer. How often each is read follows from its cost (docs/recording.md). An open file
+also protects from reused pids: it answers ESRCH then. Light, as part of the recorder process."""
 
 import os
 import time
@@ -9,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.held_files import READ_ONLY, SECOND_S, Descriptors, Held, HeldFiles, open_if_there, read_all
+from loadframe.recording.held_files import READ_ONLY, Descriptors, Held, HeldFiles, open_if_there, read_all
 from loadframe.recording.jvm_sampling import PROGRAMS, JvmCounters
 from loadframe.recording.thread_sampling import Threads
 
@@ -54,7 +53,7 @@ SLOW_CGROUP_FILES = (
 
 MANY_THREADS = 1000
 """Above this, what the kernel adds up over all threads at each reading is read once per second: per 1,000 threads,
-/proc/PID/stat takes 43 us, io 20 us, the process's CPU clock 22 us (benchmarks/recorder.py's machine)."""
+/proc/PID/stat takes 43 us, io 20 us, the CPU clock 22 us (benchmarks/recorder.py)."""
 MANY_OPEN_FILES = 512
 """Above this, counting open files by listing them (kernels before 6.2) is done once per second."""
 LOOKS_FOR_JVM = 10
@@ -69,35 +68,22 @@ class SystemFiles(HeldFiles):
 
     def __init__(self, root: Path, writer: FrameWriter) -> None:
         super().__init__(writer)
-        self._each_half: Held = []
-        self._next_half_s = 0.0
         patterns = [path for pattern in SLOW_SYSTEM_PATTERNS for path in sorted(root.glob(pattern))]
         slow = (*SLOW_SYSTEM_FILES, *(f"/{path.relative_to(root)}" for path in patterns))
         for held, component, paths in (
             (self.each_tick, "system", SYSTEM_FILES),
             (self.each_tick, "recorder", RECORDER_FILES),
-            (self._each_half, "system", HALF_SYSTEM_FILES),
+            (self.each_half, "system", HALF_SYSTEM_FILES),
             (self.each_second, "system", slow),
             (self.each_second, "recorder", SLOW_RECORDER_FILES),
         ):
             for path in paths:
                 self.open(held, f"{component}:{path}", f"{str(root).rstrip('/')}{path}")
 
-    def sample(self, now_s: float) -> bool:
-        if now_s >= self._next_half_s:
-            self._next_half_s = now_s + SECOND_S / 2
-            read_all(self._writer, self._each_half)
-        return super().sample(now_s)
-
-    def close(self) -> None:
-        for _, descriptor in self._each_half:
-            os.close(descriptor)
-        super().close()
-
 
 class CgroupFiles(HeldFiles):
     """The cgroup of a component: one folder with version 2, one for each controller with version 1. Raises OSError if
-    no descriptors are left. Once the cgroup is removed its files answer ENODEV: absent from then on."""
+    no descriptors are left. Once the cgroup is removed its files answer ENODEV."""
 
     def __init__(self, root: Path, component: str, folders: Sequence[str], writer: FrameWriter) -> None:
         super().__init__(writer)
@@ -213,7 +199,12 @@ class ProcessFiles(HeldFiles):
             if self._size_counts:
                 count = os.stat("fd", dir_fd=self.directory).st_size
             else:
-                count = _open_files(self.directory)
+                descriptor = os.open("fd", READ_ONLY, dir_fd=self.directory)
+                try:
+                    with os.scandir(descriptor) as listing:
+                        count = sum(1 for _ in listing)
+                finally:
+                    os.close(descriptor)
                 self._many_open_files = count > MANY_OPEN_FILES
         except OSError:  # no permission, or gone
             return
@@ -226,12 +217,3 @@ class ProcessFiles(HeldFiles):
         super().close()
         for descriptor in (*(held for _, held in self._stat), self.directory):
             os.close(descriptor)
-
-
-def _open_files(directory: int) -> int:
-    descriptor = os.open("fd", READ_ONLY, dir_fd=directory)
-    try:
-        with os.scandir(descriptor) as listing:
-            return sum(1 for _ in listing)
-    finally:
-        os.close(descriptor)

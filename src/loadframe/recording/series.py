@@ -1,5 +1,5 @@
 """A whole recording as a table, for metrics.parquet: a window (recording.metrics) shows what lies between its edges,
-this the course. Both use the same derivations."""
+this the course."""
 
 import math
 import re
@@ -35,7 +35,7 @@ from loadframe.recording.system_metrics import MACHINE
 class MetricSeries:
     """table: columns host, at_s (CLOCK_MONOTONIC), wall_s, metric, value: every metric at every tick of the schedule
     that has it, in time order; counters as their growth per second since the tick before. None if there is nothing to
-    read. warnings: what is missing from it and why, in sentences."""
+    read. warnings: what is missing, in sentences."""
 
     table: polars.DataFrame | None
     warnings: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class MetricSeries:
 
 MOST_ENTRIES = 800_000
 """Of a recording that is tabulated tick by tick: 10 to 20 us of CPU each. A longer one is thinned, like one of more
-than readers.MOST_HELD_BYTES, which a small server's reaches after half an hour (benchmarks/report.py)."""
+than readers.MOST_HELD_BYTES (benchmarks/report.py)."""
 LONGEST_BETWEEN_NOTES_S = 3.0
 """The server is asked once per second; notes farther apart are of different steps."""
 
@@ -81,9 +81,6 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.
         .select(polars.lit(facts.host).alias("host"), "at_s", "wall_s", "metric", "value")
         .sort("at_s", "metric")
     )
-
-
-# --- what is recorded at ticks ---
 
 
 def _add_recorded(columns: "_Columns", ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> None:
@@ -140,7 +137,6 @@ class _Columns:
             values.append(value)
 
     def table(self) -> polars.DataFrame:
-        """Columns at_s, metric, value; known metrics only."""
         known = {metric: columns for metric, columns in self._found.items() if is_known(metric)}
         times, values = (np.concatenate([np.empty(0), *(columns[at] for columns in known.values())]) for at in (0, 1))
         which = np.repeat(np.arange(len(known)), [len(columns[0]) for columns in known.values()])
@@ -148,13 +144,10 @@ class _Columns:
         return polars.DataFrame({"at_s": times, "metric": names.gather(which), "value": values})
 
 
-# --- the server ---
-
-
 def _add_service(columns: _Columns, ticks: Sequence[Tick]) -> None:
-    """Of counters the growth since the reading before, however many notes ago, and none if it went back. There is no
-    growth between steps: the server may have been restarted. Histograms become quantiles since the note before; what
-    follows from a pipeline's stages is added."""
+    """Of counters the growth since the reading before, and none if it went back, or between steps: the server may have
+    been restarted. Histograms become quantiles since the note before; what follows from a pipeline's stages is
+    added."""
     texts = [tick.entries[COUNTERS_NOTE] for tick in ticks if COUNTERS_NOTE in tick.entries]
     specs = {spec.metric: spec for text in texts for spec in read_specs(text)}
     before: dict[str, tuple[float, float]] = {}

@@ -1,6 +1,6 @@
-"""The machine and one process at a moment: what the ledger needs once in a while, not ten times a second. A snapshot
-keeps the texts of files; two snapshots give the numbers: a gauge from the later one, a rate from both. What could not
-be read stays in it with the reason. All paths are below a root, so that a recorded tree can be read like a machine."""
+"""The machine and one process at a moment. A snapshot keeps the texts of files; two snapshots give the numbers. What
+could not be read stays in it with the reason. All paths are below a root, so that a recorded tree can be read like a
+machine."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from loadframe.errors import RecordingError
 from loadframe.recording.derivation import Derivation, Metrics, growth
+from loadframe.system.kernel import kernel_text
 
 NOT_IN_THIS_KERNEL = "this kernel does not have it"
 
@@ -24,11 +25,10 @@ class Place:
     others: tuple[int, ...] = ()
 
     def path(self, name: str) -> Path:
-        """`name` below the root, {pid} replaced by the process, or by ourselves without one."""
+        """{pid} is the process, or we without one."""
         return self.root / name.format(pid="self" if self.pid is None else self.pid)
 
     def text(self, name: str) -> bytes:
-        """The whole file. Raises OSError as the kernel answers."""
         return self.path(name).read_bytes()
 
 
@@ -48,12 +48,10 @@ class Pair:
 
 
 def lines(texts: Iterable[str]) -> bytes:
-    """The text of a source that gathers several files: one line each."""
     return "".join(f"{text}\n" for text in texts).encode()
 
 
 def below(*files: str) -> Callable[[Place, str], bytes]:
-    """A source that is read as `each_below` its path."""
     return lambda place, path: each_below(place.path(path), *files)
 
 
@@ -62,7 +60,7 @@ def each_below(folder: Path, *files: str) -> bytes:
     rows = []
     for subfolder in sorted(folder.iterdir()):
         try:
-            said = [(subfolder / file).read_text(encoding="utf-8", errors="replace").strip() for file in files]
+            said = [kernel_text(subfolder / file).strip() for file in files]
         except PermissionError:
             raise
         except OSError:  # it has none, refuses, or has just ended
@@ -73,9 +71,9 @@ def each_below(folder: Path, *files: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file, or several that belong together, and the metrics that come from it.
+    """Metrics of one file, or of several that belong together.
 
-    name: in a snapshot. path: below the root; by default the name. parse: the metrics of two moments; `absent` explains
+    name: in a snapshot. path: below the root; default: the name. parse: the metrics of two moments; `absent` explains
     those that it leaves out. fetch: raises OSError or, with the reason as its fact, RecordingError. of_process:
     meaningless without a process. together: parse also takes further processes of the server; else the first one stands
     for them. ended: it also gets those that ended between the two moments, with an empty `last`."""
@@ -128,7 +126,7 @@ class Readings:
 
 
 def take(place: Place, sources: Sequence[Source], clock: Callable[[], float] = time.monotonic) -> Snapshot:
-    """Read every source once. Never raises for one that cannot be read."""
+    """Read every source once; one that cannot be read is in `refused`."""
     texts: dict[str, bytes] = {}
     refused: dict[str, str] = {}
     at_s = clock()

@@ -1,17 +1,25 @@
-"""What a snapshot reads of one process and of the user it belongs to. Layouts: proc_pid_limits(5), proc_pid_fdinfo(5)
-(the "tfd:" and "inotify wd:" lines), proc_pid_maps(5), Documentation/scheduler/sched-stats.rst."""
+"""What a snapshot reads of one process, of the user it belongs to and of the control groups it is in, of version 1 and
+2. A limit holds for a group and everything below it, so a process is held by the tightest of its group and all groups
+above. Layouts: proc_pid_limits(5), proc_pid_fdinfo(5) (the "tfd:" and "inotify wd:" lines), proc_pid_maps(5),
+Documentation/scheduler/sched-stats.rst, admin-guide/cgroup-v2.rst and cgroup-v1/; cgroups(7)."""
 
+import json
+import math
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 
+from loadframe.cages.groups import hierarchies
 from loadframe.errors import RecordingError
-from loadframe.recording import procfs
-from loadframe.recording.derivation import PAGE_BYTES, Metrics
+from loadframe.formats.json_text import write_json
+from loadframe.recording import procfs, snapshot_machine
+from loadframe.recording.cage_metrics import CAGE, IO
+from loadframe.recording.derivation import PAGE_BYTES, Derivation, Metrics
 from loadframe.recording.frames import Facts
-from loadframe.recording.listeners import listeners
 from loadframe.recording.process_metrics import (
     CLOCK,
     NS,
@@ -23,8 +31,9 @@ from loadframe.recording.process_metrics import (
     parse_stat,
 )
 from loadframe.recording.snapshot import Pair, Place, Source, below, lines
-from loadframe.recording.snapshot_kernel import elsewhere
-from loadframe.recording.socket_rows import fullest
+from loadframe.recording.snapshot_machine import elsewhere
+from loadframe.recording.socket_rows import fullest, listeners
+from loadframe.system.kernel import kernel_text
 
 _UID = re.compile(rb"^Uid:\s*(\d+)", re.MULTILINE)
 _THREADS = re.compile(rb"^Threads:\s*(\d+)", re.MULTILINE)
@@ -50,10 +59,6 @@ def fetch_open_files(place: Place, path: str) -> bytes:
 def _open_files(*pairs: Pair) -> Metrics:
     parts = (pair.last.partition(b"\n") for pair in pairs)
     return _of_target(open_files([{"fd": count, "limits": limits} for count, _, limits in parts]))
-
-
-def _mappings(*pairs: Pair) -> Metrics:
-    return {"target.mappings": float(max(procfs.parse_count(pair.last) for pair in pairs))}
 
 
 def _status(*pairs: Pair) -> Metrics:
@@ -86,36 +91,28 @@ def _spent(text: bytes) -> dict[str, bytes]:
     return {STAT: stat, CLOCK: clock} if clock else {STAT: stat}
 
 
-# --- its threads ---
-
-
 def _threads(*pairs: Pair) -> Metrics:
     """One line per thread: its id and its schedstat (ns on a CPU, ns waiting for one). New threads began at zero."""
-    if not all(_times(pair.last) for pair in pairs):
+    looks = [(_times(pair.first), _times(pair.last)) for pair in pairs]
+    if not all(last for _, last in looks):
         raise RecordingError("this kernel was built without CONFIG_SCHED_INFO")
     elapsed_s = pairs[0].elapsed_s
     if elapsed_s <= 0:
         return {}
-    used = [_used(pair) for pair in pairs]
+    used = [
+        [max(0, now - before) / NS / elapsed_s for now, before in zip(times, first.get(thread, (0, 0)), strict=True)]
+        for first, last in looks
+        for thread, times in last.items()
+    ]
     return {
-        "target.cpu.hottest_thread": max(run for threads in used for run, _ in threads) / NS / elapsed_s,
-        "target.cpu.run_delay": sum(sum(wait for _, wait in threads) / NS / elapsed_s for threads in used),
+        "target.cpu.hottest_thread": max(run for run, _ in used),
+        "target.cpu.run_delay": sum(wait for _, wait in used),
     }
-
-
-def _used(pair: Pair) -> list[tuple[int, int]]:
-    """Nanoseconds that each thread ran and waited."""
-    first = _times(pair.first)
-    both = ((times, first.get(thread, (0, 0))) for thread, times in _times(pair.last).items())
-    return [(max(0, now[0] - before[0]), max(0, now[1] - before[1])) for now, before in both]
 
 
 def _times(text: bytes) -> dict[bytes, tuple[int, int]]:
     rows = (line.split() for line in text.splitlines())
     return {row[0]: (procfs.parse_count(row[1]), procfs.parse_count(row[2])) for row in rows if len(row) >= 3}
-
-
-# --- what it watches and listens to ---
 
 
 def _descriptors(place: Place) -> Iterator[tuple[str, str]]:
@@ -172,12 +169,10 @@ def _accept_queues(pair: Pair) -> Metrics:
     return {"target.accept_queue": float(waiting), "target.accept_queue.limit": float(most)}
 
 
-# --- the user ---
-
-
 def fetch_user(place: Place, path: str) -> bytes:
     """The real user of the process, the threads of all processes of that user, and RLIMIT_NPROC: a walk over /proc."""
-    uid = _real_user(place.text(path))
+    if (uid := _UID.search(place.text(path))) is None:
+        raise RecordingError("a process's status has no line Uid.")
     threads = 0
     for folder in place.path("proc").iterdir():
         if folder.name.isdigit():
@@ -185,17 +180,12 @@ def fetch_user(place: Place, path: str) -> bytes:
                 status = (folder / "status").read_bytes()
             except OSError:  # ended meanwhile, or hidden from us
                 continue
-            if _real_user(status) == uid and (count := _THREADS.search(status)) is not None:
+            user, count = _UID.search(status), _THREADS.search(status)
+            if user is not None and user[1] == uid[1] and count is not None:
                 threads += int(count[1])
     limit = procfs.parse_limits(place.text("proc/{pid}/limits")).get("Max processes")
-    most = "unlimited" if limit is None or limit.soft == float("inf") else f"{limit.soft:.0f}"
-    return lines([f"uid {uid}", f"threads {threads}", f"limit {most}"])
-
-
-def _real_user(status: bytes) -> int:
-    if (match := _UID.search(status)) is None:
-        raise RecordingError("a process's status has no line Uid.")
-    return int(match[1])
+    most = "unlimited" if limit is None or limit.soft == math.inf else f"{limit.soft:.0f}"
+    return lines([f"uid {uid[1].decode()}", f"threads {threads}", f"limit {most}"])
 
 
 def _user(pair: Pair) -> Metrics:
@@ -204,8 +194,134 @@ def _user(pair: Pair) -> Metrics:
         raise RecordingError("what was read of the user is damaged.")
     if words[b"uid"] == b"0":
         raise RecordingError("it does not hold for root (setrlimit(2), RLIMIT_NPROC)")
-    limit = float("inf") if words[b"limit"] == b"unlimited" else float(procfs.parse_count(words[b"limit"]))
+    limit = math.inf if words[b"limit"] == b"unlimited" else float(procfs.parse_count(words[b"limit"]))
     return {"user.threads": float(procfs.parse_count(words[b"threads"])), "user.threads.limit": limit}
+
+
+Group = Mapping[str, str]
+
+_LIMITS = ("read_bps", "write_bps", "read_iops", "write_iops")
+FILES = {
+    "pids": ("pids.max", "pids.current", "pids.events"),
+    "memory": (
+        *("memory.max", "memory.current", "memory.stat", "memory.events"),
+        *("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.failcnt"),
+    ),
+    "cpu": ("cpu.max", "cpu.stat", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
+    "cpuacct": ("cpuacct.usage",),
+    "io": (
+        *("io.max", "io.stat", *(f"blkio.throttle.{name}_device" for name in _LIMITS)),
+        *("blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_serviced_recursive"),
+    ),
+}
+"""What is read, by the controller's name in version 2 (cpuacct: of version 1)."""
+OUT_OF_SIGHT = "the control groups of the process are not mounted where we can see them"
+
+
+def fetch_groups(place: Place, path: str, *, wanted: Sequence[str]) -> bytes:
+    """JSON: for every wanted controller the files of the process's group and of those above it, the innermost first, as
+    far as they are mounted. A controller that is off there, and the root group, have no files."""
+    place.text(path)  # raises if the process has ended
+    mounted = hierarchies(place.root, "self" if place.pid is None else str(place.pid))
+    if not mounted:
+        raise RecordingError(OUT_OF_SIGHT)
+    chains: dict[str, dict[str, Group]] = {}
+    for hierarchy in mounted:
+        above = [folder for folder in hierarchy.own.parents if folder.is_relative_to(hierarchy.top)]
+        for controller in wanted if hierarchy.version == 2 else hierarchy.controllers & set(wanted):
+            for folder in (hierarchy.own, *above):
+                texts = {}
+                for file in FILES[controller]:
+                    with suppress(OSError):
+                        texts[file] = kernel_text(folder / file)
+                if texts:
+                    chains.setdefault(controller, {})[str(folder)] = texts
+    return write_json({controller: list(groups.values()) for controller, groups in chains.items()}).encode()
+
+
+def _working_set(use: bytes, stat: bytes) -> float:
+    """What Kubernetes calls the working set: use without inactive file pages, which the group gives up first."""
+    counted = procfs.parse_vmstat(stat) if stat else {}
+    idle = counted.get("total_inactive_file", counted.get("inactive_file", 0))  # the former of version 1
+    return max(0.0, procfs.parse_count(use) - idle)
+
+
+ROWS = (
+    *CAGE,
+    *(
+        Derivation(file, _working_set, (lambda use: {"cage.memory": use},), beside=("memory.stat",))
+        for file in ("memory.current", "memory.usage_in_bytes")
+    ),
+)
+_LIMITED_BY = {
+    "pids": ("pids.max",),
+    "memory": ("memory.max", "memory.limit_in_bytes"),
+    "cpu": ("cpu.max", "cpu.cfs_quota_us"),
+}
+_HARM = {"cage.pids": "refused", "cage.memory": "hits", "cage.cpu": "throttled"}
+"""The count of events at the limit; none for I/O, which is only slowed down."""
+
+
+def _groups(text: bytes, controllers: Sequence[str]) -> list[dict[str, bytes]]:
+    try:
+        chains = json.loads(text)
+        levels = zip_longest(*(chains.get(controller, []) for controller in controllers), fillvalue={})
+        return [
+            {name.removesuffix("_recursive"): said.encode() for group in level for name, said in group.items()}
+            for level in levels
+        ]
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise RecordingError("what was read of the control groups is damaged.") from error
+
+
+def _look(before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: float) -> Metrics:
+    metrics: Metrics = {}
+    for row in ROWS:
+        if row.source in before and row.source in after:
+            of_row, lacking = row.looks(before, after, elapsed_s)
+            if lacking:
+                raise lacking[0]
+            metrics |= of_row
+    return metrics
+
+
+def _of_tightest(controllers: Sequence[str], uses: Sequence[str], pair: Pair) -> Metrics:
+    """Of the group nearest to its limit; without any limit of the innermost group, and 0 for rates."""
+    limited_by = _LIMITED_BY.get(controllers[0])
+    groups = [_groups(text, controllers) for text in (pair.first, pair.last)]
+    looks = [
+        _look(before, after, pair.elapsed_s)
+        for before, after in zip(*groups, strict=False)
+        if limited_by is None or any(file in after for file in limited_by)
+    ]
+    values: Metrics = {}
+    for use in uses:
+        candidates = [(look[use], look.get(f"{use}.limit", math.inf), look) for look in looks if use in look]
+        if not candidates:
+            continue
+        amount, limit, tightest = max(
+            (candidate for candidate in candidates if math.isfinite(candidate[1])),
+            key=lambda candidate: candidate[0] / candidate[1] if candidate[1] > 0 else math.inf,
+            default=candidates[0] if limited_by is not None else (0.0, math.inf, {}),
+        )
+        metric = use.replace("cage", "target.cgroup", 1)
+        values |= {metric: amount, f"{metric}.limit": limit}
+        if (harm := _HARM.get(use)) is not None:
+            values[f"{metric}.{harm}"] = tightest.get(f"{use}.{harm}", 0.0)
+    return values
+
+
+def _controller(name: str, controllers: Sequence[str], *uses: str) -> Source:
+    metrics = (use.replace("cage", "target.cgroup", 1) for use in uses)
+    return Source(
+        f"cgroup {name}",
+        tuple(metric_name for metric in metrics for metric_name in (metric, f"{metric}.limit")),
+        partial(_of_tightest, controllers, uses),
+        partial(fetch_groups, wanted=controllers),
+        f"the {name} controller is off for its control group: the root group, or not delegated",
+        of_process=True,
+        path="proc/{pid}/cgroup",
+    )
 
 
 GONE = "the process has ended"
@@ -220,15 +336,12 @@ SOURCES: tuple[Source, ...] = (
     _of_process(
         "proc/{pid}/maps",
         ("target.mappings",),
-        _mappings,
+        lambda *pairs: {"target.mappings": float(max(procfs.parse_count(pair.last) for pair in pairs))},
         lambda place, path: b"%d\n" % place.text(path).count(b"\n"),
         together=True,
     ),
     _of_process(
-        "proc/{pid}/status",
-        ("target.memory.rss", "target.memory.shared", "target.cpus.named"),
-        _status,
-        together=True,
+        "proc/{pid}/status", ("target.memory.rss", "target.memory.shared", "target.cpus.named"), _status, together=True
     ),
     _of_process("proc/{pid}/stat", ("target.cpu.cores",), _cpu, fetch_cpu, together=True, ended=True),
     _of_process(
@@ -253,5 +366,12 @@ SOURCES: tuple[Source, ...] = (
         path="proc/{pid}/fd",
     ),
     _of_process("user", ("user.threads", "user.threads.limit"), _user, fetch_user, path="proc/{pid}/status"),
+    _controller("pids", ("pids",), "cage.pids"),
+    _controller("memory", ("memory",), "cage.memory"),
+    _controller("cpu", ("cpu", "cpuacct"), "cage.cpu"),
+    _controller("io", ("io",), *(f"cage.{name}" for name in IO)),
 )
-"""In the order of the page: files, memory, CPU, sockets, user."""
+"""In the order of the page: files, memory, CPU, sockets, user, control groups."""
+
+EVERYTHING = (*snapshot_machine.SOURCES, *SOURCES)
+"""All that a look at limits may read, of the machine, a process and its control group."""

@@ -1,11 +1,12 @@
-"""How the kernel is asked for its sockets (sock_diag(7)), and the rows of a `sockets` entry: one for each socket that a
-followed process has open, as the kernel reported it. Light, as part of the recorder process. Layouts: linux/inet_diag.h
-(inet_diag_msg), linux/tcp.h, linux/unix_diag.h, linux/netlink.h."""
+"""How the kernel is asked for its sockets by netlink (sock_diag(7)): /proc/net/tcp does not show how many connections
+may wait to be accepted. And the rows of a `sockets` entry: one for each socket that a followed process has open. Light,
+as part of the recorder process. Layouts: linux/inet_diag.h, linux/tcp.h, linux/unix_diag.h, linux/netlink.h."""
 
 import os
 import socket
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from loadframe.errors import RecordingError
@@ -61,7 +62,7 @@ class TcpTimes:
 @dataclass(frozen=True, slots=True)
 class OpenSocket:
     """local, remote: "127.0.0.1:80", "[::1]:80", "unix:/path" ("" without a name). receive, send: bytes in its queues;
-    of a listening socket connections that wait, and how many may. times: None if the kernel does not report them."""
+    of a listening socket connections that wait, and how many may. times: None if not reported."""
 
     descriptor: int
     inode: int
@@ -79,40 +80,30 @@ class OpenSocket:
 
 
 def parse_rows(data: bytes) -> list[OpenSocket]:
-    """The sockets of an entry. Raises RecordingError for a damaged one."""
-    return list(_rows(data))
-
-
-def _rows(data: bytes) -> Iterator[OpenSocket]:
-    position = 0
-    while position < len(data):
-        if position + ROW.size > len(data):
-            raise _damaged()
-        descriptor, inode, family, length, extra = ROW.unpack_from(data, position)
-        begin = position + ROW.size
-        position = begin + length + extra
-        if position > len(data):
-            raise _damaged()
-        message, rest = data[begin : begin + length], data[begin + length : position]
-        try:
+    sockets, position = [], 0
+    try:
+        while position < len(data):
+            descriptor, inode, family, length, extra = ROW.unpack_from(data, position)
+            begin = position + ROW.size
+            position = begin + length + extra
+            if position > len(data):
+                raise struct.error
+            message, rest = data[begin : begin + length], data[begin + length : position]
             if family in FAMILIES:
-                yield _inet(descriptor, inode, message, rest)
+                sockets.append(_inet(descriptor, inode, message, rest))
             elif family == socket.AF_UNIX:
-                yield _unix(descriptor, inode, message, rest)
+                sockets.append(_unix(descriptor, inode, message, rest))
             else:
-                yield OpenSocket(descriptor, inode, family, 0, "", "", 0, 0)
-        except struct.error as error:
-            raise _damaged() from error
+                sockets.append(OpenSocket(descriptor, inode, family, 0, "", "", 0, 0))
+    except struct.error as error:
+        raise RecordingError("A list of sockets lacks its end.") from error
+    return sockets
 
 
 def fullest(queues: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Of accept queues (connections that wait, how many may), the fullest: the kernel admits one more than its length
+    """Of accept queues (connections that wait, how many may): the kernel admits one more than its length
     (sk_acceptq_is_full)."""
     return max(queues, key=lambda queue: (queue[0] / queue[1], -queue[1]))
-
-
-def _damaged() -> RecordingError:
-    return RecordingError("A list of sockets lacks its end.")
 
 
 def _inet(descriptor: int, inode: int, message: bytes, rest: bytes) -> OpenSocket:
@@ -122,17 +113,8 @@ def _inet(descriptor: int, inode: int, message: bytes, rest: bytes) -> OpenSocke
     if len(rest) == INFO.size:
         sent, _, received, heard, again, data_in, data_out = INFO.unpack(rest)
         times = TcpTimes(sent, received, heard, again, data_in, data_out)
-    return OpenSocket(
-        descriptor=descriptor,
-        inode=inode,
-        family=family,
-        state=state,
-        local=address_of(family, address, port),
-        remote=address_of(family, remote, remote_port),
-        receive=fields[12],
-        send=fields[13],
-        times=times,
-    )
+    ends = address_of(family, address, port), address_of(family, remote, remote_port)
+    return OpenSocket(descriptor, inode, family, state, *ends, fields[12], fields[13], times)
 
 
 def _unix(descriptor: int, inode: int, message: bytes, rest: bytes) -> OpenSocket:
@@ -170,7 +152,7 @@ def attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tup
 
 
 def unix_parts(message: bytes) -> tuple[bytes, int, tuple[int, int]]:
-    """The name of a Unix socket, the inode of its peer, and its queues: empty, or 0, if not reported."""
+    """A Unix socket's name, the inode of its peer, and its queues: empty, or 0, if not reported."""
     name, peer, queues = b"", 0, (0, 0)
     for kind, begin, end in attributes(message, UNIX_MESSAGE.size, len(message)):
         if kind == UNIX_NAME:
@@ -182,16 +164,12 @@ def unix_parts(message: bytes) -> tuple[bytes, int, tuple[int, int]]:
     return name, peer, queues
 
 
-# --- netlink ---
-
-
 def inet_request(family: int, states: int, *, extensions: int = 0, port: int = 0) -> bytes:
-    """For TCP sockets in these states (a bit for each). port: the local one; 0 for any."""
+    """states: a bit for each. port: the local one; 0 for any."""
     return INET_REQUEST.pack(family, socket.IPPROTO_TCP, extensions, states, socket.htons(port))
 
 
 def unix_request(states: int) -> bytes:
-    """For Unix sockets in these states (a bit for each)."""
     return UNIX_REQUEST.pack(socket.AF_UNIX, 0, 0, states, 0, UNIX_SHOW, 0, 0)
 
 
@@ -205,7 +183,7 @@ def netlink(timeout_s: int) -> socket.socket:
 
 def dump(asking: socket.socket, buffer: bytearray, request: bytes) -> Iterator[tuple[int, int]]:
     """Begin and end of the body of each answer in the buffer, valid until the next one is taken. Raises OSError if none
-    comes, RecordingError if the kernel refuses; then the socket is of no further use."""
+    comes, RecordingError if the kernel refuses; the socket is of no further use then."""
     asking.send(HEADER.pack(HEADER.size + len(request), BY_FAMILY, DUMP, 1, 0) + request)
     unpack = _HEAD.unpack_from
     while True:
@@ -221,3 +199,115 @@ def dump(asking: socket.socket, buffer: bytearray, request: bytes) -> Iterator[t
                 raise RecordingError(f"the kernel refuses to list sockets: {reason}")
             yield begin, end
             position += (length + 3) & ~3
+
+
+_WITHIN_S = 5
+_LONGEST = 1 << 16
+"""Bytes of a part of an answer: the kernel makes none above 32 KiB (netlink_dump in net/netlink/af_netlink.c)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """waiting: not accepted yet; most: how many may wait (the smaller of backlog and net.core.somaxconn)."""
+
+    inode: int
+    waiting: int
+    most: int
+
+
+def listeners() -> list[Listener]:
+    """All listening stream sockets of our network namespace. Raises RecordingError if the kernel refuses."""
+    bodies = [body for family in FAMILIES for body in _dump(inet_request(family, 1 << LISTEN))]
+    inet = [listener for body in bodies if (listener := parse_inet(body)) is not None]
+    unix = unix_sockets(1 << LISTEN).values()
+    return [*inet, *(Listener(listener.inode, *listener.queues) for listener in unix)]
+
+
+def established(port: int, families: Sequence[int] = FAMILIES, *, asking: "Asking | None" = None) -> int:
+    """The number of TCP connections open at this local port, in our network namespace; the kernel searches a table of
+    all sockets for each family. A connection has the family of the socket that accepted it: one to `::` has AF_INET6.
+    asking: for repeated questions. Raises RecordingError if the kernel refuses."""
+    requests = (inet_request(family, 1 << ESTABLISHED, port=port) for family in families)
+    return sum(len(_dump(request, asking)) for request in requests)
+
+
+def families_of(port: int, *, asking: "Asking | None" = None) -> tuple[int, ...]:
+    """Of the sockets that listen at this local port; all if none does. Raises RecordingError like `established`."""
+    listen = 1 << LISTEN
+    there = tuple(family for family in FAMILIES if _dump(inet_request(family, listen, port=port), asking))
+    return there or FAMILIES
+
+
+def users_of(port: int, *, asking: "Asking | None" = None) -> frozenset[int]:
+    """The users of the sockets that listen at this local port. Raises RecordingError like `established`."""
+    requests = (inet_request(family, 1 << LISTEN, port=port) for family in FAMILIES)
+    bodies = (body for request in requests for body in _dump(request, asking) if len(body) >= INET_MESSAGE.size)
+    return frozenset(int(INET_MESSAGE.unpack_from(body)[-2]) for body in bodies)
+
+
+def parse_inet(body: bytes) -> Listener | None:
+    """One inet_diag_msg; None if it is cut short or does not listen."""
+    if len(body) < INET_MESSAGE.size:
+        return None
+    _, state, *_, waiting, most, _, inode = INET_MESSAGE.unpack_from(body)
+    return Listener(inode, waiting, most) if state == LISTEN else None
+
+
+@dataclass(frozen=True, slots=True)
+class UnixSocket:
+    """name: its path, abstract if it begins with a zero byte, or empty. peer: the inode of the other end, or 0. queues:
+    of a listening one as in Listener."""
+
+    inode: int
+    name: bytes
+    peer: int
+    queues: tuple[int, int]
+    listens: bool
+
+
+def unix_sockets(states: int = 1 << ESTABLISHED | 1 << LISTEN) -> dict[int, UnixSocket]:
+    """By inode: stream sockets that listen or are connected. Raises RecordingError."""
+    sockets = map(parse_unix, _dump(unix_request(states)))
+    return {unix_socket.inode: unix_socket for unix_socket in sockets if unix_socket is not None}
+
+
+def parse_unix(body: bytes) -> UnixSocket | None:
+    """One unix_diag_msg with its attributes; None if it is cut short."""
+    if len(body) < UNIX_MESSAGE.size:
+        return None
+    _, _, state, inode, _, _ = UNIX_MESSAGE.unpack_from(body)
+    return UnixSocket(inode, *unix_parts(body), state == LISTEN)
+
+
+class Asking:
+    """One socket for many questions: making one takes a fifth of the time of an answer. Made at the first question, and
+    again after one that failed, whose answer may come later."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._buffer = bytearray(_LONGEST)
+
+    def bodies(self, request: bytes) -> list[bytes]:
+        try:
+            if self._socket is None:
+                self._socket = netlink(_WITHIN_S)
+            answers = dump(self._socket, self._buffer, request)
+            return [bytes(self._buffer[begin:end]) for begin, end in answers]
+        except RecordingError:
+            self.close()
+            raise
+        except OSError as error:
+            self.close()
+            raise RecordingError(f"the kernel does not list sockets (sock_diag): {error.strerror or error}") from error
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def _dump(request: bytes, asking: Asking | None = None) -> list[bytes]:
+    if asking is not None:
+        return asking.bodies(request)
+    with closing(Asking()) as own:
+        return own.bodies(request)

@@ -1,8 +1,6 @@
-"""The sockets of followed processes, from the kernel by netlink (sock_diag(7)), and when they are looked at: for a
-bounded share of one CPU, and once in each window of a step, whose length is known from the mark at the step's begin, as
-what is counted at one moment belongs to the load of that moment. Light, as part of the recorder process.
-
-What each look costs, and when /proc/PID/fd is searched for the owners of sockets: docs/recording.md ("Peers")."""
+"""The sockets of followed processes, and when they are looked at: for a bounded share of one CPU, and once in each
+window of a step, whose length is known from the mark at its begin (docs/recording.md, "Peers"). Light, as part of the
+recorder process."""
 
 from __future__ import annotations
 
@@ -14,6 +12,7 @@ import struct
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +43,7 @@ MOST_SOCKETS = 70_000
 PORTS_EVERY_S, PORTS_AT_MOST_S, PORTS_SHARE = 0.25, 4.5, 0.005
 """How often local ports are counted, and only if sockets in TIME_WAIT could fill a quarter of their range: it lists
 every connection of the last minute. If it takes longer than this share of the time, it is done less often, down to
-PORTS_AT_MOST_S: a small range can be used up and free again between two rare looks."""
+PORTS_AT_MOST_S."""
 LOCAL_PORTS = "system:local-ports"
 """The source of the largest number of local ports that connections to one destination take, as text."""
 
@@ -77,7 +76,6 @@ class LookSchedule:
         return now_s >= self._due_s
 
     def looked(self, now_s: float, spent_s: float) -> None:
-        """A look began at now_s and took spent_s of CPU time."""
         if self._looked_s == -math.inf:
             self._spent_s.clear()
         self._spent_s.append(spent_s)
@@ -136,15 +134,10 @@ class _Owner:
 
 class SocketSampler:
     """For all followed processes except the driver's, whose connections are the target's seen from the other side.
-    interval_s: between two calls of `sample`. schedule: needs to know of steps. cpu_s: this thread's CPU clock."""
+    interval_s: between two calls of `sample`. cpu_s: this thread's CPU clock."""
 
     def __init__(
-        self,
-        root: Path,
-        writer: FrameWriter,
-        *,
-        interval_s: float = 0.1,
-        cpu_s: Callable[[], float] = time.thread_time,
+        self, root: Path, writer: FrameWriter, *, interval_s: float = 0.1, cpu_s: Callable[[], float] = time.thread_time
     ) -> None:
         self.schedule = LookSchedule(interval_s)
         self._at_listeners = LookSchedule(interval_s, every_s=interval_s)
@@ -187,7 +180,10 @@ class SocketSampler:
         for key, process in wanted.items():
             owner = self._owners.get(key)
             if owner is None or owner.process is not process:
-                network = _network_of(process.directory)
+                try:
+                    network = os.stat("ns/net", dir_fd=process.directory).st_ino
+                except OSError:  # unknown: ours is asked
+                    network = 0
                 sources = {what: self._writer.source(_name(key, what)) for what in _WORDS}
                 self._owners[key] = _Owner(process, sources, network)
                 self._foreign = set()  # what it had open before it was followed is no longer another's
@@ -218,14 +214,10 @@ class SocketSampler:
 
     def _write_counters(self, owner: _Owner) -> None:
         """TCP's counters of a process's own network namespace: those of the machine are of ours."""
-        try:
+        with suppress(OSError), ExitStack() as stack:  # it ended
             held = os.open("net/netstat", READ_ONLY, dir_fd=owner.process.directory)
-            try:
-                self._writer.read(owner.sources["netstat"], held)
-            finally:
-                os.close(held)
-        except OSError:  # it ended
-            return
+            stack.callback(os.close, held)
+            self._writer.read(owner.sources["netstat"], held)
 
     def _write(self, owner: _Owner, listed: Mapping[int, Row | None], *, at_all: bool) -> None:
         rows = []
@@ -255,10 +247,7 @@ class SocketSampler:
             return
         self._writer.put(self._ports, b"%d\n" % max(made.values(), default=0))
 
-    # --- netlink ---
-
     def _asking(self, network: int) -> socket.socket | None:
-        """None without permission."""
         if network not in self._networks:
             owner = next(owner for owner in self._owners.values() if owner.network == network)
             self._networks[network] = _netlink_in(owner.process.directory, network)
@@ -280,7 +269,11 @@ class SocketSampler:
             for begin, end in self._dump(asking, diag.unix_request(states & _UNIX_STATES))
             if end - begin >= diag.UNIX_MESSAGE.size
         }
-        yield from _with_peers(unix)
+        parts = {inode: diag.unix_parts(row) for inode, row in unix.items()}
+        for inode, (name, peer, queues) in parts.items():
+            theirs = parts[peer][0] if peer in parts else b""
+            extra = diag.UNIX_EXTRA.pack(peer, *queues, len(name)) + name + theirs
+            yield inode, (socket.AF_UNIX, unix[inode][: diag.UNIX_MESSAGE.size], extra)
 
     def _times(self, begin: int, end: int) -> bytes:
         """What is kept of a connection's tcp_info, which mostly lies at the same place as that of the one before."""
@@ -299,7 +292,6 @@ class SocketSampler:
         return kept if len(kept) == _INFO.size else b""
 
     def _dump(self, asking: socket.socket, request: bytes) -> Iterator[tuple[int, int]]:
-        """As diag.dump, without what exceeds MOST_SOCKETS."""
         answers = enumerate(diag.dump(asking, self._buffer, request))
         return (place for number, place in answers if number < MOST_SOCKETS)
 
@@ -327,14 +319,6 @@ def open_sockets(directory: int) -> tuple[dict[int, int], int]:
     return descriptors, len(names)
 
 
-def _with_peers(rows: Mapping[int, bytes]) -> Iterator[tuple[int, Row]]:
-    parts = {inode: diag.unix_parts(row) for inode, row in rows.items()}
-    for inode, (name, peer, queues) in parts.items():
-        theirs = parts[peer][0] if peer in parts else b""
-        extra = diag.UNIX_EXTRA.pack(peer, *queues, len(name)) + name + theirs
-        yield inode, (socket.AF_UNIX, rows[inode][: diag.UNIX_MESSAGE.size], extra)
-
-
 _WORDS = ("sockets", "listeners", "netstat")
 """The last words of the names of a process's sources."""
 
@@ -353,7 +337,6 @@ def port_range() -> int:
 
 
 def _in_time_wait() -> int:
-    """0 if unknown."""
     try:
         words = Path("/proc/net/sockstat").read_text(encoding="ascii", errors="replace").split()
         return int(words[words.index("tw") + 1])
@@ -361,36 +344,21 @@ def _in_time_wait() -> int:
         return 0
 
 
-# --- network namespaces ---
-
-
-def _network_of(directory: int) -> int:
-    """The inode of a process's network namespace; 0 if unknown: then ours is asked."""
-    try:
-        return os.stat("ns/net", dir_fd=directory).st_ino
-    except OSError:
-        return 0
-
-
 def _netlink_in(directory: int, network: int) -> socket.socket | None:
     """None without permission."""
-    try:
+    with suppress(OSError), ExitStack() as stack:
         if network in (0, Path("/proc/self/ns/net").stat().st_ino):
             return diag.netlink(_TIMEOUT_S)
-        ours, theirs = os.open("/proc/self/ns/net", READ_ONLY), os.open("ns/net", READ_ONLY, dir_fd=directory)
-    except OSError:
-        return None
-    try:
+        ours = os.open("/proc/self/ns/net", READ_ONLY)
+        stack.callback(os.close, ours)
+        theirs = os.open("ns/net", READ_ONLY, dir_fd=directory)
+        stack.callback(os.close, theirs)
         _enter(theirs)
         try:
             return diag.netlink(_TIMEOUT_S)
         finally:
             _enter(ours)
-    except OSError:
-        return None
-    finally:
-        os.close(ours)
-        os.close(theirs)
+    return None
 
 
 def _enter(namespace: int) -> None:

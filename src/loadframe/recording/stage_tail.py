@@ -1,8 +1,7 @@
-"""What a pipeline prints about its stages while a load runs. A thread collects what is new in each file a few times a
-second; lines are parsed once the load has ended, to take no CPU from what is measured. A line without a time has that
-of the look that found it. If several processes work on a stage, each is weighted by the entries that pass through it:
-in a plain mean over all workers, a scanner with nothing to scan, idle in every stage, would hide that another's workers
-are all busy, or blocked."""
+"""What a pipeline prints about its stages while a load runs. A thread collects what is new in each file; lines are
+parsed once the load has ended, to take no CPU from what is measured. If several processes work on a stage, each is
+weighted by the entries that pass through it: a scanner with nothing to scan would hide that another's workers are all
+busy, or blocked."""
 
 import math
 import os
@@ -10,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from loadframe.formats.stage_lines import MARKS, STAGE, SUMMED, StageLine, Stage
 from loadframe.metrics.pipelines import LOGS, STAGES
 from loadframe.model import CounterSpec, Reading
 from loadframe.system.files import regular_file
+from loadframe.system.trees import closing
 
 Process = tuple[int, str]
 SPENT = {"busy_s": "busy_weighted", "idle_s": "idle_weighted", "blocked_s": "blocked_weighted"}
@@ -46,7 +46,7 @@ LARGEST = frozenset({"lag_s", "ms_per_op", "batch"})
 
 @dataclass
 class _Work:
-    """What a process has reported of a stage, when it was last true, and its rate (entries per second) until then."""
+    """What a process has reported of a stage, when, and its rate (entries per second) until then."""
 
     at_s: float
     values: dict[str, float]
@@ -65,6 +65,11 @@ class _Work:
         spent = {name: more[name] for name in SPENT if name in more}
         workers = self.workers or (sum(spent.values()) / passed_s if len(spent) == len(SPENT) else 0.0)
         return {SPENT[name]: value / workers for name, value in spent.items()} if workers else {}
+
+    def restarted(self, now: Mapping[str, float]) -> bool:
+        """All cumulative numbers went back, one by half: sums that are read while they grow are rounded a little."""
+        both = [(self.values[name], now[name]) for name in SUMMED if name in self.values and name in now]
+        return all(after <= first for first, after in both) and any(after < first / 2 for first, after in both)
 
     @property
     def workers(self) -> float:
@@ -88,18 +93,12 @@ class _File:
     def look(self) -> None:
         """Take what is new. Links and other than regular files are not read."""
         try:
-            descriptor = regular_file(self.path)
+            with closing(regular_file(self.path)) as descriptor:
+                self._take(descriptor)
         except FileNotFoundError:
             return
         except OSError as error:
-            self.problem = error.strerror or "it cannot be opened"
-            return
-        try:
-            self._take(descriptor)
-        except OSError as error:
             self.problem = error.strerror or "it cannot be read"
-        finally:
-            os.close(descriptor)
 
     def _take(self, descriptor: int) -> None:
         status = os.fstat(descriptor)
@@ -114,7 +113,10 @@ class _File:
         self.identity = identity
         while self.taken < MOST_BYTES and (piece := os.pread(descriptor, PIECE, self.at)):
             self.at += len(piece)
-            kept = _of_stages(piece)
+            first, last = piece.find(b"\n"), piece.rfind(b"\n")
+            # whole lines that cannot be statistics are not kept: a log may have much else
+            others = first != last and not any(mark in piece for mark in MARKS)
+            kept = piece[: first + 1] + piece[last + 1 :] if others else piece
             self.pieces.append((time.monotonic(), kept))
             self.taken += len(kept)
         if self.taken >= MOST_BYTES:
@@ -122,25 +124,12 @@ class _File:
 
     def skip(self) -> None:
         """What is there already belongs to earlier steps."""
-        try:
+        with suppress(OSError):
             status = self.path.stat(follow_symlinks=False)
-        except OSError:
-            self.at = 0
-        else:
             self.at, self.identity = status.st_size, (status.st_dev, status.st_ino)
 
 
-def _of_stages(piece: bytes) -> bytes:
-    """A piece without the whole lines in it if these cannot be statistics: a log may have much else."""
-    if any(mark in piece for mark in MARKS):
-        return piece
-    first, last = piece.find(b"\n"), piece.rfind(b"\n")
-    return piece if first == last else piece[: first + 1] + piece[last + 1 :]
-
-
 class StageTail:
-    """Follows files while a load runs."""
-
     def __init__(self) -> None:
         self._specs: dict[str, CounterSpec] = {}
         self._readings: list[Reading] = []
@@ -150,7 +139,6 @@ class StageTail:
 
     @property
     def counter_specs(self) -> tuple[CounterSpec, ...]:
-        """Of all counters so far."""
         return tuple(self._specs.values())
 
     @contextmanager
@@ -163,7 +151,13 @@ class StageTail:
         for file in files[: len(kept)]:
             file.skip()
         over = threading.Event()
-        thread = threading.Thread(target=_follow, args=(files, over), daemon=True)
+
+        def follow() -> None:
+            while not over.wait(EVERY_S):
+                for file in files:
+                    file.look()
+
+        thread = threading.Thread(target=follow, daemon=True)
         thread.start()
         try:
             yield
@@ -177,12 +171,10 @@ class StageTail:
         self._add_up(sorted(lines, key=lambda line: line.at_s))
 
     def readings(self) -> list[Reading]:
-        """The readings since the last call, in time order."""
         readings, self._readings = sorted(self._readings, key=lambda reading: reading.at_s), []
         return readings
 
     def missing(self) -> tuple[str, ...]:
-        """What of the lines is unknown, and why, in sentences."""
         sentences = [f"Statistics of stages in {name}: {problem}." for name, problem in self._problems.items()]
         for name, reasons in self._strange.items():
             count, (why, _) = sum(reasons.values()), reasons.most_common(1)[0]
@@ -196,10 +188,14 @@ class StageTail:
                 lines.restart()
                 continue
             for line in lines.feed(piece):
-                if self._is_kept(line):
+                if line.name in self._names or len(self._names) < MOST_NAMES:
+                    self._names[line.name] = None
                     in_time = line.at_s is not None and seen_s - LATEST_S <= line.at_s <= seen_s
                     at_s = line.at_s if line.at_s is not None and in_time else seen_s
                     yield _Report(at_s, line, (number, line.process), of_driver)
+                else:
+                    beyond = f"more than {MOST_NAMES} stages are named; those beyond are left out"
+                    self._problems["the study"] = beyond
         if lines.strange:
             self._strange.setdefault(name, Counter()).update(lines.strange)
         if file.problem:
@@ -209,37 +205,18 @@ class StageTail:
         else:
             self._problems.pop(name, None)
 
-    def _is_kept(self, line: StageLine) -> bool:
-        if line.name not in self._names and len(self._names) >= MOST_NAMES:
-            self._problems["the study"] = f"more than {MOST_NAMES} stages are named; those beyond are left out"
-            return False
-        self._names[line.name] = None
-        return True
-
     def _add_up(self, lines: "Sequence[_Report]") -> None:
         sums = _Sums(driver_alone=all(line.of_driver for line in lines))
-        for line in lines:
-            if (reading := sums.add(line)) is not None:
-                self._add(reading)
-        if (reading := sums.last()) is not None:
-            self._add(reading)
-
-    def _add(self, reading: Reading) -> None:
-        for name in reading.counters:
+        readings = [reading for reading in (*map(sums.add, lines), sums.last()) if reading is not None]
+        for name in (name for reading in readings for name in reading.counters):
             if name not in self._specs:
                 self._specs[name] = CounterSpec(name, name, cumulative=name.rpartition(".")[2] in GROWING)
-        self._readings.append(reading)
-
-
-def _follow(files: Sequence[_File], over: threading.Event) -> None:
-    while not over.wait(EVERY_S):
-        for file in files:
-            file.look()
+        self._readings += readings
 
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """A line, when it was true, and which process of which file printed it. of_driver: the load driver's."""
+    """of_driver: the load driver's."""
 
     at_s: float
     line: StageLine
@@ -248,8 +225,8 @@ class _Report:
 
 
 class _Sums:
-    """Adds up the lines of all processes of a stage; lines of about the same time are one reading. When a process ends
-    or restarts, its cumulative numbers stay, its gauges are dropped."""
+    """Adds up the lines of all processes of a stage; lines of about the same time are one reading. Of a process that
+    ends its cumulative numbers stay, its gauges are dropped."""
 
     def __init__(self, *, driver_alone: bool) -> None:
         """driver_alone: no target has stages; with them, the driver may still be the one that is too slow."""
@@ -277,7 +254,7 @@ class _Sums:
             self._began_s = report.at_s
         prefix = f"{STAGES if line.kind == STAGE else LOGS}{line.name}."
         processes, over = self._by.setdefault(prefix, {}), self._over.setdefault(prefix, {})
-        if report.process in processes and _begins_again(processes[report.process].values, line.values):
+        if report.process in processes and processes[report.process].restarted(line.values):
             self._end(prefix, report.process)
         if report.process in processes or len(processes) < MOST_PROCESSES:
             if line.kind == STAGE:
@@ -291,7 +268,8 @@ class _Sums:
             values = [work.values[name] for work in processes.values() if name in work.values]
             values += [over[name]] if name in SUMMED and name in over else []
             if values:
-                self._now[prefix + name] = _of_all(name, values)
+                together = min if name == "order" else max if name in LARGEST else sum
+                self._now[prefix + name] = together(values)
             elif name in over and name not in KEPT:
                 self._now[prefix + name] = 0.0
         if line.kind == STAGE:
@@ -303,8 +281,8 @@ class _Sums:
         return done
 
     def _flow(self, prefix: str, processes: dict[Process, _Work], report: _Report) -> dict[str, float]:
-        """Lines come in time order. If several processes work on the stage, returns the sums of their workers' shares,
-        and how full the queues before it are now."""
+        """Lines come in time order. With several processes: the sums of their workers' shares, and how full the queues
+        before the stage are."""
         process, sums = report.process, self._weighted.setdefault(prefix, {})
         work = processes.get(process)
         if work is None:
@@ -347,16 +325,3 @@ class _Sums:
         began_s, now = self._began_s, self._now
         self._began_s, self._now, self._reported = None, {}, set()
         return None if began_s is None else Reading(began_s, now)
-
-
-def _begins_again(before: Mapping[str, float], now: Mapping[str, float]) -> bool:
-    """All cumulative numbers went back, one by half: a little comes from rounding sums that are read while they
-    grow."""
-    both = [(before[name], now[name]) for name in SUMMED if name in before and name in now]
-    return all(after <= first for first, after in both) and any(after < first / 2 for first, after in both)
-
-
-def _of_all(name: str, values: Sequence[float]) -> float:
-    if name == "order":
-        return min(values)
-    return max(values) if name in LARGEST else sum(values)

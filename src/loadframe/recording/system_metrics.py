@@ -6,15 +6,12 @@ from itertools import pairwise
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.derivation import Derivation, Metrics, Window, derive, gather, growth, rates_of
-from loadframe.recording.procfs import CpuTimes, DiskCounters, FileNumbers, SystemStat
+from loadframe.recording.derivation import Derivation, Metrics, Window, derive, gather, growth, levels_of, rates_of
+from loadframe.recording.procfs import CpuTimes, DiskCounters, SystemStat
 
 CLOCK_STEP_S = 0.010
 """Beyond this a clock was set: the fastest slewing (chrony's 83,333 ppm) gains 8.3 ms in a tick of 0.1 s."""
 CLOCK_SLEW = 0.1
-
-
-# --- CPUs ---
 
 
 def cpu(first: SystemStat, last: SystemStat, _elapsed_s: float) -> Metrics:
@@ -84,14 +81,7 @@ def _throttles(first: Sequence[int], last: Sequence[int], elapsed_s: float) -> M
     return {"system.cpu.throttles": sum(map(growth, first, last)) / elapsed_s}
 
 
-def _interrupts(first: dict[str, int], last: dict[str, int], elapsed_s: float) -> Metrics:
-    """CPUs that had to flush a translation of a page: x86 counts them."""
-    if "TLB" not in first or "TLB" not in last:
-        raise RecordingError("/proc/interrupts as recorded lacks TLB.")
-    return {"system.tlb_shootdowns": growth(first["TLB"], last["TLB"]) / elapsed_s}
-
-
-# --- memory ---
+_DIRTY = levels_of({"system.memory.dirty": "Dirty", "system.memory.writeback": "Writeback"})
 
 
 def _memory(meminfo: dict[str, int]) -> Metrics:
@@ -102,8 +92,7 @@ def _memory(meminfo: dict[str, int]) -> Metrics:
         metrics["system.memory.used"] = total - meminfo["MemAvailable"]
         if total > 0:
             metrics["system.memory.utilization"] = 1 - meminfo["MemAvailable"] / total
-    keys = {"system.memory.dirty": "Dirty", "system.memory.writeback": "Writeback"}
-    return metrics | {metric: meminfo[key] for metric, key in keys.items() if key in meminfo}
+    return metrics | _DIRTY(meminfo)
 
 
 PAGING = {
@@ -118,7 +107,6 @@ PAGING = {
     "system.paging.swap_in": ("pswpin",),
     "system.paging.swap_out": ("pswpout",),
 }
-
 
 PRESSURES = {
     "cpu": ("system.pressure.cpu.some",),
@@ -141,13 +129,11 @@ def pressure(source: str, metrics: Sequence[str]) -> Derivation:
     return Derivation(source, procfs.parse_pressure, rates=(shares,))
 
 
-# --- disks ---
-
 Disks = dict[str, DiskCounters]
 
 
 def both(first: Disks, last: Disks) -> list[tuple[DiskCounters, DiskCounters]]:
-    """Every disk at both moments. Raises RecordingError if there is none."""
+    """Every disk at both moments. Raises RecordingError without any."""
     pairs = [(first[name], disk) for name, disk in last.items() if name in first]
     if not pairs:
         raise RecordingError("No disk was recorded.")
@@ -191,13 +177,10 @@ def _flushes(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
     } | ({"system.disk.flush_ms": spent_ms / count} if count else {})
 
 
-# --- files and sockets ---
-
-
-def _files(files: FileNumbers) -> Metrics:
-    return {"system.files.allocated": files.allocated, "system.files.limit": files.limit}
-
-
+_FILES = {"system.files.allocated": "allocated", "system.files.limit": "limit"}
+_SOCKETS = {"system.network.time_wait": "tw", "system.network.tcp_memory": "mem"}
+_INTERRUPTS = {"system.tlb_shootdowns": ("TLB",)}
+"""CPUs that had to flush a translation of a page: x86 counts them."""
 _SNMP = {
     "system.network.retransmits": ("RetransSegs",),
     "system.network.connections_opened": ("ActiveOpens",),  # RFC 4022
@@ -216,13 +199,7 @@ def _of_protocol(name: str, text: bytes) -> dict[str, int]:
     return procfs.parse_protocols(text).get(name, {})
 
 
-def _sockets(counts: dict[str, int]) -> Metrics:
-    words = {"system.network.time_wait": "tw", "system.network.tcp_memory": "mem"}
-    return {metric: counts[word] for metric, word in words.items() if word in counts}
-
-
 def parse_port_range(text: bytes, reserved: bytes) -> int:
-    """How many local ports connections to one destination have, without reserved ones. Raises RecordingError."""
     numbers = [procfs.parse_count(word) for word in text.split()]
     if len(numbers) != 2:
         raise RecordingError("ip_local_port_range does not have its two numbers.")
@@ -236,45 +213,29 @@ def parse_port_range(text: bytes, reserved: bytes) -> int:
     return max(0, high - low + 1 - taken)
 
 
-# --- all of them ---
-
 _CPU_FOLDER = "system:/sys/devices/system/cpu/cpu*"
 STAT = Derivation("system:/proc/stat", procfs.parse_stat, (_running,), (cpu, _scheduling))
 MEMINFO = Derivation("system:/proc/meminfo", procfs.parse_meminfo, (_memory,))
 VMSTAT = Derivation("system:/proc/vmstat", procfs.parse_vmstat, rates=(rates_of(PAGING),))
 DISKSTATS = Derivation("system:/proc/diskstats", procfs.parse_diskstats, rates=(_busiest_disk, _all_disks, _flushes))
 PRESSURE = {resource: pressure(f"system:/proc/pressure/{resource}", metrics) for resource, metrics in PRESSURES.items()}
-FILE_NUMBERS = Derivation("system:/proc/sys/fs/file-nr", procfs.parse_file_numbers, (_files,))
+FILE_NUMBERS = Derivation("system:/proc/sys/fs/file-nr", procfs.parse_file_numbers, (levels_of(_FILES),))
 SNMP = Derivation("system:/proc/net/snmp", partial(_of_protocol, "Tcp"), rates=(rates_of(_SNMP),))
 NETSTAT = Derivation("system:/proc/net/netstat", partial(_of_protocol, "TcpExt"), rates=(rates_of(_NETSTAT),))
-SOCKSTAT = Derivation("system:/proc/net/sockstat", procfs.parse_sockets, (_sockets,))
+SOCKSTAT = Derivation("system:/proc/net/sockstat", procfs.parse_sockets, (levels_of(_SOCKETS),))
 PORT_RANGE = Derivation(
     "system:/proc/sys/net/ipv4/ip_local_port_range",
     parse_port_range,
     (lambda ports: {"system.network.local_ports.limit": ports},),
     beside=("system:/proc/sys/net/ipv4/ip_local_reserved_ports",),
 )
-LOCAL_PORTS = Derivation(
-    "system:local-ports", procfs.parse_count, (lambda count: {"system.network.local_ports": count},)
-)
 FREQUENCY = Derivation(f"{_CPU_FOLDER}/cpufreq/scaling_cur_freq", _numbers, (_frequency,))
 MACHINE: tuple[Derivation, ...] = (
-    *(
-        STAT,
-        MEMINFO,
-        VMSTAT,
-        DISKSTATS,
-        *PRESSURE.values(),
-        FILE_NUMBERS,
-        SNMP,
-        NETSTAT,
-        SOCKSTAT,
-        PORT_RANGE,
-        LOCAL_PORTS,
-        FREQUENCY,
-    ),
+    *(STAT, MEMINFO, VMSTAT, DISKSTATS, *PRESSURE.values(), FILE_NUMBERS, SNMP, NETSTAT, SOCKSTAT, PORT_RANGE),
+    Derivation("system:local-ports", procfs.parse_count, (lambda count: {"system.network.local_ports": count},)),
+    FREQUENCY,
     Derivation(f"{_CPU_FOLDER}/thermal_throttle/core_throttle_count", _numbers, rates=(_throttles,)),
-    Derivation("system:/proc/interrupts", procfs.parse_interrupts, rates=(_interrupts,)),
+    Derivation("system:/proc/interrupts", procfs.parse_interrupts, rates=(rates_of(_INTERRUPTS),)),
 )
 """What is recorded of the machine; one row per file."""
 
@@ -286,20 +247,15 @@ def system_metrics(window: Window) -> Metrics:
     )
 
 
-def busy_cores(window: Window) -> float:
-    """CPUs busy in user space or in the kernel on behalf of processes: without interrupts and steal."""
+def busy_cores(window: Window) -> tuple[float, int]:
+    """CPUs busy for processes, without interrupts and steal, and how many are online at its end."""
     first, last, _ = window.pair(STAT)
     spent = spent_on(first.all_cpus, last.all_cpus)
-    return (spent["user"] + spent["nice"] + spent["system"]) / _total(spent) * len(last.cpus)
-
-
-def cpu_count(window: Window) -> int:
-    """CPUs online at the end of the window."""
-    return len(window.pair(STAT)[1].cpus)
+    count = len(last.cpus)
+    return (spent["user"] + spent["nice"] + spent["system"]) / _total(spent) * count, count
 
 
 def _clock(window: Window) -> Metrics:
-    """How far the wall clock was set; 0 if it was not."""
     steps = [0.0]
     for before, after in pairwise(window.ticks):
         gap_s = after.monotonic_s - before.monotonic_s
@@ -315,7 +271,6 @@ def _frequency_drop(window: Window) -> Metrics:
     return {"system.cpu.frequency_drop": 1 - min(speeds) / max(speeds)} if max(speeds) > 0 else {}
 
 
-SOURCE = "system:/proc/diskstats"
 BUSY = 0.9
 """Of a stretch: the kernel counts the time with a request outstanding in steps of a clock tick, 1 to 10 ms."""
 FAR_BEYOND = 100.0
@@ -326,9 +281,8 @@ Course = list[tuple[float, DiskCounters]]
 
 def disk_stall(window: Window) -> Metrics:
     """The longest stretch of the window in which the disk that completed most requests had some and completed none; 0
-    unless that is far beyond what a request takes at other times, also around the window. A flush that does not end
-    goes unseen: the kernel does not count it as outstanding. Raises RecordingError if no disk was recorded twice, or
-    completed a request."""
+    unless that is far beyond what a request takes at other times, also around the window. A flush that does not end is
+    not seen. Raises RecordingError if no disk was recorded twice, or completed a request."""
     stretch_s, longest_s, calm_ms, requests = 0.0, 0.0, 0, 0
     for (before_s, before), (after_s, after) in pairwise(_busiest(window)):
         ended, busy_ms = _ended(after) - _ended(before), after.busy_ms - before.busy_ms
@@ -347,7 +301,9 @@ def disk_stall(window: Window) -> Metrics:
 
 def _busiest(window: Window) -> Course:
     """Of all ticks but two only the disk's own line is parsed: a long window has thousands."""
-    read = [(tick.monotonic_s, tick.entries[SOURCE]) for tick in window.around if SOURCE in tick.entries]
+    read = [
+        (tick.monotonic_s, tick.entries[DISKSTATS.source]) for tick in window.around if DISKSTATS.source in tick.entries
+    ]
     if len(read) < 2:
         raise RecordingError("No disk was recorded twice.")
     first, last = (procfs.parse_diskstats(text) for _, text in (read[0], read[-1]))
@@ -366,8 +322,6 @@ def _line(text: bytes, name: bytes) -> bytes:
 
 
 def _waits(before: DiskCounters, after: DiskCounters, seconds: float) -> bool:
-    """Whether a disk that completed none had a request all the time: at both ends, or by its busy time, which kernels
-    before 5.18 count at the end of a request."""
     busy_ms = after.busy_ms - before.busy_ms
     return min(before.in_flight, after.in_flight) > 0 or busy_ms >= BUSY * 1000 * seconds
 

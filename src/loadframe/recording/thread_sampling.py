@@ -9,18 +9,19 @@ from loadframe.recording.held_files import READ_ONLY, Descriptors, used_up
 from loadframe.recording.wait_classes import CALLS, MOST_POLLED, MOST_SELECTED, POLL_CALLS, POLLED_BYTES, SELECT_CALLS
 
 TASK_FILES = ("stat", "schedstat", "wchan", "status", "syscall")
+SOURCES = ("threads", "tasks", "task-schedstat", "task-status", "task-syscall")
 CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 120, 1000
-"""Threads whose state is read per second, in turn: each once per second up to 1,000 threads, of more 1,000. The error
-is small: after a second the share of a state among 10,000 threads is known to 1.6 % of them (one standard error). A
-process of up to 12 threads is read whole at each tick of 0.1 s."""
+"""Threads whose state is read per second, in turn: each once per second up to 1,000 threads, of more 1,000: after a
+second the share of a state among 10,000 threads is known to 1.6 % of them (one standard error). A process of up to 12
+threads is read whole at each tick of 0.1 s."""
 WHERE_PER_S = 20
 """Of these, threads whose kernel function is read: it says less than the system call, and needs no right to trace."""
 SYSCALLS_PER_S = 120
-"""Of these, threads whose system call is read, which costs two thirds of reading the state. If the kernel does not
-report calls, this number is read for the kernel function instead."""
+"""Of these, threads whose system call is read, at two thirds of the cost of the state. If the kernel does not report
+calls, this number is read for the kernel function instead."""
 CPU_TIMES_PER_S = 320
 """Threads whose CPU time is read per second: all at each tick of 0.1 s up to 32, of more these in turn. A short window
-must find the hottest thread of a small process; ten thousand threads need not be read ten times a second."""
+must find the hottest thread of a small process."""
 STATUSES_PER_S = 10
 """Threads whose context switches are read per second: a thread's status costs as much as its other files together."""
 SWITCHES_TAIL_BYTES = 256
@@ -31,9 +32,8 @@ _STAT, _SCHEDSTAT, _WCHAN, _STATUS, _SYSCALL = range(len(TASK_FILES))
 
 
 class Threads:
-    """The threads of a process: a census of their states in turn, their CPU time, their context switches. live: /proc
-    itself, where the link count of a task folder gives the number of threads for a tenth of a microsecond each; listing
-    them costs a hundred times that."""
+    """A census of a process's threads in turn, their CPU time, their context switches. live: /proc itself, where the
+    link count of a task folder gives the number of threads for a hundredth of the cost of listing them."""
 
     def __init__(
         self,
@@ -60,11 +60,8 @@ class Threads:
             max(1, round(per_s * interval_s))
             for per_s in (CENSUS_LEAST_PER_S, WHERE_PER_S, CPU_TIMES_PER_S, STATUSES_PER_S, SYSCALLS_PER_S)
         )
-        names = {
-            name: f"{prefix}:{name}" for name in ("threads", "tasks", "task-schedstat", "task-status", "task-syscall")
-        }
-        self._names = list(names.values())
-        self._sources = {name: writer.source(text) for name, text in names.items()}
+        self._prefix = prefix
+        self._sources = {name: writer.source(f"{prefix}:{name}") for name in SOURCES}
 
     def sample(self, second: bool) -> None:
         try:
@@ -95,10 +92,8 @@ class Threads:
         count = os.fstat(self._directory).st_nlink - 2 if self._live else -1
         changed = self._lost or count != self.count
         self.count = count if self._live else self.count
-        if changed and (second or len(self._order) <= self._times):
-            self._list()
-
-    def _list(self) -> None:
+        if not changed or not (second or len(self._order) <= self._times):
+            return
         listed = [int(name) for name in os.listdir(self._directory)]  # noqa: PTH208 - a held directory
         known = {files.thread: files for files in self._order}
         for thread in known.keys() - set(listed):
@@ -153,7 +148,7 @@ class Threads:
                 self._descriptors.release(descriptor)
 
     def _sample_calls(self, chosen: "Sequence[_ThreadFiles]") -> None:
-        """A row of each thread that is not running: its system call, and the descriptors if it polls."""
+        """A row of each thread that is not running."""
         writer, readable = self._writer, False
         writer.begin_entry(self._sources["task-syscall"])
         for files in chosen:
@@ -172,8 +167,7 @@ class Threads:
         self._calls_denied = bool(chosen) and not readable
 
     def _polled(self, text: bytes) -> bytes:
-        """The descriptors of poll(2) or select(2) from the process's memory; empty for another call, or if
-        forbidden."""
+        """The descriptors of poll(2) or select(2); empty for another call, or if forbidden."""
         span = polled_span(text)
         if span is None or self._memory == _ABSENT:
             return b""
@@ -204,8 +198,8 @@ class Threads:
         if self._memory >= 0:
             os.close(self._memory)
         os.close(self._directory)
-        for name in self._names:
-            self._writer.retire(name)
+        for name in SOURCES:
+            self._writer.retire(f"{self._prefix}:{name}")
 
 
 _POLLS, _SELECTS = (
@@ -252,8 +246,6 @@ class Turn:
 
 
 class _ThreadFiles:
-    """The files of one thread: opened when first read, held open while descriptors last."""
-
     __slots__ = ("held", "thread")
 
     def __init__(self, thread: int) -> None:

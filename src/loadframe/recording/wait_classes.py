@@ -1,11 +1,11 @@
-"""What a sleeping thread waits for, by its system call, or else by the kernel function that it sleeps in: a table of
-names, each row with its source. A class may depend on the descriptor. docs/recording.md ("What threads wait for") has
-the classes, and what cannot be distinguished from outside."""
+"""What a sleeping thread waits for, by its system call, or else by the kernel function that it sleeps in
+(docs/recording.md, "What threads wait for")."""
 
 import re
 import struct
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, get_args
 
 WaitClass = Literal["running", "runnable", "disk", "network", "idle", "socket", "futex", "sleeping", "other", "unknown"]
@@ -14,39 +14,6 @@ By = Literal["reads", "writes", "receives", "sends", "polls"]
 """How the descriptors decide: one that is read from or written to, which may be no socket; a socket; or several."""
 Role = Literal["listening", "served", "peer", "datagrams", "none"]
 """Accepted connections are served, connections made lead to a peer; "none" is no socket."""
-
-_CALLS = """
-futex            | futex    | 202 | 98  | futex(2): locks, conditions, idle pools of threads
-futex_waitv      | futex    | 449 | 449 | futex_waitv(2)
-futex_wait       | futex    | 455 | 455 | Linux 6.7
-nanosleep        | sleeping | 35  | 101 | nanosleep(2)
-clock_nanosleep  | sleeping | 230 | 115 | clock_nanosleep(2)
-accept           | idle     | 43  | 202 | accept(2): the next connection
-accept4          | idle     | 288 | 242 | accept(2)
-epoll_wait       | idle     | 232 | -   | epoll_wait(2): an event loop, whatever comes next
-epoll_pwait      | idle     | 281 | 22  | epoll_wait(2)
-epoll_pwait2     | idle     | 441 | 441 | epoll_wait(2)
-io_uring_enter   | idle     | 426 | 426 | io_uring_enter(2): an event loop
-poll             | polls    | 7   | -   | poll(2)
-ppoll            | polls    | 271 | 73  | poll(2)
-select           | polls    | 23  | -   | select(2)
-pselect6         | polls    | 270 | 72  | select(2)
-read             | reads    | 0   | 63  | read(2)
-readv            | reads    | 19  | 65  | readv(2)
-recvfrom         | receives | 45  | 207 | recv(2)
-recvmsg          | receives | 47  | 212 | recv(2)
-recvmmsg         | receives | 299 | 243 | recvmmsg(2)
-write            | writes   | 1   | 64  | write(2): the other side does not take it
-writev           | writes   | 20  | 66  | readv(2)
-sendto           | sends    | 44  | 206 | send(2)
-sendmsg          | sends    | 46  | 211 | send(2)
-sendfile         | writes   | 40  | 71  | sendfile(2): the first descriptor is the one written to
-connect          | sends    | 42  | 203 | connect(2)
-fsync            | disk     | 74  | 82  | fsync(2)
-fdatasync        | disk     | 75  | 83  | fsync(2)
-"""
-"""System call | class, or what decides | its number on x86_64 | on aarch64 and riscv64 | source. Numbers:
-arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h."""
 
 _FUNCTIONS: tuple[tuple[str, WaitClass, str], ...] = (
     (r"_*futex_.*", "futex", "kernel/futex/waitwake.c"),
@@ -69,7 +36,7 @@ _SUFFIX = re.compile(r"\.(isra|constprop|part|cold)\.?\d*")
 POLL_CALLS, SELECT_CALLS = ("poll", "ppoll"), ("select", "pselect6")
 MOST_POLLED, MOST_SELECTED, POLLED_BYTES = 16, 1024, 8
 """The most descriptors of one poll(2) that are read: with more it is an event loop's; the most that select(2) takes
-(FD_SETSIZE); the size of a struct pollfd, which begins with the descriptor."""
+(FD_SETSIZE); the size of a struct pollfd."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +55,7 @@ _BY_ITSELF: Mapping[str, WaitClass] = {name: name for name in CLASSES}
 
 def _table(column: int) -> dict[int, Call]:
     calls = {}
-    for row in _CALLS.strip().splitlines():
+    for row in Path(__file__).with_name("system_calls.txt").read_text(encoding="utf-8", errors="strict").splitlines():
         name, kind, *numbers, _ = (cell.strip() for cell in row.split("|"))
         if numbers[column].isdigit():
             number = int(numbers[column])
@@ -102,7 +69,6 @@ CALLS: Mapping[str, Mapping[int, Call]] = {"x86_64": _X86_64, "aarch64": _GENERI
 
 
 def by_function(wchan: str) -> WaitClass:
-    """The class of a thread that sleeps in this kernel function."""
     name = _SUFFIX.sub("", wchan)
     if name in ("", "0"):
         return "unknown"

@@ -1,6 +1,6 @@
-"""What the threads of a component did in a window, by class (wait_classes.py): the mean number of threads in each. The
-scheduler itself counts how many ran, and how many were runnable without a CPU (schedstat). All others sleep; the census
-shows in what, for some of them at each tick, and these stand for all. So the classes add up to the threads."""
+"""The mean number of threads in each class of waits (wait_classes.py) in a window. The scheduler counts how many ran,
+and how many were runnable without a CPU (schedstat). All others sleep; the census shows in what, for some of them at
+each tick, which stand for all."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,6 @@ def wait_metrics(processes: Sequence[ProcessInWindow], connections: Connections,
 def _of_process(
     process: ProcessInWindow, connections: Connections, calls: Mapping[int, Call]
 ) -> dict[Place, float] | None:
-    """None if not recorded."""
     looked = [tick for tick in process.window.ticks if tick.entries.get("tasks")]
     if not looked:
         return None

@@ -54,7 +54,6 @@ MOST_REQUESTS_BYTES, FREE_BYTES, PER_BYTE, LARGEST_WINDOW = 128 << 20, 12 << 20,
 """Largest files that are read: a document of a long investigation has less than 1 MiB, a line of a step 5 kB, a
 histogram of latencies at most 60 kB, a log of five million requests 120 MB."""
 
-
 __all__ = ["RECORDING", "REPORT", "BenchFacts", "Effective", "RunFolder", "Treatment"]
 
 
@@ -66,8 +65,6 @@ class RunFolder:
         """For messages and records only: files are reached through the methods."""
         self._files = Folder(path, Whose.NAMED, what="run folder")
         self._progress: ProgressLog | None = None
-
-    # --- making one ---
 
     @classmethod
     def create(cls, root: Path, study: str, *, private: bool = False) -> "RunFolder":
@@ -96,7 +93,6 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> "RunFolder":
-        """An existing run folder. RunError where it is none."""
         folder = cls(path)
         folder._files.open()
         folder._check_is_run()
@@ -115,7 +111,6 @@ class RunFolder:
             raise RunError(f"{self.path} is not a run folder: it has no run.json", remedy="Give the path of a run.")
 
     def close(self) -> None:
-        """Mark the run as properly ended."""
         body = self.document("run.json", "run")
         self.write_record("run.json", "run", {**body, "ended_at": datetime.now(UTC).isoformat(timespec="seconds")})
 
@@ -124,13 +119,10 @@ class RunFolder:
         return "ended_at" in self.document("run.json", "run")
 
     def in_progress(self) -> bool:
-        """Whether the command that created the run still works on it."""
         if not self.has(PROGRESS):
             return False
         with closing(self.recording(PROGRESS)) as descriptor:
             return is_held(descriptor)
-
-    # --- writing ---
 
     def tell(self, line: Told) -> None:
         """Append a progress event; ignored except in the command that created the run."""
@@ -138,7 +130,6 @@ class RunFolder:
             self._progress.tell(line)
 
     def write_text(self, name: str, text: str) -> None:
-        """Write a whole file atomically."""
         self.write_bytes(name, text.encode())
 
     def write_bytes(self, name: str, data: bytes) -> None:
@@ -162,15 +153,12 @@ class RunFolder:
         self.write_bytes(name, data.getvalue())
 
     def write_record(self, name: str, schema: NamedSchema, record: object) -> None:
-        """Write a JSON document of one record, or of a dictionary of plain values."""
         self.write_text(name, encode(schema, record).decode() + "\n")
 
     def save_rounds(self, rounds: Sequence[Round]) -> None:
-        """Write the rounds so far; later calls replace them."""
         self.write_record("rounds.json", "rounds", Rounds(tuple(rounds)))
 
     def append_line(self, name: str, schema: NamedSchema, record: object) -> None:
-        """Append a line, on the disk when this returns."""
         with self._writing(name):
             self._files.append(name, encode(schema, record) + b"\n")
 
@@ -190,23 +178,17 @@ class RunFolder:
         self.append_line("steps.jsonl", "step", step)
 
     def add_stacks(self, name: str, text: str) -> None:
-        """Write a sampled step's collapsed stacks to profiles/NAME, before its line."""
         with self._writing("profiles"):
             self._files.make_folder("profiles")
         self.write_text(f"profiles/{name}", text)
 
     def add_profiled(self, step: ProfiledStep) -> None:
-        """Append the line of a sampled step, whose stacks are in the folder already."""
         with self._writing("profiles"):
             self._files.make_folder("profiles")
         self.append_line("profiles/steps.jsonl", "profile", step)
 
     def write_tables(
-        self,
-        steps: Sequence[Step],
-        limits: Sequence[tuple[int, Limit]],
-        *,
-        series: polars.DataFrame | None = None,
+        self, steps: Sequence[Step], limits: Sequence[tuple[int, Limit]], *, series: polars.DataFrame | None = None
     ) -> None:
         """Write the derived tables. limits.parquet: round, id, ...; metrics.parquet: step, treatment, level, metric,
         value, at_s; at_s null: over the step's window, else at one tick (recording.series), with its step if in a
@@ -227,8 +209,6 @@ class RunFolder:
                 remedy="Finished steps are kept. Free some space or choose another place with --runs; run it again.",
             ) from error
 
-    # --- reading ---
-
     def steps(self) -> list[Step]:
         """All finished steps; a torn last line (a killed run) is left out. RunError for an impossible one."""
         steps = self.records("steps.jsonl", "step", Step)
@@ -248,11 +228,9 @@ class RunFolder:
         )
 
     def treatments(self) -> dict[str, Treatment]:
-        """The states of the target, by short name."""
         return {treatment.name: treatment for treatment in self.records("treatments.jsonl", "treatment", Treatment)}
 
     def treatment(self, name: str) -> Treatment:
-        """One of them. RunError where no line declares it."""
         treatments = self.treatments()
         if name not in treatments:
             known = ", ".join(treatments) or "none"
@@ -262,11 +240,9 @@ class RunFolder:
         return treatments[name]
 
     def effective(self) -> dict[str, Mapping[str, SettingValue]]:
-        """Settings as read back, by treatment."""
         return {record.treatment: record.values for record in self.records("effective.jsonl", "effective", Effective)}
 
     def warm_restarts(self) -> list[WarmRestart]:
-        """What caches still had after restarts."""
         return self.records("survival.jsonl", "survival", WarmRestart)
 
     def profiled(self) -> list[ProfiledStep]:
@@ -282,7 +258,6 @@ class RunFolder:
         return list(record.rounds)
 
     def host(self) -> Host:
-        """The machine that measured."""
         return decode("host", self._bytes("host.json"), Host, where=str(self.place("host.json")))
 
     def quality(self) -> RunQuality | None:
@@ -309,11 +284,9 @@ class RunFolder:
         return next(reversed(self.records("fleet-hosts.jsonl", "fleet-hosts", FleetHosts)), None)
 
     def study(self) -> dict[str, Any]:
-        """The resolved study: every key with its value."""
         return self.document("study.json", "study")
 
     def declared(self) -> Study:
-        """The validated study. StudyError for one that cannot be carried out."""
         return validate(self.study(), name=str(self.place("study.json")))
 
     def bench(self) -> BenchFacts:
@@ -321,7 +294,6 @@ class RunFolder:
         return self.record("bench.json", "bench", BenchFacts) or BenchFacts()
 
     def document(self, name: str, schema: str) -> dict[str, Any]:
-        """A JSON document of plain values."""
         return decode_document(schema, self._bytes(name), where=str(self.place(name)))
 
     def record(self, name: str, schema: NamedSchema, kind: type[Record]) -> Record | None:
@@ -347,7 +319,6 @@ class RunFolder:
             return self._files.exists(name)
 
     def report(self) -> bytes:
-        """report.html. RunError where there is none, or it is too large."""
         return self._bytes(REPORT)
 
     def recording(self, name: str = RECORDING) -> int:

@@ -166,7 +166,6 @@ LARGEST = 1e100
 
 Record = TypeVar("Record")
 
-
 _adapters: dict[Any, TypeAdapter[Any]] = {}
 
 

@@ -1,5 +1,5 @@
-"""A step's histogram of latencies as text: the HdrHistogram log, version 1.2, of one interval. Read as untrusted
-(formats/hdr_histogram.py), and only in the layout that is written here, so that steps can be added."""
+"""A step's histogram of latencies as text: the HdrHistogram log, version 1.2, of one interval. Read as untrusted, and
+only in the layout that is written here, so that steps can be added."""
 
 import io
 import re
@@ -28,7 +28,6 @@ MOST_PLAIN_BYTES = hdr_histogram.INNER.size + hdr_histogram.MOST_BYTES_OF_A_COUN
 
 
 def histogram_log(step: Step, latencies_ms: NDArray[np.float32]) -> str:
-    """The histogram log of the latencies of a step's window, in microseconds."""
     histogram = HdrHistogram(SHORTEST_LATENCY_US, LONGEST_LATENCY_US, DIGITS)
     microseconds = np.clip(np.rint(latencies_ms * 1000.0), SHORTEST_LATENCY_US, LONGEST_LATENCY_US).astype(np.int64)
     for value, count in zip(*np.unique(microseconds, return_counts=True), strict=True):

@@ -1,8 +1,8 @@
-"""progress.jsonl: what a run is doing now. It is no measurement: a line is not fsynced, because an fsync between two
-steps would disturb the disk that is measured, and may be lost.
+"""progress.jsonl: what a run is doing now. A line is not fsynced, which would disturb the disk that is measured, and
+may be lost.
 
-The writer holds a lock on the file (files.hold) while its run is in progress. The lock ends with the process, also
-after SIGKILL, so whoever reads the file can tell a run in progress from one that was killed, and cannot fake either."""
+The writer holds a lock on the file (files.hold) while its run is in progress; it ends with the process, also after
+SIGKILL. So whoever reads the file can tell a run in progress from one that was killed."""
 
 import os
 import weakref
@@ -25,8 +25,8 @@ def _now() -> str:
 @dataclass(frozen=True, slots=True)
 class Told:
     """One event. at: wall clock, ISO 8601. phase: `words`, about `steps` steps. say: `words`. step: one begins, in a
-    treatment at a level, for `purpose`; its load lasts about `seconds`. recorder: its cost since it began: CPU-seconds
-    per second, peak resident memory, late or missed ticks."""
+    treatment at a level, for `purpose`; its load lasts about `seconds`. recorder: its CPU-seconds per second, peak
+    resident memory, late or missed ticks."""
 
     event: Event
     words: str = ""
@@ -58,5 +58,4 @@ class ProgressLog:
             self.lost += 1
 
     def close(self) -> None:
-        """End the progress of the run. Idempotent."""
         self._end()

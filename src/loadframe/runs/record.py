@@ -25,7 +25,6 @@ OF_EACH_PIECE = ("cpu.cores", "memory.rss", "io.read_bytes", "io.write_bytes")
 
 
 def describe_study(study: Study, *, version: str, axis_unit: str, work_unit: str) -> StudySummary:
-    """What a report needs to know of the study."""
     failed = study.objective.within.error_ratio
     within, lost = study.objective.within.latency_p95_ms, study.objective.within.loss_ratio
     return StudySummary(
@@ -107,7 +106,6 @@ METRIC_COLUMNS = {
 
 
 def metric_table(steps: Sequence[Step], series: polars.DataFrame | None) -> polars.DataFrame:
-    """Every metric of every step, and of every tick of a series."""
     rows = [
         (step.number, step.treatment, step.level, name, value, None)
         for step in steps
@@ -116,11 +114,19 @@ def metric_table(steps: Sequence[Step], series: polars.DataFrame | None) -> pola
     table = polars.DataFrame(rows, schema=METRIC_COLUMNS, orient="row")
     if series is None or not len(series):
         return table
-    return polars.concat([table, _within_steps(series, steps)])
+    windows = polars.DataFrame(
+        [(step.window_start_s, step.window_end_s, step.number, step.treatment, step.level) for step in steps],
+        schema={"from_s": polars.Float64, "until_s": polars.Float64}
+        | {name: METRIC_COLUMNS[name] for name in ("step", "treatment", "level")},
+        orient="row",
+    )
+    joined = series.sort("at_s").join_asof(windows.sort("from_s"), left_on="at_s", right_on="from_s")
+    inside = polars.col("at_s") <= polars.col("until_s")
+    mine = [polars.when(inside).then(polars.col(name)).alias(name) for name in ("step", "treatment", "level")]
+    return polars.concat([table, joined.with_columns(mine).select(*METRIC_COLUMNS)])
 
 
 def limit_table(limits: Sequence[tuple[int, Limit]]) -> polars.DataFrame:
-    """The limits of each round, by its number."""
     rows = [
         {
             "round": number,
@@ -136,16 +142,3 @@ def limit_table(limits: Sequence[tuple[int, Limit]]) -> polars.DataFrame:
         for number, limit in limits
     ]
     return polars.DataFrame(rows, infer_schema_length=None)
-
-
-def _within_steps(series: polars.DataFrame, steps: Sequence[Step]) -> polars.DataFrame:
-    windows = polars.DataFrame(
-        [(step.window_start_s, step.window_end_s, step.number, step.treatment, step.level) for step in steps],
-        schema={"from_s": polars.Float64, "until_s": polars.Float64}
-        | {name: METRIC_COLUMNS[name] for name in ("step", "treatment", "level")},
-        orient="row",
-    )
-    joined = series.sort("at_s").join_asof(windows.sort("from_s"), left_on="at_s", right_on="from_s")
-    inside = polars.col("at_s") <= polars.col("until_s")
-    mine = [polars.when(inside).then(polars.col(name)).alias(name) for name in ("step", "treatment", "level")]
-    return joined.with_columns(mine).select(*METRIC_COLUMNS)

@@ -1,9 +1,9 @@
 """The door to the file system: a folder held by its descriptor. Whoever opens one says whose it is.
 
-Everything in it is read, written and removed by names below it, following no link: a name is checked, each part of it
-is opened below the part before (openat(2)) and none may be a link; only regular files are read, up to the given size; a
-whole file is written under a new random name, and then renamed; modes and owners are set on descriptors. Swapping the
-folder's path for another meanwhile changes nothing: the descriptor stays with the folder that was opened."""
+Everything in it is read, written and removed by names below it, following no link: each part of a name is opened below
+the part before (openat(2)) and none may be a link; only regular files are read, up to the given size; a whole file is
+written under a new random name, and then renamed; modes and owners are set on descriptors. Swapping the folder's path
+for another meanwhile changes nothing."""
 
 import errno
 import fcntl
@@ -111,7 +111,6 @@ class Folder:
             )
 
     def _made_above(self) -> int:
-        """The folder that it is in, reached in the same way, and made if missing, with those above it."""
         path, missing = self.path.absolute().parent, deque[str]()
         while not os.path.lexists(path):
             missing.appendleft(path.name)
@@ -153,14 +152,11 @@ class Folder:
         self._descriptor = descriptor
         weakref.finalize(self, os.close, descriptor)
 
-    # --- reading ---
-
     def exists(self, name: str) -> bool:
-        """Whether there is anything of this name, even if it cannot be read."""
+        """Even if it cannot be read."""
         return self.status(name) is not None
 
     def read(self, name: str, most: int) -> bytes:
-        """A whole file of at most `most` bytes."""
         with closing(self.descriptor(name)) as descriptor:
             pieces, left = [], most + 1
             if os.fstat(descriptor).st_size > most:
@@ -197,12 +193,11 @@ class Folder:
         return data, status
 
     def read_from(self, name: str, start: int, most: int) -> bytes:
-        """At most `most` bytes of a file from the byte `start` on."""
         with closing(self.descriptor(name)) as descriptor:
             return os.pread(descriptor, most, start)
 
     def state_of(self, name: str) -> tuple[int, int]:
-        """Size and time of the last change (ns) of what has this name; zeros if nothing has."""
+        """Size and time of the last change (ns); zeros if there is nothing."""
         status = self.status(name)
         return (0, 0) if status is None else (status.st_size, status.st_mtime_ns)
 
@@ -213,7 +208,6 @@ class Folder:
         return None
 
     def link(self, name: str) -> Link | None:
-        """The link of this name; None for anything else, or nothing."""
         self.open()
         with suppress(FileNotFoundError), closing(os.open(name, ANY, dir_fd=self._descriptor)) as descriptor:
             return link_of(descriptor)
@@ -225,19 +219,19 @@ class Folder:
         return os.open(name, os.O_RDONLY | _FILE, dir_fd=self._descriptor)
 
     def folders(self, most: int) -> list[str]:
-        """The names of the folders in it, without links; the alphabetically last ones if there are more than `most`."""
+        """The names of the folders in it, without links; the alphabetically last `most`."""
         self.open()
         with os.scandir(self._descriptor) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
         return sorted(names)[-most:]
 
     def names(self, most: int) -> list[str]:
-        """The names of all that is in it; the alphabetically last ones if there are more than `most`."""
+        """The names of all that is in it; the alphabetically last `most`."""
         self.open()
         return sorted(os.listdir(self._descriptor))[-most:]  # noqa: PTH208 - by its descriptor
 
     def changed_ns(self) -> int:
-        """When a name was last made, renamed or removed in it (ns)."""
+        """When a name in it was last made, renamed or removed."""
         self.open()
         return os.fstat(self._descriptor).st_mtime_ns
 
@@ -282,8 +276,6 @@ class Folder:
 
     def _of_owner(self, status: os.stat_result) -> bool:
         return status.st_uid == os.fstat(self._descriptor).st_uid
-
-    # --- writing ---
 
     def replace(
         self, name: str, data: bytes | memoryview, *, mode: int | None = None, like: os.stat_result | None = None
@@ -343,7 +335,6 @@ class Folder:
             return self._to_write(folder, leaf, name, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode)
 
     def cut(self, name: str, length: int) -> None:
-        """Keep the first `length` bytes of a file."""
         with (
             self._place(name) as (folder, leaf),
             closing(self._to_write(folder, leaf, name, os.O_WRONLY)) as descriptor,
@@ -396,7 +387,6 @@ class Folder:
         return descriptor
 
     def make_folder(self, name: str, mode: int = FOLDER_MODE) -> None:
-        """A folder below, if it does not exist yet."""
         with self._place(name) as (folder, leaf):
             try:
                 os.mkdir(leaf, mode, dir_fd=folder)
@@ -446,8 +436,6 @@ class Folder:
             os.close(descriptor)
             raise
         return descriptor
-
-    # --- names ---
 
     @contextmanager
     def _place(self, name: str) -> Iterator[tuple[int, str]]:

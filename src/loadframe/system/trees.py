@@ -20,7 +20,6 @@ DEEPEST = 64
 
 @contextmanager
 def closing(descriptor: int) -> Iterator[int]:
-    """As contextlib's, for a descriptor."""
     try:
         yield descriptor
     finally:

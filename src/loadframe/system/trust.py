@@ -73,7 +73,6 @@ def others_write(status: os.stat_result, path: Path) -> bool:
 
 
 def user(uid: int) -> str:
-    """A user in words, by name if there is one."""
     try:
         return f"user {pwd.getpwuid(uid).pw_name}"
     except KeyError:

@@ -16,12 +16,12 @@ from typing import Any
 from loadframe.changes import lists
 from loadframe.changes.lists import Record
 from loadframe.errors import UserError
-from loadframe.host import busy
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.host.signals import no_core_dumps
 from loadframe.host.signals import told as stopped
 from loadframe.host.to_its_end import ended, told
 from loadframe.recording.procfs import parse_process_stat
+from loadframe.system import kernel
 from loadframe_fleet.links import Identity, Listener, measure
 from loadframe_fleet.looking import check_is_reached, facts, route, use_of_cpus
 from loadframe_fleet.wire import (
@@ -234,7 +234,7 @@ def cpu_s(pid: int, root: Path = Path("/")) -> float:
         stat = parse_process_stat((root / f"proc/{pid}/stat").read_bytes())
     except OSError:
         return 0.0
-    return (stat.user_ticks + stat.system_ticks) / busy.PER_SECOND
+    return (stat.user_ticks + stat.system_ticks) / kernel.PER_SECOND
 
 
 LONGEST_LOOK_S = 60.0

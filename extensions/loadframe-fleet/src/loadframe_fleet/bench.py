@@ -12,14 +12,13 @@ from loadframe.bench.base import OnBench
 from loadframe.bench.bench import RealBench
 from loadframe.bench.evaluation import Evaluated, is_late
 from loadframe.bench.loading import Loaded
-from loadframe.bench.rig import prefix_of
-from loadframe.bench.surroundings import Surroundings, host_settings
+from loadframe.bench.rig import Surroundings, host_settings, prefix_of
 from loadframe.changes.durable import DurableJournal
 from loadframe.errors import FleetError, StepVoid
 from loadframe.host.processes import Allowance
 from loadframe.model import ProfiledStep, ProfilePlace, Step, StepRequest
 from loadframe.recording.frames import Tick
-from loadframe.recording.snapshot_kernel import InterfaceCounts, parse_interfaces
+from loadframe.recording.snapshot_machine import InterfaceCounts, parse_interfaces
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.workloads.base import Workload

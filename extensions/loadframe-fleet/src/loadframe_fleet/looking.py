@@ -15,8 +15,8 @@ import loadframe
 from loadframe.cages.groups import text
 from loadframe.connections.address import look_up
 from loadframe.errors import StudyError
-from loadframe.host import busy
 from loadframe.recording.procfs import parse_meminfo, parse_stat
+from loadframe.system import kernel
 from loadframe.version import __version__
 
 WORKING = ("user", "nice", "system", "irq", "softirq")
@@ -40,11 +40,11 @@ def facts() -> dict[str, Any]:
 def use_of_cpus(seconds: float) -> dict[str, Any]:
     """busy_cpus: by all but this process; steal_cpus: by other guests of the hardware; loudest: the program that used
     most."""
-    before, first, mine, begin = _states(), busy.spent(), time.process_time(), time.monotonic()
+    before, first, mine, begin = _states(), kernel.spent(), time.process_time(), time.monotonic()
     time.sleep(seconds)
-    after, last, mine, lasted = _states(), busy.spent(), time.process_time() - mine, time.monotonic() - begin
-    used = {name: (after[name] - before[name]) / busy.PER_SECOND / lasted for name in after}
-    loudest, cpus = next(iter(busy.between(first, last, lasted, {os.getpid()}).items()), ("", 0.0))
+    after, last, mine, lasted = _states(), kernel.spent(), time.process_time() - mine, time.monotonic() - begin
+    used = {name: (after[name] - before[name]) / kernel.PER_SECOND / lasted for name in after}
+    loudest, cpus = next(iter(kernel.between(first, last, lasted, {os.getpid()}).items()), ("", 0.0))
     return {
         "busy_cpus": max(0.0, sum(used[name] for name in WORKING) - mine / lasted),
         "steal_cpus": used["steal"],

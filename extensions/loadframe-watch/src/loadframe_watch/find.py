@@ -12,7 +12,7 @@ from loadframe.formats.said import words
 from loadframe.host import identity, listening
 from loadframe.host.privilege import US, Privilege, of_uid
 from loadframe.kinds.behind import comm_of, parents
-from loadframe.recording.listeners import Asking, users_of
+from loadframe.recording.socket_rows import Asking, users_of
 from loadframe.system.trust import user
 
 MOST_PIDS = 256

@@ -11,8 +11,8 @@ from typing import Any
 from loadframe.knowledge.limit import LimitRule
 from loadframe.ledger.reading import derive, read_now
 from loadframe.ledger.rules import RULES, declared_rule
-from loadframe.ledger.sources import SOURCES
 from loadframe.recording.snapshot import Place, Snapshot, read, take
+from loadframe.recording.snapshot_process import EVERYTHING
 
 CEILINGS = ("target.cgroup.memory.limit", "target.cpus.allowed", "target.memory.allowed", "system.files.limit")
 """Metrics that a look at all limits reads and the samples go on using."""
@@ -80,11 +80,11 @@ class Ledger:
     def look(self, pids: Sequence[int], values: Mapping[str, float]) -> dict[str, Any] | None:
         """A line `ledger` of a day file; None at the first look at a process, as rates need two."""
         place = Place(pid=pids[0] if pids else None, no_process="the service is not there", others=tuple(pids[1:]))
-        first, last = self._last, take(place, SOURCES)
+        first, last = self._last, take(place, EVERYTHING)
         if self._place.pid != place.pid:
             first = None
         self._place, self._last = replace(place, others=()), last
-        readings = read(first or last, last, SOURCES)
+        readings = read(first or last, last, EVERYTHING)
         known, missing = derive({**readings.values, **values}, readings.missing)
         self.slow = {name: known[name] for name in CEILINGS if name in known and math.isfinite(known[name])}
         if first is None:

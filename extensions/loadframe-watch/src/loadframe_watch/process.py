@@ -32,8 +32,8 @@ from loadframe.host.privilege import (
 from loadframe.host.processes import Allowance, spawn
 from loadframe.progress import counted
 from loadframe.recording import snapshot_machine
-from loadframe.recording.listeners import FAMILIES, Asking, established, families_of
 from loadframe.recording.snapshot import Place, read, take
+from loadframe.recording.socket_rows import FAMILIES, Asking, established, families_of
 from loadframe_watch.alarms import answer, printed, say
 from loadframe_watch.find import Finder, Ports, run_by
 from loadframe_watch.journal import Clocks, Journal

@@ -17,7 +17,7 @@ from loadframe.errors import TargetError
 from loadframe.formats.named_files import read_up_to
 from loadframe.formats.plain_numbers import whole
 from loadframe.formats.said import words
-from loadframe.host.reading_as import user_of
+from loadframe.host.processes import user_of
 from loadframe.kinds.base import ServerAddress
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.database import SCHEMA, AttachedDatabase

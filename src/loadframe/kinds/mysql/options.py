@@ -8,7 +8,7 @@ from pathlib import Path
 
 from loadframe.errors import TargetError
 from loadframe.formats.named_files import LARGEST_OPTION_FILE, read_text_up_to
-from loadframe.host.reading_as import read_as
+from loadframe.host.processes import read_as
 
 CLIENT_GROUPS = ("client", "client-server", "client-mariadb", "mysql", "mariadb-client")
 SERVER_GROUPS = ("server", "mysqld", "mariadb", "mariadbd", "client-server")

@@ -10,7 +10,7 @@ from pathlib import Path
 from loadframe.errors import ChangeError, TargetError
 from loadframe.formats.named_files import read_up_to
 from loadframe.host.privilege import Privilege, ids_of
-from loadframe.host.reading_as import read_as
+from loadframe.host.processes import read_as
 from loadframe.host.state import private_folder, state_directory, write_durably
 from loadframe.kinds.service import formats
 from loadframe.kinds.service.words import filled

@@ -15,8 +15,7 @@ from loadframe.formats.said import words
 from loadframe.host import identity, to_its_end
 from loadframe.host.environment import NO_FOLDER
 from loadframe.host.privilege import of_uid
-from loadframe.host.processes import Allowance, runnable, spawn
-from loadframe.host.reading_as import read_as, user_of
+from loadframe.host.processes import Allowance, read_as, runnable, spawn, user_of
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.exposed_sources import sources_of, stage_files

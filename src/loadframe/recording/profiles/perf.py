@@ -1,12 +1,12 @@
-"""`perf record` around a step: start it, stop it, read its samples. What is missing for it is reported, never raised.
+"""`perf record` around a step. What is missing for it is reported, never raised.
 
-Sampling is by a software clock (cpu-clock), because virtual machines often have no hardware counters; time is
-CLOCK_MONOTONIC, as everywhere. User stacks are copied and unwound by the files' own tables (`--call-graph dwarf`):
-Debian's programs are built without frame pointers. perf-record(1), perf_event_open(2).
+Sampling is by a software clock (cpu-clock), because virtual machines often have no hardware counters. User stacks are
+copied and unwound by the files' own tables (`--call-graph dwarf`): Debian's programs are built without frame pointers.
+perf-record(1), perf_event_open(2).
 
-In the output of `perf script -F comm,pid,tid,time,ip,sym,dso` a sample is a head line (`mariadbd  4831/5283
+In the output of `perf script -F comm,pid,tid,time,ip,sym,dso` a sample is a head line (`mariadbd 4831/5283
 14812.969706: `), one line per frame from the innermost on (a tab, the address, the symbol, the file in brackets), and
-an empty line. Other lines are counted, never guessed at."""
+an empty line."""
 
 import os
 import re
@@ -22,6 +22,7 @@ from loadframe.host.environment import NO_FOLDER, environment, located
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, marked, spawn
 from loadframe.model import Requirement
+from loadframe.system.kernel import kernel_text
 
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 MOST_HZ, LEAST_HZ = 399, 25
@@ -136,7 +137,7 @@ def permission() -> Permission:
     modules are too many to foresee the answer. Takes a tenth of a second."""
     perf = located("perf")
     if perf is None:
-        return Permission(None, (_requirement("perf", INSTALL),))
+        return Permission(None, (_lacks("perf", INSTALL),))
     refusal = ""
     scopes: tuple[Scope, ...] = ("machine", "processes", "processes in user space")
     for scope in scopes:
@@ -144,7 +145,7 @@ def permission() -> Permission:
         if refused is None:
             return Permission(scope, _lacking(scope))
         refusal = refused
-    return Permission(None, (_requirement("permission to sample with perf", f"{_paranoid(1)}; perf said: {refusal}"),))
+    return Permission(None, (_lacks("permission to sample with perf", f"{_paranoid(1)}; perf said: {refusal}"),))
 
 
 def frequency_hz(cpus: int) -> int:
@@ -171,8 +172,11 @@ class PerfRecord:
         hz = frequency_hz(os.cpu_count() or 1)
         data = folder / "perf.data"
         what = ["--all-cpus"] if scope == "machine" else ["--pid", ",".join(map(str, pids))]
+        # no cache of build ids is left in the user's home
+        quiet = "--quiet --no-buildid --no-buildid-cache --clockid CLOCK_MONOTONIC"
+        how = f"{quiet} -e {_event(scope)} -F {hz} --call-graph dwarf,{STACK_BYTES} -o"
         with (folder / "perf.log").open("wb") as log:
-            command = [perf, *_record(scope, data, hz), *what]
+            command = [perf, "record", *how.split(), str(data), *what]
             process = spawn(command, Allowance(US), stdout=log, stderr=log)
         return cls(process, data, hz)
 
@@ -187,13 +191,9 @@ class PerfRecord:
             return f"perf record did not end within {STOP_S:.0f} s"
         if self._process.returncode in (0, -signal.SIGINT) and self._data.exists() and self._data.stat().st_size:
             return None
-        return (
-            _said(self._data.with_name("perf.log").read_text(encoding="utf-8", errors="replace"))
-            or "perf recorded nothing"
-        )
+        return _said(kernel_text(self._data.with_name("perf.log"))) or "perf recorded nothing"
 
     def kill(self) -> None:
-        """Idempotent."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
@@ -221,16 +221,8 @@ class PerfRecord:
             assert script.stdout is not None
             samples = list(read_samples(script.stdout, reading))
         if script.returncode != 0:
-            self.unreadable = (
-                _said(said.read_text(encoding="utf-8", errors="replace")) or f"exit code {script.returncode}"
-            )
+            self.unreadable = _said(kernel_text(said)) or f"exit code {script.returncode}"
         return samples
-
-
-def _record(scope: Scope, data: Path, hz: int) -> list[str]:
-    """Arguments of `perf record` that leave no cache of build ids in the user's home."""
-    quiet = "--quiet --no-buildid --no-buildid-cache --clockid CLOCK_MONOTONIC"
-    return [*f"record {quiet} -e {_event(scope)} -F {hz} --call-graph dwarf,{STACK_BYTES} -o".split(), str(data)]
 
 
 def _event(scope: Scope) -> str:
@@ -258,25 +250,25 @@ def _try(perf: str, scope: Scope) -> str | None:
     return None if done.returncode == 0 else _said(done.stderr) or f"exit code {done.returncode}"
 
 
+def _lacks(what: str, how: str) -> Requirement:
+    return Requirement("profiles", what, None, how)
+
+
 def _lacking(scope: Scope) -> tuple[Requirement, ...]:
     if scope == "machine":
         return ()
-    rest = _requirement("work that the kernel's own threads do for the target", _paranoid(0))
+    rest = _lacks("work that the kernel's own threads do for the target", _paranoid(0))
     if scope == "processes":
         return (rest,)
-    return (_requirement("functions of the kernel", _paranoid(1)), rest)
+    return (_lacks("functions of the kernel", _paranoid(1)), rest)
 
 
 def _paranoid(wanted: int) -> str:
     try:
-        now = f" (it is {PARANOID.read_text(encoding='utf-8', errors='replace').strip()})"
+        now = f" (it is {kernel_text(PARANOID).strip()})"
     except OSError:
         now = " (this kernel has none: a container or a kernel without CONFIG_PERF_EVENTS)"
     return f"sysctl kernel.perf_event_paranoid={wanted}{now}, or run as root or with CAP_PERFMON"
-
-
-def _requirement(what: str, how: str) -> Requirement:
-    return Requirement("profiles", what, None, how)
 
 
 def _said(text: str) -> str:

@@ -1,10 +1,7 @@
 """Both samplers around one step: CPU by perf if that works, the states of all threads from procfs always. Order of
-calls: `prepare` before the load, `start` once it runs, `follow` as processes come, `stop`, then `write` for the window
-that counts.
-
-What is written are collapsed stacks: one line per stack, frames from the outermost on, joined by semicolons, a blank
-and the count: the format of Brendan Gregg's FlameGraph (stackcollapse-*.pl), which flame graph tools read. Frames of
-the kernel end with `_[k]`, as with `stackcollapse-perf.pl --kernel`."""
+calls: `prepare` before the load, `start` once it runs, `follow` as processes come, `stop`, then `write`. What is
+written are collapsed stacks (Brendan Gregg's FlameGraph, stackcollapse-*.pl): frames from the outermost on, joined by
+semicolons, a blank and the count; frames of the kernel end with `_[k]`."""
 
 import re
 from collections import Counter
@@ -59,7 +56,6 @@ class Profiler:
         self._components = {**self._components, **components}
 
     def stop(self) -> None:
-        """End the sampling. Idempotent; must be called."""
         self._threads.stop()
         if self._perf is not None and (said := self._perf.stop()) is not None:
             self._perf = None
@@ -92,7 +88,7 @@ class Profiler:
 
 
 def components_of(target: Iterable[int], driver: Iterable[int]) -> dict[int, str]:
-    """pid -> component; a target that lives in the driver's processes is the target."""
+    """By pid; a target that lives in the driver's processes is the target."""
     target = tuple(target)
     return dict.fromkeys(driver, DRIVER if target else TARGET) | dict.fromkeys(target, TARGET)
 
@@ -114,8 +110,6 @@ def _frames(sample: Sample, component: str, kind: ProfileKind) -> tuple[str, ...
         return (sample.command, *(frame for frame in sample.frames if frame.endswith(KERNEL_SUFFIX)))
     return (sample.command, *sample.frames)
 
-
-# --- collapsed stacks ---
 
 COUNT = re.compile(r"[1-9][0-9]{0,17}")
 MOST_FRAMES = 512
@@ -142,7 +136,6 @@ def _ranked(counts: Counter[tuple[str, ...]]) -> tuple[Stack, ...]:
 
 
 def render_stacks(stacks: Iterable[Stack]) -> str:
-    """The text of a file of collapsed stacks."""
     return "".join(f"{';'.join(stack.frames)} {stack.count}\n" for stack in stacks)
 
 
@@ -163,6 +156,5 @@ def parse_stacks(text: str) -> Collapsed:
 
 
 def _clean(frame: str) -> str:
-    """A frame's name without what would end it or the line (Java's names have semicolons)."""
     plain = "".join(char if char.isprintable() else "?" for char in frame.replace(";", ":"))
     return plain.strip() or "[unknown]"

@@ -1,7 +1,6 @@
-"""What all threads of some processes are doing, look by look, from procfs: the side that a CPU profile cannot see. Each
-look reads /proc/PID/task/*/{stat,stack,wchan,syscall}, proc(5). `stack` needs CAP_SYS_ADMIN and `syscall` the right to
-trace; without them the innermost kernel function (`wchan`) has to do. The sampler takes at most a share of one CPU: the
-more threads, the fewer looks."""
+"""What all threads of some processes are doing, look by look: the side that a CPU profile cannot see. Each look reads
+/proc/PID/task/*/{stat,stack,wchan,syscall}, proc(5). `stack` needs CAP_SYS_ADMIN and `syscall` the right to trace;
+without them the innermost kernel function (`wchan`) has to do. The sampler takes at most a share of one CPU."""
 
 import os
 import platform
@@ -46,7 +45,6 @@ def look(root: Path, pid: int, now_s: float, *, futex: int | None = None) -> lis
 
 
 def _frames(task: str, futex: int | None) -> tuple[str, ...] | None:
-    """The thread's name, its state, and the kernel functions that it sleeps in; None for a thread that has ended."""
     try:
         stat = parse_process_stat(_read(f"{task}/stat"))
     except RecordingError:
@@ -56,7 +54,9 @@ def _frames(task: str, futex: int | None) -> tuple[str, ...] | None:
     name = stat.command or "?"
     if stat.state == "R":
         return (name, RUNNING)
-    frames = parse_stack(_read(f"{task}/stack")) or _wchan(_read(f"{task}/wchan"))
+    frames = parse_stack(_read(f"{task}/stack"))
+    if not frames and (wchan := _read(f"{task}/wchan").decode("ascii", "replace").strip()) not in ("", "0"):
+        frames = (f"{function_name(wchan)}{KERNEL_SUFFIX}",)
     if any("futex_wait" in frame or "futex_do_wait" in frame for frame in frames):
         frames = (*frames, futex_kind(_read(f"{task}/syscall"), futex))
     return (name, STATES.get(stat.state, f"[{stat.state}]"), *frames)
@@ -80,13 +80,7 @@ def futex_kind(data: bytes, futex: int | None) -> str:
     return "[futex: lock]" if operation & FUTEX_COMMAND == FUTEX_WAIT else "[futex: condition]"
 
 
-def _wchan(data: bytes) -> tuple[str, ...]:
-    name = data.decode("ascii", "replace").strip()
-    return (f"{function_name(name)}{KERNEL_SUFFIX}",) if name and name != "0" else ()
-
-
 def _read(path: str) -> bytes:
-    """A procfs file; empty if it is gone or forbidden."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -114,13 +108,11 @@ class ThreadSampler:
         self._thread.start()
 
     def stop(self) -> None:
-        """Idempotent."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def between(self, start_s: float, end_s: float) -> tuple[list[Sample], int]:
-        """The samples of a window (CLOCK_MONOTONIC), and how many looks they come from."""
         samples = [sample for sample in self._samples if start_s <= sample.time_s <= end_s]
         return samples, sum(start_s <= at_s <= end_s for at_s in self._looks)
 
