@@ -1,5 +1,4 @@
-"""The answer of an investigation for every outcome: what limits, what to do, what that gains; then what comes next. At
-most three lines, without intervals."""
+"""The answer of an investigation in at most three lines: what limits, what to do, what that gains; then what next."""
 
 import math
 
@@ -30,7 +29,7 @@ from loadframe.reporting.next_step import (
 from loadframe.units import show
 
 NAMED = 2
-"""Number of settings that the answer names; of more, only the last, which the others are for."""
+"""Settings that the answer names; of more, only the last, which the others are for."""
 NOT_OF_THE_TARGET = ("driver-limited", "link-full", "stopped-answering", "interrupted")
 """Outcomes that leave open what limits the target."""
 
@@ -40,8 +39,7 @@ def answer(inv: Investigation) -> str:
 
 
 def lines(inv: Investigation) -> list[str]:
-    """What limits, what to do and what that gains. A comparison with alternatives comes first, except after what ended
-    the run."""
+    """A comparison with alternatives comes first, except after what ended the run."""
     sentences, compared = [line for line in _lines(inv) if line], alternatives.lead(inv)
     if compared and inv.outcome.kind in NOT_OF_THE_TARGET:
         sentences.append(compared)
@@ -54,8 +52,7 @@ def lines(inv: Investigation) -> list[str]:
 
 
 def next_line(inv: Investigation) -> str:
-    """ "Next: the table cache, at 420 jobs.", with "(suspected)" where no change has proved the cause. "" where the
-    lines before say it already, or it cannot be known."""
+    """ "Next: the table cache, at 420 jobs (suspected)."; "" where the lines before say it, or it is not known."""
     limit, gained = inv.next_limit, inv.outcome.kind == "gained"
     if inv.outcome.kind in NOT_OF_THE_TARGET or (limit is None and not gained):
         return ""
@@ -131,7 +128,6 @@ def _limit(inv: Investigation) -> str:
 
 
 def _start(inv: Investigation, finding: Finding) -> str:
-    """Where throughput stops growing; a finding that acts from the first level on has no such place."""
     unit, curve = inv.study.load_unit, inv.rounds[0].curve
     reached, acts = finding.reached_at, acts_from(inv.rounds[0], finding)
     if reached is None or acts is None:
@@ -182,7 +178,7 @@ def _highest(inv: Investigation) -> str:
 
 
 def _action(inv: Investigation) -> str:
-    """What to do where no change was kept. The limit stands in the line before, another limit in the next line."""
+    """Where no change was kept. The limit stands in the line before, another limit in the next line."""
     step = next_step(inv)
     if not step.limit or inv.next_limit is None:
         return step.action
@@ -191,7 +187,7 @@ def _action(inv: Investigation) -> str:
 
 
 def _what_to_do(inv: Investigation) -> list[str]:
-    """A line for each variant, the one that gives up nothing first; a single variant has a line for its price."""
+    """A line for each variant, the one that gives up nothing first; a single variant has one for its price."""
     if not inv.variants:
         return [_untouched(inv)]
     first, *more = inv.variants
@@ -209,7 +205,7 @@ def _what_to_do(inv: Investigation) -> list[str]:
 
 
 def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
-    """kept: remedies behind the changes; a single remedy changes the other settings because its last one needs them."""
+    """kept: remedies behind the changes; a single one changes the other settings because its last needs them."""
     settings = [
         f"{change.setting} = {change_words.value(change.setting, change.after)}{change_words.clamped(change)}"
         for change in changes
@@ -220,11 +216,10 @@ def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
 
 
 SMALL = 1.2
-"""An interval within this factor of 1 on both sides counts as no gain; our choice."""
+"""Factor around 1 within which an interval counts as no gain; our choice."""
 
 
 def _gain(variant: Variant, unit: str) -> str:
-    """ "4.2x at 256 jobs; none at 32"; loads without a decision stand below."""
     at = variant.gain
     none = [level for level in variant.levels if not level.decided and level is not at and _is_none(level)]
     where = words.load(at.load, unit)
@@ -250,12 +245,11 @@ def _listed(none: list[LevelRatio]) -> str:
 
 
 def _but(variant: Variant) -> str:
-    """Only the first clause; all of it stands below."""
     return f", but {words.strip(variant.gives_up.partition(';')[0])}" if variant.gives_up else ""
 
 
 MORE_MEMORY = 0.1
-"""Share of the target's memory before; more than that is a price worth a line of the answer; our choice."""
+"""Share of the target's memory from which on more is a price worth a line; our choice."""
 
 
 def _price(inv: Investigation) -> str:
@@ -286,7 +280,6 @@ def _tried(inv: Investigation) -> str:
 
 
 def stop_sentence(stop: Stop | None, unit: str) -> str:
-    """At which load the target failed, and how; "" where it did not."""
     if stop is None:
         return ""
     state = f", in another state ({words.strip(stop.state)})," if stop.state else ""
@@ -304,7 +297,6 @@ def stop_sentence(stop: Stop | None, unit: str) -> str:
 
 
 LONGEST_WORDS = 80
-"""Characters of a log line in the answer."""
 
 
 def _held(inv: Investigation, stop: Stop) -> str:

@@ -14,7 +14,7 @@ LEAST = 0.001
 
 
 def of(search: Capacity, about: doc.About | None = None, went: RunQuality | None = None) -> doc.Document:
-    """A search, without its picture. about, went: what was measured, and its run quality; the record has neither."""
+    """about, went: what was measured, and its run quality, which the record has not."""
     return doc.Document(
         kind="Search for the capacity",
         answer=(answer(search),),
@@ -134,7 +134,6 @@ def answer(search: Capacity) -> str:
 
 
 def objective(asked: CapacityObjective) -> str:
-    """What a level must meet, in words."""
     parts = [f"{WORDS[name]} latency within {limit:g} ms" for name, limit in latency_limits(asked).items()]
     parts += [f"at most {100 * asked.error_ratio:g} % of the requests failed"] if asked.error_ratio is not None else []
     parts += [f"at most {100 * asked.loss_ratio:g} % of the requests lost"] if asked.loss_ratio is not None else []
@@ -142,7 +141,7 @@ def objective(asked: CapacityObjective) -> str:
 
 
 def probability(value: float) -> str:
-    """The noise is not known well enough for less than LEAST (a thousandth) to mean anything."""
+    """The noise is not known well enough for less than a thousandth to mean anything."""
     return rounding.percent(value) if value >= LEAST else f"< {rounding.percent(LEAST)}"
 
 

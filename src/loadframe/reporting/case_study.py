@@ -1,4 +1,4 @@
-"""An investigation as a document: decides what is shown where; the sentences come from *words.py."""
+"""An investigation as a document: what is shown where."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
@@ -32,7 +32,6 @@ Charts = Mapping[str, Chart]
 
 
 def of(inv: Investigation, drawn: Charts) -> doc.Document:
-    """The whole case study. drawn: its charts, for a page."""
     first = ("alternatives" if "alternatives" in drawn else "side-by-side-1") if inv.alternatives else ""
     beside = f"Its answers beside those of {inv.answers[0].beside}" if inv.answers else ""
     about, took = doc.About(inv.run, inv.study, inv.host), f"the whole run took {rounding.seconds(inv.seconds)}"
@@ -94,7 +93,6 @@ def _figures(drawn: Charts, *chosen: str, look: str = "") -> Iterator[doc.Figure
 
 
 def _asides(inv: Investigation) -> Iterator[doc.Aside]:
-    """The most important first: a screen shows as many as fit."""
     unit, work, reach, best = inv.study.load_unit, inv.study.work_unit, verdict_words.reach_of(inv), inv.variants[-1:]
     yield doc.Aside("Asked", (inv.study.question,), only="text")
     for variant in best if inv.gain and not facts.crowded(inv) else ():

@@ -1,4 +1,4 @@
-"""A curve as a document: its shape, a table with a bar for each level, every step, and the run quality."""
+"""A curve as a document: shape, levels, every step, run quality."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ STEP_COLUMNS = {
 }
 P999 = "latency_p999_ms"
 COUNTED = frozenset({"step", "level", "block", "errors"})
-"""Columns that were set or counted, not measured: not rounded."""
+"""Columns that are not rounded."""
 FILE = doc.Span("steps.jsonl", to="steps.jsonl")
 
 
@@ -38,7 +38,6 @@ def _anchor(level: float) -> str:
 
 
 def blocks(inv: Investigation) -> Iterator[doc.Block]:
-    """Every step of each round, with every metric that is not zero throughout."""
     shown = [(round_, str(round_.number), _state_title(inv, round_)) for round_ in inv.rounds]
     shown += [
         (alternative.round, f"side-by-side-{number}", f"{alternative.name}: {alternative.round.treatment}")
@@ -95,8 +94,7 @@ def render_curve(
     answers: Sequence[AnswersCompared] = (),
     more: Sequence[doc.Section] = (),
 ) -> str:
-    """The curve as text. unit: of the load axis, default its name. work: what throughput counts. answers: its answers
-    compared with other programs' answers. more: further sections of its run."""
+    """unit: of the load axis, default its name. answers: compared with other programs'. more: sections of its run."""
     unit = unit or curve.axis.replace("_", " ")
     sections = (
         levels(curve, unit, work),
@@ -113,7 +111,7 @@ def sentences(curve: Curve, unit: str, work: str = WORK) -> tuple[str, ...]:
 
 
 def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False) -> doc.Section:
-    """Load, throughput with its interval, p95 latency, and a bar. response: response times (1 / throughput) instead."""
+    """response: response times (1 / throughput) instead of throughputs."""
     points = sorted(curve.points, key=lambda point: point.load)
     if response:
         points = [point for point in points if point.throughput > 0]
@@ -145,7 +143,6 @@ def _value(point: CurvePoint, work: str, response: bool) -> str:
 
 
 def of_round(inv: Investigation, round_: Round) -> doc.Group:
-    """The curve of a round, linked to its steps."""
     unit, work, curve = inv.study.load_unit, inv.study.work_unit, round_.curve
     first, after = round_ is inv.rounds[0], round_ is inv.rounds[-1] and inv.after is not None
     state = "Before" if first else "After" if after else f"Between, {facts.label_of(inv, round_)}"

@@ -1,7 +1,6 @@
-"""Profiles in words, and their flame graphs as SVG: a box's width is its share of the samples, its row the call depth
-(Gregg, The Flame Graph, CACM 59(6), 2016). One profile is coloured by class of work or by its change against another;
-in a differential graph (Gregg, Differential Flame Graphs, 2014) a box is as wide as the mean of its two shares, so that
-what vanished stays visible; red: a larger share after, blue: a smaller one, where that is beyond chance."""
+"""Profiles in words, and their flame graphs as SVG (Gregg, The Flame Graph, CACM 59(6), 2016), coloured by class of
+work or by change; in a differential graph (Gregg, Differential Flame Graphs, 2014) a box is as wide as the mean of its
+two shares, so that what vanished stays visible."""
 
 import math
 from collections.abc import Sequence
@@ -24,16 +23,13 @@ BASELINES = {**PLACES, "below": "what it costs below the bend", "lowest": "the l
 HIGH = ("past", "highest")
 MOST_CLASSES = 3
 SMALL = 0.02
-"""Smaller classes are left out of sentences; the table has them all."""
 
 
 def of_kind(inv: Investigation, kind: ProfileKind, component: str = "target") -> tuple[Profile, ...]:
-    """The profiles of one kind and component, in the order taken."""
     return tuple(profile for profile in inv.profiles if (profile.kind, profile.component) == (kind, component))
 
 
 def where(inv: Investigation, profile: Profile) -> str:
-    """ "past the bend, at 64 active jobs, after the changes"."""
     level = words.load(profile.level, inv.study.load_unit)
     after = ", after the changes" if inv.rounds and profile.treatment != inv.rounds[0].treatment else ""
     if profile.place in ("lowest", "highest"):
@@ -54,7 +50,6 @@ def rows(profiles: Sequence[Profile]) -> list[tuple[str, list[ClassShare | None]
 
 
 def share(class_share: ClassShare | None) -> str:
-    """ "31 % (28 to 34)"; "" for None."""
     if class_share is None:
         return ""
     if not rounding.has_width(class_share.low, class_share.high):
@@ -64,12 +59,10 @@ def share(class_share: ClassShare | None) -> str:
 
 
 def demand(class_share: ClassShare | None) -> str:
-    """CPU time per request; "" where unknown."""
     return cost(class_share.demand_ms) if class_share is not None and class_share.demand_ms is not None else ""
 
 
 def cost(value_ms: float) -> str:
-    """ "140 µs"; from a millisecond on "1.4 ms"."""
     return words.milliseconds(value_ms) if value_ms >= 1 else f"{rounding.plain(1000 * value_ms)} µs"
 
 
@@ -78,13 +71,12 @@ def threads(class_share: ClassShare | None) -> str:
 
 
 def demand_ms(profile: Profile) -> float | None:
-    """CPU time per request of all classes, in ms; None where no request completed."""
+    """CPU time per request, ms; None where no request completed."""
     parts = [class_share.demand_ms for class_share in profile.classes if class_share.demand_ms is not None]
     return sum(parts) if parts else None
 
 
 def cpu_sentence(inv: Investigation, profile: Profile) -> str:
-    """Where the CPU time of one profile went, the largest classes first, and the cost of a request."""
     named = [class_share for class_share in profile.classes if class_share.share >= SMALL][:MOST_CLASSES]
     parts = ", ".join(f"{class_share.title} {share(class_share)}" for class_share in named)
     total = demand_ms(profile)
@@ -113,7 +105,6 @@ def threads_sentence(inv: Investigation, profile: Profile) -> str:
 
 
 def rest_sentence(inv: Investigation, profile: Profile) -> str:
-    """What else ran meanwhile, by thread name."""
     cores = sum(class_share.amount for class_share in profile.classes)
     roots = sorted((box for box in profile.flame if box.depth == 0), key=lambda box: -box.width)
     names = ", ".join(f"{box.name} {rounding.percent(box.width)}" for box in roots[:MOST_CLASSES])
@@ -133,14 +124,13 @@ def quality_sentence(profile: Profile) -> str:
 
 
 def with_flame(inv: Investigation) -> tuple[Profile, ...]:
-    """CPU profiles to draw: the target's, past the bend first, the others in order, then the driver's at high load."""
+    """The target's, past the bend first, then the driver's at high load."""
     driver = [profile for profile in of_kind(inv, "cpu", "driver") if profile.place in HIGH][:1]
     target = sorted(of_kind(inv, "cpu"), key=lambda profile: profile.place not in HIGH)
     return tuple(profile for profile in (*target, *driver) if profile.flame)
 
 
 def baseline_words(inv: Investigation, profile: Profile) -> str:
-    """The baseline of a flame graph's changes; "" for none."""
     base = profile.against
     if base is None:
         return ""
@@ -149,7 +139,6 @@ def baseline_words(inv: Investigation, profile: Profile) -> str:
 
 
 def missing_sentences(inv: Investigation) -> list[str]:
-    """What could not be sampled, and how to get it."""
     return [
         f"Not sampled: {requirement.what} ({words.strip(requirement.how_to_get_it)})."
         for requirement in inv.profile_missing
@@ -157,7 +146,7 @@ def missing_sentences(inv: Investigation) -> list[str]:
 
 
 def summary(inv: Investigation) -> list[str]:
-    """For a screen: the CPU time (or else the threads) of the first state past the bend, and what is missing."""
+    """The CPU time (or else the threads) of the first state past the bend, and what is missing."""
     cpu = [cpu_sentence(inv, profile) for profile in of_kind(inv, "cpu") if profile.place in HIGH]
     states = [threads_sentence(inv, profile) for profile in of_kind(inv, "threads") if profile.place in HIGH]
     return [*map(words.sentence, (cpu or states)[:1]), *missing_sentences(inv)]
@@ -166,16 +155,15 @@ def summary(inv: Investigation) -> list[str]:
 WIDTH = 1200
 ROW = 18
 CHARACTER = 6.7
-"""Width of a character of the 11-pixel monospace face, in pixels."""
+"""Pixels, of the 11-pixel monospace face."""
 PADDING = 4
 FEWEST = 5
-"""A box with room for fewer characters has no name."""
 SHADES = (math.log(1.25), math.log(2.0))
-"""Logarithms of ratios: below the first they get the palest shade, from the second on the strongest."""
+"""Logarithms of ratios from which on the shade is stronger."""
 
 
 def svg(profile: Profile, *, label: str) -> Markup:
-    """One flame graph, WIDTH units wide; empty where there is nothing to draw. label: for screen readers."""
+    """WIDTH units wide; empty where there is nothing to draw."""
     if not profile.flame:
         return Markup("")
     depth = max(frame.depth for frame in profile.flame) + 2
@@ -204,7 +192,6 @@ def box(name: str, said: str, classes: str, x: float, width: float, y: int) -> M
 
 
 def fitted(name: str, width: float) -> str:
-    """As much of a name as fits into a box; "" where only a few characters do."""
     room = int((width - 2 * PADDING) / CHARACTER)
     if room < FEWEST:
         return ""
@@ -212,7 +199,7 @@ def fitted(name: str, width: float) -> str:
 
 
 def shade(change: float | None) -> str:
-    """The class of a change's shade: up or down, 1 (slight) to 3 (strong); "" for none."""
+    """Up or down, 1 (slight) to 3 (strong); "" for none."""
     return "" if change is None or change <= 0 else _shade(math.log(change), SHADES)
 
 
@@ -224,9 +211,8 @@ Z_BOX = 3.29
 """As for the changes of one profile's boxes (analysis/stacks.py)."""
 ALL = "all of the CPU time"
 NARROWEST = 0.0025
-"""Boxes below this share have no name and are left out."""
 POINTS = (0.02, 0.1)
-"""Differences below the first get the palest shade, from the second on the strongest."""
+"""Differences from which on the shade is stronger."""
 FIRST = 3
 
 
@@ -246,14 +232,13 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two CPU profiles of the target, at one place of the curve, in the first and in the last state."""
+    """Of the target, at one place of the curve, in the first and the last state."""
 
     before: Profile
     after: Profile
 
 
 def pair_of(inv: Investigation) -> Difference | None:
-    """The pair at high load; None where one of the two was not sampled."""
     if not inv.rounds:
         return None
     first = inv.rounds[0].treatment
@@ -264,7 +249,6 @@ def pair_of(inv: Investigation) -> Difference | None:
 
 
 def merged(difference: Difference) -> Node:
-    """One tree of both profiles; its root is all of the CPU time."""
     root = Node(ALL, 1.0, 1.0)
     _grow(root, difference.before.flame, "before")
     _grow(root, difference.after.flame, "after")
@@ -272,7 +256,6 @@ def merged(difference: Difference) -> Node:
 
 
 def _grow(root: Node, boxes: tuple[FlameFrame, ...], side: str) -> None:
-    """A box's parent is the box one row below that contains it."""
     row: list[tuple[FlameFrame, Node]] = []
     previous: list[tuple[FlameFrame, Node]] = []
     depth = 0
@@ -292,7 +275,7 @@ def _within(row: list[tuple[FlameFrame, Node]], frame: FlameFrame) -> Node | Non
 
 
 def beyond_chance(node: Node, difference: Difference) -> bool:
-    """Whether the two shares differ by more than sampling noise: the test of two proportions."""
+    """The test of two proportions."""
     before, after = difference.before.samples, difference.after.samples
     pooled = (node.before * before + node.after * after) / (before + after)
     spread = math.sqrt(max(pooled * (1 - pooled), 0.0) * (1 / before + 1 / after))
@@ -300,7 +283,6 @@ def beyond_chance(node: Node, difference: Difference) -> bool:
 
 
 def difference_shade(node: Node, difference: Difference) -> str:
-    """up or down, 1 (slight) to 3 (strong); "" for no proven difference."""
     return _shade(node.after - node.before, POINTS) if beyond_chance(node, difference) else ""
 
 
@@ -308,7 +290,6 @@ def difference_shade(node: Node, difference: Difference) -> str:
 
 
 def difference_sentence(inv: Investigation, difference: Difference) -> str:
-    """The CPU cost of a request before and after, and the functions whose share changed most."""
     before, after = demand_ms(difference.before), demand_ms(difference.after)
     price = ""
     if before is not None and after is not None:
@@ -322,7 +303,7 @@ def difference_sentence(inv: Investigation, difference: Difference) -> str:
 
 
 def changed(difference: Difference) -> list[tuple[str, Node]]:
-    """The innermost boxes whose share differs beyond chance, the largest difference first, each function once."""
+    """The innermost boxes whose share differs beyond chance, the largest difference first."""
     pending, leaves = list(merged(difference).below.values()), dict[str, Node]()
     while pending:
         node = pending.pop()
@@ -353,7 +334,6 @@ def _percent(share: float) -> str:
 
 
 def difference_svg(inv: Investigation, difference: Difference) -> Markup:
-    """The differential graph, WIDTH units wide, with a tooltip for each box."""
     root = merged(difference)
     boxes: list[tuple[Node, int, float]] = []
     pending = [(root, -1, 0.0)]

@@ -1,4 +1,4 @@
-"""Forecasts of load and of growth as text: the answer, its basis, and how often such forecasts were right."""
+"""Forecasts of load and of growth as text."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ def render_forecast(
     calibration: Calibration | None = None,
     work: str = WORK,
 ) -> str:
-    """What saturates first and what each load will give, or why that is unknown. unit, work: of load and throughput."""
+    """unit, work: of load and throughput."""
     unit = unit or forecast.axis.replace("_", " ")
     earlier = []
     if calibration is not None:
@@ -48,7 +48,6 @@ def render_forecast(
 
 
 def outcome(forecast: Forecast, unit: str, work: str = WORK) -> list[str]:
-    """The forecast and its outcome in sentences; the reason where it was refused."""
     if forecast.refused is not None:
         return [f"No forecast. {forecast.refused}"]
     said = [_answer(forecast, unit, work)]
@@ -71,7 +70,6 @@ def _reached(forecast: Forecast, reached: Reached, unit: str, work: str) -> str:
 
 
 def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
-    """The forecast at each load next to the measured outcome; and where each resource and limit is used up."""
     slow, came = any(point.latency_p95_ms for point in forecast.at), {score.load: score for score in forecast.scored}
     load, value, measured = doc.numbers(words.capital(unit), f"Forecast, {work}/s", "Measured")
     outcomes: doc.Heads = (measured, doc.Column("", "Outcome"), "Off by") if came else ()
@@ -87,7 +85,7 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
 
 
 def _full(forecast: Forecast, unit: str) -> Iterator[tuple[float, doc.Cells]]:
-    """A row for each resource and limit, and for what limits, with the load to sort by."""
+    """Rows for resources and limits, each with the load to sort by."""
     top = rounding.exact(_top(forecast)) if forecast.measured else ""
     known = {saturation.resource for saturation in forecast.saturation} | {limit.id for limit in forecast.exhaustion}
     by_resource = {of_limit(limit) or limit.id: limit for limit in reversed(forecast.exhaustion)}
@@ -142,7 +140,6 @@ def _answer(forecast: Forecast, unit: str, work: str) -> str:
 
 
 def _load(at: Estimate | LoadInterval, unit: str, seen: float = 0.0) -> str:
-    """ "79 active jobs", "310 requests/s (204 to 950)"; a load without an interval as it is."""
     load = at.value if isinstance(at, Estimate) else at.load
     if at.low == at.high:
         return words.load(load, unit)
@@ -168,8 +165,8 @@ def _latency(estimate: Estimate) -> str:
 
 
 def _interval(estimate: Estimate, seen: float = 0.0, *, brief: bool = False) -> tuple[str, str]:
-    """ "146", "135 to 157"; "135 or more" and "at most 157" where one end is unknown. seen: a value not below this is
-    not rounded below it. brief: two digits for a sentence, and no interval whose ends look alike."""
+    """ "146", "135 to 157"; "135 or more" where one end is unknown. seen: not rounded below this. brief: two digits,
+    and no interval whose ends look alike."""
     if estimate.low <= 0 or not math.isfinite(estimate.high):
         value = _no_less(rounding.plain(estimate.value), estimate.value, seen)
         low = f"{_no_less(rounding.plain(estimate.low), estimate.low, seen)} or more" if estimate.low > 0 else ""
@@ -184,7 +181,7 @@ def _interval(estimate: Estimate, seen: float = 0.0, *, brief: bool = False) -> 
 
 
 def _no_less(text: str, value: float, seen: float) -> str:
-    """With more digits where rounding would put the value below what was seen."""
+    """With more digits where rounding would put it below what was seen."""
     if value < seen or float(text.replace(",", "")) >= seen:
         return text
     plain = rounding.plain(value)
@@ -192,7 +189,6 @@ def _no_less(text: str, value: float, seen: float) -> str:
 
 
 def render_growth(forecast: GrowthForecast) -> str:
-    """The rate now, the end of memory, rate and time at each size, and the refused sizes."""
     if forecast.refused is not None:
         return terminal.render(doc.Document("", (f"No forecast. {forecast.refused}",), ()))
     entries, rate, time = doc.numbers("entries", "entries/s", "time from empty")
@@ -207,7 +203,6 @@ def render_growth(forecast: GrowthForecast) -> str:
 
 
 def render_following(steps: Sequence[Following], followed: Followed) -> str:
-    """A row for each step, and the highest rate of changes that is followed without end."""
     rows = []
     for step in steps:
         low, high = rounding.plain(step.low), rounding.plain(step.high)
@@ -222,7 +217,6 @@ def render_following(steps: Sequence[Following], followed: Followed) -> str:
 
 
 def following_sentences(followed: Followed) -> list[str]:
-    """The bracket and the rate, in sentences."""
     if followed.up_to:
         said = [f"Followed without end up to {rounding.exact(followed.up_to)} changes/s: the lag does not grow."]
     else:
@@ -236,7 +230,6 @@ def following_sentences(followed: Followed) -> list[str]:
 
 
 def sentences(forecast: GrowthForecast) -> list[str]:
-    """What was measured, in sentences."""
     said = []
     if forecast.now is not None:
         said.append(f"At {forecast.entries:,.0f} entries: {interval(forecast.now)} entries/s.")

@@ -1,5 +1,5 @@
-"""The JSON shapes that other tools rely on. Keys may be added; none is ever renamed or removed. A record's fields are
-its keys; exceptions are in SHAPES. Numbers that are not finite are null."""
+"""The JSON shapes that other tools rely on: keys may be added, none is ever renamed or removed. A record's fields are
+its keys, with exceptions in SHAPES. Numbers that are not finite are null."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -44,14 +44,14 @@ INTERVAL = ("ratio", "low", "high", "decision", "confidence")
 
 def curve_json(curve: Curve, *, quality: RunQuality | None = None, answers: Sequence[AnswersCompared] = ()) -> Json:
     """loadframe.curve/1; throughput in requests per second, latency in ms, loads in the unit of the axis. quality: of
-    the whole run, with the recorder's own cost. answers: the target's answers compared with other programs' answers."""
+    the whole run. answers: compared with other programs'."""
     more: Json = {} if quality is None else {"conduct": quality}
     return json_object({**_curve(curve), **more, **({"answers": answers} if answers else {})})
 
 
 def learned_json(learned: Learned) -> Json:
-    """loadframe.curve/1 of production data, with the rest under `observed`. basis: "response" where the points are 1 /
-    response time. Without throughput and response times there are no points."""
+    """loadframe.curve/1 of production data, with the rest under `observed`. Without throughput and response times there
+    are no points."""
     empty = {field.name: None for field in fields(Curve)} | {"axis": learned.axis, "points": (), "warnings": ()}
     shape = {"schema": "loadframe.curve/1", **empty} if learned.curve is None else _curve(learned.curve)
     observed = {**_fields(learned, "curve", "axis", "data", "observations"), **_fields(learned.data)}
@@ -59,7 +59,7 @@ def learned_json(learned: Learned) -> Json:
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> Json:
-    """A single comparison is loadframe.verdict/1 with its subject; several are loadframe.comparison/1."""
+    """One is loadframe.verdict/1 with its subject, several are loadframe.comparison/1."""
     shapes = []
     for comparison in comparisons:
         about = _fields(comparison, "verdict", "fresh", "axis_unit", "levels")
@@ -68,8 +68,8 @@ def comparison_json(comparisons: Sequence[Comparison]) -> Json:
 
 
 def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None) -> Json:
-    """loadframe.forecast/1; throughput in 1/s, loads in the unit of the axis, intervals of 90 % (of limits: 95 %).
-    calibration: how often the intervals of all scored forecasts on this machine held."""
+    """loadframe.forecast/1; throughput in 1/s, intervals of 90 % (of limits: 95 %). calibration: how often intervals
+    held on this machine."""
     return json_object({"schema": "loadframe.forecast/1", **_fields(forecast), "calibration": calibration})
 
 
@@ -79,19 +79,19 @@ def growth_json(forecast: GrowthForecast) -> Json:
 
 
 def following_json(steps: Sequence[Following], followed: Followed) -> Json:
-    """loadframe.following/1; rates in changes/s, intervals of 95 %."""
+    """loadframe.following/1; changes/s, intervals of 95 %."""
     shapes = [{**_fields(step), "applied": step.applied} for step in steps]
     return json_object({"schema": "loadframe.following/1", **_fields(followed), "steps": shapes})
 
 
 def ledger_json(now: LedgerNow) -> Json:
-    """loadframe.limits/1 at one moment: the axis of exhausted_at is seconds from the last reading."""
+    """loadframe.limits/1; exhausted_at in seconds from the last reading."""
     moment = {"axis": "seconds from now", "chains": limits_report.chains(now.limits)}
     return json_object({"schema": "loadframe.limits/1", **_fields(now), **moment})
 
 
 def investigation_json(inv: Investigation) -> Json:
-    """loadframe.investigation/1: everything that the page shows."""
+    """loadframe.investigation/1."""
     of_workers = stages.of_workers(inv)
     more = {
         "answer": {"lines": answers.lines(inv), "next": answers.next_line(inv)},
@@ -106,10 +106,9 @@ def investigation_json(inv: Investigation) -> Json:
 
 
 def ladder_json(ladder: Ladder) -> Json:
-    """loadframe.ladder/1; ratios are of throughput, low and high their intervals at `confidence`. steps: in the study's
-    order; a kept one against the kept ones before it, in the same blocks as the total, a reverted one against the state
-    before it. share: of the total, in logarithms; null where the total is not proven or the change not kept. levels: of
-    the total."""
+    """loadframe.ladder/1; ratios of throughput. steps: in the study's order; a kept one against the kept ones before
+    it, a reverted one against the state before it. share: of the total, in logarithms; null where that is not proven or
+    the change not kept. levels: of the total."""
     return json_object(
         {
             "schema": "loadframe.ladder/1",
@@ -161,8 +160,8 @@ def _quality(quality: RunQuality | None) -> Json:
 
 
 def tuning_json(tuning: Tuning) -> Json:
-    """loadframe.tuning/1. expected and the trials' ratios: throughput against the start. verdict: loadframe.verdict/1,
-    null where nothing was worth a proof. fresh: the same from the fresh blocks after it, null without them."""
+    """loadframe.tuning/1. expected, ratios: throughput against the start. verdict: null without a proof; fresh: from
+    the fresh blocks after it."""
     trials = [
         {
             **_fields(trial),
@@ -185,15 +184,15 @@ def tuning_json(tuning: Tuning) -> Json:
 
 
 def _objective(kept: TuningObjective | None, *, proved: bool = True) -> Json | None:
-    """latency_p95_ms, loss_ratio: as requested. met: in the proof, at all levels. met, after: null without a proof."""
+    """met: in the proof, at all levels; null without one."""
     if kept is None:
         return None
     return {**_fields(kept.asked), "met": kept.met if proved else None, "levels": kept.levels}
 
 
 def capacity_json(search: Capacity) -> Json:
-    """loadframe.capacity/1. capacity: null where even the lowest level misses; its low is null where none is shown to
-    meet yet, its high where none is shown to miss. Loads in the unit of the axis, throughput in requests per second."""
+    """loadframe.capacity/1. capacity: null where even the lowest level misses; its low or high null where no level is
+    shown to meet, or to miss. Loads in the unit of the axis, throughput in 1/s."""
     bounds = {"load": search.load, "low": search.low, "high": search.high}
     return json_object(
         {
@@ -206,14 +205,13 @@ def capacity_json(search: Capacity) -> Json:
 
 
 def verdict_json(verdict: Verdict) -> Json:
-    """loadframe.verdict/1. low, high: null where the interval is open on that side; ratio: null where there is none."""
+    """loadframe.verdict/1. low, high: null where the interval is open; ratio: null where there is none."""
     known = verdict.has_ratio, verdict.low > NOT_KNOWN[0], verdict.high < NOT_KNOWN[1]
     none = {name: None for name, there in zip(("ratio", "low", "high"), known, strict=True) if not there}
     return {"schema": "loadframe.verdict/1", **_fields(verdict), **none}
 
 
 def drivers_json(drivers: FleetDrivers) -> Json:
-    """The field `drivers` of a measurement's document."""
     return json_object(_fields(drivers))
 
 
@@ -243,18 +241,17 @@ SHAPES: Mapping[type, Callable[[Any], Json]] = {
 
 
 def _fields(record: Any, *without: str) -> Json:
-    """A record's fields by their stored names, one level deep; `_clean` opens nested records."""
+    """By their stored names, one level deep; `_clean` opens nested records."""
     wanted = (field for field in fields(record) if field.name not in without)
     return {field.metadata.get("alias", field.name): getattr(record, field.name) for field in wanted}
 
 
 def json_object(value: Mapping[Any, Any]) -> Json:
-    """Of records and numbers of any kind, as JSON has them."""
     return {str(key): _clean(item) for key, item in value.items()}
 
 
 def _clean(value: Any) -> Any:
-    """Null for what is not finite, plain numbers for numpy's, lists for tuples, objects for records."""
+    """Null for what is not finite, plain numbers for numpy's."""
     if is_dataclass(value):
         return json_object(SHAPES.get(type(value), _fields)(value))
     if isinstance(value, Mapping):

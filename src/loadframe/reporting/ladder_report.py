@@ -1,4 +1,4 @@
-"""A ladder as a document: the gain of each change, what was reverted, interactions, and the busiest threads."""
+"""A ladder as a document."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,13 +8,12 @@ from loadframe.reporting import change_words, rounding, verdict_words, words
 from loadframe.reporting import document as doc
 
 FULL = 0.9
-"""Share of one CPU, or of a component's CPUs, that counts as full; our choice, as in the signatures of hot threads."""
+"""Share of one CPU, or of a component's, that counts as full; our choice, as in the signatures of hot threads."""
 TOLD = 0.02
-"""Share of the machine's CPUs below which other programs' use is not mentioned."""
+"""Share of the CPUs below which other programs are not mentioned."""
 
 
 def states(ladder: Ladder) -> tuple[StateUse, ...]:
-    """States with any measured CPU use."""
     return tuple(use for use in ladder.cpu_use if use.threads or use.components)
 
 
@@ -38,7 +37,6 @@ def sentences(ladder: Ladder) -> Iterator[str]:
 
 
 def _limit(use: StateUse) -> str:
-    """What is at its limit; the busiest thread is named in any case."""
     kinds = f"; the busiest kind is {_shown(use.kinds[:1])}" if use.kinds else ""
     thread = "" if not use.threads else f"{use.threads[0].name} ({use.threads[0].cores:.2f} of one CPU{kinds})"
     busiest = thread and f"the busiest thread is one of {thread}"
@@ -171,7 +169,6 @@ def _settings(ladder: Ladder) -> Iterator[doc.Block]:
 
 
 def lines(ladder: Ladder) -> tuple[str, ...]:
-    """The answer: what to set and its gain, without intervals; what it costs; which change gives most."""
     if not ladder.finished:
         better = words.and_list([rung.change for rung in ladder.kept])
         until = f" Better until then: {better}." if better else ""
@@ -197,7 +194,7 @@ def answer(ladder: Ladder) -> str:
 
 
 def proof(ladder: Ladder, total: Verdict) -> str:
-    """What the whole gain rests on: blocks of its own, or the product of the trials."""
+    """Blocks of its own, or the product of the trials."""
     if "product" in total.method:
         return "It is the product of the trials, which decided what is kept: it may be overstated."
     return verdict_words.proof_sentence(total, ladder.study.load_unit)
@@ -241,7 +238,6 @@ def fate(rung: Rung, *, keeps_all: bool = False) -> str:
 
 
 def interaction_sentence(interaction: Interaction) -> str:
-    """ "With threads, pool is worth 2.1 times (1.6 to 2.8) as much as without it: they depend on each other"."""
     much = f"{interaction.change} is worth {verdict_words.ratio_words(interaction.verdict)} as much as"
     if interaction.partner is None:
         return f"At the top, {much} at its place in the order: later changes alter what it gives"

@@ -1,5 +1,4 @@
-"""Limits: at one moment as a document; of a run as a table, and how full each is over the load: a panel for each limit,
-with a bar for each level, before and after the changes."""
+"""Limits: at one moment, of a run as a table, and how full each is over the load, before and after the changes."""
 
 import math
 import textwrap
@@ -20,17 +19,17 @@ from loadframe.units import show, show_metric
 EMPTY = "#E9EDF1"
 COLOURS = {"before": BEFORE, "after": AFTER}
 MOST, SHOWN_FROM, ALWAYS_SHOWN = 6, 0.1, 3
-"""MOST: panels. Of limits that stay below SHOWN_FROM of their ceiling only the fullest ALWAYS_SHOWN are drawn."""
+"""MOST: panels. Below SHOWN_FROM of their ceiling only the fullest ALWAYS_SHOWN limits are drawn."""
 ACROSS = {True: 3, False: 1}
 """Panels side by side, by whether the picture is wide."""
 TERSE_BELOW = 400
 GAP_PX, BARS_PX, LINE_PX, FOOT_PX = 26, 74, 15, 22
 FULL, FILLING = 1.0, 0.5
-"""Opacity of a bar at its ceiling, and of one below it."""
+"""Opacity of a bar at its ceiling, and below it."""
 
 
 def render_limits(now: LedgerNow, *, width: int = 110) -> str:
-    """What is reached or runs out first, with its cost; then the rest, the chains, and what could not be read."""
+    """What is reached or runs out first; then the rest, the chains, and what could not be read."""
     urgent = [limit for limit in now.limits if limit.status in ("reached", "near") or limit.exhausted_at is not None]
     rest = [limit for limit in now.limits if limit not in urgent and limit.status != "unlimited"]
     unlimited = [limit.id for limit in now.limits if limit.status == "unlimited"]
@@ -59,7 +58,7 @@ def render_limits(now: LedgerNow, *, width: int = 110) -> str:
 
 
 def chains(limits: Sequence[Limit]) -> list[tuple[str, ...]]:
-    """The limits that others cap, each followed by what caps it, as far as read; without chains that end another."""
+    """Limits that others cap, each followed by what caps it; without chains that end another."""
     known = {limit.id: limit for limit in limits if math.isfinite(limit.ceiling)}
 
     def linked(name: str, order: tuple[str, ...]) -> tuple[str, ...]:
@@ -73,7 +72,6 @@ def chains(limits: Sequence[Limit]) -> list[tuple[str, ...]]:
 
 
 def of_run(inv: Investigation) -> Iterator[doc.Block]:
-    """The limits of the last round: those that run out first, then the fullest."""
     limits = list(inv.rounds[-1].limits) if inv.rounds else []
     limits.sort(key=lambda limit: (limit.exhausted_at.load if limit.exhausted_at else math.inf, -facts.fullness(limit)))
     heads = ("Limit", "Ceiling", "Use", "Headroom", "When reached", "Runs out at")
@@ -151,8 +149,8 @@ def _percent(limit: Limit) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One limit. shares: by state (before, after) and level the median of its use, as a share of the ceiling: as in
-    analysis.saturation, one step of several that reaches it does not make it full."""
+    """shares: by state (before, after) and level the median use, as a share of the ceiling: one step that reaches it
+    does not make it full."""
 
     name: str
     shares: Mapping[str, Mapping[float, float]]
@@ -162,7 +160,7 @@ class Panel:
         return max(share for by_level in self.shares.values() for share in by_level.values())
 
     def full_from(self, state: str) -> float | None:
-        """The lowest level from which on it is full at every level; None where it is not full at the highest one."""
+        """The lowest level from which on it is full; None where it is not at the highest one."""
         reached = None
         for level, share in sorted(self.shares[state].items(), reverse=True):
             if share < REACHED:
@@ -176,7 +174,6 @@ class Panel:
 
 
 def panels(inv: Investigation) -> list[Panel]:
-    """The limits whose use was measured at several levels, the fullest first."""
     by_limit: dict[str, dict[str, Mapping[float, float]]] = {}
     names: dict[str, str] = {}
     for state in plots.measured_ends(inv):
@@ -190,7 +187,7 @@ def panels(inv: Investigation) -> list[Panel]:
 
 
 def name(limit: Limit) -> str:
-    """ "The table cache": the title without its explanatory clause."""
+    """The title without its explanatory clause."""
     bare = (limit.title or limit.id).partition(",")[0].strip()
     return bare if bare == limit.id else f"{bare[:1].upper()}{bare[1:]}"
 
@@ -210,7 +207,6 @@ def shown(panels: Sequence[Panel]) -> list[Panel]:
 
 
 def title(inv: Investigation) -> str:
-    """Which limit is full from which level on, before and after, as a fact."""
     all_panels, unit = panels(inv), inv.study.load_unit
     if not all_panels:
         return ""
@@ -250,7 +246,6 @@ def _state_words(panels: Sequence[Panel], state: str, unit: str) -> str:
 
 
 def note(inv: Investigation) -> str:
-    """How to read the bars, and how many are left out."""
     all_panels = panels(inv)
     left = len(all_panels) - len(shown(all_panels))
     meaning = (
@@ -274,7 +269,6 @@ def _panel_words(panel: Panel, state: str, unit: str) -> str:
 
 
 def chart(inv: Investigation, size: Size) -> Plot | None:
-    """A panel for each limit; None where none was measured at two levels."""
     drawn = shown(panels(inv))
     if not drawn:
         return None
@@ -337,7 +331,7 @@ class _Drawing(Canvas):
 
 
 def _labelled(levels: Sequence[float], slot: float) -> list[tuple[int, str]]:
-    """The levels that have room for their number below their bar: the ends, and those between that do not touch."""
+    """The ends, and levels between that have room for their number."""
     texts = [rounding.plain(level) for level in levels]
     last = len(levels) - 1
     kept = [0]
