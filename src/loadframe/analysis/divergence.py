@@ -1,8 +1,5 @@
-"""Where two curves diverge, what a change is worth, and whether hosts are alike (docs/mathematics.md).
-
-Two capacities on one host: a search brackets a capacity, shown to meet at `low`, to miss at `high`. One bracket does
-not show how capacities differ from one search to the next: the bounds are widened by the factor by which repeated
-searches with the first settings differ."""
+"""Where two curves diverge, what a change is worth, and whether hosts are alike (docs/mathematics.md). Capacities of
+two settings: the bounds of a search are widened by the factor by which searches with equal settings differ."""
 
 import itertools
 import math
@@ -22,28 +19,25 @@ from loadframe.model.fleet import HostRatio, Likeness
 from loadframe.model.verdict import NOT_KNOWN, decide
 
 FEWEST_LEVELS, FEWEST_BLOCKS = 3, 3
-"""With two blocks, 6 of 100 pairs with the same ratio everywhere seemed to diverge."""
+"""With two blocks, 6 of 100 pairs with a constant ratio seemed to diverge."""
 
 STEPS = 12
-"""Places that are tried between neighbouring levels."""
+"""Places tried between neighbouring levels."""
 
 SIGNIFICANCE = 0.02
-"""Probability that curves with the same ratio at all loads seem to diverge; as for a bend in segments.py."""
+"""That curves with a constant ratio seem to diverge; as for a bend in segments.py."""
 
 SMALLEST = math.log(1.05)
-"""A ratio that changes by less is constant."""
 
 SIMULATED = 1999
-"""Simulated tables of noise."""
 
 TINY = 1e-12
 
 
 def divergence(before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]]) -> LoadInterval | None:
     """The load at which the ratio begins to change, with a 95 % interval; None where noise would change it as much, or
-    with fewer than three levels or blocks. before, after: throughputs (1/s) per block by level, index i of both from
-    the same block, so that what the machine does to both cancels. Levels at which one of the two did nothing in a block
-    are left out."""
+    with fewer than three levels or blocks. Throughputs (1/s) per block by level, index i of both from the same block.
+    Levels at which one side did nothing in a block are left out."""
     levels = [level for level in sorted(before.keys() & after.keys()) if min(*before[level], *after[level]) > 0]
     blocks = min((min(len(before[level]), len(after[level])) for level in levels), default=0)
     if len(levels) < FEWEST_LEVELS or blocks < FEWEST_BLOCKS:
@@ -74,8 +68,8 @@ def divergence(before: Mapping[float, Sequence[float]], after: Mapping[float, Se
 
 @dataclass(frozen=True, slots=True)
 class _Straight:
-    """Candidate changes of a ratio. begins: load where it begins, (c,). ends: logarithm of the load from which on it is
-    constant, (c,). shapes: (c, levels), centred, of length 1."""
+    """Candidate changes of a ratio: begins, (c,); ends: log load from which on it is constant, (c,); shapes: (c,
+    levels), centred, of length 1."""
 
     begins: Floats
     ends: Floats
@@ -93,8 +87,8 @@ def _straight(load: Floats) -> _Straight:
 
 
 def _bent_gains(straight: _Straight, logs: Floats, seen: Floats) -> Floats:
-    """What each candidate explains of the squares of `seen`, where from its end on the ratio may go on changing in the
-    same direction, no more steeply than before: (c,)."""
+    """What each candidate explains of the squares of `seen`, where from its end on the ratio may go on changing, no
+    more steeply: (c,)."""
     begins, ends = np.log(straight.begins)[:, None], straight.ends[:, None]
     first, second = (
         shape - shape.mean(axis=1, keepdims=True)
@@ -112,7 +106,7 @@ def _bent_gains(straight: _Straight, logs: Floats, seen: Floats) -> Floats:
 
 
 def _gains(shapes: Floats, means: Floats) -> Floats:
-    """What each shape explains of the squares of these series of means, (s, levels): (s, c)."""
+    """Of the squares of these means, (s, levels): (s, c)."""
     return np.asarray((means @ shapes.T) ** 2)
 
 
@@ -130,8 +124,8 @@ def _proved(table: Floats, shapes: Floats, gain: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """ratio: the peak after over the one before, with its 95 % interval. rising: whether throughput still grows at the
-    highest level after the change, so that the peak is higher still. knee, capacity: before and after, or None."""
+    """ratio: peak after over peak before, with its 95 % interval. rising: throughput still grows at the highest level
+    after. knee, capacity: before and after."""
 
     ratio: float
     low: float
@@ -144,8 +138,7 @@ class Reach:
 
 
 def reach(before: Curve, after: Curve) -> Reach | None:
-    """From the curves of both states; None where one of them served nothing. The interval combines those of the points
-    at the peaks, in quadrature of logarithms; a point of one block has none and adds none."""
+    """None where one served nothing. The interval combines those of the peaks' points, in quadrature of logarithms."""
     first, second = before.at_peak, after.at_peak
     if min(first.throughput, second.throughput) <= 0:
         return None
@@ -163,7 +156,7 @@ def reach(before: Curve, after: Curve) -> Reach | None:
 
 
 def at_loads(before: Curve, after: Curve) -> tuple[LevelRatio, ...]:
-    """The gain at each common load with throughput in both curves, ascending; intervals as those of `reach`."""
+    """At each common load with throughput, ascending; intervals as of `reach`."""
     points = {point.load: point for point in after.points if point.throughput > 0}
     pairs = [(point, points[point.load]) for point in before.points if point.throughput > 0 and point.load in points]
     return tuple(
@@ -184,7 +177,7 @@ def _log(more: float, less: float) -> float:
 
 
 def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> CapacityBeside:
-    """A capacity against those of several searches with equal settings. ValueError for none, or one not found."""
+    """Against several searches with equal settings. ValueError for none, or one not found."""
     loads = [search.load for search in start if search.load]
     lows = [search.low for search in start if search.low]
     highs = [search.high for search in start if search.high]
@@ -202,8 +195,8 @@ def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capa
 
 
 MARGIN = 1.2
-"""Trials are compared with the start on their own host, so a difference between hosts matters only where a setting is
-worth more on one than on the other; a search gives up what is below 0.7 of the best."""
+"""Trials are compared with the start on their own host: a difference matters only where a setting is worth more on one
+host; a search gives up what is below 0.7 of the best."""
 ERROR = 0.05
 PLAN = Plan(3, 8)
 """First and last block after which the answer is looked for."""
@@ -216,8 +209,7 @@ def host_ratio(
     theirs: Mapping[float, Sequence[float]],
     grain: Grains | None = None,
 ) -> HostRatio:
-    """Throughput of a host against another one, by level and block as in comparison.verdict. grain: of theirs and mine,
-    as there: hosts that each count the same in every block differ by as much as they count, or are alike."""
+    """Throughput of a host over another's, as in comparison.verdict."""
     of_hosts = verdict(theirs, mine, confidence=1 - ERROR, plan=PLAN, grain=grain)
     return HostRatio(
         host, other, of_hosts.ratio, of_hosts.low, of_hosts.high, of_hosts.blocks, judge(of_hosts.low, of_hosts.high)
@@ -225,7 +217,6 @@ def host_ratio(
 
 
 def judge(low: float, high: float) -> Likeness:
-    """From the interval of a ratio."""
     if low >= 1 / MARGIN and high <= MARGIN:
         return "alike"
     middle = (low * high) ** 0.5
