@@ -1,4 +1,4 @@
-"""The objective of a study besides throughput: on which levels, how much of it a trial used, what a proof shows."""
+"""The objective besides throughput: on which levels, how much of it a trial used, what a proof shows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,12 +18,12 @@ from loadframe.model import (
 from loadframe.study import Study
 
 CLEARLY = 1.5
-"""p95 scatters: in windows of one second its logarithm has a standard deviation of 0.19
-(docs/journal/2026-11-22-tuning.md). A trial with this multiple of what is allowed, two deviations, misses for sure."""
+"""Multiple of what is allowed that misses for sure: two deviations of p95's logarithm in windows of one second (0.19;
+docs/journal/2026-11-22-tuning.md)."""
 
 
 def asked(study: Study) -> CapacityObjective | None:
-    """What the study asks of every level; None where it asks for throughput alone."""
+    """None where throughput alone is asked for."""
     within = study.objective.within
     if not within.asks:
         return None
@@ -31,8 +31,8 @@ def asked(study: Study) -> CapacityObjective | None:
 
 
 def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjective) -> Curve:
-    """The levels of the start's curve on which settings are judged: below the first that misses the objective, or the
-    lowest. In an open loop that first one, too: below it all that is offered is served already."""
+    """On which settings are judged: below the first level that misses the objective, or the lowest. In an open loop
+    that first one, too: below it all is served already."""
     levels = [point.load for point in curve.points]
     met = list(takewhile(lambda level: side(objective, start, level).met, levels))
     count = len(met) + 1 if curve.axis in OPEN_LOOP_AXES else max(len(met), 1)
@@ -40,7 +40,7 @@ def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjecti
 
 
 def missed(objective: CapacityObjective | None, steps: Sequence[Step]) -> str:
-    """What a trial clearly missed, and where, in words; else ""."""
+    """What a trial clearly missed, and where."""
     if objective is None:
         return ""
     clear = [step for step in steps if objectives.use(objective, step) > CLEARLY]
@@ -48,7 +48,7 @@ def missed(objective: CapacityObjective | None, steps: Sequence[Step]) -> str:
 
 
 def used(objective: CapacityObjective | None, steps: Sequence[Step]) -> float | None:
-    """Largest share of what is allowed that these steps use at any level; None where nothing is asked."""
+    """Largest share of what is allowed, at any level."""
     if objective is None or not steps:
         return None
     return max(
@@ -58,7 +58,7 @@ def used(objective: CapacityObjective | None, steps: Sequence[Step]) -> float | 
 
 
 def side(objective: CapacityObjective, steps: Sequence[Step], level: float) -> ObjectiveSide:
-    """What steps of one state show at a level."""
+    """At a level, from steps of one state."""
     mine = [step for step in steps if step.level == level]
     return ObjectiveSide(
         latency_p95_ms=median([step.latency.p95_ms for step in mine if step.latency_known] or [0.0]),
@@ -70,7 +70,7 @@ def side(objective: CapacityObjective, steps: Sequence[Step], level: float) -> O
 def shown(
     objective: CapacityObjective | None, levels: Sequence[float], before: Sequence[Step], after: Sequence[Step]
 ) -> TuningObjective | None:
-    """The objective at each level before and after; after: None where there was no proof."""
+    """At each level before and after; after: None without a proof."""
     if objective is None:
         return None
     return TuningObjective(

@@ -1,4 +1,4 @@
-"""What saturates first and at which load, how a load goes on as the database grows, and how forecasts scored."""
+"""Forecasts of a load, and of one that goes on as the database grows, and how they scored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from loadframe.model.limit import Limit, NextLimit
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """An estimate with its 90 % interval; an end that the data cannot support is 0 or infinity."""
+    """90 % interval; an end that the data cannot support is 0 or infinity."""
 
     value: float
     low: float
@@ -19,7 +19,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class ForecastPoint:
-    """What one window at this load should show: throughput in 1/s, and p95 latency where latencies were measured."""
+    """What one window at this load should show: 1/s, p95 where measured."""
 
     load: float
     throughput: Estimate
@@ -28,8 +28,8 @@ class ForecastPoint:
 
 @dataclass(frozen=True, slots=True)
 class ForecastCapacity:
-    """The highest throughput (1/s) that the resources and limits allow, at least the one measured, and the load at
-    which the first of them saturates. limited_by: a resource, or the id of a limit of the ledger."""
+    """The highest throughput (1/s) that resources and limits allow, and the load at which the first of them saturates.
+    limited_by: a resource, or the id of a limit."""
 
     throughput: Estimate
     load: Estimate
@@ -38,9 +38,8 @@ class ForecastCapacity:
 
 @dataclass(frozen=True, slots=True)
 class ResourceForecast:
-    """One resource. demand_s: seconds of one of its servers per request, at the highest load measured, with its
-    interval; growth: the demand at saturation over that at the lowest load, None where nearly 1. utilization: at the
-    highest load measured. at_load: where it saturates; None where out of sight."""
+    """demand_s: seconds of one server per request, at the highest load measured; growth: the demand at saturation over
+    that at the lowest load. utilization: at the highest load. at_load: where it saturates; None where out of sight."""
 
     resource: str
     demand_s: float
@@ -54,7 +53,7 @@ class ResourceForecast:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A forecast throughput and the measured one; inside: within the interval."""
+    """inside: within the interval."""
 
     load: float
     predicted: float
@@ -66,7 +65,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """All forecasts scored on this machine: `inside` of `count` held (90 %). median_error: of the relative error."""
+    """All forecasts scored on this machine: `inside` of `count` held (90 %). median_error: relative."""
 
     inside: int
     count: int
@@ -75,10 +74,9 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What measurements showed of a forecast. throughput: the highest, 1/s, at at_load. saturated_at: where the line
-    through the lowest load reaches it; None where the curve does not bend and nothing is used up. limited_by: the most
-    used resource of those forecast, and its use (0..1). load_inside, throughput_inside: whether the forecast's
-    intervals of saturation hold them; None without saturation."""
+    """throughput: the highest, 1/s, at at_load. saturated_at: where the line through the lowest load reaches it; None
+    where the curve does not bend and nothing is used up. limited_by: the most used resource of those forecast, and its
+    use. load_inside, throughput_inside: whether the intervals of saturation hold."""
 
     at_load: float
     throughput: float
@@ -91,13 +89,11 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a system will do at loads that were not measured, or why that is unknown. source: of the measurements;
-    measured: their loads. kind: waiting clients (closed), or an offered rate. saturation, exhaustion: resources, and
-    limits of the ledger, in order of the load at which they saturate. refused: the reason; only exhaustion is given
-    then. notes: sentences for the reader. scored, reached: by later measurements. at_least: the highest measured
-    throughput; without capacity nothing more is known. unexplained: why there is no capacity; throughputs rest on the
-    curve alone. curves: real servers of the calibration. first, first_from: what limits this state by its run's case
-    study."""
+    """source: of the measurements; measured: their loads. kind: waiting clients (closed), or an offered rate.
+    saturation, exhaustion: resources, and limits, by the load at which they saturate. refused: the reason; only
+    exhaustion is given then. scored, reached: by later measurements. at_least: the highest measured throughput.
+    unexplained: why there is no capacity. curves: real servers of the calibration. first, first_from: what limits this
+    state by its run's case study."""
 
     source: str
     axis: str
@@ -119,14 +115,13 @@ class Forecast:
 
     @property
     def limited(self) -> bool:
-        """Whether what limits it lies within the loads measured."""
+        """Within the loads measured."""
         return self.first_from is not None and self.first_from.load <= self.measured[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadWindow:
-    """A part of a load. before, after: entries in the database; seconds: its duration; reads: pages or blocks read from
-    beyond the database's memory, None where not counted."""
+    """before, after: entries in the database; reads: pages or blocks from beyond its memory."""
 
     before: float
     after: float
@@ -136,8 +131,8 @@ class LoadWindow:
 
 @dataclass(frozen=True, slots=True)
 class Memories:
-    """Memory that the database may use, in bytes by name (a buffer pool, the cage); reads count beyond the smallest.
-    entry_bytes: of an entry with its indexes. Without either, no end of memory is forecast."""
+    """Bytes by name (a buffer pool, the cage); reads count beyond the smallest. entry_bytes: with indexes. Without
+    either, no end is forecast."""
 
     bytes: Mapping[str, float] = field(default_factory=dict)
     entry_bytes: float | None = None
@@ -145,9 +140,9 @@ class Memories:
 
 @dataclass(frozen=True, slots=True)
 class MemoryEnd:
-    """Where the database outgrows its memory. entries: by the cost, with its 90 % interval; by_reads: by its own
-    counter of reads, or None. times: the cost of an entry at the end over that before. confirmed: both rise, and their
-    intervals meet or lie within a factor of 2. memory: the one whose size lies that near, or ""."""
+    """Where the database outgrows its memory. entries: by the cost, 90 %; by_reads: by its counter of reads. times: the
+    cost of an entry at the end over before. confirmed: both rise, and meet or lie within a factor of 2. memory: the one
+    whose size lies that near."""
 
     entries: LoadInterval
     by_reads: LoadInterval | None
@@ -167,16 +162,12 @@ class GrowthPoint:
 
 @dataclass(frozen=True, slots=True)
 class GrowthRefusal:
-    """A size that is not forecast, and why, in a sentence."""
-
     entries: float
     because: str
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthScored:
-    """A forecast and what was measured later."""
-
     entries: float
     rate: float
     rate_inside: bool
@@ -186,8 +177,8 @@ class GrowthScored:
 
 @dataclass(frozen=True, slots=True)
 class GrowthForecast:
-    """How a load goes on. entries: the largest size seen. windows: their number. now: the rate there. end: of memory,
-    or None. walls: sizes at which other memories end, by name. refused: why nothing is forecast."""
+    """entries: the largest size seen. windows: number. now: the rate there. end: of memory. walls: sizes at which other
+    memories end, by name. refused: why nothing is forecast."""
 
     entries: float
     windows: int
