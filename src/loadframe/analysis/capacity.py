@@ -244,7 +244,10 @@ class CapacitySearch:
         doubtful = [
             (load, p) for load, p in zip(self.levels, below, strict=True) if SURELY < p < 1 - SURELY and load <= highest
         ]
-        candidates = _thinned(doubtful) or [(highest, 0.0)]
+        last, most = len(doubtful) - 1, MOST_CANDIDATES
+        if last >= most:
+            doubtful = [doubtful[round(i * last / (most - 1))] for i in range(most)]
+        candidates = doubtful or [(highest, 0.0)]
         information = self._threshold.information([load for load, _ in candidates])
         worth = information / np.array([1 + (OVER_COST - 1) * p for _, p in candidates])
         return Proposal(candidates[int(worth.argmax())][0], self.settings.trial_s)
@@ -302,8 +305,3 @@ def _brackets(levels: Sequence[float], precision: float) -> list[tuple[int, int]
             high += 1
         pairs.append((low, high))
     return [(-1, 0), *pairs, (len(levels) - 1, len(levels))]
-
-
-def _thinned(candidates: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    last, most = len(candidates) - 1, MOST_CANDIDATES
-    return [candidates[round(i * last / (most - 1))] for i in range(most)] if last >= most else list(candidates)

@@ -185,7 +185,10 @@ def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
         own = [step for step in flagged if cell_of(step) in explained and step.number not in out]
         by_itself = [step for step in flagged if step not in own]
         if own:
-            listed.append(_influence(quantity, "effect", own, counting, _goes_with(typical, counting)))
+            busy = _medians(counting, lambda step: step.metrics.get(DISK, 0.0))
+            size = math.sqrt(_covariance(busy, busy) * _covariance(typical, typical))
+            goes_with = DISK if size > 0 and _covariance(busy, typical) >= ALONG * size else ""
+            listed.append(_influence(quantity, "effect", own, counting, goes_with))
         if by_itself:
             listed.append(_influence(quantity, "disturbance", by_itself, counting, left_out=len(out)))
     return tuple(listed)
@@ -293,13 +296,6 @@ def _takes_what_is_left(quantity: Quantity, steps: Sequence[Step], typical: Mapp
         return False
     own = _medians(steps, lambda step: step.metrics.get("system.cpu.own", 0.0))
     return _covariance(own, typical) <= 0
-
-
-def _goes_with(typical: Mapping[Cell, float], steps: Sequence[Step]) -> str:
-    """The disk's metric, where a quantity grows with its use over the cells; else ""."""
-    busy = _medians(steps, lambda step: step.metrics.get(DISK, 0.0))
-    size = math.sqrt(_covariance(busy, busy) * _covariance(typical, typical))
-    return DISK if size > 0 and _covariance(busy, typical) >= ALONG * size else ""
 
 
 def _covariance(medians: Mapping[Cell, float], other: Mapping[Cell, float]) -> float:

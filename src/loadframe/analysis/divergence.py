@@ -47,7 +47,13 @@ def divergence(before: Mapping[float, Sequence[float]], after: Mapping[float, Se
     table = sides[1] - sides[0]  # (blocks, levels)
     table = table - table.mean(axis=1, keepdims=True)
     seen = table.mean(axis=0)
-    straight = _straight(load)
+    logs, fine = np.log(load), np.log(grid(load, STEPS))
+    ends = [*logs[1:-1], logs[-1]]
+    pairs = [(begin, end) for begin, end in itertools.product(fine[:-1], ends) if begin < end - 1e-9]
+    begins, finals = np.array(pairs).T
+    shapes = np.clip(logs[None, :] - begins[:, None], 0.0, (finals - begins)[:, None])
+    shapes = shapes - shapes.mean(axis=1, keepdims=True)
+    straight = _Straight(np.exp(begins), finals, shapes / np.linalg.norm(shapes, axis=1, keepdims=True))
     gains = _gains(straight.shapes, seen[None, :])[0]
     best = int(gains.argmax())
     fitted = straight.shapes[best] * float(straight.shapes[best] @ seen)
@@ -74,16 +80,6 @@ class _Straight:
     begins: Floats
     ends: Floats
     shapes: Floats
-
-
-def _straight(load: Floats) -> _Straight:
-    logs, fine = np.log(load), np.log(grid(load, STEPS))
-    ends = [*logs[1:-1], logs[-1]]
-    pairs = [(begin, end) for begin, end in itertools.product(fine[:-1], ends) if begin < end - 1e-9]
-    begins, finals = np.array(pairs).T
-    shapes = np.clip(logs[None, :] - begins[:, None], 0.0, (finals - begins)[:, None])
-    shapes = shapes - shapes.mean(axis=1, keepdims=True)
-    return _Straight(np.exp(begins), finals, shapes / np.linalg.norm(shapes, axis=1, keepdims=True))
 
 
 def _bent_gains(straight: _Straight, logs: Floats, seen: Floats) -> Floats:

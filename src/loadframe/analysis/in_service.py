@@ -79,16 +79,13 @@ def in_service(
     return InService(
         value=value,
         low=1.0 if bounded else value * math.exp(-half) * (1 - outside),
-        high=_all(value, clients) * math.exp(half) * (1 + LONGER + waits_s / response_s),
+        high=(value if clients is None or clients <= value else value * (clients - 1) / (clients - value))
+        * math.exp(half)
+        * (1 + LONGER + waits_s / response_s),
         throughput=float(np.exp(np.log(flat).mean())),
         response_s=response_s,
         bounded=bounded,
     )
-
-
-def _all(serving: float, clients: float | None) -> float:
-    """Also idle servers, where each has its own queue."""
-    return serving if clients is None or clients <= serving else serving * (clients - 1) / (clients - serving)
 
 
 def _half(flat: np.ndarray, responses: Sequence[np.ndarray], grain: float) -> float:

@@ -209,7 +209,10 @@ def _of_means(
     first: Floats, second: Floats, by: str, fitted: int, known: tuple[float, float]
 ) -> tuple[float, float, float]:
     sides = means(first, second, fitted=fitted)
-    earlier, later = (_rounded(mean, grain) for mean, grain in zip(sides, known, strict=True))
+    earlier, later = (
+        replace(mean, variance=mean.variance + grain**2 / 12 / mean.worth)
+        for mean, grain in zip(sides, known, strict=True)
+    )
     centre, half = (float(value) for value in difference(earlier, later))
     observed = float(second.max() - first.max()) if by == "max" else centre
     return observed, min(centre - half, observed), max(centre + half, observed)
@@ -224,11 +227,6 @@ def _quantiles(before: Floats, after: Floats, by: str) -> tuple[float, float, fl
         centre - math.hypot(second[0] - second[1], first[2] - first[0]),
         centre + math.hypot(second[2] - second[0], first[0] - first[1]),
     )
-
-
-def _rounded(mean: Mean, grain: float) -> Mean:
-    """A value is anywhere within a grain: variance grain^2 / 12."""
-    return replace(mean, variance=mean.variance + grain**2 / 12 / mean.worth)
 
 
 NO_SCATTER = "no scatter: each value is known to its last digit"

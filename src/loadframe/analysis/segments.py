@@ -53,7 +53,12 @@ def first_bend(data: Series, *, proven: bool = False) -> Bend:
     determined."""
     bend = _bend(data, proven=proven)
     if bend is None:
-        return _bendless(data)
+        flat, rising, fitted = straight_lines(data, data.value[None, :])
+        pure = _pure(data)
+        is_flat = _score(data, flat, pure, "flat")[0] <= _score(data, rising, pure, "linear")[0]
+        if is_flat or len(data.load) < 2:
+            return Bend("flat", np.full_like(data.value, float(np.median(data.value))), None)
+        return Bend("linear", fitted[0], None)
     falls = bend.fitted[-1] < bend.fitted.max() * (1 - SMALLEST_BEND)
     if bend.knee is None or not falls:
         return bend
@@ -169,7 +174,13 @@ def _locate(data: Series, model: Family) -> LoadInterval:
     knee = float(load[0]) if from_start else float(np.sqrt(low[0] * high[0]))
     low_end, high_end = (float(low[0]), float(high[0]))
     if data.freedom:
-        lows, highs = _ties(family, data, _resample(data, np.random.default_rng(SEED)))
+        random = np.random.default_rng(SEED)
+        scatter = data.residuals * np.sqrt(len(data.residuals) / data.freedom)
+        values = np.empty((RESAMPLES, len(data.load)))
+        for i, count in enumerate(data.blocks):
+            draws = random.choice(scatter, size=(RESAMPLES, count))
+            values[:, i] = data.value[i] + data.weight[i] * np.median(draws, axis=1)
+        lows, highs = _ties(family, data, values)
         # The break is known to a step of the grid at best.
         low_end = max(min(low_end, float(np.quantile(lows, 0.025))) / _step(load, low_end), float(load[0]))
         high_end = min(max(high_end, float(np.quantile(highs, 0.975))) * _step(load, high_end), float(load[-1]))
@@ -219,23 +230,3 @@ def _ties(family: Family, data: Series, values: Floats) -> tuple[Floats, Floats]
     lows = family.breaks[within.argmax(axis=1)]
     highs = family.breaks[within.shape[1] - 1 - within[:, ::-1].argmax(axis=1)]
     return lows, highs
-
-
-def _resample(data: Series, random: np.random.Generator) -> Floats:
-    """Medians plus scatter drawn from that of all blocks, (RESAMPLES, n)."""
-    scatter = data.residuals * np.sqrt(len(data.residuals) / data.freedom)
-    values = np.empty((RESAMPLES, len(data.load)))
-    for i, count in enumerate(data.blocks):
-        draws = random.choice(scatter, size=(RESAMPLES, count))
-        values[:, i] = data.value[i] + data.weight[i] * np.median(draws, axis=1)
-    return values
-
-
-def _bendless(data: Series) -> Bend:
-    """Flat unless a rise gains enough in BIC."""
-    flat, rising, fitted = straight_lines(data, data.value[None, :])
-    pure = _pure(data)
-    is_flat = _score(data, flat, pure, "flat")[0] <= _score(data, rising, pure, "linear")[0]
-    if is_flat or len(data.load) < 2:
-        return Bend("flat", np.full_like(data.value, float(np.median(data.value))), None)
-    return Bend("linear", fitted[0], None)

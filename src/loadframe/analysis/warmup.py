@@ -72,7 +72,11 @@ def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
     # Batches are counted from the floor; the incomplete last one is left out.
     means = series[floor_bins : floor_bins + batches * BATCH].reshape(batches, BATCH).mean(axis=1)
     cut = int(np.argmin(mser(means)[: batches - SHORTEST_TAIL + 1]))
-    steady = _steady(means[min(cut, batches // 2) :])
+    tail = means[min(cut, batches // 2) :]
+    time = np.arange(len(tail), dtype=np.float64)
+    time -= time.mean()
+    residuals = tail - tail.mean() - time * float(time @ tail) / float(time @ time)
+    steady = _Steady(float(tail.mean()), _long_run_variance(residuals), len(tail))
     batch_s = BATCH * bin_s
     bound_s = max(floor_s, len(series) * bin_s / 2)
     bound = min(int((bound_s - floor_s) / batch_s + 1e-9), batches - SHORTEST_TAIL)
@@ -163,14 +167,6 @@ def _changes(means: Floats, at: int) -> bool:
     error = math.sqrt(variance * (1 / len(before) + 1 / len(after)))
     level = float(after.mean())
     return abs(level - float(before.mean())) > max(LATE_ERRORS * error, MEANINGFUL_SHARE * abs(level))
-
-
-def _steady(tail: Floats) -> _Steady:
-    """The noise around its trend, or a climb would hide in its own variance."""
-    time = np.arange(len(tail), dtype=np.float64)
-    time -= time.mean()
-    residuals = tail - tail.mean() - time * float(time @ tail) / float(time @ time)
-    return _Steady(float(tail.mean()), _long_run_variance(residuals), len(tail))
 
 
 def _long_run_variance(residuals: Floats) -> float:

@@ -139,6 +139,12 @@ def summarise(
         share = np.minimum(share, 1.0)
     in_flight = _InFlight.of(latency_ms, share, chosen & ((outcome == 0) | ~ended))
     requests, in_progress_s = int(done.sum()), float((waiting_s + held_s)[chosen].sum())
+    # A request that waits for a CPU after releasing the lock overlaps with the next holder: time is counted once.
+    begin, end = np.maximum(turn_s[holding], start), np.minimum(end_s[holding], until)
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], end[order]
+    covered = np.concatenate([[start], np.maximum.accumulate(end)[:-1]]) if len(end) else end
+    counts, edges = np.histogram(end_s[done], bins=BATCHES, range=(start, max(until, start + 1e-9)))
     return Summary(
         started_s=started_s,
         ended_s=float(end_s[-1]) if planned_s is None else until,
@@ -147,13 +153,13 @@ def summarise(
         requests=requests,
         errors=errors,
         throughput=requests / length,
-        batches=_batches(end_s[done], start, until),
+        batches=tuple(float(count) for count in counts / (edges[1] - edges[0])),
         latency=in_flight.latency(),
         waiting_share=float(waiting_s[chosen].sum()) / in_progress_s if in_progress_s > 0 else 0.0,
         operations=_operations(
             operations, operation, outcome, latency_ms, share, ended if planned_s is None else in_window
         ),
-        lock_held=_union_s(turn_s[holding], end_s[holding], start, until) / length,
+        lock_held=float(np.maximum(end - np.maximum(begin, covered), 0.0).sum()) / length,
         waiting=float(waiting_s[chosen].sum()) / length,
         concurrency=in_progress_s / length,
         silence_ms=1000 * float(np.diff(np.concatenate([[start], np.sort(end_s[done]), [until]])).max()),
@@ -178,16 +184,6 @@ def _overlap_s(begin_s: Floats, end_s: Floats, start_s: float, until_s: float) -
     return overlap
 
 
-def _union_s(begin_s: Floats, end_s: Floats, start_s: float, until_s: float) -> float:
-    """Of start_s..until_s. A request that waits for a CPU after releasing the lock overlaps with the next holder: their
-    sum would exceed the time."""
-    begin, end = np.maximum(begin_s, start_s), np.minimum(end_s, until_s)
-    order = np.argsort(begin, kind="stable")
-    begin, end = begin[order], end[order]
-    covered = np.concatenate([[start_s], np.maximum.accumulate(end)[:-1]]) if len(end) else end
-    return float(np.maximum(end - np.maximum(begin, covered), 0.0).sum())
-
-
 def _warmed_up(
     end_s: Floats, started_s: float, length_s: float, floor_s: float, fixed_s: float | None
 ) -> tuple[float, bool]:
@@ -195,19 +191,10 @@ def _warmed_up(
     if fixed_s is not None:
         return started_s + fixed_s, True
     bin_s = max(length_s - floor_s, 1e-6) / BINS
-    warm_up = warmup.detect(_binned(end_s, started_s, length_s, bin_s), bin_s, floor_s=floor_s)
-    return started_s + warm_up.warmup_s, warm_up.settled
-
-
-def _binned(end_s: Floats, started_s: float, length_s: float, bin_s: float) -> Floats:
     bins = int(length_s / bin_s + 1e-9)
     counts, _ = np.histogram(end_s, bins=bins, range=(started_s, started_s + bins * bin_s))
-    return counts.astype(np.float64) / bin_s
-
-
-def _batches(end_s: Floats, start_s: float, ended_s: float) -> tuple[float, ...]:
-    counts, edges = np.histogram(end_s, bins=BATCHES, range=(start_s, max(ended_s, start_s + 1e-9)))
-    return tuple(float(count) for count in counts / (edges[1] - edges[0]))
+    warm_up = warmup.detect(counts.astype(np.float64) / bin_s, bin_s, floor_s=floor_s)
+    return started_s + warm_up.warmup_s, warm_up.settled
 
 
 def _operations(

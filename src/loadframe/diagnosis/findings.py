@@ -225,9 +225,9 @@ def _signature_finding(
         return None
     for condition, value in pairs:
         if not condition.holds(value):
-            return RuledOut(
-                signature.id, f"{_name(condition)}: {_show(condition, value)} (threshold: {_wanted(condition)})"
-            )
+            wanted = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}[condition.comparison]
+            threshold = f"{wanted} {_show(condition, condition.threshold)}"
+            return RuledOut(signature.id, f"{_name(condition)}: {_show(condition, value)} (threshold: {threshold})")
     if signature.rises and windows.bend is not None:
         condition, below = pairs[0][0], windows.below.judged(pairs[0][0])
         if below is not None and condition.holds(below):
@@ -294,11 +294,6 @@ def _name(condition: Condition) -> str:
 
 def _show(condition: Condition, value: float) -> str:
     return f"{value:.3g}" if condition.per_request else show_metric(condition.metric, value)
-
-
-def _wanted(condition: Condition) -> str:
-    words = {">=": "at least ", ">": "above ", "<=": "at most ", "<": "below "}
-    return words[condition.comparison] + _show(condition, condition.threshold)
 
 
 def settle(finding: Finding, settled: Finding) -> Finding:

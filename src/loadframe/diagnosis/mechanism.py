@@ -214,7 +214,10 @@ def _because(trace: Trace, before: float, after: float, wanted: float, receded: 
     """ "disk flushes per request: 3.9 before, 1 after the change; this cause predicts at most 2.7"."""
     per_request = trace.form == "events"
     what = _what(trace.metric, per_request)
-    shown = [_show(trace.metric, value, per_request) for value in (before, after, wanted)]
+    shown = [
+        f"{max(0.0, value):.3g}" if per_request else show_metric(trace.metric, max(0.0, value))
+        for value in (before, after, wanted)
+    ]
     if trace.form == "passes" and not math.isfinite(wanted):
         return f"{what}: {shown[0]} before, {shown[1]} after; its threshold is not known"
     asked = f"this cause predicts {'at least' if trace.form in RISING else 'at most'} {shown[2]}"
@@ -226,7 +229,3 @@ def _because(trace: Trace, before: float, after: float, wanted: float, receded: 
 def _what(metric: str, per_request: bool) -> str:
     what = metric_of(metric).alone
     return f"{what}, per request" if per_request and not _is_per_request(metric) else what
-
-
-def _show(metric: str, value: float, per_request: bool) -> str:
-    return f"{max(0.0, value):.3g}" if per_request else show_metric(metric, max(0.0, value))

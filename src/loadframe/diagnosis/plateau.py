@@ -120,10 +120,13 @@ def _served(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[fl
     timed = rising[:1] if own_queues else rising
     flat = [step for level in levels for step in by_level[level]]
     queued = not (rising[0] == 1 and curve.axis in CLIENT_AXES) and not _as_low(by_level, rising, levels)
+    cpu = [_per_request(steps, "target.cpu.cores", "driver.cpu.cores") for steps in by_level.values()]
+    known = [value for value in cpu if value is not None]
+    waits = _per_request(by_level[min(by_level)], "target.cpu.run_delay", "driver.cpu.run_delay")
     return in_service(
         [[step.throughput for step in by_level[level]] for level in levels],
         [[step.latency.mean_ms / 1000 for step in by_level[level]] for level in timed],
-        outside_s=_outside_s(by_level),
+        outside_s=min(known) + (waits or 0.0) if known else None,
         waits_s=_per_request(flat, "target.cpu.run_delay") or 0.0,
         grain=max(1 / max(step.requests, 1) for step in flat),
         bounded=queued,
@@ -140,14 +143,6 @@ def _as_low(by_level: dict[float, list[Step]], rising: Sequence[float], levels: 
 
 def _response_ms(steps: Sequence[Step]) -> float:
     return fmean(step.latency.mean_ms for step in steps)
-
-
-def _outside_s(by_level: Mapping[float, Sequence[Step]]) -> float | None:
-    """Of target and driver per request, where it is least, and their waits for a CPU at the lowest level."""
-    cpu = [_per_request(steps, "target.cpu.cores", "driver.cpu.cores") for steps in by_level.values()]
-    known = [value for value in cpu if value is not None]
-    waits = _per_request(by_level[min(by_level)], "target.cpu.run_delay", "driver.cpu.run_delay")
-    return min(known) + (waits or 0.0) if known else None
 
 
 def _per_request(steps: Sequence[Step], *metrics: str) -> float | None:

@@ -65,7 +65,11 @@ def sizes(
     lowest load; settings: in effect."""
     if not served.known:
         return ()
-    declared = _settings(served, settings) + _ceilings(served, limits)
+    declared = _settings(served, settings) + [
+        Size(f"{limit.title or limit.id} is full at {show(limit.ceiling, 'count')}", limit.ceiling, limit.use_metric)
+        for limit in limits
+        if limit.layer == "server" and served.holds(limit.ceiling) and limit.use >= REACHED * limit.ceiling
+    ]
     return (*_peers(served, plateau), *_states(served, plateau, low), *_counted(served, plateau), *declared)
 
 
@@ -117,14 +121,6 @@ def _settings(served: InService, settings: Mapping[str, SettingValue]) -> list[S
         Size(f"{THE_SETTING} {name} is {show(number, 'count')}", number, setting=name)
         for name, value in settings.items()
         if (number := _whole(value)) is not None and served.holds(number)
-    ]
-
-
-def _ceilings(served: InService, limits: Sequence[Limit]) -> list[Size]:
-    return [
-        Size(f"{limit.title or limit.id} is full at {show(limit.ceiling, 'count')}", limit.ceiling, limit.use_metric)
-        for limit in limits
-        if limit.layer == "server" and served.holds(limit.ceiling) and limit.use >= REACHED * limit.ceiling
     ]
 
 

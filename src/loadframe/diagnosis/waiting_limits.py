@@ -60,13 +60,19 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
     else:
         return RuledOut(limit.id, "it is full, but that does not begin where throughput ends to grow")
     busy = [condition for condition in BUSY if condition.met(windows.past.metrics)]
+    sentences = (
+        f"Requests that need more of it {'fail' if limit.loud else 'wait'}, as the study says; nothing counts them. "
+        "Whether it limits the throughput shows only when it is raised."
+    )
+    if busy:
+        sentences += f" But {metric_of(busy[0].metric).what} is high as well, and may be what fills it."
     return Finding(
         id=limit.id,
         title=f"{limit.title or limit.id} is full at {_say(limit, limit.ceiling)}",
         reached_at=reached_at,
         evidence=evidence,
         score=min(score, BEHIND) if busy else score,
-        explanation=_explanation(limit, busy),
+        explanation=sentences,
     )
 
 
@@ -114,16 +120,6 @@ def _flat(windows: Windows) -> bool:
     if windows.bend is not None or highest.levels[0] <= lowest.levels[0]:
         return False
     return max(window.metrics["throughput"] for window in windows.each) < FLAT * lowest.metrics["throughput"]
-
-
-def _explanation(limit: Limit, busy: Sequence[Condition]) -> str:
-    sentences = "Requests that need more of it fail" if limit.loud else "Requests that need more of it wait"
-    sentences += (
-        ", as the study says; nothing counts them. Whether it limits the throughput shows only when it is raised."
-    )
-    if busy:
-        sentences += f" But {metric_of(busy[0].metric).what} is high as well, and may be what fills it."
-    return sentences
 
 
 def _say(limit: Limit, value: float) -> str:

@@ -65,7 +65,10 @@ def look(curve: Curve, steps: Sequence[Step]) -> Windows:
         raise ValueError("a diagnosis needs at least one step")
     levels = sorted({step.level for step in steps})
     top = [level for level in levels if level >= curve.peak.load]
-    bend = _bend(curve)
+    knee, cliff = curve.knee, curve.cliff
+    known = [knee.load] if knee is not None and knee.low > curve.points[0].load else []
+    known += [cliff.from_load] if cliff is not None else []
+    bend = min(known, default=None)
     falls = bend is not None and curve.shape in FALLING
     below = [level for level in levels if bend is not None and level <= bend] or levels[:1]
     past = [level for level in levels if bend is not None and level > bend] or top
@@ -79,15 +82,6 @@ def look(curve: Curve, steps: Sequence[Step]) -> Windows:
         bends=bends(curve),
         falls=falls,
     )
-
-
-def _bend(curve: Curve) -> float | None:
-    """The last load that held: the knee or the near side of the cliff. None where the knee's interval reaches down to
-    the lowest level."""
-    knee, cliff = curve.knee, curve.cliff
-    known = [knee.load] if knee is not None and knee.low > curve.points[0].load else []
-    known += [cliff.from_load] if cliff is not None else []
-    return min(known, default=None)
 
 
 def bends(curve: Curve) -> tuple[LoadInterval, ...]:

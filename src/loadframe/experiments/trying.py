@@ -67,7 +67,12 @@ def apply(book: Bookkeeping, examined: Examined, remedy: Remedy) -> Applied:
         try:
             book.bench.use(name)
             if silent.intersection(remedy.addresses):
-                full = _full_again(book, round_, remedy, name, state)
+                step = book.take(StepRequest(name, round_.curve.points[-1].load, round_.number, purpose="sizing"))
+                rules = rules_for(book.bench.study.target.limit, [step])
+                limits = [series.limit for series in read_limits([step], state, book.bench.use(name), rules)]
+                full = next(
+                    (limit for limit in limits if limit.id in remedy.addresses and is_overrun(limit, step)), None
+                )
         except UNFIT:
             if applied is None:
                 raise
@@ -80,13 +85,6 @@ def apply(book: Bookkeeping, examined: Examined, remedy: Remedy) -> Applied:
         remedy = larger
     assert applied is not None, "the first size is applied, or raises"
     return applied
-
-
-def _full_again(book: Bookkeeping, round_: Round, remedy: Remedy, name: str, state: TargetState) -> Limit | None:
-    step = book.take(StepRequest(name, round_.curve.points[-1].load, round_.number, purpose="sizing"))
-    rules = rules_for(book.bench.study.target.limit, [step])
-    limits = [series.limit for series in read_limits([step], state, book.bench.use(name), rules)]
-    return next((limit for limit in limits if limit.id in remedy.addresses and is_overrun(limit, step)), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -287,20 +287,15 @@ def _apart(saturation: Sequence[ResourceForecast], capacity: ForecastCapacity) -
 def _grown(resource: str, growth: Estimate) -> str:
     """With only the nearer end where they are far apart."""
     more = growth.low > 1
-    value, low, high = _rounded(growth.value, growth.low, growth.high)
+    for digits in (2, 3, 4):
+        texts = tuple(f"{float(f'{number:.{digits}g}'):,.15g}" for number in (growth.value, growth.low, growth.high))
+        if len(set(texts)) == len({growth.value, growth.low, growth.high}):
+            break
+    value, low, high = texts
     times = f"{value} times as much at its saturation ({low} to {high})"
     if growth.high > VAGUE * growth.low:
         times = f"{'at least' if more else 'at most'} {low if more else high} times as much at its saturation"
     return f"A request needs {'more' if more else 'less'} of {resource} the higher the load is: {times}."
-
-
-def _rounded(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """Two digits each, or more where the ends would look alike."""
-    for digits in (2, 3, 4):
-        texts = tuple(f"{float(f'{number:.{digits}g}'):,.15g}" for number in (value, low, high))
-        if len(set(texts)) == len({value, low, high}):
-            break
-    return texts[0], texts[1], texts[2]
 
 
 LEAST_FACTOR = 1.15

@@ -83,20 +83,15 @@ def pooled(
     weight = np.array([weighed.weights[name] for name in names])
     weight = weight / weight.sum()
     values = np.stack([estimates[name] for name in names])
-    log_x = _middle(values, weight)
+    order = np.argsort(values, axis=0)
+    ordered, mine = np.take_along_axis(values, order, 0), weight[order]
+    middles = np.cumsum(mine, axis=0) - mine / 2
+    log_x = np.array([np.interp(0.5, middles[:, at], ordered[:, at]) for at in range(values.shape[1])])
     if least_squares is not None:
         log_x = (log_x + least_squares) / 2
     apart = np.sqrt(weight @ (values - log_x) ** 2)
     error = float(weight @ np.array([weighed.errors[name] for name in names]))
     return Pooled(log_x, apart, FLOOR + error * (np.maximum(doublings, 0.0) + BASE) + apart)
-
-
-def _middle(values: Floats, weight: Floats) -> Floats:
-    """Weighted, of (C, L) over the candidates, interpolated between the middles of their weights: (L,)."""
-    order = np.argsort(values, axis=0)
-    ordered, mine = np.take_along_axis(values, order, 0), weight[order]
-    middles = np.cumsum(mine, axis=0) - mine / 2
-    return np.array([np.interp(0.5, middles[:, at], ordered[:, at]) for at in range(values.shape[1])])
 
 
 def most(data: Seen, errors: Mapping[str, float]) -> tuple[float, float, float]:

@@ -94,7 +94,10 @@ class System:
         """Seconds of work and of waiting of a request (inf beyond the highest rate), (S, L, K)."""
         work = self._work_s(loads)
         if self.kind == "rate":
-            return work, _open_waiting_s(self.offered[:, None] * loads, work, self.servers)
+            used = (self.offered[:, None] * loads)[..., None] * work / self.servers
+            below = np.minimum(used, 1 - 1e-12)
+            waiting = work / self.servers * below ** (np.sqrt(2 * (self.servers + 1)) - 1) / (1 - below)
+            return work, np.where(used < 1, waiting, np.inf)
         solved = queueing.schweitzer(work, loads, self._delay(work), self.servers, APPROXIMATE)
         return work, np.maximum(solved.residence_s - work, 0.0)
 
@@ -122,15 +125,6 @@ class System:
         bound = np.minimum(loads / (delay + work.sum(axis=-1)), ceiling)
         share = self.regular[:, None]
         return np.asarray((1 - share) * waiting + share * np.maximum(bound, waiting))
-
-
-def _open_waiting_s(arrivals: Floats, work: Floats, servers: Floats) -> Floats:
-    """At stations with m servers, approximately: D / m U^(sqrt(2 (m + 1)) - 1) / (1 - U) (Sakasegawa, Annals of the
-    Institute of Statistical Mathematics 29, 1977)."""
-    used = arrivals[..., None] * work / servers
-    below = np.minimum(used, 1 - 1e-12)
-    waiting = work / servers * below ** (np.sqrt(2 * (servers + 1)) - 1) / (1 - below)
-    return np.where(used < 1, waiting, np.inf)
 
 
 def _exact(work: Floats, load: float, think_s: float, servers: Floats) -> float | None:
