@@ -65,7 +65,11 @@ def sizes(
     lowest load; settings: in effect."""
     if not served.known:
         return ()
-    declared = _settings(served, settings) + [
+    declared = [
+        Size(f"{THE_SETTING} {name} is {show(number, 'count')}", number, setting=name)
+        for name, value in settings.items()
+        if (number := _whole(value)) is not None and served.holds(number)
+    ] + [
         Size(f"{limit.title or limit.id} is full at {show(limit.ceiling, 'count')}", limit.ceiling, limit.use_metric)
         for limit in limits
         if limit.layer == "server" and served.holds(limit.ceiling) and limit.use >= REACHED * limit.ceiling
@@ -114,14 +118,6 @@ def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list
                 by_count.setdefault((round(size), more), said)
                 break
     return list(by_count.values())
-
-
-def _settings(served: InService, settings: Mapping[str, SettingValue]) -> list[Size]:
-    return [
-        Size(f"{THE_SETTING} {name} is {show(number, 'count')}", number, setting=name)
-        for name, value in settings.items()
-        if (number := _whole(value)) is not None and served.holds(number)
-    ]
 
 
 def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence[Step]], more: int = 0) -> float | None:
