@@ -16,34 +16,25 @@ from loadframe.model import CapacityEnd, CapacityLevel, LevelClass, LoadInterval
 OVER_COST = 6.5
 """Trials below the capacity that cost as much as one above it. With 4 up to an eighth of the load-seconds lie above a
 collapsing server's capacity, with 10 it takes a third more trials in noise: benchmarks/search.py."""
-
 GROWTH = 4.0
 """No trial is above this many times the highest load that has met."""
-
 BEYOND_MISS = 2.0
 """Times the precision: no trial is further above a level that likely misses. With 0 it takes a sixth more trials, as
 single misses below the capacity hold the search back."""
-
 LIKELY = 0.5
-
 STEPS = 4
 """Levels in a bracket as wide as the precision allows. With 2, one end may lie four times as close to the capacity as
 the other."""
-
 STRICT = 0.6
 """Share of its allowed error probability that a class needs: trials stop at the first success. With 1, every tenth
 bracket was wrong at 5 % noise."""
-
 MOST_CANDIDATES = 20
 SURELY = 0.001
 """Levels on a known side of the capacity but for this probability are no candidates."""
-
 RECOVERY_TRIALS = 3
 """At a load that a collapsed server meets; then it is restarted."""
-
 RECOVERY_SHARE = 0.2
 """Length of a recovery trial, in normal ones."""
-
 SAFE = 0.01
 """Probability that the capacity is below a load that the server surely meets."""
 
@@ -106,8 +97,6 @@ class CapacitySearch:
         self._recovering = 0
         self._settle()
 
-    # --- the conversation ---
-
     def propose(self) -> Proposal | None:
         """None once the capacity is known. The same until its outcome is observed."""
         return self._next
@@ -137,8 +126,6 @@ class CapacitySearch:
             self._threshold.update(trial.load, outcome.met)
         if not self._recovering:
             self._settle()
-
-    # --- what is known ---
 
     @property
     def low(self) -> float | None:
@@ -203,8 +190,6 @@ class CapacitySearch:
             seconds = sum(outcome.seconds for outcome in mine)
             levels.append(CapacityLevel(load, len(mine), met, seconds, classified, min(below, 1 - below)))
         return levels
-
-    # --- choosing ---
 
     def _settle(self) -> None:
         below, allowed = self._threshold.below(self.levels), self._allowed
@@ -277,8 +262,6 @@ class CapacitySearch:
         """While nothing has met, every miss above the lowest level may be a cliff."""
         best = max((outcome.throughput for _, outcome in self._counted if outcome.met), default=None)
         return trial.load > self.levels[0] if best is None else outcome.throughput < CLIFF_KEPT * best
-
-    # --- numbers ---
 
     def _below(self, load: float | None) -> float:
         return 0.0 if load is None else float(self._threshold.below([load])[0])

@@ -15,26 +15,20 @@ from loadframe.model.verdict import NOT_KNOWN, ROUNDING, decide
 
 Grains = Mapping[float, tuple[float, float]]
 """By level: the relative resolution of a throughput on either side."""
-
 ZERO_COUNTS_AS = 0.01
 """Of the smallest positive throughput of its level, on either side."""
-
 FEWEST_BLOCKS = 2
-
 FEW_ORDERS = 8
 UNPAIRED = 0.5
 """With fewer than FEW_ORDERS blocks periodic noise may follow the orders drawn: the interval is at least UNPAIRED times
 the unpaired one. Periods of two blocks, seven times as loud as the rest, then err in 7 %; with 1 in 5 %, but common
 variation would hide real changes (benchmarks/sceptic.py)."""
-
 EULER = 0.5772156649015329
 LEND = {2: (EULER + math.log(2), 4 / math.pi**2), 3: (EULER, 12 / math.pi**2)}
 """By blocks, where few: how far the mean logarithm of their variance is below the true one's, and the degrees of
 freedom that a level adds (digamma and trigamma: Bartlett and Kendall 1946, JRSS Supplement 8)."""
-
 LEAST_VARIANCE = 0.01
 """Of a level, as a share of the levels' mean: three equal counts may be chance."""
-
 FEWEST_PAIRS = 3
 """For a t-interval of differences: that of two mostly reflects their number."""
 

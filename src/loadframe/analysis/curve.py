@@ -15,17 +15,13 @@ from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Observations
 from loadframe.progress import counted
 
 CONFIDENCE = 0.95
-
 CLIFF_KEPT = 0.6
 """Share of the throughput of the level before; less is a cliff."""
-
 CLIFF_SPAN = 2.5
 """Factor up to which levels are neighbours for a cliff, so that bisection does not hide it; usual ladders of levels
 grow by 2 to 2.5."""
-
 PROPORTIONAL = 0.5
 """Elasticity (d log throughput / d log load) at the end of a curve that grows in proportion."""
-
 WIDE_INTERVAL = 0.2
 FEW_BLOCKS = 3
 MOST_LISTED = 20
@@ -129,9 +125,6 @@ def _checked(samples: Sequence[LevelSample]) -> list[LevelSample]:
     return ordered
 
 
-# --- points ---
-
-
 @dataclass(frozen=True, slots=True)
 class _Noise:
     deviation: float
@@ -172,9 +165,6 @@ def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
     half = quantile * max(float(logs.std(ddof=1)), noise.deviation) / math.sqrt(len(values))
     centre = float(logs.mean())
     return exp_in_range(centre - half), exp_in_range(centre + half)
-
-
-# --- cliff, knee, shape ---
 
 
 def _cliff(data: pieces.Series) -> Cliff | None:
@@ -252,9 +242,6 @@ def _shape(bend: segments.Bend, data: pieces.Series) -> Shape:
     return "linear" if elasticity >= PROPORTIONAL else "plateau"
 
 
-# --- capacity and law ---
-
-
 def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadInterval | None, list[str]]:
     """The load at which p95 latency crosses the objective, log-log between levels; interval from the blocks' extremes,
     with single blocks from the last level that meets it to the first that misses it."""
@@ -312,9 +299,6 @@ def _law(points: tuple[CurvePoint, ...]) -> tuple[Scalability | None, list[str]]
     return law.fit(load, np.array([point.throughput for point in usable])), []
 
 
-# --- warnings ---
-
-
 def _measuring_warnings(samples: list[LevelSample], points: tuple[CurvePoint, ...]) -> list[str]:
     warnings = []
     single = [point.load for point in points if point.steps == 1]
@@ -357,8 +341,6 @@ def _listed(loads: list[float]) -> str:
 
 LARGEST_DROP = 0.25
 """Relative, between neighbours: from here on it may hide a cliff's edge."""
-
-
 RESOLUTION = 0.15
 """Share between the levels around a cliff that need no more bisection."""
 

@@ -17,7 +17,6 @@ from loadframe.model.verdict import decide
 
 Cell = tuple[str, float]
 """Treatment and level."""
-
 FEWEST_QUIET = 2
 """Steps of a cell that must be quieter before another does not count."""
 ERROR = 0.05
@@ -100,9 +99,6 @@ def _cells(steps: Iterable[Step]) -> dict[Cell, list[Step]]:
     return cells
 
 
-# --- single steps: against the quietest of their state and load ---
-
-
 def disturbed(steps: Sequence[Step]) -> list[Step]:
     """Steps with more of a quantity than FEWEST_QUIET quiet steps of their state and load, by more than its
     threshold."""
@@ -139,9 +135,6 @@ def _excess(step: Step, cell: Sequence[Step], quiet: int) -> dict[str, float]:
     return {row.flag: excess for row, excess in more.items() if excess > row.threshold}
 
 
-# --- comparisons: what disturbances that are left can have cost ---
-
-
 def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
     """With an interval that covers what disturbances have cost these steps: without its amount beyond the quietest one
     a step's throughput may have been up to 1 / (1 - share) times as high. Either end moves by the mean of that over its
@@ -163,9 +156,6 @@ def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) ->
 def _lost(step: Step, cell: Sequence[Step]) -> float:
     excess = _excess(step, cell, 1).items()
     return -sum(math.log1p(-min(amount, MOST)) for flag, amount in excess if BY_FLAG[flag].costs)
-
-
-# --- a whole run: what a quantity follows ---
 
 
 def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:

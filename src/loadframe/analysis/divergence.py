@@ -20,17 +20,12 @@ from loadframe.model.verdict import NOT_KNOWN, decide
 
 FEWEST_LEVELS, FEWEST_BLOCKS = 3, 3
 """With two blocks, 6 of 100 pairs with a constant ratio seemed to diverge."""
-
 STEPS = 12
 """Places tried between neighbouring levels."""
-
 SIGNIFICANCE = 0.02
 """That curves with a constant ratio seem to diverge; as for a bend in segments.py."""
-
 SMALLEST = math.log(1.05)
-
 SIMULATED = 1999
-
 TINY = 1e-12
 
 

@@ -13,7 +13,6 @@ from loadframe.analysis.saturation import FEWEST_BATCHES, line, residuals
 from loadframe.model import LoadInterval
 
 Verdict = Literal["followed", "behind", "not proven"]
-
 CONFIDENCE = 0.95
 SLOW = 0.02
 """Share of the offered rate (the interval's high end) up to which a lag's growth counts as none: a window of seconds

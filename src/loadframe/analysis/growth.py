@@ -13,7 +13,6 @@ from loadframe.analysis.arrays import Floats
 
 By = Literal["requests", "time"]
 Of = Literal["response", "cpu"]
-
 ERROR = 0.025
 """Of each explanation, one-sided."""
 LEAST = 1.5

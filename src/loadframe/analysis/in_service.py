@@ -172,19 +172,15 @@ def _error(values: Sequence[float], pooled: float) -> float:
 
 SHARE = 4.0
 """Elasticities of 4/5 and of 1/5."""
-
 GRADUAL = 2.0
 """Factor between the ends without a corner, for every curve that the levels allow."""
-
 FEWEST_GRADUAL = 5
 SHARPNESS = np.geomspace(0.4, 40.0, 41)
 PLACES = 80
 BEYOND = 4.0
 """Factor around the levels within which a bend is looked for."""
-
 ALLOWED = 5.99
 """Of chi squared with two degrees of freedom, 95 %."""
-
 NOISE_FLOOR = 0.01
 """As in segments.py."""
 

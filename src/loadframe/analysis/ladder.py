@@ -16,7 +16,6 @@ State = tuple[str, ...]
 """Its changes, in the study's order; () is the start."""
 Samples = Mapping[State, Mapping[float, Sequence[float]]]
 """Throughputs (1/s) of each state by level, index i: block i."""
-
 ERROR = 0.05
 """Of all interactions together (Bonferroni)."""
 

@@ -7,12 +7,9 @@ from loadframe.model import OUT_OF_BALANCE, CapacityObjective, Step
 LOSS_RATIO = 0.01
 """A hundredth is within the counting error of a step of seconds. Networks are tested for 0.5 % in 30 s or more (RFC
 9971)."""
-
 FAR_BEHIND = 0.1
 """Share of a step's requests by which a target is too far behind to catch up."""
-
 FEWEST_WAITING = 10
-
 NOTHING = 1e-6
 """Floor of allowed ratios: a single loss uses up none many times, not infinitely often."""
 

@@ -13,16 +13,12 @@ from loadframe.analysis.arrays import Flags, Floats
 Kind = Literal[
     "flat", "linear", "rise-plateau", "rise-bend", "plateau-decline", "plateau-fall-floor", "rise-plateau-decline"
 ]
-
 WEIGHT_FLOOR = 0.05
 """Share of the peak below which noise is constant: else the bottom of a collapse would count more than its edge."""
-
 COARSE = 3
 """Grid steps between neighbouring levels, for finding the model."""
-
 MOST_BREAKS = 45
 """Tried in pairs: the whole coarse grid for up to 15 levels."""
-
 PARAMETERS: dict[Kind, int] = {
     "flat": 1,
     "linear": 2,

@@ -21,16 +21,13 @@ from loadframe.progress import counted
 
 FEWEST = 3
 """Two have no noise beyond their difference."""
-
 ALPHA, AT = 0.05, "95 %"
-
 MOST_SESSIONS = 30
 ENOUGH_SESSIONS = 10
 """Fewer may be alike by chance: they only count where they exceed the prior."""
 NARROWER = 0.95
 """Of two right widths the narrower is chosen only by this factor: one that only looks narrower errs more often
 (`benchmarks/verdicts.py --samples`); our choice."""
-
 MOST_NEEDED = 100_000
 
 

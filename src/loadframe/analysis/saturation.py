@@ -12,7 +12,6 @@ from loadframe.model import REACHED, GrowsByItself, Saturation
 from loadframe.model.curve import How, Method
 
 Rows = Sequence[tuple[float, float]]
-
 GROWTH_SHARE = 0.02
 """Share of its ceiling by which a use must grow over all loads to run out."""
 ASSUMED_ERROR = 0.1
@@ -22,14 +21,11 @@ FEWEST_FREEDOM = 2
 """Of autocorrelated rows."""
 FORESIGHT = 10.0
 """Factor over the highest load, or the time watched."""
-
 FLAT, SPAN, SLOWER, MATERIAL = 0.95, 1.2, 0.25, 0.1
 """A use has levelled off from the first load at which it is FLAT of its highest, if it grows up to SPAN times that load
 by less than SLOWER of its growth before, where that would have been MATERIAL."""
-
 USED_UP = 0.9
 """Of its ceiling: where throughput is flat, a share of time or a rate from here on is the cause."""
-
 FEWEST_BATCHES = 5
 
 
@@ -108,9 +104,6 @@ def line(
     else:
         deviation, times = ASSUMED_ERROR * math.sqrt(_product(y, y) / len(y)), 1.96
     return Line(fmean(y), slope, fmean(x), worth * spread, worth * len(x), deviation, freedom, times, left)
-
-
-# --- over the load ---
 
 
 def over_load(
@@ -213,9 +206,6 @@ def _within(
         return Saturation(middle, low, high, how, method) if middle < math.inf else None
     load = min(max(crossing[0], low), high)
     return Saturation(load, min(max(crossing[1], low), load), max(min(crossing[2], high), load), how, method)
-
-
-# --- over time ---
 
 
 def over_time(times_s: Sequence[float], uses: Sequence[float], ceiling: float) -> Saturation | None:

@@ -12,7 +12,6 @@ from loadframe.model import Scalability
 
 FEWEST_POINTS = 5
 """Three parameters and two degrees of freedom."""
-
 CONFIDENCE = 0.95
 MOST_STEPS = 500
 LARGEST, LARGEST_KAPPA = 1e12, 1e6

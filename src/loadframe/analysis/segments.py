@@ -23,18 +23,13 @@ from loadframe.model import LoadInterval
 
 SIGNIFICANCE = 0.02
 """Of bendless curves in one test; a curve has up to two."""
-
 SIMULATIONS, RESAMPLES, SEED = 399, 200, 0
-
 ROUNDER = 0.95
 """Probability with which noise must not explain the deviations from straight pieces."""
-
 SMALLEST_BEND = 0.05
 """Share of the peak by which a bend must move the curve, however small the noise."""
-
 NOISE_FLOOR = 0.01
 """Relative: otherwise noise-free figures would prove every wiggle."""
-
 FINE, MOST_FINE = 24, 1440
 """Grid steps between neighbouring levels, for placing the break, and over all levels."""
 
@@ -68,9 +63,6 @@ def first_bend(data: Series, *, proven: bool = False) -> Bend:
     if earlier is not None and earlier.knee is not None:
         return Bend(bend.kind, bend.fitted, earlier.knee)
     return bend
-
-
-# --- choosing and testing ---
 
 
 def _score(data: Series, squares: Floats, pure: Floats, kind: Kind) -> Floats:
@@ -149,9 +141,6 @@ def _fit(family: Family, candidate: int, data: Series) -> tuple[Family, Floats]:
     design = single.designs[0] / data.scale[:, None]
     coefficients = np.linalg.pinv(design, rcond=1e-10) @ (data.value / data.scale)
     return single, (design @ coefficients) * data.scale
-
-
-# --- placing the break ---
 
 
 def _locate(data: Series, model: Family) -> LoadInterval:

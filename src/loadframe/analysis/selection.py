@@ -9,7 +9,6 @@ from loadframe.model import NOT_RECOVERED, TOO_FEW, UNSETTLED, Round, Step
 
 FEWEST_SETTLED = 2
 """Settled steps at a level with which the others do not count; likewise steps with a longer warm-up."""
-
 WARMS = "it only warmed the target"
 DECIDED = "it decided whether a change is kept; fresh steps tell what the change gives"
 FELL = "the target failed in it or after it"

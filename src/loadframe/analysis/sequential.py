@@ -12,13 +12,10 @@ from loadframe.analysis import student
 
 PATHS = 40_000
 """Simulated; the level is exact to about a tenth of a per cent (of 5 %)."""
-
 NEIGHBOURS = 0.125
 """Correlation of a block with its reverse (experiments/proof.py): r (1 - r) / 2 for an AR(1) series with correlation r,
 at most 1/8. Without it such noise errs in 6.1 % instead of 5 %."""
-
 HALVINGS = 20
-
 CHUNK = 4_000
 """Paths in memory."""
 

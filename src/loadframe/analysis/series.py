@@ -16,31 +16,22 @@ if TYPE_CHECKING:
     from loadframe.analysis.arrays import Floats
 
 Row: TypeAlias = tuple[float, ...]
-
 MOST_BATCHES = 20
 """Schmeiser 1982, Operations Research 30(3): 10 to 30 suffice for any interval."""
-
 SEEN = 1.28
 """Standard errors of white noise (one-sided 10 %)."""
-
 SEEN_TREND = 3.0
 """Of white noise: one in 400 series without a trend shows one."""
-
 BOUND = 1.645
 """One-sided 95 %, for the upper bound of a correlation; more below FULL_LENGTH."""
-
 FULL_LENGTH = 14
-
 HIGHEST = 0.99
 """With more correlation it is a random walk without a mean."""
-
 MOST_ALIKE = 0.9
 """A short series cannot tell more from a random walk."""
-
 WINDOW = 5.0
 """Autocorrelation times after which the sum of correlations ends (Sokal 1997, "Monte Carlo Methods in Statistical
 Mechanics", 3)."""
-
 UNCORRELATED = 0.5
 """r sqrt(n), r the lag-1 correlation of residuals, whose standard error is 1 / sqrt(n) (Bartlett 1946), plus 1 / n for
 each fitted parameter. By simulation (docs/mathematics.md, "Over time")."""

@@ -130,9 +130,6 @@ def _share(stacks: Sequence[Stack], total: int, wanted: Callable[[tuple[str, ...
     return sum(stack.count for stack in stacks if wanted(stack.frames)) / total
 
 
-# --- flame graph ---
-
-
 @dataclass(slots=True)
 class _Node:
     count: int = 0

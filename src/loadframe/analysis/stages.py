@@ -29,10 +29,8 @@ TOO_MANY_S = 2.0
 the number of workers is wrong."""
 ANY_IDLE = 0.5
 """Idle workers in a shared pool."""
-
 IN_TURNS = 0.1
 """Of the workers' time, for stages that take turns."""
-
 Kind = Literal["stage", "source", "pool", "quota", "turns", "single"]
 
 

@@ -14,31 +14,23 @@ from loadframe.model import LoadInterval
 
 LAPSE = 0.02
 """Share of trials with the wrong outcome however far the load is: no single trial decides."""
-
 SPREADS = tuple(0.002 * 2.0**i for i in range(6))
 """Scale s of the logistic curve; its standard deviation is 1.8 times as much: 0.4 % to 12 %."""
-
 CALM = 0.5
 """A spread s has the prior weight s^-CALM. With 0 a calm server takes a fifth more trials, with 1 brackets of noisy
 ones are wrong twice as often: benchmarks/search.py."""
-
 BEYOND = 2.0
 """Factor around the searched range."""
-
 NEGLIGIBLE = 1e-7
 """Weight of cells that a trial's information leaves out."""
-
 CELLS = 2
 """Per step of the ladder of levels."""
-
 GUESS_TRUST = 0.8
 """Weight of a first guess; the rest is uniform."""
-
 OPEN = 0.1
 FEWEST_OPEN = 8
 """Trials whose chance to meet lies between OPEN and 1 - OPEN show the correlation of neighbours
 (benchmarks/sceptic.py)."""
-
 NORMAL_90 = 1.645
 """Standard deviations on either side of a 90 % interval."""
 

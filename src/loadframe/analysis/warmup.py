@@ -12,34 +12,24 @@ from loadframe.analysis.student import quantile
 
 BATCH = 5
 """Bins: the 5 of MSER-5."""
-
 SHORTEST_BATCHES = 6
 """Fewer cannot show whether the series has settled."""
-
 SHORTEST_TAIL = 3
 """Batches that a truncation must leave."""
-
 WINDOW = 3
 """Batches that must agree with the settled part."""
-
 MEANINGFUL_SHARE = 0.02
 """Share by which a head must differ from the tail."""
-
 STANDARD_ERRORS = 3.0
 """Likewise, beyond noise."""
-
 BOUND_ERRORS = 4.0
 """Likewise, beyond the bound, where nothing can be cut."""
-
 LATE_ERRORS = 7.0
 """Of a change of level after the bound, whose place was searched for."""
-
 CLIMBS = 0.99
 """Probability with which a line would not rise so steeply by chance: MSER misses a slow approach."""
-
 MISSING = 0.05
 """Share of the final level that the mean after a cut may lack, by the best exponential approach."""
-
 PACES = tuple(float(pace) for pace in np.geomspace(0.05, 3, 13))
 """Time constants, in lengths of the series."""
 

@@ -226,8 +226,6 @@ def _operations(
 
 MOST_UNSETTLED = 0.5
 """Share of a level's steps."""
-
-
 LIKELY = 0.95
 """Enough to look again, not to report it."""
 

@@ -16,7 +16,6 @@ BELOW = 0.0001
 """Score: after the stage, before what the machine shows."""
 RANKS = frozenset({Rank.DISK, Rank.ONE_WRITER, Rank.CACHES, Rank.LOCKS})
 """Its CPUs, its cage and other programs are the same for any request."""
-
 Judge = Callable[[Signature, Windows], Finding | RuledOut | None]
 
 

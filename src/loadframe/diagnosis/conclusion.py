@@ -222,8 +222,6 @@ def for_no_cause(kept: Sequence[Trial]) -> str:
 
 
 UNCHANGED = "; nothing was changed."
-
-
 NEAR = 0.85
 """Of a ceiling: a limit that is named where nothing is exhausted; our choice."""
 

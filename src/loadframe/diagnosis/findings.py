@@ -79,9 +79,6 @@ def _deeper(finding: Finding, findings: Sequence[Finding], refusing: Collection[
     return replace(finding, score=max([finding.score, *scores]))
 
 
-# --- limits ---
-
-
 def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
     """Reached, and its counter of harm rises; None for shares and times, which signatures judge. Without a counter:
     waiting_limits.py."""
@@ -211,9 +208,6 @@ def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
     return 0.7 + 0.3 * max(explains(acts, bend) for bend in windows.bends)
 
 
-# --- signatures ---
-
-
 def _signature_finding(
     signature: Signature, windows: Windows, window: Window | None = None
 ) -> Finding | RuledOut | None:
@@ -283,9 +277,6 @@ def _evidence(condition: Condition, value: float, window: Window) -> Evidence:
         return condition.evidence(value, window.words)
     rate, threshold = (number * window.metrics["throughput"] for number in (value, condition.threshold))
     return replace(condition.evidence(rate, window.words), threshold=threshold)
-
-
-# --- words ---
 
 
 def _name(condition: Condition) -> str:

@@ -39,7 +39,6 @@ REFUSES = 0.65
 MOST_NAMED = 3
 NOTHING = "Nothing that is seen from outside is exhausted"
 NOTHING_ELSE = "The CPUs are saturated; nothing else that is seen from outside is exhausted"
-
 FAILING = Condition("workload.errors", ">", 0.01, "what fails is not served", per_request=True)
 ABSENT: tuple[Condition, ...] = (
     OWN_CPU_BUSY,
@@ -207,9 +206,6 @@ def beside_saturated_cpus(finding: Finding) -> Finding:
     return replace(finding, explanation=finding.explanation.replace(NOTHING, NOTHING_ELSE))
 
 
-# --- words ---
-
-
 def how_many(served: InService, sizes: Sequence[Size] = ()) -> str:
     """ "4"; "about 20"; "between 3.1 and 5.2"; "at most 8.3". sizes: what has that size, used if unique."""
     if served.bounded:
@@ -238,8 +234,6 @@ TURNS = (
     " Several threads compute, one at a time, and none of them is at its limit: a lock guards what they compute, or "
     "the runtime runs one of them at a time."
 )
-
-
 STAGE = (
     " The two numbers do not tell how they come about: a pool of about that size, or one stage that serves one request "
     "at a time, for {} of each (a lock, a connection, a thread), within a request that takes longer."
@@ -339,9 +333,6 @@ def _because(condition: Condition, value: float) -> str:
 
 def _digits(value: float) -> str:
     return f"{value:.1f}" if value < 10 else f"{value:.0f}"
-
-
-# --- numbers ---
 
 
 def _of(condition: Condition, steps: Sequence[Step]) -> float | None:

@@ -80,9 +80,6 @@ def is_queue(limit: str) -> bool:
     return limit.startswith(OF) and limit.endswith(".queue")
 
 
-# --- the finding ---
-
-
 def _finding(bottleneck: Limiting, stages: Sequence[Stage], where: Window, windows: Windows) -> Finding:
     stage = stages[bottleneck.at]
     used_up = any(condition.met(where.metrics) for condition in CPU_USED_UP)
@@ -247,9 +244,6 @@ def _from(bottleneck: Limiting, stages: Sequence[Stage], windows: Windows) -> Lo
     return begins
 
 
-# --- change logs ---
-
-
 def _logs(windows: Windows) -> list[Finding | RuledOut]:
     findings: list[Finding | RuledOut] = []
     top = windows.each[-1]
@@ -284,9 +278,6 @@ def _not_followed(id_: str, name: str, behind: float, windows: Windows) -> Findi
         explanation="Changes come faster than they are applied. At this rate the pipeline never catches up: the lag "
         "grows as long as the rate lasts. Which stage limits says what to give more.",
     )
-
-
-# --- what rules out the others ---
 
 
 def _not_it(stage: Stage, bottleneck: Limiting, stages: Sequence[Stage]) -> str:

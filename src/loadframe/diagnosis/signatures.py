@@ -28,8 +28,6 @@ DRIVER_BESIDE_TARGET, *_ = _rows_of(DRIVER_BESIDE)
 CROWDED = _rows_of(OTHERS)
 PROGRAMS, *_ = CROWDED
 HOT = _rows_of(HOT_THREAD)[0].present[0].threshold
-
-
 THROTTLED: Mapping[str, str] = {
     "read_bytes": "bytes read",
     "write_bytes": "bytes written",

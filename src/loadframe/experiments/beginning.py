@@ -238,9 +238,6 @@ def _values(option: Given) -> tuple[int | str, ...]:
     return tuple(f"{number}{parts[2]}" for number in numbers) if parts[2] else tuple(numbers)
 
 
-# --- its text ---
-
-
 def _toml(
     name: str, what: str, target: Mapping[str, Any], path: str, given: Iterable[Given], sentences: Iterable[str] = ()
 ) -> str:
@@ -313,9 +310,6 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     return tomli_w.dumps({"x": value}).removeprefix("x = ").rstrip("\n")
-
-
-# --- the setting that a first study suggests ---
 
 
 def suggested(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Suggestion:

@@ -101,9 +101,6 @@ def _only(candidates: Sequence[Candidate], port: int) -> Candidate:
     )
 
 
-# --- in words ---
-
-
 def _words(candidate: Candidate) -> str:
     listens = f"port {candidate.port}" + ("" if isinstance(candidate.listen, int) else f" of {candidate.number}")
     more = len([pid for pid in candidate.holders if pid != candidate.pid])

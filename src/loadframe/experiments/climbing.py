@@ -139,9 +139,6 @@ def climb(
     return replace(climbed, missing=(*climbed.missing, overrun))
 
 
-# --- one change after the other ---
-
-
 def _try_all(book: Bookkeeping, states: LadderStates, note: Callable[[Climbed], None]) -> Climbed:
     """Even shares of the remaining time; what one does not use goes to those after it."""
     changes = book.bench.study.change
@@ -182,9 +179,6 @@ def _rung(book: Bookkeeping, states: LadderStates, before: State, change: Change
     changes = states.changes(before, (*before, change.name))
     given_up = targets.of_study(book.bench.study).gives_up(change.target.settings)
     return Rung(change.name, changes, kept, gives_up=given_up)
-
-
-# --- the whole ---
 
 
 def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:

@@ -83,9 +83,6 @@ def _affords(book: Bookkeeping, round_: Round, levels: Sequence[float], *, neede
     return book.budget.affords(2 * BLOCKS * list(levels), reserve_s)
 
 
-# --- the same without the change ---
-
-
 def _sham(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
     """None where the change restarts nothing."""
     before = trial.treatment_before
@@ -136,9 +133,6 @@ def _times(verdict: Verdict) -> str:
     if not verdict.has_ratio:
         return f"nothing to compare ({verdict.method})"
     return f"{verdict.ratio:.3g} times as much ({verdict.low:.3g} to {verdict.high:.3g})"
-
-
-# --- half the way ---
 
 
 def _measured(
@@ -196,9 +190,6 @@ def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
         return None
     settings = ", ".join(f"{change.setting} = {change.after}" for change in known)
     return replace(remedy, id=f"{remedy.id}.half", title=f"half the way: {settings}", changes=tuple(known))
-
-
-# --- less than before ---
 
 
 def _lessened(trial: Trial) -> Remedy | None:

@@ -116,9 +116,6 @@ def limits(
         return replace(ledger, warnings=(*ledger.warnings, *stages_now.notes))
 
 
-# --- whose limits ---
-
-
 @contextmanager
 def _subject(
     pid: int | None, study: Study | None, server: str | None, option_file: Path | None, user: str
@@ -211,9 +208,6 @@ def _say_ending(kind: str, why: type[BaseException] | None, *_: object) -> None:
         tell(f"Ending {kind}.")
 
 
-# --- watching ---
-
-
 def _moment(subject: Subject) -> Moment:
     server = subject.server
     if server is None:
@@ -266,9 +260,6 @@ def _metrics(
     elapsed_s = last.snapshot.at_s - first.snapshot.at_s
     values, missing = counter_metrics(first.counters, last.counters, elapsed_s, specs)
     return Readings(*derive({**(asked or {}), **readings.values, **values}, {**readings.missing, **missing}))
-
-
-# --- what it comes to ---
 
 
 def ledger_of(
@@ -380,10 +371,6 @@ def _add_memory(
 
 
 TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each one takes"
-
-
-# --- what a live pipeline prints of its stages ---
-
 FEW = "statistics of stages were printed {} in this time, so that no rates are known; watch longer (--over)"
 
 

@@ -106,9 +106,6 @@ def _leave_out(book: Bookkeeping, wanted: Wanted, because: str) -> None:
     book.bench.run.add_profiled(empty)
 
 
-# --- from the run folder to the report ---
-
-
 def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement, ...]]:
     """And what is missing and why."""
     steps = sorted(run.profiled(), key=_in_order)

@@ -35,10 +35,8 @@ MOST_LEVELS = 2
 """Few, to leave time for many blocks."""
 MIRRORED = 2
 """Of the block that reverses the first one."""
-
 Samples = dict[float, list[float]]
 """By level, in the order of their blocks."""
-
 Proof = tuple[Compared, list[Step]]
 Judge = Callable[..., Verdict]
 

@@ -43,7 +43,6 @@ WITNESSES = (
     "system.stall.share",
 )
 """Shown besides the metrics of findings."""
-
 SHARE = 0.6
 """Of the budget, for more than the fewest blocks."""
 
@@ -192,8 +191,6 @@ def _paired(steps: Sequence[Step], first: str, second: str) -> list[Step]:
     both = sorted(sides[0].keys() & sides[1].keys())
     return [side[key] for side in sides for key in both]
 
-
-# --- what a cache still has after a restart ---
 
 FETCHES = "fetches"
 """Counter of a cache: requests passed on to its origin."""

@@ -32,8 +32,6 @@ from loadframe.model import KEPT_FIRST, Control, Remedy, Round, StepRequest, Tar
 
 LAYERS = {"server": "target", "application": "target", "process": "process", "host": "host"}
 """The word in `remedies.allow`."""
-
-
 WhyNot = Callable[[Remedy], str | None]
 Note = Callable[[Round], None]
 
@@ -137,8 +135,6 @@ def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | Non
         return "too little of the budget is left to prove it; give measure.budget more time"
     return None
 
-
-# --- of several remedies that are guessed, the first to prove ---
 
 SHOWS = 1.2
 """Throughput ratio of a single step: more than steps of one state differ by on a quiet machine."""

@@ -9,7 +9,6 @@ from loadframe.model.fleet import FleetHosts
 from loadframe.model.verdict import Verdict
 
 LevelClass = Literal["meets", "misses", "undecided"]
-
 CapacityEnd = Literal["found", "undecided", "above-range", "below-range"]
 """found: as narrowly as asked. undecided: the budget ended first. above-range, below-range: the highest level meets,
 the lowest misses."""

@@ -33,10 +33,8 @@ class RuledOut:
 
 OTHERS = "cpu.others"
 """Others take the CPU: while it holds, they are what the target waits for."""
-
 DRIVER_BESIDE = "driver.beside"
 """The driver takes CPUs that the target is short of: the measurement is of both."""
-
 FindingStatus = Literal["suspected", "helped", "confirmed", "refuted"]
 """helped: a change for this cause has a proven gain, but its own evidence was not seen to recede, or the change
 confirmed another cause."""

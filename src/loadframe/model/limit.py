@@ -7,7 +7,6 @@ from loadframe.model.curve import Saturation
 
 LimitStatus = Literal["reached", "near", "free", "unlimited", ""]
 """ "" where it was not judged."""
-
 REACHED = 0.97
 """Of its ceiling: caches stop just short of what they may hold."""
 

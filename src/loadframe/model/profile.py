@@ -7,7 +7,6 @@ from loadframe.model.target import Requirement
 
 ProfileKind = Literal["cpu", "threads"]
 """cpu: functions, by time on the CPU. threads: what all threads were doing, at each sample."""
-
 ProfilePlace = Literal["below", "past", "lowest", "highest"]
 """Without a bend the lowest and the highest level."""
 

@@ -114,7 +114,6 @@ def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
 
 UNFINISHED = 0xFFFFFFFF
 """In a request log, of a request that had not ended with its driver; its latency is its age."""
-
 UNSETTLED = "not-settled"
 TOO_FEW = "too-few"
 OUT_OF_BALANCE = "out-of-balance"
@@ -123,7 +122,6 @@ NO_LATENCIES = "no-latencies"
 TIME_UNIT = "time-unit"
 NOT_RECOVERED = "not-recovered"
 PART_LOST = "part-lost"
-
 FLAGS: Mapping[str, str] = {
     UNSETTLED: "the warm-up had not ended when the window began",
     TOO_FEW: "the window had fewer than 20 requests or was shorter than 5 response times, so nothing is decided by it",
@@ -148,7 +146,6 @@ FLAGS: Mapping[str, str] = {
     "ended-early": "the target fell so far behind the offered load that the step was stopped early",
 }
 """That a step can carry."""
-
 InfluenceKind = Literal["effect", "disturbance"]
 """effect: it follows the state and the load. disturbance: it follows time, or that is unknown."""
 
@@ -184,10 +181,8 @@ class Beside:
 
 RATE_AXES = frozenset({"rate"})
 """Requests offered per second."""
-
 OPEN_LOOP_AXES = RATE_AXES | {"speed"}
 """Requests begin on schedule, whatever became of the ones before."""
-
 CLIENT_AXES = frozenset({"clients", "concurrency", "sessions", "threads"})
 """Clients, each with one request after the other."""
 

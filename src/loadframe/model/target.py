@@ -6,7 +6,6 @@ from typing import Literal
 
 SettingValue = str | int | float | bool
 """In the target's own spelling and unit."""
-
 Layer = Literal["host", "process", "server", "application"]
 """`process` covers rlimits, affinity and the cage, `server` the target's own settings."""
 

@@ -18,35 +18,25 @@ ALONE = ("flat", "power", "law", "line")
 WITH_RESOURCES = ("flat", "law", "line", "economy", "network")
 BOUNDED = ("line", "economy", "network")
 """With a maximum."""
-
 NETWORKS, SEED = 40, 20261123
 """Of the network: the median moves by less than 1 % with more."""
-
 SLOPE_SPREAD = 0.15
 """Prior, of the exponent of a resource's use around 1."""
-
 USE_ERROR = 0.08
 """Of the logarithm of a utilisation, besides RESOLUTION."""
-
 RESOLUTION = 0.004
 RISING = 0.5
 """Elasticity at the highest loads of a throughput that still rises."""
-
 REGIMES = tuple(f"{kind} {way}" for kind in ("closed", "rate") for way in ("rising", "bent"))
 ELASTICITY_SPREAD = 0.25
 THROUGHPUT_ERROR = 0.05
-
 SHARPNESS = 6.0
 """How sharply a line of clients turns into its ceiling: (X_line^-p + ceiling^-p)^(-1/p)."""
-
 FURTHEST_CEILING = 10
 """Doublings of the highest load at which a network's maximum is evaluated."""
-
 LAW_SIGMA, LAW_KAPPA = 0.15, 0.0005
 """Prior terms per client of the lowest load, each known to a factor of e^LAW_SPREAD."""
-
 LAW_SPREAD = 1.5
-
 FITS = 1024
 """Cached: backtests repeat each many times."""
 

@@ -29,26 +29,19 @@ GROWTHS = (
     Growth(np.square, -0.2, ends=True),
     Growth(lambda loads: -1 / np.sqrt(loads), -0.3),
 )
-
 STEADY_PRIOR = 0.35
 """That a request needs the same at every load."""
-
 GROWTH_DEVIATIONS = {0.25: 0.8, 1.0: 0.2}
 """Else: deviation of the growth around its mean -> its prior. Group commit makes it negative; more than a half is
 rare."""
-
 BACKGROUND_PRIOR, BACKGROUND_DEVIATION = 0.25, 0.02
 """That a resource is used without requests, and its utilisation then."""
-
 RESOLUTION = 0.003
 """Utilisations are counted in ticks and rounded."""
-
 ERRORS = np.geomspace(0.003, 0.3, 24)
 """Relative, of a window's throughput or utilisation."""
-
 TYPICAL_ERROR, ERROR_SPREAD = 0.035, 0.7
 """Prior median of a window's error, and the deviation of its logarithm: three windows hardly show their own."""
-
 LEAST_LEFT = 0.08
 """Economies of scale leave a quarter to an eleventh of a single request's demand."""
 

@@ -38,10 +38,8 @@ DRAWS = 400
 SEED = 20260401
 FURTHER = (2.0, 4.0)
 """Times the highest load."""
-
 SOON = 2.0
 """Beyond this many times the load of the first saturation nothing matters yet."""
-
 NO_INTERVAL = "Latencies have no interval: no curve of the library tells how far such forecasts are off."
 MORE_BY_THE_CURVE = (
     "More is forecast than what saturates first is expected to allow, but no more than the high end of that: the shape "
@@ -53,10 +51,8 @@ FLATTENING = (
 )
 VAGUE = 4.0
 """Factor between the ends of a growth of which only the nearer is reported."""
-
 LEAST_WEIGHT = 0.02
 """Of a candidate that is mentioned."""
-
 WORDS = {
     "flat": "what the highest load gave",
     "power": "its last slope",
@@ -300,10 +296,8 @@ def _grown(resource: str, growth: Estimate) -> str:
 
 LEAST_FACTOR = 1.15
 """Factor to either side: objectives are missed near, not at, saturation."""
-
 LOADS = 24
 """Tried to find where the latency passes its limit."""
-
 FURTHEST = 16.0
 """Times the highest load measured."""
 

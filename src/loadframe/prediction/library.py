@@ -15,7 +15,6 @@ from loadframe.model import Limit
 from loadframe.prediction import pool
 
 FILE = "calibration.json"
-
 LEAST_APART = 0.05
 """Added before logarithms: candidates that agree may all be wrong."""
 

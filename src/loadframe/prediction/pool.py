@@ -16,12 +16,10 @@ from loadframe.prediction.candidates import Seen
 BASE = 0.3
 FLOOR = 0.03
 """The difference of two windows."""
-
 LEAST_ERROR = 0.01
 POWER = 3.0
 TRUST = 6.0
 """Forecasts of the study's own that the library counts as."""
-
 BACKTESTS, FEWEST = 3, 2
 """Of the last loads, from FEWEST loads or more."""
 

@@ -12,26 +12,19 @@ from loadframe.prediction import system as systems
 from loadframe.prediction.system import System
 
 FEWEST_LOADS = 2
-
 FEWEST_WINDOWS = 3
 """A line through two windows has no known error."""
-
 LEAST_USED = 0.05
 """Use at the highest load of a resource that is out of sight of its limit."""
-
 FEWEST_ALONE = 3
 """Of a curve without resources, as in the library."""
-
 CONFIDENCE = 0.95
 NEAR = 0.85
 """Use that explains a throughput that stops growing."""
-
 FULL, GREW = 0.97, 1.5
 """Throughput that grows by this factor is not limited by a resource at FULL."""
-
 GREW_FAR = 3.0
 """Nor by one at NEAR that does not rise meanwhile: a memory that is always in use."""
-
 UNEXPLAINED, ERRORS = 0.15, 3.0
 """Share, and standard errors, below what resources explain: an unmeasured limit."""
 UNMEASURED = " Something not measured holds requests up: a lock, a queue, the network."

@@ -8,14 +8,12 @@ from loadframe.analysis.selection import select
 from loadframe.model import Limit, Observation, Observations, Step
 
 MACHINE_CPU = "cpu"
-
 STATIONS: Mapping[str, str] = {
     "system.cpu.utilization": MACHINE_CPU,
     "system.disk.busy": "disk",
     "workload.lock_held": "lock.writer",
 }
 """Utilisations of the machine -> the resource's name."""
-
 CAGED = re.compile(r"(?P<component>.+)\.cage\.(?P<what>cpu|read_bytes|write_bytes|reads|writes)\.utilization")
 OWN_CPU = re.compile(r"(?P<component>(?!system\b).+)\.cpu\.utilization")
 HOTTEST = re.compile(r"(?P<component>.+)\.cpu\.hottest_thread")

@@ -21,7 +21,6 @@ from loadframe.prediction.system import System
 DRAWN = (0.5, 0.05, 0.95)
 LEAST_BASE = 0.25
 """Of the use at the lowest load: less shows no growth of a demand."""
-
 IN_PROPORTION = 0.9
 """Of its best ratio to the load: a throughput that has not levelled off."""
 
@@ -136,7 +135,6 @@ def seen_full(limits: Sequence[Limit], data: Seen) -> dict[str, LoadInterval]:
 
 ENDS_BELOW, SEEN = 1.0, 0.95
 """A use that may reach ENDS_BELOW by these curves, or was seen at SEEN, may be used up."""
-
 LEAST_USED = 0.5
 """At the highest level: a lower use is far from its end."""
 

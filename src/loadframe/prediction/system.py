@@ -16,28 +16,20 @@ from loadframe.prediction import demands
 from loadframe.prediction.demands import Demand
 
 Kind = Literal["closed", "rate"]
-
 AS_OFFERED = 0.05
 """Share of the load within which a throughput is an offered rate."""
-
 LARGEST_EXACT = 300
 """Clients; beyond Schweitzer's approximation errs by 0.3 %."""
-
 APPROXIMATE = 1e-6
 """Of a queue, as a share of the population."""
-
 IRREGULAR = 0.5
 """Prior: every second system is as irregular as mean value analysis assumes, the others between that and regular."""
-
 UNSATURATED = 0.8
 """Share of saturation up to which the delay is fitted."""
-
 DELAY_ROUNDS, CLOSE = 12, 1e-3
 """Of fitting it; tolerance: of the shortest cycle."""
-
 REACH = 64.0
 """Times the first guess of a saturation."""
-
 GRID = 120
 NOTHING = 1e-6
 """Of the highest throughput."""
@@ -224,10 +216,8 @@ def _errors(residuals: Floats, random: np.random.Generator) -> Floats:
 
 
 NORMAL_95 = 1.645
-
 MODEL_ERROR = 0.1
 """Per doubling of the latency: service times are not exponential, queues not fair."""
-
 LEAST_MS = 1e-12
 """Less is no latency, and its ratios overflow."""
 

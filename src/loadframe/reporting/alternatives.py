@@ -7,7 +7,6 @@ from loadframe.reporting import verdict_words, words
 
 FULLY_TOLD = 3
 """Up to this many alternatives have a sentence each in the first lines of a report."""
-
 TINY = 1e-9
 """Relative: a place computed from the logarithm of a level counts as that level."""
 

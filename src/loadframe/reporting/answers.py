@@ -109,9 +109,6 @@ def _lines(inv: Investigation) -> list[str]:
             return _interrupted(inv)
 
 
-# --- what limits ---
-
-
 def _limit(inv: Investigation) -> str:
     findings = facts.main_findings(inv)
     if not findings and not inv.rounds:
@@ -172,9 +169,6 @@ def _highest(inv: Investigation) -> str:
         return ""
     peak = words.peak(state, unit, inv.study.work_unit)
     return f" up to {words.load(max(inv.study.levels), unit)}: throughput peaks at {peak}"
-
-
-# --- what to do, and what it gives ---
 
 
 def _action(inv: Investigation) -> str:
@@ -274,9 +268,6 @@ def _tried(inv: Investigation) -> str:
     if tried == 1:
         return "The one change that was tried shows no proven gain; it was put back."
     return f"None of the {tried} changes that were tried shows a proven gain; all were put back." if tried else ""
-
-
-# --- runs that ended early ---
 
 
 def stop_sentence(stop: Stop | None, unit: str) -> str:

@@ -89,9 +89,6 @@ def _figures(drawn: Charts, *chosen: str, look: str = "") -> Iterator[doc.Figure
     return (doc.Figure(drawn[name], look) for name in chosen if name in drawn)
 
 
-# --- the first screen ---
-
-
 def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     unit, work, reach, best = inv.study.load_unit, inv.study.work_unit, verdict_words.reach_of(inv), inv.variants[-1:]
     yield doc.Aside("Asked", (inv.study.question,), only="text")
@@ -146,9 +143,6 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     yield doc.brief_quality(inv.quality)
 
 
-# --- curves ---
-
-
 def _curves(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     if not inv.rounds:
         return
@@ -164,9 +158,6 @@ def _curves(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     elif silence := quality_words.silence_sentence(inv):
         yield doc.Prose(silence)
     yield from (curve_report.of_round(inv, round_) for round_ in inv.rounds)
-
-
-# --- side by side, restarts, forecast ---
 
 
 def _side_by_side(inv: Investigation, alternative: Alternative, number: int, drawn: Charts, first: str) -> doc.Section:
@@ -228,9 +219,6 @@ def _forecast(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     yield doc.Items(forecast.notes)
 
 
-# --- causes ---
-
-
 def _findings(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     evidence = (*_figures(drawn, *(name for name in drawn if name.startswith("evidence"))),)
     for finding, ruled_out in facts.findings_and_ruled_out(inv):
@@ -287,9 +275,6 @@ def _refuted(inv: Investigation) -> Iterator[doc.Block]:
         said = (words.sentence(finding_words.evidence_sentence(piece)) for piece in finding.evidence[:1])
         rows.append((doc.Span(finding_words.cause(inv, finding.id), title=finding.id), " ".join(said)))
     yield doc.Facts(tuple(rows), "facts wide-facts")
-
-
-# --- use, time, limits ---
 
 
 def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:

@@ -43,8 +43,6 @@ def _quantity(row: Quantity) -> str:
     return f"{row.name}: {decided}{verdict_words.ratio_words(row.verdict)}, {values}"
 
 
-# --- GitHub Actions ---
-
 LEVELS: Mapping[Answer, str] = {"proven-worse": "error", "cannot-tell": "warning", "proven-not-worse": "notice"}
 """Severity of an annotation. Without a margin nothing fails: worse is a warning."""
 
@@ -99,8 +97,6 @@ def _sentence(comparison: Comparison) -> str:
 def _data(text: str) -> str:
     return said.words(text, 4000).replace("%", "%25")
 
-
-# --- JUnit ---
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Not allowed in XML, not even as references (XML 1.0, section 2.2)."""

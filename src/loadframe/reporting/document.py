@@ -52,9 +52,6 @@ def code_list(names: Sequence[str]) -> tuple[str | Span, ...]:
     return tuple(piece for name in names for piece in (", ", Span(name, "code")))[1:]
 
 
-# --- blocks ---
-
-
 @dataclass(frozen=True, slots=True)
 class Prose:
     """look: prose, price, or note (which a text leaves out)."""
@@ -162,9 +159,6 @@ class Group:
 Block = Prose | Items | Table | Facts | Figure | Settings | Diff | Commands | Drawing | Group
 
 
-# --- the document ---
-
-
 @dataclass(frozen=True, slots=True)
 class Aside:
     """Hidden without lines. look: gain (the heading is a large number), next, ..."""
@@ -231,9 +225,6 @@ def _filled(blocks: Iterable[Block]) -> Iterator[Block]:
 
 def listed(heading: str, items: Iterable[Words], anchor: str = "") -> Section:
     return section(heading, anchor, [Items(tuple(items))])
-
-
-# --- parts of every kind of report ---
 
 
 def environment(about: About | None, *more: tuple[Words, Words]) -> Section:

@@ -26,7 +26,6 @@ from loadframe.model import (
 from loadframe.switches import spelled
 
 FOOTPRINT_KEYS = frozenset({"step", "level", "block", "throughput", "latency_p95_ms", "latency_p999_ms", "errors"})
-
 Role = Literal["before", "between", "after"]
 
 

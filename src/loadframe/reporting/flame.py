@@ -286,9 +286,6 @@ def difference_shade(node: Node, difference: Difference) -> str:
     return _shade(node.after - node.before, POINTS) if beyond_chance(node, difference) else ""
 
 
-# --- in words ---
-
-
 def difference_sentence(inv: Investigation, difference: Difference) -> str:
     before, after = demand_ms(difference.before), demand_ms(difference.after)
     price = ""
@@ -328,9 +325,6 @@ def _shares(node: Node) -> str:
 
 def _percent(share: float) -> str:
     return rounding.percent(share) if share >= NARROWEST else "less than 0.25 %"
-
-
-# --- the drawing ---
 
 
 def difference_svg(inv: Investigation, difference: Difference) -> Markup:

@@ -46,9 +46,6 @@ def gains(inv: Investigation) -> list[Gain]:
     return [gain for gain in tried if gain.verdict.has_ratio]
 
 
-# --- in words ---
-
-
 def title(inv: Investigation) -> str:
     tried = [gain for gain in gains(inv) if gain.kept is not None]
     if len(tried) == 1:
@@ -77,9 +74,6 @@ def _said(gain: Gain) -> str:
     floor = gain.verdict.floor
     noise = f"noise {rounding.plain(floor[0])} to {rounding.plain(floor[1])}" if floor else "noise not known"
     return "; ".join(part for part in (verdict_words.ratio_words(gain.verdict), fate, noise) if part)
-
-
-# --- the drawing ---
 
 
 def chart(inv: Investigation, size: Size) -> Plot | None:
@@ -151,7 +145,6 @@ class _Drawing(Canvas):
 
 
 Row = dict[str, Any]
-
 ROOM = 3.0
 """For the label of the longest bar, as a factor on the log scale."""
 WIDEST = 10.0

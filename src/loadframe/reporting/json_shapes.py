@@ -38,7 +38,6 @@ from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting import answers, limits_report, stages, tuning_report, verdict_words
 
 Json = dict[str, Any]
-
 INTERVAL = ("ratio", "low", "high", "decision", "confidence")
 
 

@@ -107,9 +107,6 @@ def _of_run(inv: Investigation, limit: Limit) -> doc.Row:
     return doc.Row(cells, "marked" if inv.next_limit and inv.next_limit.id == limit.id else "")
 
 
-# --- words ---
-
-
 def _urgent(limit: Limit) -> str:
     status = "full" if limit.costs_nothing else limit.status if limit.status in ("reached", "near") else "runs out"
     share = "" if limit.unit == "share" else f" ({_percent(limit)}), when full: {_when_full(limit)}"
@@ -142,9 +139,6 @@ def _amount(limit: Limit) -> str:
 def _percent(limit: Limit) -> str:
     share = limit.use / limit.ceiling
     return "< 0.1 %" if 0 < share < 0.001 else rounding.percent(share)
-
-
-# --- bars ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +195,6 @@ def _shares(limit: Limit, series: facts.Series) -> dict[float, float]:
 
 def shown(panels: Sequence[Panel]) -> list[Panel]:
     return [panel for rank, panel in enumerate(panels) if rank < ALWAYS_SHOWN or panel.fullest >= SHOWN_FROM][:MOST]
-
-
-# --- in words ---
 
 
 def title(inv: Investigation) -> str:
@@ -263,9 +254,6 @@ def _panel_words(panel: Panel, state: str, unit: str) -> str:
         return f"{label}full from {words.load(full, unit) if unit else rounding.plain(full)} on"
     share, level = panel.peak(state)
     return f"{label}at most {rounding.percent(share)}{f', at {words.load(level, unit)}' if unit else ''}"
-
-
-# --- the drawing ---
 
 
 def chart(inv: Investigation, size: Size) -> Plot | None:

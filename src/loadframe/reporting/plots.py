@@ -15,7 +15,6 @@ from loadframe.reporting import alternatives, facts, rounding, vega, words
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, LoadAxis, Plot, Size, ValueAxis
 
 Row = dict[str, Any]
-
 COLOURS: Mapping[facts.Role, str] = {"before": BEFORE, "between": BETWEEN, "after": AFTER}
 PAINTED: Mapping[facts.Role, int] = {"between": 0, "before": 1, "after": 2}
 TERSE_BELOW = 320
@@ -34,9 +33,6 @@ PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d", "#72b7b2")
 OTHERS = (AFTER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Colours of alternatives (Okabe and Ito); further ones repeat them in dashes."""
 BOX_WIDTH = 12
-
-
-# --- the proof: throughput over load ---
 
 
 def proof_title(inv: Investigation) -> str:
@@ -165,9 +161,6 @@ def _draw_bend(plot: Plot, state: facts.Series, rank: int) -> None:
         parts.append(f"{'cliff' if terse else 'cliff: keeps'} {rounding.percent(curve.cliff.throughput_kept)}")
     look: Row = {"dy": 8 + 13 * (rank % 2), "fontSize": 11.5, **side}
     plot.write(at, plot.y.high, ", ".join(parts), colour, **look)
-
-
-# --- latency, blocks, metrics ---
 
 
 def latency(inv: Investigation, size: Size) -> Plot | None:

@@ -23,8 +23,6 @@ HELPERS = CLIENT_AXES | {"scan_threads", "scanners", "pipelines", "workers"}
 LONGEST_NAME = 15
 SAID_FROM = 0.35
 """Share of a bar that has room for its number."""
-
-
 TOLD = ("busy", "blocked", "idle", "waiting", "room", "workers", "at_work", "ms_per_entry", "entries")
 
 
@@ -143,9 +141,6 @@ def _percent(share: float | None) -> str:
     return f"{100 * (share or 0.0):.0f} %"
 
 
-# --- the drawing ---
-
-
 class _Drawing(Canvas):
     def __init__(self, size: Size, columns: int, rows: int) -> None:
         self._left, self._head = -NAME_PX / (size.width - NAME_PX) * columns, HEAD_PX / ROW_PX
@@ -201,9 +196,6 @@ class _Drawing(Canvas):
 
     def _write(self, x: float, y: float, label: str, colour: str, **look: object) -> None:
         self.label(x, y, label, colour, baseline="middle", **look)
-
-
-# --- the data ---
 
 
 def _levels(series: facts.Series) -> dict[float, dict[str, Stage]]:

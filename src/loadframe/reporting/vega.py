@@ -24,7 +24,6 @@ CHARACTER_PX = 6.9
 """Of 12-pixel type: a browser may lack the font that the engine measures."""
 SLACK = 1.2
 """Pixels per character: a browser without FONT takes a wider one, which would cut off the last names."""
-
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
 Channel = dict[str, Any]

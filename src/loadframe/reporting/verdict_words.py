@@ -33,7 +33,6 @@ from loadframe.reporting import rounding, words
 
 Ratio = Verdict | LadderStep | LevelRatio | Reach | More
 """What has an interval: of 95 %, where it does not say."""
-
 DECISIONS: Mapping[Decision, str] = {
     "better": "better",
     "worse": "worse",

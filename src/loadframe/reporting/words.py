@@ -25,9 +25,6 @@ def target_name(study: StudySummary) -> str:
     return version if kind.lower() in version.lower() else f"{kind} {version}".strip()
 
 
-# --- loads, throughput, curves ---
-
-
 def load(value: float, unit: str) -> str:
     """ "12 active jobs"; "1 worker", "1 process", "1 request/s"."""
     text = rounding.exact(value) if float(value).is_integer() else rounding.plain(value)
@@ -160,7 +157,6 @@ def served_nothing(curve: Curve) -> bool:
 
 FORESIGHT = 10.0
 """Factor over the highest load beyond which the scalability law's peak is not reported."""
-
 CLOSED_LOOP = "Closed loop: a client sends nothing while its request waits, and the latencies do not show that."
 OPEN_LOOP = "Open loop: requests were offered at a fixed rate; each latency counts from the intended start."
 
@@ -200,9 +196,6 @@ def limit_number(value: float | None, limit: Limit) -> str:
     if value is None or not math.isfinite(value):
         return ""
     return show(value, limit.unit)
-
-
-# --- grammar ---
 
 
 def strip(text: str) -> str:

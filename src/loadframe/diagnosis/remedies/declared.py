@@ -23,7 +23,6 @@ FURTHER = 4.0
 """Factor to the first declared value that should be felt and small against a machine."""
 MOST = 6
 """For one cause: each trial takes a share of the budget and of the error."""
-
 WHOSE: Mapping[Layer, str] = {"server": "service", "application": "workload"}
 NAMED: Mapping[str, tuple[str, ...]] = {
     "service.parallelism": ("pool", "worker", "thread", "connection", "concurren", "parallel", "process", "max_"),
