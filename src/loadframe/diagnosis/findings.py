@@ -236,22 +236,17 @@ def _signature_finding(
             return RuledOut(signature.id, because)
         if seen is not None and not condition.per_request:
             absent.append(condition.evidence(seen, window.words, absent=True))
+    below = windows.below.judged(signature.present[0])
+    there = below is not None and signature.present[0].holds(below)
+    unexplained = windows.falls and there and not signature.explains_falling
     return Finding(
         id=signature.id,
         title=signature.title,
         reached_at=_first_level(signature, windows),
         evidence=(*(_evidence(condition, value, window) for condition, value in pairs), *absent),
-        score=_signature_score(signature, windows),
+        score=signature.rank.score - (0.3 if unexplained else 0.0),
         explanation=signature.explanation,
     )
-
-
-def _signature_score(signature: Signature, windows: Windows) -> float:
-    """Of its rank, less where throughput falls and the cause holds below the bend, too."""
-    below = windows.below.judged(signature.present[0])
-    there = below is not None and signature.present[0].holds(below)
-    unexplained = windows.falls and there and not signature.explains_falling
-    return signature.rank.score - (0.3 if unexplained else 0.0)
 
 
 def _first_level(signature: Signature, windows: Windows) -> LoadInterval | None:
