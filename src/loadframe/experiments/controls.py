@@ -74,12 +74,12 @@ def less_s(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[floa
     confirmed = any(finding.status == "confirmed" and finding.id in aimed_at for finding in round_.findings)
     if not confirmed or _lessened(trial) is None:
         return 0.0
-    return book.budget.cost_s(2 * BLOCKS * list(levels)) + afterwards_s(book, round_, levels, treatments=1)
+    return book.budget.cost_s(2 * BLOCKS * list(levels)) + afterwards_s(book, round_, levels)
 
 
 def _affords(book: Bookkeeping, round_: Round, levels: Sequence[float], *, needed: bool = False) -> bool:
     """Besides the next round's first remedy; a needed one comes before that."""
-    reserve_s = afterwards_s(book, round_, levels, treatments=1) + (0.0 if needed else book.remedy_s(FEWEST_BLOCKS))
+    reserve_s = afterwards_s(book, round_, levels) + (0.0 if needed else book.remedy_s(FEWEST_BLOCKS))
     return book.budget.affords(2 * BLOCKS * list(levels), reserve_s)
 
 
@@ -143,7 +143,7 @@ def _measured(
     name = book.next_treatment(other.title, state_after(round_.state, other), remedy=other)
     judged, plan = _of_dose, None
     if kind == "less":
-        left_s = book.budget.left_s() - afterwards_s(book, round_, levels, treatments=1)
+        left_s = book.budget.left_s() - afterwards_s(book, round_, levels)
         most = max(BLOCKS, min(MOST_BLOCKS, int(left_s / book.budget.cost_s(2 * list(levels)))))
         change = other.changes[0]
         once, less = _number(change.before), _number(change.after)

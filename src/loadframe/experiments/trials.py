@@ -131,7 +131,7 @@ def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | Non
     if not book.error.left:
         return NO_ERROR
     proof = [examined.round.curve.points[-1].load, *(2 * FEWEST_BLOCKS * examined.levels)]  # sizing and two blocks
-    if not book.budget.affords(proof, afterwards_s(book, examined.round, examined.levels, treatments=1)):
+    if not book.budget.affords(proof, afterwards_s(book, examined.round, examined.levels)):
         return "too little of the budget is left to prove it; give measure.budget more time"
     return None
 
@@ -238,9 +238,7 @@ def _taken_back(
     whole, findings, controls = kept.applied.treatment, round_.findings, list[Control]()
     for remedy in chain:
         others = [other for other in chain if other is not remedy]
-        affords = book.budget.affords(
-            2 * FEWEST_BLOCKS * list(levels), afterwards_s(book, round_, levels, treatments=1)
-        )
+        affords = book.budget.affords(2 * FEWEST_BLOCKS * list(levels), afterwards_s(book, round_, levels))
         if not affords or not book.error.left:
             what = "too little of the budget was left" if book.error.left else NO_ERROR
             because = f"its gain alone was not measured: {what}"

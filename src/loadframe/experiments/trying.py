@@ -206,7 +206,7 @@ def measured_again(
         fresh.wanted([trial.verdict], most) if better else max(fresh.BLOCKS, trial.verdict.blocks),
         round_number=round_.number,
         done=trial.verdict.blocks,
-        reserve_s=reserve_s + afterwards_s(book, round_, levels, treatments=1) if trial.kept else 0.0,
+        reserve_s=reserve_s + afterwards_s(book, round_, levels) if trial.kept else 0.0,
     )
     if steps:
         tried = replace(tried, trial=_told_again(trial, steps), again=tuple(steps))
@@ -288,11 +288,11 @@ def beside(
     return replace(round_, tried=(*round_.tried[:-1], trial))
 
 
-def afterwards_s(book: Bookkeeping, round_: Round, judged: Sequence[float], *, treatments: int) -> float:
-    """Seconds to reserve: for the other levels after a kept remedy (and before it, for two treatments), and after a
+def afterwards_s(book: Bookkeeping, round_: Round, judged: Sequence[float]) -> float:
+    """Seconds to reserve: for the other levels after a kept remedy, and after a
     second one for the proof against the first state."""
     total = 2 * fresh.BLOCKS * list(judged) if round_.number > 1 else []
-    return book.budget.cost_s(treatments * FEWEST_BLOCKS * _other_levels(book, round_, judged) + total)
+    return book.budget.cost_s(FEWEST_BLOCKS * _other_levels(book, round_, judged) + total)
 
 
 def known(verdict: Verdict) -> bool:
