@@ -34,7 +34,6 @@ SURELY = 0.001
 RECOVERY_TRIALS = 3
 """At a load that a collapsed server meets; then it is restarted."""
 RECOVERY_SHARE = 0.2
-"""Length of a recovery trial, in normal ones."""
 SAFE = 0.01
 """Probability that the capacity is below a load that the server surely meets."""
 
@@ -162,13 +161,11 @@ class CapacitySearch:
 
     @property
     def error_probability(self) -> float:
-        """That the capacity lies outside of what is shown."""
         low, high = self.low, self.high
         return self._below(low) + (1 - self._below(high) if high is not None else 0.0)
 
     @property
     def held_s(self) -> float:
-        """For which levels from `low` on have met."""
         low = self.low
         if low is None:
             return 0.0
@@ -224,7 +221,6 @@ class CapacitySearch:
         return None
 
     def _explore(self, below: Floats) -> Proposal:
-        """The most information on the capacity for its cost."""
         highest = self._highest_allowed()
         doubtful = [
             (load, p) for load, p in zip(self.levels, below, strict=True) if SURELY < p < 1 - SURELY and load <= highest
@@ -238,7 +234,6 @@ class CapacitySearch:
         return Proposal(candidates[int(worth.argmax())][0], self.settings.trial_s)
 
     def _highest_allowed(self) -> float:
-        """Not far above what has met, nor above what likely misses."""
         known, guess = self.known(), self.settings.guess
         met = max((level.load for level in known if level.met), default=self.levels[0])
         missed = min(

@@ -13,7 +13,6 @@ from loadframe.model import Step
 ERROR = 0.01
 """Of each of many tests: false warnings cost the reader's trust."""
 LEAST = 0.1
-"""In logarithms; less is not reported."""
 FEWEST = 3
 
 
@@ -42,7 +41,6 @@ class CarryOver:
 
 
 def carried_over(steps: Sequence[Step]) -> tuple[CarryOver, ...]:
-    """From a run's steps in any order."""
     ordered = sorted(steps, key=lambda step: step.number)
     effects = []
     for treatment in dict.fromkeys(step.treatment for step in ordered):

@@ -14,7 +14,6 @@ from loadframe.model import Answer, Decision, Verdict
 from loadframe.model.verdict import NOT_KNOWN, ROUNDING, decide
 
 Grains = Mapping[float, tuple[float, float]]
-"""By level: the relative resolution of a throughput on either side."""
 ZERO_COUNTS_AS = 0.01
 """Of the smallest positive throughput of its level, on either side."""
 FEWEST_BLOCKS = 2
@@ -96,7 +95,6 @@ def at_each_level(
 
 
 def unless_zero(verdict: Verdict, *sides: Sequence[float]) -> Verdict:
-    """Without a ratio where a side did nothing."""
     did = [any(side) for side in sides]
     why = "one side did nothing" if any(did) else "neither side did anything"
     return verdict if all(did) else without_ratio(verdict, why)
@@ -278,7 +276,6 @@ def _floor(sides: _Sides) -> tuple[float, float] | None:
 
 
 def _lent(variances: Floats, blocks: int) -> tuple[float, float]:
-    """Pooled variance of these levels, and its degrees of freedom."""
     bias, freedom = LEND[blocks]
     mean = float(variances.mean())
     if mean == 0:

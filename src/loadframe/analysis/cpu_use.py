@@ -14,7 +14,6 @@ OF_KIND = re.compile(r"[a-z_]+\.(?P<name>\w+)_cpu")
 WHOLE = "target"
 OURS = "recorder"
 LEAST = 0.005
-"""Share of a CPU."""
 
 
 def of_states(steps: Sequence[Step], titles: Mapping[str, str]) -> tuple[StateUse, ...]:

@@ -196,7 +196,6 @@ def _proven_fall(data: pieces.Series, held: int, fallen: int) -> bool:
 
 
 def _fallen_already(before: pieces.Series) -> bool:
-    """Whether a cliff's share is lost before the cliff, over several levels."""
     top, last = int(before.value.argmax()), len(before.load) - 1
     return bool(before.value[last] < CLIFF_KEPT * before.value[top]) and _proven_fall(before, top, last)
 

@@ -52,7 +52,6 @@ def _quantile(latencies_ms: Floats, reached: Whole, one_in: float) -> float:
 DELAYED_ACK_MS = (38.0, 48.0)
 """TCP_DELACK_MIN is 40 ms (include/net/tcp.h); timers of 100 to 1000 Hz are off by up to a tick."""
 HIGHEST_CONTRAST = 1000.0
-"""Where there is no request outside the band."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,6 @@ class Band:
 
 
 def band(latency_ms: NDArray[np.float32], low_ms: float, high_ms: float) -> Band | None:
-    """None for an empty array."""
     if not len(latency_ms):
         return None
     width_ms = high_ms - low_ms

@@ -16,7 +16,6 @@ from loadframe.model import Influence, InfluenceKind, Step, Verdict
 from loadframe.model.verdict import decide
 
 Cell = tuple[str, float]
-"""Treatment and level."""
 FEWEST_QUIET = 2
 """Steps of a cell that must be quieter before another does not count."""
 ERROR = 0.05
@@ -114,12 +113,10 @@ def is_disturbed(step: Step, others: Iterable[Step]) -> bool:
 
 
 def least_disturbed(steps: Sequence[Step]) -> Step:
-    """The last one that is as quiet as the quietest."""
     return [step for step in steps if not _excess(step, steps, 1)][-1]
 
 
 def _burden(step: Step) -> float:
-    """Sum over its flags, in units of their thresholds."""
     return sum(amount_of(BY_FLAG[flag], step) / BY_FLAG[flag].threshold for flag in VOIDING.intersection(step.flags))
 
 
@@ -210,7 +207,6 @@ def _influence(
 
 
 def _names(steps: Sequence[Step]) -> tuple[str, ...]:
-    """The programs that used most CPU in these steps."""
     used: dict[str, float] = {}
     for step in steps:
         for metric, cores in step.metrics.items():

@@ -21,7 +21,6 @@ from loadframe.model.verdict import NOT_KNOWN, decide
 FEWEST_LEVELS, FEWEST_BLOCKS = 3, 3
 """With two blocks, 6 of 100 pairs with a constant ratio seemed to diverge."""
 STEPS = 12
-"""Places tried between neighbouring levels."""
 SIGNIFICANCE = 0.02
 """That curves with a constant ratio seem to diverge; as for a bend in segments.py."""
 SMALLEST = math.log(1.05)
@@ -190,7 +189,6 @@ MARGIN = 1.2
 host; a search gives up what is below 0.7 of the best."""
 ERROR = 0.05
 PLAN = Plan(3, 8)
-"""First and last block after which the answer is looked for."""
 
 
 def host_ratio(
@@ -200,7 +198,6 @@ def host_ratio(
     theirs: Mapping[float, Sequence[float]],
     grain: Grains | None = None,
 ) -> HostRatio:
-    """Throughput of a host over another's, as in comparison.verdict."""
     of_hosts = verdict(theirs, mine, confidence=1 - ERROR, plan=PLAN, grain=grain)
     return HostRatio(
         host, other, of_hosts.ratio, of_hosts.low, of_hosts.high, of_hosts.blocks, judge(of_hosts.low, of_hosts.high)

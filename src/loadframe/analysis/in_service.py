@@ -42,7 +42,6 @@ class InService:
 
     @property
     def known(self) -> bool:
-        """Narrow enough to compare with sizes."""
         return not self.bounded and (self.whole is not None or self.high - self.low <= NARROW * self.value)
 
     @property
@@ -155,7 +154,6 @@ def more(levels: Mapping[float, Sequence[float]]) -> More | None:
 
 
 def _logs(levels: Mapping[float, Sequence[float]]) -> tuple[dict[float, list[float]], int]:
-    """Of each level at which something was served, and their degrees of freedom."""
     logs = {load: [math.log(value) for value in values] for load, values in levels.items() if min(values) > 0}
     return logs, sum(len(values) - 1 for values in logs.values())
 
@@ -165,7 +163,6 @@ def _pooled(logs: Mapping[float, Sequence[float]], freedom: int) -> float:
 
 
 def _error(values: Sequence[float], pooled: float) -> float:
-    """Squared, of a mean: at least that of the pooled scatter."""
     own = variance(values) if len(values) > 1 else 0.0
     return max(own, pooled) / len(values)
 
@@ -182,7 +179,6 @@ BEYOND = 4.0
 ALLOWED = 5.99
 """Of chi squared with two degrees of freedom, 95 %."""
 NOISE_FLOOR = 0.01
-"""As in segments.py."""
 
 
 def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInterval | None:
@@ -234,6 +230,5 @@ def _fits(load: Floats, value: Floats, weight: Floats) -> tuple[Floats, Floats, 
 
 
 def _possible(squares: Floats, levels: int, variance: float) -> Flags:
-    """variance: of a level, from its blocks' scatter."""
     least = float(squares.min())
     return np.asarray(squares <= least + ALLOWED * max(least / (levels - 3), NOISE_FLOOR**2, variance))

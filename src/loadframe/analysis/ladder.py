@@ -70,7 +70,6 @@ def decompose(samples: Samples, kept: State) -> Decomposition:
 
 
 def level_ratios(samples: Samples, kept: State) -> tuple[LevelRatio, ...]:
-    """Against the start; zeros count at each level by itself."""
     ratios = []
     for level in sorted(samples[()].keys() & samples[kept].keys()):
         alone = {state: {level: levels[level]} for state, levels in samples.items() if level in levels}
@@ -115,7 +114,6 @@ def pair(samples: Samples, kept: State, change: str, partner: str, *, confidence
 
 
 def _product(samples: Samples, chosen: Sequence[State]) -> dict[float, list[float]]:
-    """By level, block by block."""
     levels = sorted(set.intersection(*(set(samples[state]) for state in chosen)))
     blocks = {level: min(len(samples[state][level]) for state in chosen) for level in levels}
     return {

@@ -35,7 +35,6 @@ def missed(objective: CapacityObjective, step: Step) -> str:
 
 
 WORDS = {"p95_ms": "p95", "mean_ms": "mean", "p50_ms": "p50", "p99_ms": "p99", "p999_ms": "p99.9", "max_ms": "largest"}
-"""By their names in the records."""
 
 
 def latency_limits(objective: CapacityObjective) -> dict[str, float]:

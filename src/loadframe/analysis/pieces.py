@@ -16,7 +16,6 @@ Kind = Literal[
 WEIGHT_FLOOR = 0.05
 """Share of the peak below which noise is constant: else the bottom of a collapse would count more than its edge."""
 COARSE = 3
-"""Grid steps between neighbouring levels, for finding the model."""
 MOST_BREAKS = 45
 """Tried in pairs: the whole coarse grid for up to 15 levels."""
 PARAMETERS: dict[Kind, int] = {
@@ -28,7 +27,6 @@ PARAMETERS: dict[Kind, int] = {
     "plateau-fall-floor": 4,
     "rise-plateau-decline": 5,
 }
-"""Free ones, breaks included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,6 @@ def series(loads: Sequence[float], blocks: Sequence[Sequence[float]]) -> Series:
 
 
 def grid(load: Floats, steps: int) -> Floats:
-    """Geometric, the levels included."""
     pieces = [np.geomspace(low, high, steps, endpoint=False) for low, high in itertools.pairwise(load)]
     return np.concatenate([*pieces, load[-1:]])
 
@@ -144,7 +141,6 @@ def _thinned(points: Floats) -> Floats:
 
 
 def bending_families(load: Floats) -> list[Family]:
-    """On the coarse grid."""
     points = _thinned(grid(load, max(1, min(COARSE, MOST_BREAKS // len(load)))))
     inner, falling = points[1:-1], points[:-1]
     end = np.full_like(falling, load[-1])
@@ -180,7 +176,6 @@ def _downward(kind: Kind, coefficients: Floats) -> Flags:
 
 
 MOST_AT_ONCE = 1 << 22
-"""Residuals in memory."""
 
 
 def sums_of_squares(family: Family, scale: Floats, values: Floats) -> Floats:

@@ -15,7 +15,6 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 QUANTITIES = ("mean", *QUANTILES, "max", TYPICAL)
 """typical: the location of the logarithms, which single outliers hardly move."""
 SHOWN = ("mean", "p50", "p99", "p99.9", "max")
-"""Besides the one that decides."""
 FEWEST_BEYOND = 10
 """Fewer values beyond a quantile do not determine it."""
 OUTLYING = 1.345

@@ -195,7 +195,6 @@ def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
 def _ends(
     first: Floats, second: Floats, by: str, fitted: int, known: tuple[float, float]
 ) -> tuple[float, float, float]:
-    """Log ratio with its ends. known: relative resolution of each side."""
     if by in quantity.QUANTILES:
         return _quantiles(np.exp(first), np.exp(second), by)
     earlier, later = (batched(pseudo_values(side, by)) for side in (first, second))
@@ -230,7 +229,6 @@ NO_SCATTER = "no scatter: each value is known to its last digit"
 
 
 def _scatter(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Both have more than zeros, and one of them several values."""
     return any(before) and any(after) and len({*before}) + len({*after}) > 2
 
 

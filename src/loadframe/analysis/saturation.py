@@ -18,7 +18,6 @@ ASSUMED_ERROR = 0.1
 """Two points leave no residual."""
 CONFIDENCE = 0.95
 FEWEST_FREEDOM = 2
-"""Of autocorrelated rows."""
 FORESIGHT = 10.0
 """Factor over the highest load, or the time watched."""
 FLAT, SPAN, SLOWER, MATERIAL = 0.95, 1.2, 0.25, 0.1
@@ -173,7 +172,6 @@ def _known(loads: Sequence[float], uses: Sequence[float], ceiling: float) -> lis
 
 
 def _medians(rows: Rows) -> list[tuple[float, float]]:
-    """Of each load, ascending."""
     by_load: dict[float, list[float]] = {}
     for load, use in sorted(rows):
         by_load.setdefault(load, []).append(use)
@@ -225,7 +223,6 @@ def over_time(times_s: Sequence[float], uses: Sequence[float], ceiling: float) -
 
 
 def residuals(rows: Sequence[series.Row]) -> Sequence[float] | None:
-    """Of a line through rows of (x, y) or (x, y, covariate)."""
     x, y, *beside = ([row[at] for row in rows] for at in range(len(rows[0])))
     fitted = line(x, y, *beside)
     return None if fitted is None else fitted.left

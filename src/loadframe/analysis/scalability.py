@@ -19,7 +19,6 @@ LARGEST, LARGEST_KAPPA = 1e12, 1e6
 
 
 def predict(load: Floats, lambda_: float, sigma: float, kappa: float) -> Floats:
-    """Throughput (1/s) of the law at each load."""
     return lambda_ * load / (1 + sigma * (load - 1) + kappa * load * (load - 1))
 
 

@@ -66,7 +66,6 @@ def first_bend(data: Series, *, proven: bool = False) -> Bend:
 
 
 def _score(data: Series, squares: Floats, pure: Floats, kind: Kind) -> Floats:
-    """BIC from a sum of squares and the blocks' own scatter."""
     count = len(data.load) + data.freedom
     floor = count * NOISE_FLOOR**2
     result: Floats = count * np.log((squares + pure + floor) / count) + PARAMETERS[kind] * np.log(count)
@@ -113,7 +112,6 @@ def _significant(data: Series, families: list[Family], gain: float) -> bool:
 
 
 def _pure(data: Series) -> Floats:
-    """Of the blocks around their levels, (1,)."""
     return np.array([(data.residuals**2).sum()])
 
 
@@ -205,7 +203,6 @@ def _fine(load: Floats) -> int:
 
 
 def _step(load: Floats, near: float) -> float:
-    """Ratio of neighbouring points of the fine grid."""
     gap = min(max(int(np.searchsorted(load, near)), 1), len(load) - 1)
     return float((load[gap] / load[gap - 1]) ** (1 / _fine(load)))
 

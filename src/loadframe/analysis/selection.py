@@ -86,5 +86,4 @@ def _settled(steps: list[Step]) -> list[Step]:
 
 
 def _lengthened(step: Step) -> bool:
-    """Its warm-up is longer than its window."""
     return step.window_start_s - step.started_s > step.window_end_s - step.window_start_s

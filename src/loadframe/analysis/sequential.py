@@ -17,7 +17,6 @@ NEIGHBOURS = 0.125
 at most 1/8. Without it such noise errs in 6.1 % instead of 5 %."""
 HALVINGS = 20
 CHUNK = 4_000
-"""Paths in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,6 @@ class ErrorBudget:
 
 @lru_cache(maxsize=64)
 def _scale(plan: Plan, alpha: float) -> float:
-    """By bisection."""
     statistics = _statistics(plan)
     blocks = np.arange(plan.first, plan.last + 1)
     low, high = 0.0, alpha * plan.last / plan.first

@@ -34,7 +34,6 @@ Z_CLASS = 2.87
 NARROWEST = 0.0025
 """Three pixels of a page."""
 MOST_FRAMES = 1000
-"""The narrowest others are left out."""
 HOTTEST = 8
 MAINLY = 0.5
 
@@ -121,7 +120,6 @@ def _by_class(stacks: Sequence[Stack], kind: ProfileKind) -> Counter[str]:
 
 
 def is_unresolved(frame: str) -> bool:
-    """A file in brackets instead of a function's name."""
     name = frame.removesuffix(KERNEL_SUFFIX)
     return name.startswith("[") and name.endswith("]") and class_of_frame(frame) is None
 
@@ -186,7 +184,6 @@ def _add_before(root: _Node, stack: Stack) -> None:
 
 
 def _next_width(root: _Node) -> float:
-    """Of the widest box beyond MOST_FRAMES."""
     counts: list[int] = []
     pending = [root]
     while pending:

@@ -28,9 +28,7 @@ TOO_MANY_S = 2.0
 """Seconds per second of a worker: operations counted at their end may add up to more than one; from here on the unit or
 the number of workers is wrong."""
 ANY_IDLE = 0.5
-"""Idle workers in a shared pool."""
 IN_TURNS = 0.1
-"""Of the workers' time, for stages that take turns."""
 Kind = Literal["stage", "source", "pool", "quota", "turns", "single"]
 
 
@@ -81,7 +79,6 @@ class Stage:
 
     @property
     def is_impossible(self) -> bool:
-        """Its workers report more seconds than there are."""
         return self.workers is not None and (self.spent or 0.0) > TOO_MANY_S * self.workers
 
     @property
@@ -161,7 +158,6 @@ SPENT = ("busy", "idle_s", "blocked_s")
 
 
 def stages_in(metrics: Mapping[str, float]) -> list[Stage]:
-    """In the order of their pipeline."""
     stages = []
     for name in pipelines.in_order(metrics):
         of = f"{pipelines.STAGES}{name}."
@@ -171,7 +167,6 @@ def stages_in(metrics: Mapping[str, float]) -> list[Stage]:
 
 
 def limiting(stages: Sequence[Stage]) -> Limiting | str:
-    """Or, in words, why that is unknown."""
     if not stages:
         return "no stage was seen"
     pool = [stage.pool_idle for stage in stages if stage.pool_idle is not None]
@@ -223,7 +218,6 @@ def _seen(stages: Sequence[Stage], at: int) -> tuple[str, ...]:
 
 
 def _not_full(stages: Sequence[Stage]) -> Limiting | str:
-    """A single operation, turns, the source, or an unseen limit."""
     single = [place for place, stage in enumerate(stages) if stage.is_single]
     if single:
         most = max(single, key=lambda place: stages[place].at_work or 0.0)

@@ -22,9 +22,7 @@ ones are wrong twice as often: benchmarks/search.py."""
 BEYOND = 2.0
 """Factor around the searched range."""
 NEGLIGIBLE = 1e-7
-"""Weight of cells that a trial's information leaves out."""
 CELLS = 2
-"""Per step of the ladder of levels."""
 GUESS_TRUST = 0.8
 """Weight of a first guess; the rest is uniform."""
 OPEN = 0.1
@@ -77,13 +75,11 @@ class Threshold:
         return math.sin(math.pi / 2 * min(max(series.neighbours(open_), 0.0), series.MOST_ALIKE))
 
     def below(self, loads: Sequence[float]) -> Floats:
-        """Probability that the capacity is below each load."""
         edges = self.log_capacity + self._cell / 2
         below: Floats = np.interp(np.log(loads), edges, self.weight.cumsum(), left=0.0)
         return below
 
     def at(self, probability: float) -> float:
-        """The load that the capacity lies below with this probability."""
         cell = int(np.searchsorted(self.weight.cumsum(), probability))
         return math.exp(self.log_capacity[min(cell, len(self.log_capacity) - 1)])
 

@@ -15,15 +15,12 @@ BATCH = 5
 SHORTEST_BATCHES = 6
 """Fewer cannot show whether the series has settled."""
 SHORTEST_TAIL = 3
-"""Batches that a truncation must leave."""
 WINDOW = 3
 """Batches that must agree with the settled part."""
 MEANINGFUL_SHARE = 0.02
 """Share by which a head must differ from the tail."""
 STANDARD_ERRORS = 3.0
-"""Likewise, beyond noise."""
 BOUND_ERRORS = 4.0
-"""Likewise, beyond the bound, where nothing can be cut."""
 LATE_ERRORS = 7.0
 """Of a change of level after the bound, whose place was searched for."""
 CLIMBS = 0.99
@@ -108,7 +105,6 @@ class Line:
     level: float
 
     def rises(self, probability: float) -> bool:
-        """With this probability, by more than a meaningful share of the level."""
         if self.freedom < 1:
             return False
         return self.rise > max(float(quantile(probability, self.freedom)) * self.error, MEANINGFUL_SHARE * self.level)
@@ -135,8 +131,6 @@ def straight(series: Floats) -> Line:
 
 @dataclass(frozen=True, slots=True)
 class _Steady:
-    """variance: long-run, of one batch."""
-
     level: float
     variance: float
     count: int

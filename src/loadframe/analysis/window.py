@@ -18,7 +18,6 @@ from loadframe.model import UNFINISHED, UNSETTLED, Latency, OperationSummary, St
 BINS = 66
 """Of the time after the least warm-up: MSER-5 needs enough."""
 BATCHES = 8
-"""Of the window, for the noise within a step."""
 FEWEST_REQUESTS = 20
 """Of a window that decides something: with fewer a throughput is not known to a fifth."""
 FEWEST_RESPONSES = 5.0
@@ -77,7 +76,6 @@ class _InFlight:
         return float(self.latency_ms @ self.share) / self.count if len(self.share) else 0.0
 
     def quantile_ms(self, *probabilities: float) -> list[float]:
-        """The shortest latency that this share of the requests does not exceed."""
         if not len(self.share):
             return [0.0 for _ in probabilities]
         reached = np.cumsum(self.share)
@@ -171,7 +169,6 @@ def summarise(
 
 
 def _needed_s(length_s: float, requests: int, errors: int, in_flight: _InFlight) -> float:
-    """0 where this window has enough requests and response times."""
     response_s = in_flight.mean_ms / 1000.0
     if requests + errors >= FEWEST_REQUESTS and length_s >= FEWEST_RESPONSES * response_s:
         return 0.0
@@ -187,7 +184,6 @@ def _overlap_s(begin_s: Floats, end_s: Floats, start_s: float, until_s: float) -
 def _warmed_up(
     end_s: Floats, started_s: float, length_s: float, floor_s: float, fixed_s: float | None
 ) -> tuple[float, bool]:
-    """And whether the series had settled by then."""
     if fixed_s is not None:
         return started_s + fixed_s, True
     bin_s = max(length_s - floor_s, 1e-6) / BINS
@@ -225,7 +221,6 @@ def _operations(
 
 
 MOST_UNSETTLED = 0.5
-"""Share of a level's steps."""
 LIKELY = 0.95
 """Enough to look again, not to report it."""
 
@@ -244,7 +239,6 @@ def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float
 
 
 def common_line(steps: Sequence[Step]) -> Line | None:
-    """Through the slices of these steps' windows, as shares of their throughput."""
     shares = [
         np.array(step.batches) / step.throughput
         for step in steps

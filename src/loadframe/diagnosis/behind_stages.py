@@ -98,12 +98,10 @@ def _told(cause: Finding, stage: Finding, share: float, where: Window, per: floa
 
 
 def _entries(window: Window, name: str) -> float:
-    """Of the load per operation of a stage."""
     return window.metrics["throughput"] / window.metrics[f"{OF}{name}.done"]
 
 
 def _in_operations(windows: Windows, name: str) -> Windows | None:
-    """None where a window lacks the stage's operations."""
     metric = f"{OF}{name}.done"
     all_ = (windows.below, windows.past, windows.top, windows.whole, *windows.each)
     if any((window.get(metric) or 0.0) <= 0 or window.metrics["throughput"] <= 0 for window in all_):

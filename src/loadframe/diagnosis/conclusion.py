@@ -40,7 +40,6 @@ def kept_trials(rounds: Sequence[Round]) -> list[Trial]:
 
 
 def net_changes(kept: Sequence[Trial]) -> tuple[ChangeRecord, ...]:
-    """One per needed setting, from its first value."""
     net: dict[tuple[str, str], ChangeRecord] = {}
     for trial in kept:
         for change in trial.remedy.changes:

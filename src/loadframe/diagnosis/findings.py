@@ -119,7 +119,6 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
 
 
 def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
-    """Evidence of a cost, or a sentence that there is none."""
     metric, place = limit.thrash_metric, _place(limit, windows)
     there = place.get(metric)
     if there is None:
@@ -162,7 +161,6 @@ def _least_cost(limit: Limit) -> float:
 
 
 def is_overrun(limit: Limit, step: Step) -> bool:
-    """Whether a limit is reached and requests pay for it."""
     use, cost = step.metrics.get(limit.use_metric), step.metrics.get(limit.thrash_metric)
     if use is None or cost is None or use < REACHED * limit.ceiling:
         return False
@@ -283,5 +281,4 @@ def _show(condition: Condition, value: float) -> str:
 
 
 def settle(finding: Finding, settled: Finding) -> Finding:
-    """With the status that the trials gave to the same one."""
     return replace(finding, status=settled.status, mechanism=settled.mechanism)

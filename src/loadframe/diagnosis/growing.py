@@ -27,12 +27,10 @@ TOLD: Mapping[Of, tuple[str, str]] = {
     "response": ("costs {:.2g} times as much", "longer"),
     "cpu": ("takes {:.2g} times as much CPU time", "more CPU time"),
 }
-"""By how much, and of what."""
 PER = {"requests": 1000.0, "time": 60.0}
 
 
 def growing(axis: str, steps: Sequence[Step]) -> Finding | None:
-    """From the steps of one state; None where none is proved."""
     kept, trend = _judged(axis, steps)
     return None if trend is None else _finding(trend, kept)
 
@@ -130,7 +128,6 @@ def _share(share: float) -> str:
 
 
 def _each_level(steps: Sequence[Step]) -> list[Evidence]:
-    """At the lowest level, where no request waits for another."""
     level = min(step.level for step in steps)
     lowest = [step.latency.mean_ms for step in steps if step.level == level and step.latency_known]
     if not lowest:

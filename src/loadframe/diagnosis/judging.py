@@ -46,8 +46,6 @@ FEWEST_BLOCKS = 2
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Of one treatment in a block, and how many failed."""
-
     requests: int
     failed: int
 
@@ -71,7 +69,6 @@ def _log_share(asked: Asked) -> float:
 
 
 def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> bool:
-    """By a proof's blocks, at its verdict's one-sided error."""
     return not rarer(_asked(before), _asked(after), (1 - verdict.confidence) / 2)
 
 
@@ -129,7 +126,6 @@ def judge(
 
 
 def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
-    """Why other programs on the CPU may explain a gain, or the end of failures."""
     if not others.words:
         return ""
     if cured:
@@ -140,7 +136,6 @@ def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
 
 
 def _named(finding: Finding, raised: Collection[str]) -> Finding:
-    """Without settings that have its size and were not raised."""
     if finding.status != "confirmed" or finding.id not in SERVED_AT_ONCE:
         return finding
     return replace(finding, title=confirmed_title(finding.title, raised))
@@ -175,7 +170,6 @@ NOT_AGAIN = "fresh blocks did not prove the gain again"
 IN_FRESH_NOISE = "the gain in fresh blocks is no larger than what equal states showed there"
 IN_NOISE = "its interval reaches into what equal states showed in the same blocks, and no time was left for fresh ones"
 OFTEN = 0.25
-"""Of disturbed fresh steps, to be reported."""
 
 
 def why_not_again(fresh: Verdict, steps: Sequence[Step]) -> str:

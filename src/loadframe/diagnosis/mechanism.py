@@ -69,11 +69,9 @@ TRACES_BY_EVIDENCE: Mapping[str, Trace] = {
     # With a larger heap a collector takes less per request, and perhaps as much of the CPUs.
     GC_SAMPLED: Trace(GC_SAMPLED_CORES),
 }
-"""By the metric of their evidence."""
 
 
 def trace_of(finding: Finding) -> Trace | None:
-    """None where nothing of it is counted."""
     if finding.id in TRACES:
         return TRACES[finding.id]
     if finding.id.startswith(STAGES):  # as pipelines.py makes it; "source" has no such metrics
@@ -130,7 +128,6 @@ def moved(
 
 
 def _judged(trace: Trace, pairs: Sequence[tuple[_Side, _Side]], bounds: Sequence[float]) -> Moved:
-    """From both sides of each block and the model's bounds for the second."""
     rises = trace.form in RISING
     excess = [
         (bound - second.value if rises else second.value - bound)
@@ -162,7 +159,6 @@ def _unseen(metric: str, per_request: bool, because: str) -> Moved:
 
 
 def _by_block(trace: Trace, steps: Sequence[Step]) -> dict[int, _Side | None]:
-    """None where a step lacks the metric."""
     return {block: _side(trace, taken) for block, taken in by_block(steps).items()}
 
 

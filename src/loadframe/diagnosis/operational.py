@@ -33,7 +33,6 @@ OPERATIONAL = frozenset({*SERVED_AT_ONCE, peers.SLOW, *growing.GROWTH})
 UNKNOWN_KINDS = frozenset({"service", "url"})
 """Only their owner knows what may limit them."""
 SCORE = 0.51
-"""After every signature that explains the bend."""
 REFUSES = 0.65
 """Requests that fail while n are in service fail for that reason."""
 MOST_NAMED = 3
@@ -52,10 +51,8 @@ ABSENT: tuple[Condition, ...] = (
 )
 """Where one holds it ends the throughput, and X R is no number of anything."""
 SHOWN = ("workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy")
-"""Shown as evidence: looked for and not seen."""
 COMPUTES = Condition("target.cpu.hottest_thread", ">=", HOT, "one thread computes all the time")
 SEVERAL = 1.5
-"""CPUs from which on several threads compute."""
 ONE_CPU = Condition("target.cpu.cores", ">=", 0.9, "the target computes all the time, on one CPU at a time")
 LEAST_TAKEN = 0.2
 """CPUs below which others are not why the target computes on one at a time."""
@@ -252,7 +249,6 @@ def _title(served: InService, sizes: Sequence[Size], refused: bool) -> str:
 
 
 def confirmed_title(title: str, raised: Collection[str]) -> str:
-    """Without other settings, which may have the size by chance."""
     what, _, named = title.partition(" (")
     if not named.endswith(")"):
         return title
@@ -264,7 +260,6 @@ def confirmed_title(title: str, raised: Collection[str]) -> str:
 def _explanation(
     seen: Seen, plateau: Plateau, served: InService, sizes: Sequence[Size], refused: bool, turns: bool
 ) -> str:
-    """turns: its threads take turns on one CPU."""
     unit = "client" if plateau.lowest == 1 else "clients"
     at = f"at {plateau.lowest:g} {unit}" if seen.curve.axis != "rate" else f"at {plateau.lowest:g} requests/s"
     least = max(served.low, min(1.0, served.value))  # where anything is served, at least one request is
@@ -336,7 +331,6 @@ def _digits(value: float) -> str:
 
 
 def _of(condition: Condition, steps: Sequence[Step]) -> float | None:
-    """Over the steps that have the metric, per request if the condition is."""
     values = [condition.of({**step.metrics, THROUGHPUT: step.throughput}) for step in steps]
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None

@@ -27,7 +27,6 @@ AT_THE_DISK = (
 )
 """Their requests are in uninterruptible sleep."""
 SCORE = 0.6
-"""As a signature that holds."""
 LONGER = 2.0
 """Factor of threads that wait for the disk over those for a CPU."""
 
@@ -124,7 +123,6 @@ def cost(before: Sequence[Step], after: Sequence[Step]) -> Cost:
 
 
 def _taken_share(step: Step) -> float:
-    """Of all CPUs, where others are in the way."""
     if not is_crowded(step.metrics):
         return 0.0
     return step.metrics.get("system.cpu.foreign", 0.0) + step.metrics.get("system.cpu.steal", 0.0)

@@ -14,16 +14,13 @@ AT_PEER = "workload.at_peer_ms"
 SHARE = 1 / 3
 """Of the response time; connections that are used again at once may not be seen as busy."""
 LOOKED = ("target.peer.", "target.peers.", "target.served.")
-"""Of a window in which connections were read."""
 GROWS = 1.5
 """Of the time at the peer; where a pool limits, it does not grow."""
 BUSY, WAITING, CONNECTIONS = ".busy", ".waiting", ".connections"
 UNIX = "unix:"
 SOME_WAIT = 0.1
 OTHERS = "others"
-"""With few connections each, counted together."""
 SCORE = 0.55
-"""After the machine and the network (Rank), before the target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +57,6 @@ def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
 
 
 def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
-    """many: requests in service at once, in words."""
     levels = [point.load for point in curve.points]
     where = f"at {levels[-1]:g}"
     counted = "busy connections to it" if peer.metric.endswith(BUSY) else "threads that wait for it"
@@ -141,7 +137,6 @@ def _at(name: str, low: Sequence[Step], high: Sequence[Step]) -> AtPeer | None:
 
 
 def _times_ms(metric: str, steps: Sequence[Step]) -> list[float]:
-    """[] where a step lacks it."""
     times_ms = [
         1000 * step.metrics[metric] / step.throughput
         for step in steps

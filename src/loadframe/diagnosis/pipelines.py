@@ -129,7 +129,6 @@ EVIDENCE: Mapping[Kind, tuple[Condition, ...]] = {
     "turns": (Condition("busy_share", ">", 0.0, "most of all stages, which are at work for {} together"),),
     "quota": (Condition("pool_idle", ">=", ANY_IDLE, "workers are idle"),),
 }
-"""By metrics of the stage."""
 QUEUE = Condition("waiting", ">", 0.0, "entries wait before it")
 BLOCKED = Condition("blocked_share", ">=", SOME, "it cannot hand on")
 IDLE = Condition("idle_share", ">=", SOME, "nothing comes to it")
@@ -192,7 +191,6 @@ def _explanation(bottleneck: Limiting, stages: Sequence[Stage], where: Window, w
 
 
 def _flow(bottleneck: Limiting, stages: Sequence[Stage]) -> str:
-    """Whether it starves those behind it, or clogs those before it."""
     if bottleneck.kind == "source":
         return "The pipeline is starved."
     if bottleneck.kind != "stage":
@@ -214,7 +212,6 @@ def _id(limit: Limiting, stages: Sequence[Stage]) -> str:
 
 
 def _at_each(windows: Windows) -> list[tuple[float, str]]:
-    """ "" where it is not known which stage limits."""
     seen = [(window.levels[0], stages_in(window.metrics)) for window in windows.each]
     limits = [(level, limiting(stages), stages) for level, stages in seen]
     return [(level, _id(limit, stages) if isinstance(limit, Limiting) else "") for level, limit, stages in limits]
@@ -281,7 +278,6 @@ def _not_followed(id_: str, name: str, behind: float, windows: Windows) -> Findi
 
 
 def _not_it(stage: Stage, bottleneck: Limiting, stages: Sequence[Stage]) -> str:
-    """Why another stage does not limit."""
     if stage is stages[bottleneck.at] or bottleneck.kind == "source":
         return ""
     if stage.is_blocked:

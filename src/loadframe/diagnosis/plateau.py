@@ -12,7 +12,6 @@ FLAT = 0.95
 NOISY = 0.85
 """... or this share, where its interval and that of the highest throughput overlap."""
 SPAN = 1.2
-"""Of the plateau's ends."""
 BEFORE = {True: 0.75, False: 0.5}
 """Of the plateau's throughput, below which no request should queue, by whether the axis counts clients: at a rate, with
 4 servers half in use, a request waits for a tenth of its service time (Erlang C)."""
@@ -76,7 +75,6 @@ def flat_levels(curve: Curve) -> tuple[float, ...]:
 
 
 def is_flat(curve: Curve) -> bool:
-    """From the lowest level on."""
     return len(curve.points) > 1 and all(_as_high(point, curve) for point in curve.points)
 
 
@@ -146,7 +144,6 @@ def _response_ms(steps: Sequence[Step]) -> float:
 
 
 def _per_request(steps: Sequence[Step], *metrics: str) -> float | None:
-    """Sum of these metrics (s/s); None where a step lacks one."""
     if not all(name in step.metrics for step in steps for name in metrics):
         return None
     return fmean(sum(step.metrics[name] for name in metrics) / step.throughput for step in steps)

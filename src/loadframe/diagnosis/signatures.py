@@ -34,11 +34,9 @@ THROTTLED: Mapping[str, str] = {
     "reads": "disk reads",
     "writes": "disk writes",
 }
-"""Rates that a cage may limit."""
 
 
 def _cage_signatures(component: str, layer: str, whose: str) -> tuple[Signature, ...]:
-    """layer: prefix of the ids."""
     cage = f"{component}.cage"
     return (
         Signature(
@@ -92,7 +90,6 @@ CAGE_SIGNATURES: tuple[Signature, ...] = (
 
 
 def _beside_others(signature: Signature) -> Signature:
-    """With each kind of server's conditions that rule it out."""
     of_kinds = tables("signatures", "RULED_OUT_BY", dict).values()
     return replace(
         signature,

@@ -16,7 +16,6 @@ from loadframe.units import show
 
 PARALLELISM, SERIAL = SERVED_AT_ONCE = ("service.parallelism", "service.serial")
 PEER = re.compile(r"target\.peer\.(?P<peer>.+)\.connections")
-"""Connections of the target to one address."""
 RUNNING, UNKNOWN_WAIT = "target.waits.running", "target.waits.other"
 STILL = 0.995
 """Average threads at the lowest load in a wait that one never left."""
@@ -28,10 +27,8 @@ STATES: Mapping[str, str] = {
     RUNNING: "run",
     UNKNOWN_WAIT: "wait in the kernel",
 }
-"""What the serving threads of a pool may do."""
 THE_SETTING = "the setting"
 SETTING = re.compile(rf"{THE_SETTING} (\S+) is ")
-"""Beginning of a setting's words."""
 COUNTED: Mapping[str, str] = {
     "target.processes.count": "processes",
     "target.threads.count": "threads",
@@ -134,7 +131,6 @@ def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence
 
 
 def mean_of(metric: str, steps: Sequence[Step]) -> float | None:
-    """None where a step lacks it."""
     values = [step.metrics[metric] for step in steps if metric in step.metrics]
     return fmean(values) if values and len(values) == len(steps) else None
 
@@ -162,7 +158,6 @@ def _verb(words: str, size: float) -> str:
 
 IN_SERVICE, THROUGHPUT = "workload.in_service", "throughput"
 NEAR_A_NUMBER = 0.1
-"""X R and a throughput are measurements."""
 WELL_BELOW = 0.75
 """Of X R: below its error, and what of a request's time may lie outside."""
 TIMES_ANOTHER = "times another setting is"
@@ -212,12 +207,10 @@ def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> s
 
 
 def in_service_by(finding: Finding) -> float | None:
-    """By the finding's evidence; None for other causes."""
     return next((evidence.threshold for evidence in finding.evidence if evidence.metric == IN_SERVICE), None)
 
 
 def _changed(remedy: Remedy) -> list[tuple[Change, float]]:
-    """Numbers, with the former one."""
     needed = [(change, change.before) for change in remedy.changes if change.needed and change.before is not None]
     return [(change, value) for change, before in needed if (value := amount(before)) is not None]
 
@@ -236,7 +229,6 @@ class Rate:
 
 
 def rates(settings: Mapping[str, SettingValue], throughput: float) -> tuple[Rate, ...]:
-    """throughput: in requests/s."""
     matching = []
     for name, value in settings.items():
         size = amount(value)
@@ -257,7 +249,6 @@ def by_chance(settings: Mapping[str, SettingValue], served: InService) -> str:
 
 
 def _period(value: float, throughput: float) -> str:
-    """By which it is the throughput (1/s); else ""."""
     return next((name for name, seconds in PERIODS_S.items() if is_near(value, seconds * throughput)), "")
 
 

@@ -17,7 +17,6 @@ from loadframe.model import REACHED, Evidence, Finding, Limit, LoadInterval, Rul
 from loadframe.units import show_metric
 
 FLAT = 1.1
-"""Ratio of throughput at the highest to the lowest level that does not grow."""
 BUSY: tuple[Condition, ...] = (
     OWN_CPU_BUSY,
     DISK_BUSY,
@@ -102,7 +101,6 @@ def behind(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _full(limit: Limit, windows: Sequence[tuple[Window, float]]) -> Evidence:
-    """Of the levels at which it is full, the one with the least use."""
     least = min(use for _, use in windows)
     source = "the ceiling: " + limit.source
     return Evidence(

@@ -55,12 +55,10 @@ class Windows:
 
     @property
     def place(self) -> Window:
-        """Past the bend, or from the peak on without one."""
         return self.past if self.bend is not None else self.top
 
 
 def look(curve: Curve, steps: Sequence[Step]) -> Windows:
-    """ValueError where there are none."""
     if not steps:
         raise ValueError("a diagnosis needs at least one step")
     levels = sorted({step.level for step in steps})
@@ -127,7 +125,6 @@ def _window(words: str, levels: Sequence[float], steps: Sequence[Step]) -> Windo
 
 
 def explains_bend(finding: Finding) -> bool:
-    """The evidence begins at the bend."""
     return finding.score > 0.5
 
 
@@ -143,7 +140,6 @@ def bend_of(round_: Round) -> Bend | None:
 
 
 def explained(round_: Round) -> Curve:
-    """As shown: a bend that a limit explains is at the limit's load."""
     bend = bend_of(round_)
     return round_.curve if bend is None else replace(round_.curve, knee=bend.load)
 
@@ -160,7 +156,6 @@ TRUSTED = 0.5
 
 
 def sighted(steps: Sequence[Step]) -> list[Step]:
-    """Without the metrics of counters that were blind in half of them."""
     often = Counter(name for step in steps for name in names_of(step.blind))
     gone = {name for name, count in often.items() if count >= TRUSTED * len(steps)}
     if not gone:
@@ -172,7 +167,6 @@ def sighted(steps: Sequence[Step]) -> list[Step]:
 
 
 def blind_counters(steps: Sequence[Step]) -> tuple[BlindCounter, ...]:
-    """The most frequent first."""
     often = Counter(blind.counter for step in steps for blind in step.blind)
     words = {blind.counter: blind.because for step in reversed(steps) for blind in step.blind}
     return tuple(BlindCounter(name, count, words[name]) for name, count in often.most_common())

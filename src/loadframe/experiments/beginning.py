@@ -38,7 +38,6 @@ MEASURE = {"window": "1s", "budget": "2m"}
 RESPONSES, WINDOWS = 6, 60
 """Of a slow service: one client's responses per window, windows per budget."""
 GROWTH = (1, 2, 4, 8)
-"""Multiples of a declared knob's value."""
 OF_OURS = (
     "# Of your environment it gets PATH, HOME, LANG, TZ and what its runtime needs. More: pass_environment = [NAMES]"
 )
@@ -94,7 +93,6 @@ class Beginning:
 def begin(
     *, command: str | None = None, port: int | None = None, pid: int | None = None, path: str = "/", name: str = ""
 ) -> Beginning:
-    """From its command, else its port or process. StudyError, TargetError."""
     _check_words(name, path)
     if command is not None:
         return of_command(command, port=port, path=path, name=name)
@@ -159,7 +157,6 @@ def of_command(text: str, *, port: int | None = None, path: str = "/", name: str
 
 
 def of_process(chosen: Chosen, *, path: str = "/", name: str = "") -> Beginning:
-    """Loaded as it runs, never changed."""
     process = discover(chosen.first[0])
     name = name or _name(process.command)
     sentences = [f"It is {process.words}."]
@@ -260,7 +257,6 @@ def _toml(
 
 
 def _target(target: Mapping[str, Any], path: str, what: str, command: tuple[str, ...]) -> str:
-    """command: an alternative, written as a comment."""
     text = _table("target", {**target, **({} if path == "/" else {"paths": path})}, note=what)
     lines = text.splitlines()
     for number, line in enumerate(lines):
@@ -313,7 +309,6 @@ def _value(value: Any) -> str:
 
 
 def suggested(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Suggestion:
-    """Or an example where none is found. folder: the command's working directory."""
     of_environment = [
         Suggestion(
             _setting_name(name), int(value), f"{name} is set by your command.", {"apply": "environment", "name": name}

@@ -28,15 +28,12 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """words: what it is and where it listens."""
-
     port: int
     pid: int
     words: str
 
 
 def services(port: int | None = None, pid: int | None = None) -> tuple[Service, ...]:
-    """That the port and the process could mean; one where they decide."""
     known = candidates(port)
     if pid is not None:
         pid, of_it = of_process(pid, known)
@@ -49,7 +46,6 @@ def services(port: int | None = None, pid: int | None = None) -> tuple[Service, 
 
 
 def choose(port: int | None, pid: int | None) -> Chosen:
-    """TargetError where there is none, or more than one."""
     if pid is None:
         assert port is not None, "one of them names it"
         candidate = _only(candidates(port), port)

@@ -54,7 +54,6 @@ class LadderStates:
         return tuple(differences(self.of(before), self.of(after)))
 
     def groups(self, states: Sequence[State]) -> list[list[str]]:
-        """Grouped so that the target need not restart within a group."""
         grouped: dict[Hashable, list[str]] = {}
         for state in states:
             grouped.setdefault(self._restart_part(self.of(state)), []).append(self.name(state))
@@ -79,7 +78,6 @@ def check_alternatives(bench: Bench) -> None:
 
 
 def check_changes(bench: Bench, states: LadderStates) -> None:
-    """Each on top of those before it."""
     names = tuple(change.name for change in bench.study.change)
     for number, name in enumerate(names, start=1):
         _check(bench, f"change {name!r}", states.of(names[:number]))
@@ -95,13 +93,10 @@ def _check(bench: Bench, what: str, state: TargetState, kind: str | None = None)
 CLIMB_SHARE = 0.7
 """Of the budget, for trying the changes; the rest is for the whole."""
 OVERRUN = 0.1
-"""Of the budget, exceeded without a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Climbed:
-    """missing: what did not fit into the budget."""
-
     rungs: tuple[Rung, ...]
     total: Compared | None = None
     interactions: tuple[Interaction, ...] = ()
@@ -234,7 +229,6 @@ def _with_shares(rungs: Sequence[Rung], shares: Sequence[float]) -> tuple[Rung, 
 
 
 def _with_partners(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:
-    """As the budget allows, in blocks of four states: with and without both."""
     kept, study = climbed.kept, book.bench.study
     interactions, missing, number = list[Interaction](), list(climbed.missing), len(study.change) + 2
     for interaction in climbed.interactions:

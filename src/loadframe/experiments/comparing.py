@@ -18,11 +18,8 @@ from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder, Whose
 
 ERROR = 0.05
-"""Over all alternatives."""
 NEAR_CAPACITY = 0.9
-"""Of the highest throughput."""
 MOST_RUNS = 1000
-"""Folders searched for runs of the same study."""
 NEAR = 2.0
 """Half-widths from 1 within which a ratio was only just decided."""
 

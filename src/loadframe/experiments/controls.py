@@ -33,7 +33,6 @@ from loadframe.model import (
 BLOCKS = 3
 """Two have one degree of freedom."""
 MOST_BLOCKS = 5
-"""Of the control that a cause is not proved without ("less")."""
 MIB = 1 << 20
 LEFT_ALONE = 0.95
 """Halving a stage that limits costs more than a twentieth."""
@@ -69,7 +68,6 @@ def hold_against(book: Bookkeeping, round_: Round, kept: Attempt, levels: Sequen
 
 
 def less_s(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float]) -> float:
-    """Seconds to reserve for the control that a cause is not proved without."""
     aimed_at = trial.remedy.addresses
     confirmed = any(finding.status == "confirmed" and finding.id in aimed_at for finding in round_.findings)
     if not confirmed or _lessened(trial) is None:
@@ -111,7 +109,6 @@ def _sham(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float
 
 
 def of_failures(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> tuple[bool | None, str]:
-    """Whether failures also end after a restart alone."""
     if judging.failed_share(before) < judging.FAILING:
         return None, "too few requests failed before the restart as well, so this control shows nothing"
     if not judging.cures_failures(before, after):
@@ -193,7 +190,6 @@ def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
 
 
 def _lessened(trial: Trial) -> Remedy | None:
-    """None unless for a stage of a pipeline itself."""
     of_stage = trial.remedy.addresses[0].startswith(STAGES)
     return lessened(trial.remedy) if of_stage and trial.verdict.decision == "better" else None
 

@@ -42,7 +42,6 @@ class Examined:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """At which its remedies are judged."""
         return judged_levels(self.round.curve, self.bend)
 
 
@@ -121,7 +120,6 @@ def ledger_of(
 
 
 def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
-    """Settings that the target reduced, in words."""
     return clamped({**state.settings, **state.limits}, effective)
 
 
@@ -137,7 +135,6 @@ AT_FULL = ".memory_at_full"
 KINDS = tuple(name.removesuffix(AT_FULL) for name in METRICS if name.endswith(AT_FULL))
 """Servers with a metric of their connections' memory."""
 FEWEST_COUNTS = 3
-"""Numbers of connections that a line needs."""
 
 
 def memory_at_full(kind: str, pairs: Sequence[tuple[float, float]], values: Mapping[str, float]) -> float | None:
@@ -170,7 +167,6 @@ def with_memory_at_full(steps: Sequence[Step], effective: Mapping[str, SettingVa
 
 
 CONNECTION_STEPS, CONNECTIONS_PER_STEP = 6, 8
-"""Opened to a private server, to measure their memory."""
 
 
 def resident_by_connections(

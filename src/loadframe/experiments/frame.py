@@ -42,7 +42,6 @@ class Executor:
     """Where the work is done: on this machine, step after step. Those of fleets override it."""
 
     def check_study(self, study: Study) -> None:
-        """UserError where it cannot be carried out."""
         check_study(study)
 
     def bench(self, study: Study, run: RunFolder, say: Callable[[str], None]) -> RealBench:
@@ -50,7 +49,6 @@ class Executor:
         return RealBench(study, run, say)
 
     def trials(self, tuned: Trials, most: int) -> None:
-        """Up to that number, as far as the budget goes."""
         book = tuned.book
         left = max(0, most - len(tuned.done))
         book.progress.phase(f"up to {left} trials of {len(tuned.space.dimensions)} settings", left * len(tuned.levels))
@@ -61,7 +59,6 @@ class Executor:
         """Set what takes the book's blocks. notes: appended for the reader."""
 
     def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
-        """Completed with those of other settings."""
         return here
 
 
@@ -92,7 +89,6 @@ def on_bench(
     progress: Progress | None,
     executor: Executor = HERE,
 ) -> Iterator[Bookkeeping]:
-    """With the target as declared as treatment A. Raises as `explaining`."""
     with explaining(run), bare_bench(study, run, progress, executor) as book:
         yield book
 
@@ -101,7 +97,6 @@ def on_bench(
 def bare_bench(
     study: Study, run: RunFolder, progress: Progress | None, executor: Executor = HERE
 ) -> Iterator[Bookkeeping]:
-    """Without a report of what ends it early."""
     budget = Budget(study.measure.budget, study.measure.window)
     seed = random.SystemRandom().randrange(2**32)
     run_progress = TellsRun(run, progress or Silent(), budget)
@@ -156,7 +151,6 @@ def looked_at(
     curve: Curve,
     steps: Sequence[Step] | None = None,
 ) -> Examined:
-    """From these steps (default: all that count of its treatment)."""
     return examine(
         with_collecting(book.bench.run, book.of(treatment) if steps is None else steps),
         number=number,
@@ -174,7 +168,6 @@ def looked_at(
 
 
 def profiled(book: Bookkeeping, examined: Examined, effective: dict[str, SettingValue]) -> Examined:
-    """Profile a state below its bend and past it, and examine it again."""
     round_, wanted, study = examined.round, around(examined)[-1], book.bench.study
     if looks_for_a_collector(study.target.kind, book.of(round_.treatment), wanted.level):
         profile_at(book, wanted, reserve_s=book.remedy_s(study.measure.blocks.min))

@@ -89,7 +89,6 @@ def measure_unloaded(book: Bookkeeping, before: str, after: str, *, round_number
 
 
 def of_steps(taken: Sequence[Step], before: str, after: str) -> Unloaded:
-    """Without disturbed ones where enough are left."""
     counted = [
         step
         for name in (before, after)
@@ -112,7 +111,6 @@ def of_steps(taken: Sequence[Step], before: str, after: str) -> Unloaded:
 
 
 def _half_unpaired(before_s: Sequence[float], after_s: Sequence[float]) -> float:
-    """One pooled spread, where no blocks are common."""
     logs = [[math.log(value) for value in times_s] for times_s in (before_s, after_s)]
     freedom = sum(map(len, logs)) - len(logs)
     if freedom < 1:

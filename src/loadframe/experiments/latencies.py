@@ -43,7 +43,6 @@ def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step],
 
 
 def _merged(run: RunFolder, steps: Sequence[Step]) -> LatencyDistribution | None:
-    """None where no histogram has a request."""
     read = [(step, counts) for step in steps if (counts := run.latency_counts(step.number)) is not None]
     if not any(counts.any() for _, counts in read):
         return None

@@ -43,7 +43,6 @@ OF_PIPELINES = frozenset({"pipeline", "changelog"})
 STAGES_LOOK_S = 3.0
 """Likewise for the lines of a pipeline, which come once a second or more often."""
 READINGS = 60
-"""Of a watch: enough for a line and its scatter."""
 SHORTEST_S, LONGEST_S = 1.0, 30.0
 """Of an interval: a reading takes up to a tenth of a second, and a leak may be quick."""
 ELSEWHERE = "the server is on another machine: run `loadframe limits` there"
@@ -74,8 +73,6 @@ class Moment:
 
 @dataclass(slots=True)
 class Watch:
-    """intervals: (seconds, metrics)."""
-
     first: Moment
     last: Moment
     intervals: list[tuple[float, Mapping[str, float]]]
@@ -376,8 +373,6 @@ FEW = "statistics of stages were printed {} in this time, so that no rates are k
 
 @dataclass
 class StagesNow:
-    """notes: which stage limits, and what could not be read."""
-
     metrics: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

@@ -34,7 +34,6 @@ from loadframe.runs.folder import RunFolder
 WINDOW_S = 2.0
 """Least window: shorter ones have too few samples."""
 AROUND_S = 2.5
-"""To start perf, and to symbolise its samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,6 @@ class Wanted:
 
 
 def profile_around(book: Bookkeeping, examined: Examined) -> None:
-    """If there is also time for proving a remedy afterwards."""
     for wanted in _missing(book, around(examined)):
         profile_at(book, wanted, reserve_s=book.remedy_s(book.bench.study.measure.blocks.max))
 
@@ -107,7 +105,6 @@ def _leave_out(book: Bookkeeping, wanted: Wanted, because: str) -> None:
 
 
 def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement, ...]]:
-    """And what is missing and why."""
     steps = sorted(run.profiled(), key=_in_order)
     missing = [requirement for step in steps for requirement in step.missing]
     read: dict[str, tuple[Stack, ...]] = {}
@@ -129,7 +126,6 @@ def _in_order(step: ProfiledStep) -> tuple[int, str, bool]:
 
 
 def speedscope(run: RunFolder) -> bytes:
-    """All stacks of a run in speedscope's format. RunError for none."""
     titled = [
         TitledStacks(
             f"{source.component}, {source.kind}: {step.treatment} at {step.level:g} ({step.place})",
@@ -150,7 +146,6 @@ def speedscope(run: RunFolder) -> bytes:
 
 
 def write_speedscope(run: RunFolder, path: Path) -> None:
-    """RunError also where `path` cannot be written."""
     data = speedscope(run)
     try:
         write_whole(path, data)
@@ -159,7 +154,6 @@ def write_speedscope(run: RunFolder, path: Path) -> None:
 
 
 def stacks_of(run: RunFolder, source: ProfileSource) -> tuple[tuple[Stack, ...], list[Requirement]]:
-    """And what of them is lost or damaged."""
     try:
         parsed = profiler.parse_stacks(run.stacks_text(source.file))
     except UserError as error:
@@ -173,7 +167,6 @@ def stacks_of(run: RunFolder, source: ProfileSource) -> tuple[tuple[Stack, ...],
 def _baseline(
     step: ProfiledStep, source: ProfileSource, steps: list[ProfiledStep], read: dict[str, tuple[Stack, ...]]
 ) -> stacks.Baseline | None:
-    """Past the bend against below it, a later state against the first."""
     if source.kind != "cpu" or source.component == "rest":
         return None
     first = steps[0].treatment
@@ -192,7 +185,6 @@ def _baseline(
 
 
 BUSY = {"target.cpu.hottest_thread": 0.5, "target.saturation": 0.5}
-"""Of a target that a collector may limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +218,6 @@ def _sources(run: RunFolder, treatment: str) -> Iterator[tuple[ProfiledStep, Pro
 
 
 def with_collecting(run: RunFolder, steps: Sequence[Step]) -> list[Step]:
-    """With what their state's profiles show at their level."""
     known = {
         (treatment, profile.level): {
             GC_SAMPLED: profile.found.share,

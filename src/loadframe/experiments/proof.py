@@ -32,9 +32,7 @@ from loadframe.progress import counted
 from loadframe.units import show
 
 MOST_LEVELS = 2
-"""Few, to leave time for many blocks."""
 MIRRORED = 2
-"""Of the block that reverses the first one."""
 Samples = dict[float, list[float]]
 """By level, in the order of their blocks."""
 Proof = tuple[Compared, list[Step]]
@@ -123,7 +121,6 @@ def prove_side_by_side(
 
 
 def in_groups(book: Bookkeeping, last: int, drawn: Iterator[list[tuple[str, float]]]) -> Iterator[list[Block]]:
-    """As many at a time as are taken side by side."""
     blocks = (Block(number, tuple(order)) for number, order in zip(range(1, last + 1), drawn, strict=False))
     while group := list(itertools.islice(blocks, book.blocks_at_once)):
         yield group
@@ -135,13 +132,11 @@ def _of(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
 
 
 def compared(steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Compared:
-    """Over all levels, with the ratio at each."""
     verdict = verdict_on(steps, before, after, judge)
     return Compared(verdict=verdict, levels=level_ratios(steps, before, after, judge))
 
 
 def verdict_on(steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
-    """Without unsettled levels."""
     kept = settled(steps)
     verdict = judge(by_level(kept, before), by_level(kept, after), grain=grains(kept, before, after))
     return _known(verdict, steps, before, after, judge)
@@ -301,7 +296,6 @@ def by_level(steps: Sequence[Step], treatment: str) -> Samples:
 
 
 def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
-    """Relative, of throughputs, by level."""
     resolutions: dict[float, tuple[float, float]] = {}
     for level in {step.level for step in steps}:
         sides = [
@@ -321,7 +315,6 @@ def grain_of(step: Step) -> float:
 def level_ratios(
     steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end
 ) -> tuple[LevelRatio, ...]:
-    """At each settled level where it is known."""
     kept, ratios = settled(steps), []
     for level in sorted(by_level(kept, before).keys() & by_level(kept, after).keys()):
         mine = [step for step in kept if step.level == level]
@@ -346,7 +339,6 @@ def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0)
 
 
 def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[OperationTimes, ...]:
-    """By level and kind of request, for kinds that both have."""
     first, second = _mean_times(before), _mean_times(after)
     return tuple(OperationTimes(*key, first[key], second[key]) for key in first if key in second)
 

@@ -24,7 +24,6 @@ from loadframe.study import Study
 TREATMENT = "A"
 ERROR = 0.05
 SHORTEST_WINDOW_S = 0.3
-"""As for the windows of a study."""
 USUAL_TRIALS = 25
 """For the progress bar: benchmarks/search.py."""
 OF_THE_DRIVER = {
@@ -32,11 +31,9 @@ OF_THE_DRIVER = {
     "driver-beside": "driver.beside: at {} the load driver had a quarter or more of the CPUs that the target was short "
     "of, so the capacity is that of both together.",
 }
-"""By flags of decisive steps."""
 
 
 def objective_of(study: Study) -> CapacityObjective:
-    """StudyError without an objective that more load could miss."""
     within = study.objective.within
     if study.load.axis not in OPEN_LOOP_AXES and not within.asks:
         raise StudyError(
@@ -68,8 +65,6 @@ def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None
 
 @dataclass
 class _Finder:
-    """met: steps of trials that met; expected: by a forecast from these."""
-
     book: Bookkeeping
     objective: CapacityObjective
     search: CapacitySearch
@@ -184,7 +179,6 @@ class _Finder:
 
 
 def find(book: Bookkeeping, settings: Settings, objective: CapacityObjective) -> Capacity:
-    """Of the study's own state, as far as the budget goes."""
     study = book.bench.study
     finder = _Finder(book, objective, CapacitySearch(settings))
     book.progress.phase(f"searching {study.load.axis} {settings.low:g} to {settings.high:g}", USUAL_TRIALS)

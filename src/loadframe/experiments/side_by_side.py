@@ -27,7 +27,6 @@ from loadframe.study.declaration import AlternativeTable, StateTable
 from loadframe.workloads.base import AsksForObjects
 
 START = "A"
-"""The treatment that a study declares."""
 ERROR = 0.05
 """Over all alternatives, and of each over all its levels (Bonferroni)."""
 WITNESSES = (
@@ -42,15 +41,11 @@ WITNESSES = (
     "system.tlb_shootdowns",
     "system.stall.share",
 )
-"""Shown besides the metrics of findings."""
 SHARE = 0.6
-"""Of the budget, for more than the fewest blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """title: of the second, for users."""
-
     before: str
     after: str
     title: str
@@ -75,7 +70,6 @@ def declare(book: Bookkeeping) -> list[Pair]:
 
 
 def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, str]:
-    """And its kind of target."""
     study, start = bench.study, bench.start_state
     kind = alternative.target.kind or study.target.kind
     own = start if kind == study.target.kind else replace(start, settings={}, limits=study.around(kind).target_limits)
@@ -121,7 +115,6 @@ def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair
 
 
 def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study: Study) -> tuple[Alternative, ...]:
-    """target: its first round."""
     declared = {alternative.name for alternative in study.alternative}
     treatments = run.treatments().values()
     cold = {treatment.cold_of: treatment.name for treatment in treatments if treatment.cold_of}
@@ -185,7 +178,6 @@ def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -
 
 
 def _paired(steps: Sequence[Step], first: str, second: str) -> list[Step]:
-    """Those that count, of blocks in which both were measured, one of each level."""
     of_each = one_of_each_block(step for step in steps if step.purpose == "side by side")
     sides = [{(step.level, step.block): step for step in of_each if step.treatment == name} for name in (first, second)]
     both = sorted(sides[0].keys() & sides[1].keys())
@@ -218,7 +210,6 @@ def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -
 
 
 def warm_restart(bench: Bench, treatment: str, level: float, how: Ending) -> WarmRestart:
-    """Of all objects of a level."""
     workload = bench.workload
     assert isinstance(workload, AsksForObjects), "a cache is asked for objects"
     asked, kept, failed = workload.objects_at(level), None, ""

@@ -11,7 +11,6 @@ from loadframe.model import NOT_RECOVERED, Stop
 
 LOG_LINES = 6
 UNFIT = (TargetError, CageError, StudyError, WorkloadError)
-"""They show that the target cannot work in a state."""
 
 
 @contextmanager

@@ -21,13 +21,10 @@ from loadframe.units import show
 
 MOST_STEPS = 0.5
 SWEEP_SHARE = 0.4
-"""Of the remaining budget, for more than the fewest blocks."""
 FEWEST_LEVELS = 2
-"""Of a curve that ends because the budget is overdrawn."""
 
 
 def curve_of(steps: Sequence[Step], study: Study, treatment: str, *, decided: Collection[int] = ()) -> Curve:
-    """From its steps that count (analysis/selection.py)."""
     taken = [step for step in _taken(steps, treatment) if step.number not in decided]
     mine = [step for step in taken if step.counts] or taken  # after a change that made it too slow, which is not kept
     counting = select(mine).steps
@@ -86,7 +83,6 @@ def check_enough(steps: Sequence[Step], treatment: str) -> None:
 
 
 def _window_warnings(steps: Sequence[Step]) -> list[str]:
-    """On levels at which no window decides anything, or without a response time."""
     counting = [step for step in steps if step.counts]
     few = {step.level: step.needed_s for step in steps if TOO_FEW in step.flags and NOT_RECOVERED not in step.flags}
     few = {level: few[level] for level in sorted(few.keys() - {step.level for step in counting})}
@@ -112,7 +108,6 @@ def _listed(levels: Iterable[float]) -> str:
 
 
 def _driver_warnings(steps: Sequence[Step]) -> list[str]:
-    """On levels at which most steps show the driver's limit, or both together."""
     said = {
         "driver-limited": "driver.limited: at {} the load driver was the bottleneck, so the curve is not the target's "
         "there",

@@ -31,7 +31,6 @@ from loadframe.experiments.trying import (
 from loadframe.model import KEPT_FIRST, Control, Remedy, Round, StepRequest, TargetState, UntriedRemedy
 
 LAYERS = {"server": "target", "application": "target", "process": "process", "host": "host"}
-"""The word in `remedies.allow`."""
 WhyNot = Callable[[Remedy], str | None]
 Note = Callable[[Round], None]
 
@@ -179,7 +178,6 @@ def promising_first(
 
 
 MOST_IN_SERIES = 3
-"""Lifted together."""
 TOGETHER = "several changes were made at once"
 ALONE = {
     True: "the other changes alone give less",
@@ -192,7 +190,6 @@ ALONE = {
 def lift_together(
     book: Bookkeeping, examined: Examined, round_: Round, fruitless: Sequence[Attempt], why_not: WhyNot, note: Note
 ) -> tuple[Round, Attempt | None]:
-    """Of which none had helped alone. why_not: why one may not be tried."""
     done = set[frozenset[str]]()
     for first in fruitless:
         chain, last = [first.applied.remedy], first

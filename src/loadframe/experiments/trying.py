@@ -40,15 +40,12 @@ FIRST = 1 - ERROR
 NOT_MORE = "faster requests may have given the gain: the response time at the lowest load is not known well enough"
 FAIL_AGAIN = "in fresh blocks it is not proved again that fewer requests fail"
 FURTHER = 4.0
-"""Factor for a limit that is full again."""
 MOST_SIZES = 4
 """After 4^3 times the first estimate, size is not the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """full: the limit that it raises and the load still overruns."""
-
     remedy: Remedy
     treatment: str
     state: TargetState

@@ -23,7 +23,6 @@ docs/journal/2026-11-22-tuning.md)."""
 
 
 def asked(study: Study) -> CapacityObjective | None:
-    """None where throughput alone is asked for."""
     within = study.objective.within
     if not within.asks:
         return None
@@ -40,7 +39,6 @@ def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjecti
 
 
 def missed(objective: CapacityObjective | None, steps: Sequence[Step]) -> str:
-    """What a trial clearly missed, and where."""
     if objective is None:
         return ""
     clear = [step for step in steps if objectives.use(objective, step) > CLEARLY]
@@ -48,7 +46,6 @@ def missed(objective: CapacityObjective | None, steps: Sequence[Step]) -> str:
 
 
 def used(objective: CapacityObjective | None, steps: Sequence[Step]) -> float | None:
-    """Largest share of what is allowed, at any level."""
     if objective is None or not steps:
         return None
     return max(
@@ -58,7 +55,6 @@ def used(objective: CapacityObjective | None, steps: Sequence[Step]) -> float | 
 
 
 def side(objective: CapacityObjective, steps: Sequence[Step], level: float) -> ObjectiveSide:
-    """At a level, from steps of one state."""
     mine = [step for step in steps if step.level == level]
     return ObjectiveSide(
         latency_p95_ms=median([step.latency.p95_ms for step in mine if step.latency_known] or [0.0]),
@@ -70,7 +66,6 @@ def side(objective: CapacityObjective, steps: Sequence[Step], level: float) -> O
 def shown(
     objective: CapacityObjective | None, levels: Sequence[float], before: Sequence[Step], after: Sequence[Step]
 ) -> TuningObjective | None:
-    """At each level before and after; after: None without a proof."""
     if objective is None:
         return None
     return TuningObjective(

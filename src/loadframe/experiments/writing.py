@@ -79,7 +79,6 @@ RULES = 4
 def concluded(
     run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], *, interrupted: bool = False
 ) -> Investigation:
-    """As write_down, without writing."""
     study, decided = run.declared(), deciding(rounds)
     mine = counting(steps, decided)
     rounds = [with_intervals(round_, steps) for round_ in rounds]
@@ -157,11 +156,9 @@ class Ended:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Run quality and warnings."""
         return (*map(words.sentence, quality_words.sentences(self.quality)), *self.warnings)
 
     def after(self, own: Sequence[str]) -> tuple[str, ...]:
-        """Each once, after the experiment's own."""
         return tuple(dict.fromkeys((*own, *self.warnings)))
 
 
@@ -178,7 +175,6 @@ def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
 
 
 def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
-    """Without its recording."""
     study, bench = run.declared(), run.bench()
     return Ended(
         run=str(run.path),
@@ -219,7 +215,6 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
 
 
 def _from_all(round_: Round, steps: Sequence[Step], run: Sequence[Step], study: Study) -> Round:
-    """Findings stay those that were acted upon, with their status."""
     again = examine(
         steps,
         number=round_.number,
@@ -238,7 +233,6 @@ def _from_all(round_: Round, steps: Sequence[Step], run: Sequence[Step], study: 
 
 
 def quality_of(run: RunFolder, steps: Sequence[Step]) -> RunQuality:
-    """As recorded, and what else took resources."""
     return replace(run.quality() or quality_from(steps), influences=influences(steps), beside=beside(steps))
 
 
@@ -250,7 +244,6 @@ def quality_from(steps: Sequence[Step]) -> RunQuality:
 
 
 def partial(run: RunFolder) -> list[Round]:
-    """So far; without any, one of the state that the run began with."""
     rounds, steps = run.rounds(), run.steps()
     if rounds or not steps:
         return rounds

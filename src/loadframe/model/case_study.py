@@ -74,7 +74,6 @@ class CaseStudy:
         return self.answer.next_limit if isinstance(self.answer, Investigation) else None
 
     def state(self, treatment: str) -> State:
-        """RunError where no step of it counts."""
         if treatment not in self.states:
             raise RunError(
                 f"run {self.name} has no finished step of treatment {treatment!r}",

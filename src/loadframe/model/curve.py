@@ -25,8 +25,6 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class LoadInterval:
-    """On the load axis."""
-
     load: float
     low: float
     high: float

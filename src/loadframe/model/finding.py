@@ -12,8 +12,6 @@ from loadframe.model.verdict import Compared, LevelRatio, OperationTimes, Verdic
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A metric's value in a window against a threshold."""
-
     metric: str
     value: float
     comparison: str
@@ -150,7 +148,6 @@ class Trial(Compared):
 
 
 KEPT_FIRST = "another remedy was kept first"
-"""Why a remedy was not tried in its round."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,6 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class ForecastPoint:
-    """What one window at this load should show: 1/s, p95 where measured."""
-
     load: float
     throughput: Estimate
     latency_p95_ms: Estimate | None
@@ -53,8 +51,6 @@ class ResourceForecast:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """inside: within the interval."""
-
     load: float
     predicted: float
     low: float
@@ -115,7 +111,6 @@ class Forecast:
 
     @property
     def limited(self) -> bool:
-        """Within the loads measured."""
         return self.first_from is not None and self.first_from.load <= self.measured[-1]
 
 

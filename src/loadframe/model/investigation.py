@@ -34,7 +34,6 @@ class Round:
     ruled_out: tuple[RuledOut, ...] = ()
 
     def interval_of(self, limit: "NextLimit") -> LoadInterval | None:
-        """In which the limits, findings or bend give the load of what limits next."""
         listed: list[LoadInterval | None] = [
             candidate.exhausted_at for candidate in self.limits if candidate.id == limit.id
         ]
@@ -45,8 +44,6 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """On both sides, at the highest common level: medians."""
-
     metric: str
     level: float
     target: float
@@ -162,8 +159,6 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class StudySummary:
-    """What a report needs to know of the study."""
-
     name: str
     question: str
     target_kind: str
@@ -177,11 +172,9 @@ class StudySummary:
     cage: Mapping[str, str]
     story: str = ""
     work_unit: str = WORK
-    """What throughput counts."""
 
     @property
     def load_unit(self) -> str:
-        """In the user's words."""
         return self.axis_unit or self.axis.replace("_", " ")
 
 
@@ -200,8 +193,6 @@ class UnrevertedChange:
 
 @dataclass(frozen=True, slots=True)
 class BlindCounter:
-    """Blind in so many steps. because: as in the first of them."""
-
     counter: str
     steps: int
     because: str
@@ -238,8 +229,6 @@ class Bend:
 
 @dataclass(frozen=True, slots=True)
 class StateSummary:
-    """bend: where a limit explains the knee."""
-
     peak: Peak
     knee: LoadInterval | None
     bend: Bend | None = None

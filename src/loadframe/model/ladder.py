@@ -86,7 +86,6 @@ class Ladder:
 
     @property
     def net_changes(self) -> tuple[Change, ...]:
-        """One per setting."""
         net: dict[tuple[str, str], Change] = {}
         for rung in self.kept:
             for change in rung.changes:

@@ -94,7 +94,6 @@ class Step:
 
     @property
     def latency_known(self) -> bool:
-        """Not where no request was done."""
         return self.requests > 0 and not {NO_LATENCIES, OUT_OF_BALANCE}.intersection(self.flags)
 
     @property
@@ -145,7 +144,6 @@ FLAGS: Mapping[str, str] = {
     NOT_RECOVERED: "after it the target was dead, did not answer, or still refused although no load was left",
     "ended-early": "the target fell so far behind the offered load that the step was stopped early",
 }
-"""That a step can carry."""
 InfluenceKind = Literal["effect", "disturbance"]
 """effect: it follows the state and the load. disturbance: it follows time, or that is unknown."""
 
@@ -215,20 +213,16 @@ class Observations:
 
     @property
     def loads(self) -> tuple[float, ...]:
-        """Each once, ascending."""
         return tuple(sorted({row.load for row in self.rows}))
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """Known in every row, in the order of the first."""
         names = self.rows[0].utilizations if self.rows else ()
         return tuple(name for name in names if all(name in row.utilizations for row in self.rows))
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyPoint:
-    """One request in `one_in` took longer."""
-
     one_in: float
     latency_ms: float
 

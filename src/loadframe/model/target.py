@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 SettingValue = str | int | float | bool
-"""In the target's own spelling and unit."""
 Layer = Literal["host", "process", "server", "application"]
 """`process` covers rlimits, affinity and the cage, `server` the target's own settings."""
 
@@ -114,9 +113,7 @@ class Declared:
     login: Login | None = None
     think_time: Think | None = None
     command: tuple[str, ...] = ()
-    """The program that makes the load."""
 
     @property
     def given(self) -> tuple[str, ...]:
-        """As the study spells them."""
         return tuple(name for name in self.__slots__ if getattr(self, name))

@@ -8,13 +8,11 @@ Decision = Literal["better", "worse", "no-proven-difference", "cannot-tell"]
 NOT_KNOWN = (1e-50, 1e50)
 """Of an open interval: files hold no numbers beyond 1e100."""
 MOST_BLOCKS = 100
-"""Of one comparison."""
 ROUNDING = 1e-9
 """An end within rounding of 1 is not a difference."""
 
 
 def decide(low: float, high: float) -> Decision:
-    """From the ends of a ratio's interval."""
     if low > 1 + ROUNDING:
         return "better"
     if high < 1 - ROUNDING:
@@ -70,7 +68,6 @@ class Verdict:
 
     @property
     def clears_noise(self) -> bool:
-        """All of its interval."""
         return self.decision == "better" and (self.floor is None or self.low > self.floor[1])
 
 
@@ -107,14 +104,11 @@ class Compared:
 
     @property
     def told(self) -> Verdict:
-        """Of the fresh blocks, if there are any."""
         return self.fresh or self.verdict
 
 
 @dataclass(frozen=True, slots=True)
 class OperationTimes:
-    """Means over all requests of a kind at one level."""
-
     load: float
     name: str
     before_ms: float

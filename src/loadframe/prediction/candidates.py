@@ -17,7 +17,6 @@ from loadframe.prediction.system import Kind
 ALONE = ("flat", "power", "law", "line")
 WITH_RESOURCES = ("flat", "law", "line", "economy", "network")
 BOUNDED = ("line", "economy", "network")
-"""With a maximum."""
 NETWORKS, SEED = 40, 20261123
 """Of the network: the median moves by less than 1 % with more."""
 SLOPE_SPREAD = 0.15
@@ -33,12 +32,10 @@ THROUGHPUT_ERROR = 0.05
 SHARPNESS = 6.0
 """How sharply a line of clients turns into its ceiling: (X_line^-p + ceiling^-p)^(-1/p)."""
 FURTHEST_CEILING = 10
-"""Doublings of the highest load at which a network's maximum is evaluated."""
 LAW_SIGMA, LAW_KAPPA = 0.15, 0.0005
 """Prior terms per client of the lowest load, each known to a factor of e^LAW_SPREAD."""
 LAW_SPREAD = 1.5
 FITS = 1024
-"""Cached: backtests repeat each many times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,6 @@ class Seen:
 
 
 def seen(observations: Observations, kind: Kind, resources: Sequence[str], limit: float = math.inf) -> Seen:
-    """resources: those that rise."""
     rows = systems.working(observations)
     by_load: dict[float, list[int]] = {}
     for index, row in enumerate(rows):
@@ -207,13 +203,11 @@ def need(data: Seen, name: str, *, grows: bool) -> tuple[float, float]:
 
 
 def used_up(data: Seen, name: str, *, grows: bool) -> float:
-    """log X."""
     log_u, b = need(data, name, grows=grows)
     return -log_u / b
 
 
 def ceiling(data: Seen, *, grows: bool) -> float:
-    """log X at which the first resource is used up."""
     return min((used_up(data, name, grows=grows) for name in data.used), default=math.inf)
 
 

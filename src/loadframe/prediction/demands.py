@@ -39,7 +39,6 @@ BACKGROUND_PRIOR, BACKGROUND_DEVIATION = 0.25, 0.02
 RESOLUTION = 0.003
 """Utilisations are counted in ticks and rounded."""
 ERRORS = np.geomspace(0.003, 0.3, 24)
-"""Relative, of a window's throughput or utilisation."""
 TYPICAL_ERROR, ERROR_SPREAD = 0.035, 0.7
 """Prior median of a window's error, and the deviation of its logarithm: three windows hardly show their own."""
 LEAST_LEFT = 0.08
@@ -60,7 +59,6 @@ class Demand:
     saturation: float
 
     def at(self, loads: Floats) -> Floats:
-        """(S, L)."""
         return self.base[:, None] * self.grown(loads)
 
     def grown(self, loads: Floats) -> Floats:
@@ -135,7 +133,6 @@ def _weigh(
     low: float,
     far: float,
 ) -> _Model:
-    """Normal prior times normal likelihood, in units of each window's error."""
     columns, prior_mean, prior_deviation, free = [throughputs], [guess], [10 * guess], [0]
     if shape >= 0:
         way = _way(GROWTHS[shape], loads, low, far)
@@ -175,7 +172,6 @@ def _root(covariance: Floats) -> Floats:
 
 
 def error_prior() -> Floats:
-    """log density of each error of the grid."""
     return np.asarray(-0.5 * (np.log(ERRORS / TYPICAL_ERROR) / ERROR_SPREAD) ** 2)
 
 

@@ -37,7 +37,6 @@ from loadframe.prediction.system import Kind, System
 DRAWS = 400
 SEED = 20260401
 FURTHER = (2.0, 4.0)
-"""Times the highest load."""
 SOON = 2.0
 """Beyond this many times the load of the first saturation nothing matters yet."""
 NO_INTERVAL = "Latencies have no interval: no curve of the library tells how far such forecasts are off."
@@ -52,7 +51,6 @@ FLATTENING = (
 VAGUE = 4.0
 """Factor between the ends of a growth of which only the nearer is reported."""
 LEAST_WEIGHT = 0.02
-"""Of a candidate that is mentioned."""
 WORDS = {
     "flat": "what the highest load gave",
     "power": "its last slope",
@@ -196,7 +194,6 @@ def _points(
     weighed: Weighed,
     calibrated: Calibrated,
 ) -> tuple[ForecastPoint, ...]:
-    """One window at each load."""
     if not len(loads):
         return ()
     drawn = None if system is None else systems.p95_ms(system, observations, loads, np.random.default_rng(SEED))
@@ -217,7 +214,6 @@ def _capacity(
     limit: Limit | None,
     least: float,
 ) -> ForecastCapacity | None:
-    """A resource, or a limit that runs out earlier."""
     resources = saturating.by_resources(data, saturation, calibrated, least) if saturation else None
     at = None if limit is None else limit.exhausted_at
     if limit is None or at is None or (resources is not None and resources.load.value <= at.load):
@@ -297,9 +293,7 @@ def _grown(resource: str, growth: Estimate) -> str:
 LEAST_FACTOR = 1.15
 """Factor to either side: objectives are missed near, not at, saturation."""
 LOADS = 24
-"""Tried to find where the latency passes its limit."""
 FURTHEST = 16.0
-"""Times the highest load measured."""
 
 
 def expected(observations: Observations, *, latency_p95_ms: float | None = None) -> LoadInterval | None:
@@ -338,7 +332,6 @@ USED_UP = 0.95
 
 
 def score(forecast: Forecast, measured: Sequence[Observation]) -> Forecast:
-    """Each load that was forecast and measured, by the median of several windows."""
     scores = []
     for point in forecast.at:
         actual = [row.throughput for row in measured if row.load == point.load]
@@ -350,7 +343,6 @@ def score(forecast: Forecast, measured: Sequence[Observation]) -> Forecast:
 
 
 def came(forecast: Forecast, measured: Observations, curve: Curve) -> Forecast:
-    """What was reached at all loads; unchanged where it was refused."""
     if forecast.capacity is None:
         return forecast
     lowest = measured.loads[0]

@@ -26,8 +26,6 @@ BACKTESTS, FEWEST = 3, 2
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """weights: sum to 1; errors: expected, per doubling."""
-
     weights: Mapping[str, float]
     errors: Mapping[str, float]
 
@@ -55,7 +53,6 @@ def backtests(data: Seen, names: Sequence[str]) -> dict[str, list[float]]:
 
 
 def weigh(own: Mapping[str, Sequence[float]], library: Mapping[str, float], trust: float = TRUST) -> Weighed:
-    """own: errors of the backtests; library: mean errors; trust: its weight."""
     errors = {
         name: math.exp(
             (trust * math.log(library[name] + LEAST_ERROR) + sum(math.log(error + LEAST_ERROR) for error in mine))

@@ -33,7 +33,6 @@ OUT_OF_SIGHT = " The first limit is not visible; measure higher loads, or more r
 
 
 def load(observations: Observations) -> str:
-    """ "256 active jobs", "load 8"."""
     top, unit = f"{observations.loads[-1]:,g}", observations.unit
     return f"{top} {unit}" if unit else f"load {top}"
 
@@ -66,7 +65,6 @@ def _grows_while(share: float, throughputs: Floats, used: Floats, factor: float)
 
 
 def too_little(observations: Observations) -> str | None:
-    """Why there can be no forecast with any model."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
     if not rows:
@@ -90,7 +88,6 @@ def too_little(observations: Observations) -> str | None:
 
 
 def nothing_rises(observations: Observations) -> str | None:
-    """Why no resource shows what would saturate."""
     if not observations.resources:
         return "No utilisation was measured, so the saturating resource is unknown. Give columns util.NAME, or a run."
     if rising(observations):
@@ -114,7 +111,6 @@ def nothing_rises(observations: Observations) -> str | None:
 
 
 def too_few_alone(observations: Observations) -> str | None:
-    """Why the curve alone carries no forecast either."""
     loads = {row.load for row in systems.working(observations)}
     if len(loads) >= FEWEST_ALONE:
         return None

@@ -13,7 +13,6 @@ STATIONS: Mapping[str, str] = {
     "system.disk.busy": "disk",
     "workload.lock_held": "lock.writer",
 }
-"""Utilisations of the machine -> the resource's name."""
 CAGED = re.compile(r"(?P<component>.+)\.cage\.(?P<what>cpu|read_bytes|write_bytes|reads|writes)\.utilization")
 OWN_CPU = re.compile(r"(?P<component>(?!system\b).+)\.cpu\.utilization")
 HOTTEST = re.compile(r"(?P<component>.+)\.cpu\.hottest_thread")
@@ -22,7 +21,6 @@ COUNTS: Mapping[str, str] = {
     "cage.cpu.utilization": "cage.cpu.limit",
     "cpu.utilization": "cpu.limit",
 }
-"""Suffix of a utilisation -> that of the number of servers."""
 
 
 def observe(steps: Sequence[Step], *, name: str, axis: str, unit: str = "") -> Observations:
@@ -69,7 +67,6 @@ def _resource(metric: str, metrics: Sequence[str]) -> str | None:
 
 
 def of_limit(limit: Limit) -> str | None:
-    """Used up where this limit is reached."""
     of_share = f"{limit.use_metric.removesuffix('.busy_cores').removesuffix('.cores')}.utilization"
     return _resource(limit.use_metric, ()) or _resource(of_share, ())
 

@@ -41,7 +41,6 @@ def least_load(data: Seen, used: float) -> float:
 
 
 def of_draws(draws: Floats) -> Estimate:
-    """Median and central 90 %."""
     return Estimate(*(float(share) for share in np.quantile(draws, DRAWN)))
 
 
@@ -115,7 +114,6 @@ def one_figure(
 def by_resources(
     data: Seen, saturation: Sequence[ResourceForecast], library: Calibrated, least: float
 ) -> ForecastCapacity | None:
-    """None where none is used up within the library's reach."""
     first = saturation[0]
     if first.at_load is None:
         return None

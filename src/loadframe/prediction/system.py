@@ -21,7 +21,6 @@ AS_OFFERED = 0.05
 LARGEST_EXACT = 300
 """Clients; beyond Schweitzer's approximation errs by 0.3 %."""
 APPROXIMATE = 1e-6
-"""Of a queue, as a share of the population."""
 IRREGULAR = 0.5
 """Prior: every second system is as irregular as mean value analysis assumes, the others between that and regular."""
 UNSATURATED = 0.8
@@ -29,10 +28,8 @@ UNSATURATED = 0.8
 DELAY_ROUNDS, CLOSE = 12, 1e-3
 """Of fitting it; tolerance: of the shortest cycle."""
 REACH = 64.0
-"""Times the first guess of a saturation."""
 GRID = 120
 NOTHING = 1e-6
-"""Of the highest throughput."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +49,6 @@ class System:
     regular: Floats
 
     def throughput(self, loads: Floats) -> Floats:
-        """(S, L)."""
         most = np.min([1 / demand.at(loads) for demand in self.demands.values()], axis=0)
         wanted = self.offered[:, None] * loads if self.kind == "rate" else self._closed(loads)
         return np.asarray(np.minimum(wanted, most))
@@ -76,7 +72,6 @@ class System:
         return np.where(crossed.any(axis=1), crossing, np.inf)
 
     def _work_s(self, loads: Floats) -> Floats:
-        """D: (S, L, K)."""
         work_s = [
             self.demands[name].at(loads) * count for name, count in zip(self.stations, self.servers, strict=False)
         ]
@@ -129,7 +124,6 @@ def _exact(work: Floats, load: float, think_s: float, servers: Floats) -> float 
 
 
 def working(observations: Observations) -> list[Observation]:
-    """With a noteworthy throughput."""
     highest = max((row.throughput for row in observations.rows), default=0.0)
     return [row for row in observations.rows if row.throughput > NOTHING * highest]
 
@@ -146,7 +140,6 @@ def kind_of(observations: Observations) -> Kind:
 def draw(
     observations: Observations, resources: Sequence[str], kind: Kind, count: int, random: np.random.Generator
 ) -> System:
-    """That the observations may come from. resources: measured at every load."""
     rows = working(observations)
     loads = np.array([row.load for row in rows])
     throughputs = np.array([row.throughput for row in rows])
@@ -179,7 +172,6 @@ def draw(
 
 
 def fitted(system: System, loads: Floats, throughputs: Floats, random: np.random.Generator) -> System:
-    """With the delay (or the rate) fitted at low loads, and the residual error."""
     low = loads <= max(UNSATURATED * system.saturation, loads.min())
     loads, throughputs = loads[low], throughputs[low]
     levels, where = np.unique(loads, return_inverse=True)
@@ -259,7 +251,6 @@ def p95_ms(system: System, observations: Observations, loads: Floats, random: np
 
 
 def _p95_s(system: System, loads: Floats) -> Floats:
-    """Of the time at the stations: (S, L)."""
     served, waiting = system.stations_at(loads)
     unit = served / system.servers
     ahead = np.divide(waiting, unit, out=np.zeros_like(waiting), where=unit > 0)

@@ -91,7 +91,6 @@ def _ratios(inv: Investigation, verdicts: list[Verdict], of: str = "") -> str:
 
 
 def differ(alternative: Alternative) -> bool:
-    """Whether a difference is proved at any load."""
     return any(verdict.decided for verdict in alternative.by_level)
 
 

@@ -31,7 +31,6 @@ from loadframe.units import show
 NAMED = 2
 """Settings that the answer names; of more, only the last, which the others are for."""
 NOT_OF_THE_TARGET = ("driver-limited", "link-full", "stopped-answering", "interrupted")
-"""Outcomes that leave open what limits the target."""
 
 
 def answer(inv: Investigation) -> str:
@@ -210,7 +209,6 @@ def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
 
 
 SMALL = 1.2
-"""Factor around 1 within which an interval counts as no gain; our choice."""
 
 
 def _gain(variant: Variant, unit: str) -> str:

@@ -90,7 +90,6 @@ def parts_sentence(inv: Investigation) -> str:
 
 
 def untried(inv: Investigation) -> list[UntriedRemedy]:
-    """Each once, without those that a later round tried."""
     tried = {trial.remedy.id for round_ in inv.rounds for trial in round_.tried}
     shown = {
         skipped.remedy.id: replace(skipped, because=_because(inv, round_, skipped))
@@ -112,7 +111,6 @@ def _because(inv: Investigation, round_: Round, remedy: UntriedRemedy) -> str:
 
 
 def durability_sentences(inv: Investigation) -> list[str]:
-    """Empty where the kept changes give up no durability."""
     unit = inv.study.load_unit
     return [
         f"with durability {'relaxed' if variant.gives_up else 'kept'}: "

@@ -22,7 +22,6 @@ STEP_COLUMNS = {
 }
 P999 = "latency_p999_ms"
 COUNTED = frozenset({"step", "level", "block", "errors"})
-"""Columns that are not rounded."""
 FILE = doc.Span("steps.jsonl", to="steps.jsonl")
 
 

@@ -210,7 +210,6 @@ class Document:
 
 
 def section(heading: str, anchor: str, blocks: Iterable[Block], place: str = "", only: Only = "") -> Section:
-    """Without blocks that have nothing to show."""
     return Section(heading, anchor, tuple(_filled(blocks)), place, only)
 
 

@@ -65,7 +65,6 @@ def main_findings(inv: Investigation) -> tuple[Finding, ...]:
 
 
 def crowded(inv: Investigation) -> bool:
-    """Whether other programs had the CPUs, so that nothing was judged."""
     return any(finding.id == OTHERS for finding in main_findings(inv)[:1])
 
 
@@ -112,7 +111,6 @@ class Silence:
 
 
 def silences(round_: Round) -> tuple[Silence, ...]:
-    """The worst case of each load at which no request completed for a while."""
     worst: dict[float, Silence] = {}
     for row in round_.footprint:
         longest, throughput = row.get("workload.silence_ms", 0.0), row["throughput"]
@@ -207,7 +205,6 @@ def gives_up(inv: Investigation) -> tuple[str, ...]:
 
 
 def fullness(limit: Limit) -> float:
-    """Use over the ceiling; 0 without a finite, positive one."""
     if limit.ceiling <= 0 or not math.isfinite(limit.ceiling) or not math.isfinite(limit.use):
         return 0.0
     return limit.use / limit.ceiling
@@ -250,5 +247,4 @@ def means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def footprint_metrics(rows: Iterable[Mapping[str, float]]) -> tuple[str, ...]:
-    """Those that are not zero in every step."""
     return tuple(sorted({name for row in rows for name, value in row.items() if value} - FOOTPRINT_KEYS))

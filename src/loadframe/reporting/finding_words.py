@@ -41,7 +41,6 @@ def evidence_threshold(evidence: Evidence) -> str:
 
 
 def evidence_window(evidence: Evidence, unit: str) -> str:
-    """ "from the peak on, at 2 to 4 workers"."""
     _, at, levels = evidence.window.rpartition(", at ")
     numbers = bool(at) and not levels.replace(" to ", "").strip("0123456789.,e+-")
     return f"{evidence.window} {unit}" if numbers and unit else evidence.window
@@ -95,7 +94,6 @@ TITLES = {
 
 
 def chain(inv: Investigation, limit: Limit) -> str:
-    """The limits that cap it, of those that this run read."""
     titles = {limit.id: limit.title for round_ in inv.rounds for limit in round_.limits if limit.title}
     return "; ".join(titles[id_] for id_ in limit.chain if id_ in titles)
 

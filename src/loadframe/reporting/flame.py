@@ -71,7 +71,6 @@ def threads(class_share: ClassShare | None) -> str:
 
 
 def demand_ms(profile: Profile) -> float | None:
-    """CPU time per request, ms; None where no request completed."""
     parts = [class_share.demand_ms for class_share in profile.classes if class_share.demand_ms is not None]
     return sum(parts) if parts else None
 
@@ -159,11 +158,9 @@ CHARACTER = 6.7
 PADDING = 4
 FEWEST = 5
 SHADES = (math.log(1.25), math.log(2.0))
-"""Logarithms of ratios from which on the shade is stronger."""
 
 
 def svg(profile: Profile, *, label: str) -> Markup:
-    """WIDTH units wide; empty where there is nothing to draw."""
     if not profile.flame:
         return Markup("")
     depth = max(frame.depth for frame in profile.flame) + 2
@@ -212,14 +209,11 @@ Z_BOX = 3.29
 ALL = "all of the CPU time"
 NARROWEST = 0.0025
 POINTS = (0.02, 0.1)
-"""Differences from which on the shade is stronger."""
 FIRST = 3
 
 
 @dataclass(slots=True)
 class Node:
-    """A frame with its shares before and after, and its callees."""
-
     name: str
     before: float = 0.0
     after: float = 0.0
@@ -232,8 +226,6 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Of the target, at one place of the curve, in the first and the last state."""
-
     before: Profile
     after: Profile
 
@@ -275,7 +267,6 @@ def _within(row: list[tuple[FlameFrame, Node]], frame: FlameFrame) -> Node | Non
 
 
 def beyond_chance(node: Node, difference: Difference) -> bool:
-    """The test of two proportions."""
     before, after = difference.before.samples, difference.after.samples
     pooled = (node.before * before + node.after * after) / (before + after)
     spread = math.sqrt(max(pooled * (1 - pooled), 0.0) * (1 / before + 1 / after))

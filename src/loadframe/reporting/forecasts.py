@@ -32,7 +32,6 @@ def render_forecast(
     calibration: Calibration | None = None,
     work: str = WORK,
 ) -> str:
-    """unit, work: of load and throughput."""
     unit = unit or forecast.axis.replace("_", " ")
     earlier = []
     if calibration is not None:
@@ -85,7 +84,6 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
 
 
 def _full(forecast: Forecast, unit: str) -> Iterator[tuple[float, doc.Cells]]:
-    """Rows for resources and limits, each with the load to sort by."""
     top = rounding.exact(_top(forecast)) if forecast.measured else ""
     known = {saturation.resource for saturation in forecast.saturation} | {limit.id for limit in forecast.exhaustion}
     by_resource = {of_limit(limit) or limit.id: limit for limit in reversed(forecast.exhaustion)}

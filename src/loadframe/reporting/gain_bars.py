@@ -20,8 +20,6 @@ TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """kept: None for all changes together."""
-
     name: str
     verdict: Verdict
     kept: bool | None
@@ -111,7 +109,6 @@ class _Drawing(Canvas):
         return EDGE_PX + self._width * min(max(share, 0.0), 1.0)
 
     def row(self, top: float, gain: Gain, name: Sequence[str], said: Sequence[str]) -> float:
-        """Returns the top of the next one."""
         self.heading(0, top, LINE_PX, name, [(line, QUIET) for line in said])
         top += LINE_PX * (len(name) + len(said))
         middle, colour = top + LANE_PX / 2, BETWEEN if gain.kept is False else INK if gain.kept is None else AFTER
@@ -146,7 +143,6 @@ class _Drawing(Canvas):
 
 Row = dict[str, Any]
 ROOM = 3.0
-"""For the label of the longest bar, as a factor on the log scale."""
 WIDEST = 10.0
 
 

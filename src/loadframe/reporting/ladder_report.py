@@ -10,7 +10,6 @@ from loadframe.reporting import document as doc
 FULL = 0.9
 """Share of one CPU, or of a component's, that counts as full; our choice, as in the signatures of hot threads."""
 TOLD = 0.02
-"""Share of the CPUs below which other programs are not mentioned."""
 
 
 def states(ladder: Ladder) -> tuple[StateUse, ...]:
@@ -194,7 +193,6 @@ def answer(ladder: Ladder) -> str:
 
 
 def proof(ladder: Ladder, total: Verdict) -> str:
-    """Blocks of its own, or the product of the trials."""
     if "product" in total.method:
         return "It is the product of the trials, which decided what is kept: it may be overstated."
     return verdict_words.proof_sentence(total, ladder.study.load_unit)

@@ -12,7 +12,6 @@ COLUMNS = ("Requests", "Mean", "p50", "p99", "p99.9", "Max")
 BEYOND = {"p99": 100, "p99.9": 1000}
 """Percentile -> requests of which one lies beyond it."""
 UNBROKEN = "\u00a0"
-"""Between a number and its unit."""
 SLOWER = 2.0
 """Less may be noise of a percentile."""
 FEW_BEYOND = 10
@@ -47,7 +46,6 @@ def percentiles(inv: Investigation, size: Size) -> Plot | None:
 
 
 def title(inv: Investigation) -> str:
-    """The highest percentile that all states have."""
     drawn = _states(inv)
     if not drawn:
         return ""

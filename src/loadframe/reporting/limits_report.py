@@ -21,11 +21,9 @@ COLOURS = {"before": BEFORE, "after": AFTER}
 MOST, SHOWN_FROM, ALWAYS_SHOWN = 6, 0.1, 3
 """MOST: panels. Below SHOWN_FROM of their ceiling only the fullest ALWAYS_SHOWN limits are drawn."""
 ACROSS = {True: 3, False: 1}
-"""Panels side by side, by whether the picture is wide."""
 TERSE_BELOW = 400
 GAP_PX, BARS_PX, LINE_PX, FOOT_PX = 26, 74, 15, 22
 FULL, FILLING = 1.0, 0.5
-"""Opacity of a bar at its ceiling, and below it."""
 
 
 def render_limits(now: LedgerNow, *, width: int = 110) -> str:
@@ -181,7 +179,6 @@ def panels(inv: Investigation) -> list[Panel]:
 
 
 def name(limit: Limit) -> str:
-    """The title without its explanatory clause."""
     bare = (limit.title or limit.id).partition(",")[0].strip()
     return bare if bare == limit.id else f"{bare[:1].upper()}{bare[1:]}"
 

@@ -12,7 +12,6 @@ MARKUP = re.compile(r"[\\`*<>&|\[\]~$@#]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=\b
 BEGINS = re.compile(r"^(?= ?[-+](?:\s|$|-))|(?:^ ?\d{1,9})(?=[.)](?:\s|$))")
 """At the beginning of a line: an item, a rule."""
 NOT_BROKEN = "&#8203;"
-"""A zero-width space."""
 
 
 def render(document: doc.Document, *, brief: bool = False) -> str:

@@ -142,7 +142,6 @@ def _growth_next(growing: Finding) -> NextStep:
 
 
 def _to_confirm(inv: Investigation) -> NextStep | None:
-    """For a finding that only the curve shows."""
     findings = facts.main_findings(inv)
     if (
         not findings
@@ -169,7 +168,6 @@ def _to_confirm(inv: Investigation) -> NextStep | None:
 
 
 def _not_tried(inv: Investigation) -> NextStep | None:
-    """Untried remedies for a suspected cause that acts from the lowest level on."""
     findings = facts.main_findings(inv)
     reached = findings[0].reached_at if findings else None
     if inv.outcome.kind != "limit-without-remedy" or reached is None or not inv.rounds:
@@ -208,7 +206,6 @@ def _finding(inv: Investigation, limit: NextLimit) -> Finding | None:
 
 
 def is_suspected(inv: Investigation, limit: NextLimit) -> bool:
-    """Whether it is a cause that no change has proved."""
     finding = _finding(inv, limit)
     return finding is not None and finding.status == "suspected"
 

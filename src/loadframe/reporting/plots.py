@@ -28,7 +28,6 @@ SCALES: Mapping[str, tuple[float, str]] = {
     "1/s": (1.0, "per second"),
     "count": (1.0, ""),
 }
-"""Unit of a metric -> factor and unit on the chart."""
 PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d", "#72b7b2")
 OTHERS = (AFTER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Colours of alternatives (Okabe and Ito); further ones repeat them in dashes."""
@@ -61,7 +60,6 @@ def proof_note(inv: Investigation) -> str:
 
 
 def throughput(inv: Investigation, size: Size) -> Plot | None:
-    """With interval bands, knees and cliffs."""
     drawn = [state for state in facts.series(inv) if throughput_rows(state)]
     if not drawn:
         return None
@@ -138,7 +136,6 @@ def side_by_side_title(inv: Investigation, alternative: Alternative) -> str:
 
 
 def _draw_bend(plot: Plot, state: facts.Series, rank: int) -> None:
-    """Knee (dashed, its interval shaded) and cliff (shaded)."""
     curve = state.curve
     if curve is None or state.role == "between" or (curve.knee is None and curve.cliff is None):
         return
@@ -172,7 +169,6 @@ def latency(inv: Investigation, size: Size) -> Plot | None:
 
 
 def latency_title(inv: Investigation) -> str:
-    """At the highest common level."""
     tables = [{p.load: p.latency_p95_ms for p in state.points if _has_latency(p)} for state in ends_of(inv)]
     common = set.intersection(*(set(table) for table in tables)) if tables else set()
     if not common:
@@ -283,7 +279,6 @@ def components(inv: Investigation, what: str, size: Size) -> Plot | None:
 
 
 def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Plot | None:
-    """With the ceilings of the limit (by its id) in both states."""
     unit = metric_of(name).unit
     factor, title = SCALES.get(unit, (1.0, unit))
     drawn = [(state, rows) for state in measured_ends(inv) if (rows := _footprint_rows(state, name, factor))]

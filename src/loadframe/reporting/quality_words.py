@@ -44,7 +44,6 @@ QUANTITIES = {
     "recorder-late": "no process ran for {} of the window",
     "driver-lag": "requests waited for the load driver's own CPUs for {} of their time",
 }
-"""By flag, for steps with a known amount."""
 TOLD = 0.1
 """Share of all CPUs from which on a program that works for the target is named."""
 
@@ -81,7 +80,6 @@ def not_reverted_sentences(changes: Sequence[UnrevertedChange]) -> list[str]:
 
 
 def silence_sentence(inv: Investigation) -> str:
-    """The worst case of the run."""
     rounds = [(inv.study.target_kind, round_) for round_ in inv.rounds]
     rounds += [(alternative.name, alternative.round) for alternative in inv.alternatives]
     silences = [(name, silence) for name, round_ in rounds for silence in facts.silences(round_)]

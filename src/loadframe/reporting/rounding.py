@@ -45,7 +45,6 @@ def plain(value: float) -> str:
 
 
 def exact(value: float) -> str:
-    """A number that was given, not measured."""
     text = f"{value:,.4f}"
     return text.rstrip("0").rstrip(".")
 

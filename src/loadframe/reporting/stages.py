@@ -12,17 +12,14 @@ BUSY, BLOCKED, IDLE, QUEUE = "#0072B2", "#D55E00", "#DCE6EE", "#E69F00"
 LEGEND = (("at work", BUSY), ("blocked", BLOCKED), ("idle", IDLE), ("queue before it, of its room", QUEUE))
 ROW_PX, HEAD_PX = 46, 58
 BAR, GAP = 0.74, 0.14
-"""Of a bar, and of the queue before it with its distance, in cells."""
 NAME_PX = 128
 MOST_LEVELS = {True: 6, False: 3}
-"""By whether the picture is wide."""
 TERSE_BELOW = 400
 MOST_STAGES = 12
 HELPERS = CLIENT_AXES | {"scan_threads", "scanners", "pipelines", "workers"}
 """Load axes that count workers: for these the report says how many are enough."""
 LONGEST_NAME = 15
 SAID_FROM = 0.35
-"""Share of a bar that has room for its number."""
 TOLD = ("busy", "blocked", "idle", "waiting", "room", "workers", "at_work", "ms_per_entry", "entries")
 
 

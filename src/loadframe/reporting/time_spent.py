@@ -28,7 +28,6 @@ READING = (
 
 
 def blocks(inv: Investigation) -> Iterator[doc.Block]:
-    """In a text the largest classes; on a page tables and flame graphs."""
     yield doc.Group(tuple(map(doc.Prose, flame.summary(inv))), only="text")
     shown: list[doc.Block] = [*_tables(inv), *_drawings(inv)]
     rest = (flame.rest_sentence(inv, profile) for profile in flame.of_kind(inv, "cpu", "rest"))

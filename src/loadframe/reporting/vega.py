@@ -38,8 +38,6 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class LoadAxis:
-    """Its ticks are the levels themselves."""
-
     unit: str
     levels: tuple[float, ...]
 
@@ -73,7 +71,6 @@ class ValueAxis:
         return quantity(field, title, scale, **ticks, **number_labels(self.high))
 
     def height(self, value: float) -> float:
-        """0 at the bottom, 1 at the top."""
         if self.logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -112,9 +109,7 @@ class Plot:
         self._ends: list[tuple[float, float, str, str]] = []
         self._lines: list[tuple[str, list[tuple[float, float]]]] = []
         self._names: dict[tuple[str, tuple[float, float]], str] = {}
-        """By colour and end point: several lines may have one colour."""
         self.left, self.right = 4.0, 10.0
-        """Padding, in pixels."""
         self.told = ""
         """Description, where the lines give none."""
 
@@ -296,7 +291,6 @@ CONFIG: Mapping[str, Any] = {
 
 
 def number_labels(largest: float) -> dict[str, Any]:
-    """0 as 0, not as 0k."""
     written = number_format(largest)
     if written != SI:
         return {"format": written}

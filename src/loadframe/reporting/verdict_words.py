@@ -41,7 +41,6 @@ DECISIONS: Mapping[Decision, str] = {
 }
 NO_DIFFERENCE = DECISIONS["no-proven-difference"]
 FATES = {True: "kept", False: "reverted", None: ""}
-"""Of a change; None: all changes together."""
 TAKEN_BACK = "proved, and reverted as fresh blocks say the opposite"
 CLASSES = {"meets": "meets", "misses": "misses", "undecided": "unknown"}
 MARGINS: Mapping[Answer, str] = {
@@ -78,7 +77,6 @@ def times_the_throughput(verdict: Verdict, unit: str = "") -> str:
 
 
 def gain_sentence(verdict: Verdict, unit: str = "") -> str:
-    """With its interval and blocks."""
     if not verdict.has_ratio:
         return without_ratio(verdict)
     sentence = f"{times_the_throughput(verdict, unit)} ({_interval_words(verdict)})"
@@ -234,7 +232,6 @@ def led_gain(verdict: Verdict, unit: str) -> str:
 
 
 BEYOND = 1000.0
-"""Interval ends are cut at this factor either way."""
 
 
 def ratio_interval(estimate: Ratio) -> str:
@@ -340,7 +337,6 @@ def reach_of(inv: Investigation) -> Reach | None:
 
 
 def height_words(reach: Reach, unit: str) -> str:
-    """At one load without a ratio, which is reported elsewhere."""
     before, after = (f"{rounding.plain(end.throughput)}/s" for end in (reach.before, reach.after))
     if reach.before.load == reach.after.load:
         return f"{before} before, {after} after, both at {words.load(reach.after.load, unit)}"

@@ -22,7 +22,6 @@ BANDS: Mapping[str, tuple[str, str, str]] = {
 """Class -> label of the band, colour, and what a thread in it does; from the bottom up."""
 METRICS = (*(f"target.waits.{name}" for name in BANDS), "target.cpu.limit")
 SHOWN_FROM = 0.04
-"""Share of the height that has room for a label."""
 IDLE_HIDES = 3.0
 """Factor over all others from which on threads that wait for requests are not drawn."""
 CPUS_SHOWN_BELOW = 3.0

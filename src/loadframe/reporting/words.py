@@ -44,7 +44,6 @@ def _singular(unit: str) -> str:
 
 
 def load_interval(interval: LoadInterval, unit: str) -> str:
-    """ "13 active jobs (12 to 14)"."""
     if not rounding.has_width(interval.low, interval.high):
         return load(interval.load, unit)
     ends = (interval.load, interval.low, interval.high)
@@ -55,7 +54,6 @@ def load_interval(interval: LoadInterval, unit: str) -> str:
 
 
 def about_load(interval: LoadInterval, unit: str) -> str:
-    """ "about 13 active jobs", for the middle of a sentence."""
     if not rounding.has_width(interval.low, interval.high):
         return load(interval.load, unit)
     value, _, _ = rounding.with_interval(interval.load, interval.low, interval.high)
@@ -113,7 +111,6 @@ def bends(bend: Bend, unit: str, limit: str = "") -> str:
 
 
 def curve_phrase(curve: Curve, unit: str) -> str:
-    """To follow the word "throughput"."""
     last = max((point.load for point in curve.points), default=curve.peak.load)
     bend = about_load(curve.knee, unit) if curve.knee else load(curve.peak.load, unit)
     if served_nothing(curve):
@@ -151,7 +148,6 @@ def _gradually(curve: Curve, between: LoadInterval, unit: str, last: float) -> s
 
 
 def served_nothing(curve: Curve) -> bool:
-    """Then there is no shape and no peak."""
     return bool(curve.points) and all(point.throughput == 0 for point in curve.points)
 
 

@@ -71,7 +71,6 @@ def joined(remedies: Sequence[Remedy]) -> Remedy:
 
 
 def resized(remedy: Remedy, situation: Situation, limit: str, demand: float) -> Remedy | None:
-    """For another demand on a limit that it addresses."""
     other = replace(situation, demands={**situation.demands, limit: demand})
     made = [build(other) for build in BUILDERS.get(limit, ())]
     return next((candidate for candidate in made if candidate is not None and candidate.id == remedy.id), None)

@@ -50,8 +50,6 @@ CAGE: Mapping[str, CageLimit] = {
 
 
 def _raise_cage(limit: str, *reached_by: str) -> Builder:
-    """reached_by: causes that this lifts, too."""
-
     def build(situation: Situation) -> Remedy | None:
         row = CAGE[limit]
         size, of_memory = raised(situation, limit, row.setting), row.setting.endswith("memory.max")

@@ -133,7 +133,6 @@ def _otherwise(finding: Finding, knob: Knob, now: SettingValue) -> SettingValue 
 
 
 def ways_back(remedy: Remedy) -> frozenset[str]:
-    """Ids of the remedies that would undo this one."""
     return frozenset(
         f"{WHOSE[change.layer]}.{change.setting}.{change.before}" for change in remedy.changes if change.layer in WHOSE
     )
@@ -144,7 +143,6 @@ def _is(have: float | None, size: float) -> bool:
 
 
 def _amounts(situation: Situation, but: Knob) -> Iterator[float]:
-    """From 2 on."""
     for knob in situation.knobs:
         size = amount(situation.effective.get(knob.name, ""))
         if knob is not but and size is not None and size >= 2:
@@ -152,7 +150,6 @@ def _amounts(situation: Situation, but: Knob) -> Iterator[float]:
 
 
 def _larger(knob: Knob, now: SettingValue) -> SettingValue | None:
-    """None where it is no size, or at its most."""
     have = amount(now)
     if have is None:
         return None
@@ -169,7 +166,6 @@ def _larger(knob: Knob, now: SettingValue) -> SettingValue | None:
 
 
 def _other(knob: Knob, now: SettingValue) -> SettingValue | None:
-    """The next declared word, or the smallest number."""
     others = [value for value in knob.values if value != now]
     if not others:
         return knob.low if not knob.values and knob.low is not None and knob.low != now else None
