@@ -12,6 +12,7 @@ from loadframe.model import (
     Finding,
     Investigation,
     LevelRatio,
+    StateSummary,
     Stop,
     Variant,
 )
@@ -65,7 +66,7 @@ def next_line(inv: Investigation) -> str:
 
 
 def _lines(inv: Investigation) -> list[str]:
-    action = _action(inv)
+    action, state, unit = _action(inv), inv.after or inv.before, inv.study.load_unit
     if inv.stop is not None and inv.outcome.kind == "gained" and inv.variants:
         return [stop_sentence(inv.stop, inv.study.load_unit), _what_to_do(inv)[0], _held(inv, inv.stop)]
     match inv.outcome.kind:
@@ -74,7 +75,12 @@ def _lines(inv: Investigation) -> list[str]:
         case "gained":
             return [_limit(inv), words.sentence(inv.outcome.text)]
         case "cpu-saturated":
-            limit = f"The CPUs are the limit{_where_it_bends(inv)}{_busiest(inv)}."
+            most = [program for program in inv.quality.beside if program.cores >= program.of / 2]
+            busiest = (
+                f"; {program.name}, which the target connects to, has {rounding.plain(program.cores)} of {program.of:g}"
+                for program in most[:1]
+            )
+            limit = f"The CPUs are the limit{_where_it_bends(inv)}{''.join(busiest)}."
             return [limit, words.sentence(MORE_CPU), _untouched(inv)]
         case "driver-limited":
             drivers = "The load driver is" if inv.drivers is None else f"The {len(inv.drivers.drivers)} drivers are"
@@ -82,7 +88,10 @@ def _lines(inv: Investigation) -> list[str]:
         case "link-full":
             return [f"The link from the target is full{_where_it_bends(inv)}; no more is said of the target.", action]
         case "no-limit-reached":
-            return [f"No limit was reached{_highest(inv)}.", action, _untouched(inv)]
+            reached = ""
+            if inv.study.levels and state is not None:
+                reached = f" up to {words.load(max(inv.study.levels), unit)}: {_peak(inv, state)}"
+            return [f"No limit was reached{reached}.", action, _untouched(inv)]
         case "limit-not-seen":
             curve = explained(inv.rounds[-1])
             phrase = words.curve_phrase(curve, inv.study.load_unit)
@@ -146,28 +155,17 @@ def _start(inv: Investigation, finding: Finding) -> str:
     return f"Throughput stops growing at {place}"
 
 
-def _busiest(inv: Investigation) -> str:
-    most = [program for program in inv.quality.beside if program.cores >= program.of / 2]
-    if not most:
-        return ""
-    return f"; {most[0].name}, which the target connects to, has {rounding.plain(most[0].cores)} of {most[0].of:g}"
-
-
 def _where_it_bends(inv: Investigation) -> str:
     state = inv.after or inv.before
     if state is None:
         return ""
     place = state.bend.load if state.bend else state.knee
     bend = f" from {words.about_load(place, inv.study.load_unit)} on" if place else ""
-    return f"{bend}: throughput peaks at {words.peak(state, inv.study.load_unit, inv.study.work_unit)}"
+    return f"{bend}: {_peak(inv, state)}"
 
 
-def _highest(inv: Investigation) -> str:
-    state, unit = inv.after or inv.before, inv.study.load_unit
-    if not inv.study.levels or state is None:
-        return ""
-    peak = words.peak(state, unit, inv.study.work_unit)
-    return f" up to {words.load(max(inv.study.levels), unit)}: throughput peaks at {peak}"
+def _peak(inv: Investigation, state: StateSummary) -> str:
+    return f"throughput peaks at {words.peak(state, inv.study.load_unit, inv.study.work_unit)}"
 
 
 def _action(inv: Investigation) -> str:

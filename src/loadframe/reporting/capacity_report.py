@@ -11,6 +11,11 @@ from loadframe.reporting import rounding, verdict_words, words
 from loadframe.reporting.verdict_words import CLASSES
 
 LEAST = 0.001
+LOOPS = {
+    True: "Open loop: latencies count from the intended start of each request.",
+    False: "Closed loop: each client sends a request when its previous one has ended; latencies count from the actual "
+    "start.",
+}
 
 
 def of(search: Capacity, about: doc.About | None = None, went: RunQuality | None = None) -> doc.Document:
@@ -37,7 +42,8 @@ def _asides(search: Capacity) -> Iterator[doc.Aside]:
         far = "" if search.end == "found" else ", as far as it is known"
         about = f"{search.load_unit}: the highest load that meets the objective{far}"
         yield doc.Aside(doc.Span(rounding.plain(search.load), to="#levels"), (about,), "gain", "page")
-    yield doc.Aside("Objective", (f"{words.sentence(objective(search.objective))} {_loop(search)}",))
+    loop = LOOPS[search.open_loop]
+    yield doc.Aside("Objective", (f"{words.sentence(objective(search.objective))} {loop}",))
     yield doc.Aside("Proof", (_proof(search),))
     if search.expected is not None:
         yield doc.Aside("Expected beforehand", (f"{words.load_interval(search.expected, search.load_unit)}.",))
@@ -168,12 +174,3 @@ def _next_step(search: Capacity) -> str:
             return "Give the search more time (measure.budget), or ask for less precision (measure.precision)."
     plan = f"Plan with {low} or less. " if low else ""
     return f"{plan}`loadframe investigate` names what limits there, and tries remedies."
-
-
-def _loop(search: Capacity) -> str:
-    if search.open_loop:
-        return "Open loop: latencies count from the intended start of each request."
-    return (
-        "Closed loop: each client sends a request when its previous one has ended; latencies count "
-        "from the actual start."
-    )

@@ -37,6 +37,13 @@ def of(inv: Investigation, drawn: Charts) -> doc.Document:
     about, took = doc.About(inv.run, inv.study, inv.host), f"the whole run took {rounding.seconds(inv.seconds)}"
     fleet = [] if inv.drivers is None else [drivers_sentence(inv.drivers)]
     alone = inv.rounds[-1].ruled_out if inv.rounds and not facts.main_findings(inv) else ()
+    refuted = tuple(
+        (
+            doc.Span(finding_words.cause(inv, finding.id), title=finding.id),
+            " ".join(words.sentence(finding_words.evidence_sentence(piece)) for piece in finding.evidence[:1]),
+        )
+        for finding in facts.refuted_findings(inv)
+    )
     clamped = (words.sentence(text) for round_ in inv.rounds for text in round_.clamped)
     warnings = (*fleet, *fleet_limits_sentences(inv.fleet_limits), *inv.warnings, inv.outcome.text, took)
     return doc.Document(
@@ -61,7 +68,7 @@ def of(inv: Investigation, drawn: Charts) -> doc.Document:
             doc.section("Forecast and outcome", "forecast", _forecast(inv, drawn)),
             doc.section("Cause and evidence", "finding", _findings(inv, drawn), "Cause and evidence"),
             doc.section("What was ruled out", "ruled-out", _ruled_out(inv, alone)),
-            doc.section("Suspected, then refuted by a trial", "refuted", _refuted(inv)),
+            doc.section("Suspected, then refuted by a trial", "refuted", [doc.Facts(refuted, "facts wide-facts")]),
             doc.section("Changes and proof", "changes", trials.tried(inv), "Changes and proof"),
             doc.listed("Silently clamped", dict.fromkeys(clamped), "clamped"),
             doc.section(
@@ -267,14 +274,6 @@ def _ruled_out(inv: Investigation, items: Sequence[RuledOut]) -> Iterator[doc.Bl
             (doc.Span("; ".join(names), title=by_name[names[0]][0].id), reason) for reason, names in by_reason.items()
         )
         yield doc.Group((doc.Facts(rows, "facts wide-facts"),), "small", heading)
-
-
-def _refuted(inv: Investigation) -> Iterator[doc.Block]:
-    rows: list[tuple[doc.Words, doc.Words]] = []
-    for finding in facts.refuted_findings(inv):
-        said = (words.sentence(finding_words.evidence_sentence(piece)) for piece in finding.evidence[:1])
-        rows.append((doc.Span(finding_words.cause(inv, finding.id), title=finding.id), " ".join(said)))
-    yield doc.Facts(tuple(rows), "facts wide-facts")
 
 
 def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:

@@ -49,11 +49,14 @@ LEVELS: Mapping[Answer, str] = {"proven-worse": "error", "cannot-tell": "warning
 
 def github_annotations(comparisons: Sequence[Comparison]) -> list[str]:
     """https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
-    return [
-        f"::{_level(comparison)} title={title.replace(':', '%3A').replace(',', '%2C')}::{_data(_sentence(comparison))}"
-        for comparison in comparisons
-        for title in [_data(f"Loadframe: {comparison.after} against {comparison.before}")]
-    ]
+    commands = []
+    for comparison in comparisons:
+        level = "warning" if comparison.verdict.decision == "worse" else "notice"
+        level = level if comparison.margin is None else LEVELS[comparison.margin.answer]
+        title = _data(f"Loadframe: {comparison.after} against {comparison.before}")
+        title = title.replace(":", "%3A").replace(",", "%2C")
+        commands.append(f"::{level} title={title}::{_data(_sentence(comparison))}")
+    return commands
 
 
 def github_summary(comparisons: Sequence[Comparison]) -> str:
@@ -76,12 +79,6 @@ def github_summary(comparisons: Sequence[Comparison]) -> str:
     table = doc.Table(("Compared", "Decision", "Times", "Interval", "What"), rows)
     section = doc.section("Loadframe: compare", "compare", (table, *details))
     return markdown.render(doc.Document("Comparisons", (), (section,)))
-
-
-def _level(comparison: Comparison) -> str:
-    if comparison.margin is not None:
-        return LEVELS[comparison.margin.answer]
-    return "warning" if comparison.verdict.decision == "worse" else "notice"
 
 
 def _sentence(comparison: Comparison) -> str:

@@ -1,7 +1,7 @@
 """A curve as a document: shape, levels, every step, run quality."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from loadframe.diagnosis.windows import bend_of, explained
 from loadframe.metrics import is_known
@@ -37,7 +37,9 @@ def _anchor(level: float) -> str:
 
 
 def blocks(inv: Investigation) -> Iterator[doc.Block]:
-    shown = [(round_, str(round_.number), _state_title(inv, round_)) for round_ in inv.rounds]
+    labels = [facts.label_of(inv, round_) or f"round {round_.number}" for round_ in inv.rounds]
+    titles = [label if " = " in label else words.capital(label) for label in labels]
+    shown = [(round_, str(round_.number), title) for round_, title in zip(inv.rounds, titles, strict=True)]
     shown += [
         (alternative.round, f"side-by-side-{number}", f"{alternative.name}: {alternative.round.treatment}")
         for number, alternative in enumerate(inv.alternatives, start=1)
@@ -52,11 +54,6 @@ def blocks(inv: Investigation) -> Iterator[doc.Block]:
         )
 
 
-def _state_title(inv: Investigation, round_: Round) -> str:
-    label = facts.label_of(inv, round_) or f"round {round_.number}"
-    return label if " = " in label else words.capital(label)
-
-
 def _steps_table(inv: Investigation, round_: Round, anchor: str) -> doc.Table:
     metrics = facts.footprint_metrics(round_.footprint)
     rows = sorted(round_.footprint, key=lambda row: (row.get("level", 0.0), row.get("block", 0.0)))
@@ -68,17 +65,15 @@ def _steps_table(inv: Investigation, round_: Round, anchor: str) -> doc.Table:
     lines = []
     for row in rows:
         level = row.get("level", 0.0)
-        cells = [_step_cell(name, row) for name in own]
+        known = [(name, row.get(name, math.nan)) for name in own]
+        cells = [
+            "" if not math.isfinite(value) else (rounding.exact if name in COUNTED else rounding.plain)(value)
+            for name, value in known
+        ]
         cells += [show_metric(name, row[name]) if name in row else "" for name in metrics]
         lines.append(doc.Row(tuple(cells), anchor="" if level in anchored else f"data-{anchor}-{_anchor(level)}"))
         anchored.add(level)
     return doc.Table(tuple(heads), tuple(lines), "figures raw", anchor=f"data-{anchor}")
-
-
-def _step_cell(name: str, row: Mapping[str, float]) -> str:
-    if not math.isfinite(row.get(name, math.nan)):
-        return ""
-    return rounding.exact(row[name]) if name in COUNTED else rounding.plain(row[name])
 
 
 BAR_WIDTH = 30

@@ -213,8 +213,12 @@ def fullness(limit: Limit) -> float:
 def limit_of_bend(inv: Investigation, bend: Bend | None) -> str:
     if bend is None:
         return ""
-    titles = {limit.id: limit.title for round_ in inv.rounds for limit in round_.limits if limit.title}
-    return titles.get(bend.limit, bend.limit)
+    return titles_of(inv.rounds).get(bend.limit, bend.limit)
+
+
+def titles_of(rounds: Iterable[Round]) -> dict[str, str]:
+    """Of their limits, by id."""
+    return {limit.id: limit.title for round_ in rounds for limit in round_.limits if limit.title}
 
 
 def label_of(inv: Investigation, round_: Round) -> str:

@@ -94,16 +94,15 @@ TITLES = {
 
 
 def chain(inv: Investigation, limit: Limit) -> str:
-    titles = {limit.id: limit.title for round_ in inv.rounds for limit in round_.limits if limit.title}
+    titles = facts.titles_of(inv.rounds)
     return "; ".join(titles[id_] for id_ in limit.chain if id_ in titles)
 
 
 def cause(inv: Investigation, id_: str) -> str:
     """As a heading: the title of this run's finding or limit, else of the signature."""
     rounds = (*inv.rounds, *(alternative.round for alternative in inv.alternatives))
-    limits = {limit.id: limit.title for round_ in rounds for limit in round_.limits if limit.title}
     findings = {finding.id: finding.title for round_ in rounds for finding in round_.findings if finding.title}
-    titles = TITLES | limits | findings
+    titles = TITLES | facts.titles_of(rounds) | findings
     return heading(titles.get(id_, id_.replace(".", ": ", 1).replace("_", " ")))
 
 

@@ -76,11 +76,14 @@ def demand_ms(profile: Profile) -> float | None:
 
 
 def cpu_sentence(inv: Investigation, profile: Profile) -> str:
-    named = [class_share for class_share in profile.classes if class_share.share >= SMALL][:MOST_CLASSES]
-    parts = ", ".join(f"{class_share.title} {share(class_share)}" for class_share in named)
+    parts = ", ".join(f"{class_share.title} {share(class_share)}" for class_share in _largest(profile))
     total = demand_ms(profile)
     price = f"; a request costs {cost(total)} of CPU" if total is not None else ""
     return f"{where(inv, profile)}, the {profile.component}'s CPU time is {parts}{price}{_changes(inv, profile)}"
+
+
+def _largest(profile: Profile) -> list[ClassShare]:
+    return [class_share for class_share in profile.classes if class_share.share >= SMALL][:MOST_CLASSES]
 
 
 def _changes(inv: Investigation, profile: Profile) -> str:
@@ -94,13 +97,6 @@ def _changes(inv: Investigation, profile: Profile) -> str:
         f"{rounding.plain(class_share.change or 0.0)} times in {class_share.title}" for class_share in changed
     )
     return f", against {baseline_words(inv, profile)} {parts}"
-
-
-def threads_sentence(inv: Investigation, profile: Profile) -> str:
-    named = [class_share for class_share in profile.classes if class_share.share >= SMALL][:MOST_CLASSES]
-    parts = ", ".join(f"{threads(class_share)} {class_share.title}" for class_share in named)
-    total = rounding.plain(sum(class_share.amount for class_share in profile.classes))
-    return f"{where(inv, profile)}, of {total} threads on average: {parts}"
 
 
 def rest_sentence(inv: Investigation, profile: Profile) -> str:
@@ -147,7 +143,11 @@ def missing_sentences(inv: Investigation) -> list[str]:
 def summary(inv: Investigation) -> list[str]:
     """The CPU time (or else the threads) of the first state past the bend, and what is missing."""
     cpu = [cpu_sentence(inv, profile) for profile in of_kind(inv, "cpu") if profile.place in HIGH]
-    states = [threads_sentence(inv, profile) for profile in of_kind(inv, "threads") if profile.place in HIGH]
+    states = []
+    for profile in (profile for profile in of_kind(inv, "threads") if profile.place in HIGH):
+        parts = ", ".join(f"{threads(class_share)} {class_share.title}" for class_share in _largest(profile))
+        total = rounding.plain(sum(class_share.amount for class_share in profile.classes))
+        states.append(f"{where(inv, profile)}, of {total} threads on average: {parts}")
     return [*map(words.sentence, (cpu or states)[:1]), *missing_sentences(inv)]
 
 
@@ -167,18 +167,22 @@ def svg(profile: Profile, *, label: str) -> Markup:
     height = depth * ROW
     whole = f"all of {counted(profile.samples, 'sample')}"
     boxes = [box(whole, whole, "", 0.0, float(WIDTH), height - ROW)]
-    boxes += [_frame(frame, height - (frame.depth + 2) * ROW) for frame in profile.flame]
+    for frame in profile.flame:
+        bare, name = _named(frame.name)
+        said = f"{name}: {rounding.percent(frame.width)} of the samples"
+        if frame.change is not None:
+            said += f", {rounding.plain(frame.change)} times the CPU time per request"
+        classes = f"{f'k-{frame.class_id} ' if frame.class_id else ''}{shade(frame.change)}".strip()
+        y = height - (frame.depth + 2) * ROW
+        boxes.append(box(bare, said, classes, frame.start * WIDTH, frame.width * WIDTH, y))
     about = {"class": "flame", "viewBox": f"0 0 {WIDTH} {height}", "role": "img", "aria-label": label}
     return element("svg", about, *boxes)
 
 
-def _frame(frame: FlameFrame, y: int) -> Markup:
-    name = frame.name.removesuffix("_[k]")
-    said = f"{name}{' (kernel)' if name != frame.name else ''}: {rounding.percent(frame.width)} of the samples"
-    if frame.change is not None:
-        said += f", {rounding.plain(frame.change)} times the CPU time per request"
-    classes = f"{f'k-{frame.class_id} ' if frame.class_id else ''}{shade(frame.change)}".strip()
-    return box(name, said, classes, frame.start * WIDTH, frame.width * WIDTH, y)
+def _named(name: str) -> tuple[str, str]:
+    """A function's name, and for people."""
+    bare = name.removesuffix("_[k]")
+    return bare, f"{bare}{' (kernel)' if bare != name else ''}"
 
 
 def box(name: str, said: str, classes: str, x: float, width: float, y: int) -> Markup:
@@ -254,16 +258,13 @@ def _grow(root: Node, boxes: tuple[FlameFrame, ...], side: str) -> None:
     for frame in sorted(boxes, key=lambda frame: (frame.depth, frame.start)):
         if frame.depth != depth:
             previous, row, depth = row, [], frame.depth
-        parent = root if frame.depth == 0 else _within(previous, frame)
+        middle = frame.start + frame.width / 2
+        within = (node for below, node in previous if below.start <= middle <= below.start + below.width)
+        parent = root if frame.depth == 0 else next(within, None)
         if parent is not None:
             node = parent.below.setdefault(frame.name, Node(frame.name))
             setattr(node, side, getattr(node, side) + frame.width)
             row.append((frame, node))
-
-
-def _within(row: list[tuple[FlameFrame, Node]], frame: FlameFrame) -> Node | None:
-    middle = frame.start + frame.width / 2
-    return next((node for below, node in row if below.start <= middle <= below.start + below.width), None)
 
 
 def beyond_chance(node: Node, difference: Difference) -> bool:
@@ -330,7 +331,12 @@ def difference_svg(inv: Investigation, difference: Difference) -> Markup:
                 pending.append((below, depth + 1, start))
             start += below.width
     height = (max(depth for _, depth, _ in boxes) + 2) * ROW
-    drawn = [_box(node, difference, height - (depth + 2) * ROW, start) for node, depth, start in boxes]
+    drawn = []
+    for node, depth, start in boxes:
+        bare, name = _named(node.name)
+        said = ALL if node.name == ALL else f"{name}: {_shares(node)}"
+        look, y = difference_shade(node, difference), height - (depth + 2) * ROW
+        drawn.append(box(bare, said, look, start * WIDTH, node.width * WIDTH, y))
     about = {
         "class": "flame difference",
         "viewBox": f"0 0 {WIDTH} {height}",
@@ -338,10 +344,3 @@ def difference_svg(inv: Investigation, difference: Difference) -> Markup:
         "aria-label": f"Flame graph, before against after. {difference_sentence(inv, difference)}.",
     }
     return element("svg", about, *drawn)
-
-
-def _box(node: Node, difference: Difference, y: int, start: float) -> Markup:
-    bare = node.name.removesuffix("_[k]")
-    name = f"{bare}{' (kernel)' if bare != node.name else ''}"
-    said = ALL if node.name == ALL else f"{name}: {_shares(node)}"
-    return box(bare, said, difference_shade(node, difference), start * WIDTH, node.width * WIDTH, y)

@@ -51,14 +51,14 @@ def outcome(forecast: Forecast, unit: str, work: str = WORK) -> list[str]:
         return [f"No forecast. {forecast.refused}"]
     said = [_answer(forecast, unit, work)]
     if forecast.reached is not None:
-        said.append(_reached(forecast, forecast.reached, unit, work))
+        said.append(_reached(forecast.reached, unit, work))
     if forecast.scored:
         inside, count = sum(score.inside for score in forecast.scored), len(forecast.scored)
         said.append(f"The throughput was inside its interval at {inside} of the {counted(count, 'load')} forecast.")
     return said
 
 
-def _reached(forecast: Forecast, reached: Reached, unit: str, work: str) -> str:
+def _reached(reached: Reached, unit: str, work: str) -> str:
     at = f"at most {words.throughput(reached.throughput, work)}, at {words.load(reached.at_load, unit)}"
     used = f" ({reached.limited_by} {rounding.percent(reached.utilization)} used)" if reached.limited_by else ""
     if reached.saturated_at is None:
@@ -130,11 +130,11 @@ def _answer(forecast: Forecast, unit: str, work: str) -> str:
     said = f"What limits{first_of_all}: {named[limit]}" if limit in named else f"{limit} saturates{first_of_all}"
     said = f"What limits: {cause}" if cause else f"{said}, at {_load(capacity.load, unit, top)}"
     throughput, ends = _interval(capacity.throughput, forecast.at_least, brief=True)
-    between = f" ({ends})" if ends else ""
-    return (
-        f"{said}; that allows {throughput} {work}/s{between}. Measured at {_measured(forecast.measured, unit)}; "
-        "intervals of 90 %."
-    )
+    between, loads, last = f" ({ends})" if ends else "", forecast.measured, words.load(top, unit)
+    measured = f"{rounding.exact(loads[0])} to {last}, {len(loads)} levels"
+    if len(loads) <= 4:
+        measured = words.and_list([*map(rounding.exact, loads[:-1]), last])
+    return f"{said}; that allows {throughput} {work}/s{between}. Measured at {measured}; intervals of 90 %."
 
 
 def _load(at: Estimate | LoadInterval, unit: str, seen: float = 0.0) -> str:
@@ -147,12 +147,6 @@ def _load(at: Estimate | LoadInterval, unit: str, seen: float = 0.0) -> str:
 
 def _top(forecast: Forecast) -> float:
     return forecast.measured[-1] if forecast.measured else 0.0
-
-
-def _measured(loads: Sequence[float], unit: str) -> str:
-    if len(loads) <= 4:
-        return words.and_list([*(rounding.exact(load) for load in loads[:-1]), words.load(loads[-1], unit)])
-    return f"{rounding.exact(loads[0])} to {words.load(loads[-1], unit)}, {len(loads)} levels"
 
 
 def _latency(estimate: Estimate) -> str:

@@ -71,13 +71,14 @@ NO_GOVERNOR = (("Governor", "none that could be set on this machine"),)
 
 def of(ladder: Ladder) -> doc.Document:
     about = doc.About(ladder.run, ladder.study, ladder.host)
+    net = doc.Group((doc.Diff(ladder.net_changes),), summary="Before and after", only="page")
     return doc.Document(
         kind="Ladder of gains",
         answer=lines(ladder),
         sections=(
             doc.section("The ladder", "ladder", _ladder(ladder), "The ladder"),
             doc.section("The busiest threads", "cpu", _threads(ladder), "The busiest threads"),
-            doc.section("Settings to copy", "settings", _settings(ladder), "Settings to copy"),
+            doc.section("Settings to copy", "settings", (doc.Settings(ladder.to_copy), net), "Settings to copy"),
             doc.environment(about, *NO_GOVERNOR * ("governor" not in ladder.host.facts)),
             doc.quality(ladder.quality, ladder.warnings),
             doc.reproduce(ladder.run, ("loadframe ladder {study}", "the whole ladder")),
@@ -99,7 +100,10 @@ def _asides(ladder: Ladder) -> Iterator[doc.Aside]:
         if len(ladder.total.levels) > 1:
             yield doc.Aside("At each load", (verdict_words.by_load(ladder.total, unit),))
     kept = words.and_list([_named(rung) for rung in ladder.kept])
-    others = [_told(rung, fate(rung, keeps_all=ladder.keeps_all)) for rung in ladder.rungs if not rung.kept]
+    others = []
+    for rung in (rung for rung in ladder.rungs if not rung.kept):
+        ratio = f" {verdict_words.ratio_words(rung.told)}" if rung.told is not None and rung.told.has_ratio else ""
+        others.append(f"{rung.change}{ratio}: {fate(rung, keeps_all=ladder.keeps_all)}")
     given_up = [f"{rung.change}: {words.strip(rung.gives_up)}" for rung in ladder.kept if rung.gives_up]
     for title, text in (("Kept", kept), ("Not kept", "; ".join(others)), ("Given up for it", "; ".join(given_up))):
         if text:
@@ -162,11 +166,6 @@ def _threads(ladder: Ladder) -> Iterator[doc.Block]:
     )
 
 
-def _settings(ladder: Ladder) -> Iterator[doc.Block]:
-    yield doc.Settings(ladder.to_copy)
-    yield doc.Group((doc.Diff(ladder.net_changes),), summary="Before and after", only="page")
-
-
 def lines(ladder: Ladder) -> tuple[str, ...]:
     if not ladder.finished:
         better = words.and_list([rung.change for rung in ladder.kept])
@@ -201,11 +200,6 @@ def proof(ladder: Ladder, total: Verdict) -> str:
 def _named(rung: Rung) -> str:
     changes = words.and_list([change_words.change(change) for change in rung.changes])
     return f"{rung.change} ({changes})" if changes else rung.change
-
-
-def _told(rung: Rung, fate: str) -> str:
-    ratio = f" {verdict_words.ratio_words(rung.told)}" if rung.told is not None and rung.told.has_ratio else ""
-    return f"{rung.change}{ratio}: {fate}"
 
 
 def next_step(ladder: Ladder) -> str:

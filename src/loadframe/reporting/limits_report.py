@@ -260,7 +260,14 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
     across = ACROSS[size.width >= TERSE_BELOW]
     width = (size.width - GAP_PX * (across - 1)) / across
     titles = [textwrap.wrap(panel.name, int(width / CHARACTER_PX)) for panel in drawn]
-    said = [_said(panel, width) for panel in drawn]
+    said = [
+        [
+            (line, COLOURS[state] if len(panel.shares) > 1 else INK)
+            for state in panel.shares
+            for line in textwrap.wrap(_panel_words(panel, state, ""), int(width / CHARACTER_PX))
+        ]
+        for panel in drawn
+    ]
     head = LINE_PX * (max(map(len, titles)) + max(map(len, said))) + 8
     height = head + BARS_PX + FOOT_PX + GAP_PX
     whole = Size(size.width, round(height * math.ceil(len(drawn) / across)))
@@ -274,15 +281,6 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
         for panel in drawn
     )
     return drawing.finished()
-
-
-def _said(panel: Panel, width: float) -> list[tuple[str, str]]:
-    several = len(panel.shares) > 1
-    return [
-        (line, COLOURS[state] if several else INK)
-        for state in panel.shares
-        for line in textwrap.wrap(_panel_words(panel, state, ""), int(width / CHARACTER_PX))
-    ]
 
 
 class _Drawing(Canvas):

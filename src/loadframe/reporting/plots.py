@@ -306,6 +306,12 @@ def measured_ends(inv: Investigation) -> list[facts.Series]:
     return [state for state in ends_of(inv) if state.curve is not None]
 
 
+def highest(series: facts.Series, levels: Iterable[float], unit: str) -> tuple[float, str]:
+    """The highest level, and where that is, in words."""
+    load = max(levels)
+    return load, f"{'After the change, at' if series.role == 'after' else 'At'} {words.load(load, unit)}"
+
+
 def seen(inv: Investigation, chart: str, levels: Callable[[facts.Series], object]) -> list[tuple[str, facts.Series]]:
     """Those for which `levels` finds anything, with the names of their charts."""
     states = [state for state in measured_ends(inv) if levels(state)]

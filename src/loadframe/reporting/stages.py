@@ -29,8 +29,7 @@ def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:
 
 def title(series: facts.Series, unit: str) -> str:
     levels = _levels(series)
-    load = max(levels)
-    where = f"{'After the change, at' if series.role == 'after' else 'At'} {words.load(load, unit)}"
+    load, where = plots.highest(series, levels, unit)
     cells = {name: cell for name, cell in levels[load].items() if cell.busy is not None}
     if not cells:
         return f"{where}, the stages of the pipeline and their queues"

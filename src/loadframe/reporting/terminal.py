@@ -67,12 +67,6 @@ def blocks(shown: Iterable[doc.Block], width: int) -> Iterator[str]:
                 yield from blocks(inside, width)
 
 
-def _named(head: str, cell: str) -> str:
-    """An abbreviation keeps its capitals."""
-    name = head if head[1:2].isupper() else head[:1].lower() + head[1:]
-    return f"{name}: {cell}" if name else cell
-
-
 def _table(table: doc.Table, width: int) -> Iterator[str]:
     """Items where the lines would be wider than the screen."""
     kept = [number for number, column in enumerate(table.columns) if column.only != "page"]
@@ -84,7 +78,8 @@ def _table(table: doc.Table, width: int) -> Iterator[str]:
         yield from (f"  {line}" for line in lines)
     else:
         for first, *others in shown:
-            cells = (_named(head, cell) for head, cell in zip(heads[1:], others, strict=True) if cell)
+            names = (head if head[1:2].isupper() else head[:1].lower() + head[1:] for head in heads[1:])
+            cells = (f"{name}: {cell}" if name else cell for name, cell in zip(names, others, strict=True) if cell)
             yield from wrapped(f"- {first}: {'; '.join(cells)}", width)
     if len(rows) > len(shown):
         yield f"  and {len(rows) - len(shown)} more, on the page"

@@ -34,12 +34,11 @@ def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:
 
 def title(series: facts.Series, unit: str) -> str:
     levels = _levels(series)
-    load = max(levels)
+    load, where = plots.highest(series, levels, unit)
     counts = levels[load]
     many = sorted(((count, name) for name, count in counts.items() if count >= 0.5 and name != "idle"), reverse=True)
     said = words.and_list([f"{_threads(count)} {BANDS[name][2]}" for count, name in many[:2]])
     threads = f"{_threads(sum(counts.values()))} threads of the target"
-    where = f"{'After the change, at' if series.role == 'after' else 'At'} {words.load(load, unit)}"
     return f"{where}, of {threads} {said}" if said else f"{where}, {threads} wait for requests"
 
 
