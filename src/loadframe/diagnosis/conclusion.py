@@ -181,8 +181,17 @@ def unfinished(
 ) -> Unfinished | None:
     """The best of the unkept changes that gained in each block, and that a study's most blocks could prove. None where
     one was kept. steps: all of the run, in order."""
-    trials = [trial for round_ in rounds for trial in round_.tried if not trial.kept and _gained_in_each(trial)]
-    counts = [(_blocks_to_decide(trial), trial) for trial in trials]
+    counts = [
+        (_blocks_to_decide(trial), trial)
+        for round_ in rounds
+        for trial in round_.tried
+        if not trial.kept
+        and trial.told.has_ratio
+        and len(trial.told.block_ratios) >= FEWEST_ALIKE
+        and min(trial.told.block_ratios) > 1
+        # Where a warm-up had not ended, more blocks would not prove it, unless others already did.
+        and (not trial.told.unsettled_at or trial.verdict.decision == "better")
+    ]
     within = [(count, trial) for count, trial in counts if count is not None and count <= MOST_BLOCKS]
     if kept_trials(rounds) or not within:
         return None
@@ -203,13 +212,6 @@ def _blocks_to_decide(trial: Trial) -> int | None:
         return 2 * trial.told.blocks
     count = None if trial.told.decided else needed(trial.told, "blocks").count
     return count if count is None or trial.fresh is None else max(count, 2 * trial.told.blocks)
-
-
-def _gained_in_each(trial: Trial) -> bool:
-    """Where a warm-up had not ended, more blocks would not prove it, unless others already did."""
-    verdict = trial.told
-    gained = len(verdict.block_ratios) >= FEWEST_ALIKE and min(verdict.block_ratios) > 1
-    return verdict.has_ratio and gained and (not verdict.unsettled_at or trial.verdict.decision == "better")
 
 
 def for_no_cause(kept: Sequence[Trial]) -> str:

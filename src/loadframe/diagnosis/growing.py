@@ -55,9 +55,14 @@ def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None
     ordered = sorted(steps, key=lambda step: step.number)
     # Up to the first step of another state, or that does not count.
     ordered = [step for index, step in enumerate(ordered) if step.number == ordered[0].number + index]
+    done, served_by = 0.0, list[float]()  # before the middle of each step's window, warm-ups included
+    for step in ordered:
+        middle_s = (step.window_start_s + step.window_end_s) / 2 - step.started_s
+        served_by.append(done + step.throughput * middle_s)
+        done += step.throughput * (step.ended_s - step.started_s)
     rows = [  # without a backlog: else a response time is no cost
         (step, served)
-        for step, served in zip(ordered, _served(ordered), strict=True)
+        for step, served in zip(ordered, served_by, strict=True)
         if step.latency.mean_ms > 0 and (axis in CLIENT_AXES or step.throughput >= SERVED * step.level)
     ]
     if not rows:
@@ -75,16 +80,6 @@ def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None
         if trend is not None:
             return repeated, replace(trend, of=of)
     return repeated, None
-
-
-def _served(ordered: Sequence[Step]) -> list[float]:
-    """Before the middle of each step's window, warm-ups included."""
-    done, served = 0.0, []
-    for step in ordered:
-        middle_s = (step.window_start_s + step.window_end_s) / 2 - step.started_s
-        served.append(done + step.throughput * middle_s)
-        done += step.throughput * (step.ended_s - step.started_s)
-    return served
 
 
 def _finding(growth: Growth, steps: Sequence[Step]) -> Finding:

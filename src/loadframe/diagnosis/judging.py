@@ -3,7 +3,7 @@ confirms one only where its own evidence receded, too (mechanism.py), and one ch
 reported twice, by the study and by the requests in service, or by a stage and its server, is one."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean, stdev
 
@@ -122,7 +122,10 @@ def judge(
         )
         for finding in aimed_at
     }
-    return tuple(_named(settled[finding.id], raised) if finding in aimed_at else finding for finding in findings)
+    for id_, finding in settled.items():
+        if finding.status == "confirmed" and id_ in SERVED_AT_ONCE:
+            settled[id_] = replace(finding, title=confirmed_title(finding.title, raised))
+    return tuple(settled[finding.id] if finding in aimed_at else finding for finding in findings)
 
 
 def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
@@ -133,12 +136,6 @@ def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
     least = verdict.low * math.exp(-others.before)
     most = f"up to {math.exp(others.before):.2g} times"
     return "" if least >= NO_EFFECT else f"{others.words}, which may have cost {most}: as much as it gained"
-
-
-def _named(finding: Finding, raised: Collection[str]) -> Finding:
-    if finding.status != "confirmed" or finding.id not in SERVED_AT_ONCE:
-        return finding
-    return replace(finding, title=confirmed_title(finding.title, raised))
 
 
 def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str, open_: str) -> Finding:

@@ -59,6 +59,8 @@ def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
 def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
     levels = [point.load for point in curve.points]
     where = f"at {levels[-1]:g}"
+    low, high = show(peer.low_ms, "ms"), show(peer.high_ms, "ms")
+    at_once = f" It serves {many} at a time." if many else ""
     counted = "busy connections to it" if peer.metric.endswith(BUSY) else "threads that wait for it"
     return Finding(
         id=SLOW,
@@ -69,7 +71,9 @@ def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
             Evidence(peer.metric, peer.busy, ">", 0.0, where, "an answer is awaited on them"),
         ),
         score=SCORE,
-        explanation=_explanation(peer, levels, f" It serves {many} at a time." if many else ""),
+        explanation=f"A request spends {low} there at {levels[0]:g}, and {high} {where}, at least "
+        f"{100 * peer.share:.0f} % of its response time.{at_once} More connections to it only make requests wait "
+        "there: the limit is the peer's.",
         advice=f"Measure {peer.name} as a target of its own, or ask it less.",
     )
 
@@ -91,15 +95,6 @@ def not_told(steps: Sequence[Step]) -> tuple[str, ...]:
         and not any(f"target.peer.{name}{BUSY}" in step.metrics for step in high)
         and not _is_inside(name, high)
         and fmean(step.metrics.get(f"target.peer.{name}{WAITING}", 0.0) for step in high) < SOME_WAIT
-    )
-
-
-def _explanation(peer: AtPeer, levels: Sequence[float], at_once: str) -> str:
-    low, high = show(peer.low_ms, "ms"), show(peer.high_ms, "ms")
-    return (
-        f"A request spends {low} there at {levels[0]:g}, and {high} at {levels[-1]:g}, at least "
-        f"{100 * peer.share:.0f} % of its response time.{at_once} More connections to it only make requests wait "
-        "there: the limit is the peer's."
     )
 
 

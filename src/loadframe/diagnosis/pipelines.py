@@ -178,7 +178,8 @@ def _explanation(bottleneck: Limiting, stages: Sequence[Stage], where: Window, w
             f"The workers of {stages[bottleneck.also].name} are at work all the time as well: with more for one the "
             "other limits soon."
         )
-    elif (behind := _next(bottleneck, stages)) is not None:
+    elif busy := [other for other in stages if other is not stage and (other.busy or 0.0) >= NEAR]:
+        behind = max(busy, key=lambda other: other.busy or 0.0)
         sentences.append(f"The next one is {behind.name}, at work for {_percent(behind.busy)} of the time.")
     if stage.contradicts:
         sentences.append("What it has in work does not agree with the time of its operations (Little's law).")
@@ -200,11 +201,6 @@ def _flow(bottleneck: Limiting, stages: Sequence[Stage]) -> str:
     if "before" in bottleneck.seen or "queue" in bottleneck.seen:
         return "Entries pile up before it: the pipeline is clogged there, not starved."
     return ""
-
-
-def _next(bottleneck: Limiting, stages: Sequence[Stage]) -> Stage | None:
-    others = [other for place, other in enumerate(stages) if place != bottleneck.at and (other.busy or 0.0) >= NEAR]
-    return max(others, key=lambda stage: stage.busy or 0.0, default=None)
 
 
 def _id(limit: Limiting, stages: Sequence[Stage]) -> str:

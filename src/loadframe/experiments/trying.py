@@ -118,6 +118,10 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
     fell = verdict.decision != "worse" and judging.cures_failures(before, after)
     cures = fell and not judging.by_chance(verdict, before, after)
     named = {change.setting for change in remedy.changes}
+    first, second = (100 * judging.failed_share(side) for side in (before, after))
+    cured = f"requests that failed fell from {first:.3g} % to {second:.3g} %"
+    if not cures:
+        cured += ", which may be chance: too few requests failed, or too unevenly"
     full = ""
     if (limit := applied.full) is not None:
         full = f"{limit.title or limit.id} is full again at {limit.ceiling:,.6g}, and could not be raised further"
@@ -137,7 +141,7 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
         effective={setting: value for setting, value in effective.items() if setting in named},
         treatment_before=round_.treatment,
         treatment_after=name,
-        note=_cure(before, after, proved=cures) if fell else full,
+        note=cured if fell else full,
         operations=operation_times(before, after),
         deciding=tuple(step.number for step in steps),
     )
@@ -306,12 +310,6 @@ def _other_levels(book: Bookkeeping, round_: Round, judged: Sequence[float]) -> 
     ends = (cliff.from_load, cliff.to_load) if cliff is not None else ()
     levels = book.levels(round_.treatment, *(trial.treatment_after for trial in round_.tried[-1:]))
     return sorted({*levels, *ends} - set(judged))
-
-
-def _cure(before: Sequence[Step], after: Sequence[Step], *, proved: bool) -> str:
-    first, second = (100 * judging.failed_share(side) for side in (before, after))
-    fell = f"requests that failed fell from {first:.3g} % to {second:.3g} %"
-    return fell if proved else f"{fell}, which may be chance: too few requests failed, or too unevenly"
 
 
 def _memory(steps: Sequence[Step]) -> float | None:

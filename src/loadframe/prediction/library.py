@@ -84,10 +84,8 @@ def binds(limit: Limit) -> bool:
 
 
 def _read(entry: Mapping[str, Any]) -> Calibrated:
-    ends = {name: _bounds(entry[name]) for name in ("points", "most_throughput", "most_load")}
+    ends = {}
+    for name in ("points", "most_throughput", "most_load"):
+        low, high = entry[name]["low"], entry[name]["high"]
+        ends[name] = Bounds(-math.inf if low is None else low, math.inf if high is None else high)
     return Calibrated(**{**entry, **ends, "scale": Scale(**entry["scale"])})
-
-
-def _bounds(ends: Mapping[str, float | None]) -> Bounds:
-    low, high = ends["low"], ends["high"]
-    return Bounds(-math.inf if low is None else low, math.inf if high is None else high)
