@@ -1,5 +1,4 @@
-"""Search for the highest load that meets an objective, from below (docs/mathematics.md): proposes the next trial and
-takes its outcome; it loads no server and reads no clock."""
+"""Search for the highest load that meets an objective, from below (docs/mathematics.md); it loads no server."""
 
 import itertools
 import math
@@ -23,8 +22,7 @@ BEYOND_MISS = 2.0
 single misses below the capacity hold the search back."""
 LIKELY = 0.5
 STEPS = 4
-"""Levels in a bracket as wide as the precision allows. With 2, one end may lie four times as close to the capacity as
-the other."""
+"""Levels in a bracket as wide as the precision allows."""
 STRICT = 0.6
 """Share of its allowed error probability that a class needs: trials stop at the first success. With 1, every tenth
 bracket was wrong at 5 % noise."""
@@ -117,8 +115,7 @@ class CapacitySearch:
         return not trial.recovery
 
     def expect(self, guess: LoadInterval) -> None:
-        """Replace the prior of the capacity; outcomes count as before. A guess from lower loads does not let a trial go
-        higher."""
+        """Replace the prior of the capacity; outcomes count as before."""
         settings = self.settings
         self._threshold = Threshold(settings.low, settings.high, step=self._step, guess=guess)
         for trial, outcome in self._counted:
@@ -245,8 +242,7 @@ class CapacitySearch:
         return max((level for level in self.levels if level <= highest), default=self.levels[0])
 
     def _recovery(self) -> Proposal:
-        """At the highest level that the server surely meets, then at half of it, at a quarter, and at last after a
-        restart."""
+        """At the highest level that it surely meets, then at half of it, at a quarter, at last after a restart."""
         safe = max((level.load for level in self.known() if level.met and self._below(level.load) <= SAFE), default=0.0)
         lower = safe / 2 ** (self._recovering - 1)
         load = max((level for level in self.levels if level <= lower), default=self.levels[0])
@@ -275,8 +271,7 @@ def _ladder(settings: Settings, step: float) -> tuple[float, ...]:
 
 
 def _brackets(levels: Sequence[float], precision: float) -> list[tuple[int, int]]:
-    """Pairs of level indices as far apart as `precision` allows, or neighbours; -1 and len(levels) are beyond all
-    levels."""
+    """Pairs of level indices as far apart as `precision` allows, or neighbours; the ends are beyond all levels."""
     pairs = []
     for low, high in itertools.pairwise(range(len(levels))):
         while high + 1 < len(levels) and levels[high + 1] <= levels[low] * (1 + precision) * (1 + 1e-9):

@@ -1,5 +1,4 @@
-"""Whether a treatment serves less, or more, right after another one than after itself (docs/mathematics.md,
-"Carry-over")."""
+"""Whether a treatment serves less, or more, right after another one (docs/mathematics.md, "Carry-over")."""
 
 import math
 from collections.abc import Sequence
@@ -18,8 +17,7 @@ FEWEST = 3
 
 @dataclass(frozen=True, slots=True)
 class CarryOver:
-    """ratio: served after another treatment over after itself, with its 99 % interval. left_out: only steps that do not
-    count showed it."""
+    """ratio: after another treatment over after itself, 99 % interval. left_out: steps that do not count showed it."""
 
     treatment: str
     ratio: float

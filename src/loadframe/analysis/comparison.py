@@ -1,5 +1,5 @@
 """Comparison of two treatments that alternated in blocks (docs/mathematics.md): what affects a whole block cancels, the
-rest falls on either with equal chances. Ratios are averaged in logarithms, so that successive gains add up."""
+rest falls on either with equal chances."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -113,8 +113,8 @@ def turned(verdict: Verdict) -> Verdict:
 
 
 def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -> Answer:
-    """Whether `after` is worse by more than the share `allowed` (0..1), for the whole interval: of a throughput, below
-    1 - allowed, or of a time, above 1 + allowed."""
+    """Whether the whole interval is worse by more than `allowed` (0..1): below 1 - allowed, of a time above 1 +
+    allowed."""
     if verdict.decision == "cannot-tell":
         return "cannot-tell"
     if not verdict.has_ratio:  # one side served nothing
@@ -142,7 +142,7 @@ def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
     """The product of successive gains, half-widths added in quadrature in logarithms on each side, as the trials are
-    independent. If one has no ratio, neither has the whole."""
+    independent."""
     if len(verdicts) == 1:
         return verdicts[0]
     centre = sum(math.log(part.ratio) for part in verdicts)
@@ -243,8 +243,7 @@ def _sides(
 
 
 def _rounding(seen: tuple[float, float], known: tuple[float, float] | None) -> float:
-    """Variance that rounding adds to a log ratio; the finer grain holds: equal counts have no spacing, and values that
-    differ only in duration one finer than a request."""
+    """Variance of a log ratio by rounding, at the finer grain: equal counts have no spacing."""
     finest = seen if known is None else tuple(map(min, ((grain or 1.0) for grain in seen), known))
     return sum(grain**2 / 12 for grain in finest)
 
@@ -259,8 +258,7 @@ def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, floa
 
 
 def _floor(sides: _Sides) -> tuple[float, float] | None:
-    """The 95 % interval of an A/A pair of these blocks (docs/mathematics.md, "Noise floor"); with fewer than
-    FEWEST_PAIRS pairs the largest difference, both ways."""
+    """The 95 % interval of an A/A pair of these blocks (docs/mathematics.md, "Noise floor")."""
     even = sides.blocks - sides.blocks % 2
     if even < FEWEST_BLOCKS or sides.still:
         return None
@@ -316,8 +314,7 @@ def _interval(sides: _Sides, alpha: float) -> tuple[float, float]:
 
 
 def exp_in_range(value: float) -> float:
-    """exp, from 1e-87 to 1e87: intervals of two blocks can exceed the range of doubles and of what is read from a file
-    (`runs.formats.LARGEST`)."""
+    """Within 1e-87 to 1e87: intervals of two blocks can exceed what is read from a file (`runs.formats.LARGEST`)."""
     return math.exp(min(max(value, -200.0), 200.0))
 
 

@@ -18,8 +18,7 @@ CONFIDENCE = 0.95
 CLIFF_KEPT = 0.6
 """Share of the throughput of the level before; less is a cliff."""
 CLIFF_SPAN = 2.5
-"""Factor up to which levels are neighbours for a cliff, so that bisection does not hide it; usual ladders of levels
-grow by 2 to 2.5."""
+"""Between neighbours for a cliff, so that bisection does not hide it; usual ladders grow by 2 to 2.5."""
 PROPORTIONAL = 0.5
 """Elasticity (d log throughput / d log load) at the end of a curve that grows in proportion."""
 WIDE_INTERVAL = 0.2
@@ -156,8 +155,7 @@ def _point(sample: LevelSample, noise: _Noise) -> CurvePoint:
 
 
 def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
-    """t on the logarithm; the extremes where a zero has no logarithm or there is one value. Deviation: the larger of
-    the level's own and the pooled one, as a few blocks may agree by chance."""
+    """t on the logarithm; the extremes where a zero has no logarithm or there is one value."""
     if len(values) < 2 or min(values) <= 0:
         return min(values), max(values)
     logs = np.log(values)
@@ -178,8 +176,7 @@ def _cliff(data: pieces.Series) -> Cliff | None:
 
 
 def _falls(data: pieces.Series, held: int, fallen: int) -> bool:
-    """Whether a cliff's share is lost between two levels; further apart than CLIFF_SPAN, once for each such factor: a
-    slope is no cliff."""
+    """A cliff's share lost between two levels; further apart than CLIFF_SPAN, once for each such factor."""
     spans = max(1.0, math.log(data.load[fallen] / data.load[held]) / math.log(CLIFF_SPAN))
     return bool(data.value[fallen] < CLIFF_KEPT**spans * data.value[held])
 
@@ -201,8 +198,7 @@ def _fallen_already(before: pieces.Series) -> bool:
 
 
 def _tightest(data: pieces.Series, held: int, fallen: int) -> Cliff:
-    """The closest pair inside the fall that keeps less than CLIFF_KEPT: further levels bracket an edge, but not a
-    slope."""
+    """The closest pair inside the fall that keeps less than CLIFF_KEPT."""
     pairs = [
         (low, high)
         for low in range(held, fallen)
@@ -242,8 +238,7 @@ def _shape(bend: segments.Bend, data: pieces.Series) -> Shape:
 
 
 def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadInterval | None, list[str]]:
-    """The load at which p95 latency crosses the objective, log-log between levels; interval from the blocks' extremes,
-    with single blocks from the last level that meets it to the first that misses it."""
+    """Where p95 latency crosses the objective, log-log; of single blocks between the levels that meet and miss it."""
     if limit_ms is None:
         return None, []
     latencies = {
@@ -345,8 +340,8 @@ RESOLUTION = 0.15
 
 
 def next_probe(curve: Curve) -> float | None:
-    """The level that bisects the cliff, or a decline's largest fall of at least LARGEST_DROP, in logarithms; None where
-    high / low <= 1 + RESOLUTION, or no whole level lies between."""
+    """Bisects the cliff, or a decline's largest fall; None where high / low <= 1 + RESOLUTION, or no whole level is
+    left."""
     bracket = _bracket(curve)
     if bracket is None:
         return None

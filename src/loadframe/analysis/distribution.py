@@ -15,8 +15,7 @@ POINTS_PER_DECADE, MOST_POINTS = 40, 300
 
 
 def summary(latencies_ms: Floats, counts: Whole) -> Latency:
-    """Of a histogram with at least one request: latencies (ascending) and counts, (bins,). Steps are merged by adding
-    counts: a mean of quantiles is no quantile."""
+    """Of a histogram with at least one request: latencies (ascending) and counts, (bins,)."""
     reached = np.cumsum(counts)
     p50, p95, p99, p999 = (_quantile(latencies_ms, reached, one_in) for one_in in (2.0, 20.0, 100.0, 1000.0))
     return Latency(
@@ -57,7 +56,7 @@ HIGHEST_CONTRAST = 1000.0
 @dataclass(frozen=True, slots=True)
 class Band:
     """share: of the requests. contrast: their number over that of the fuller of the equally wide bands below and second
-    above; about 1 for a broad distribution. The first band above belongs to the same mode."""
+    above; about 1 for a broad distribution."""
 
     share: float
     contrast: float

@@ -1,6 +1,6 @@
 """What takes resources from a step besides the study: an effect, which follows the state and the load (the hypervisor's
-threads for the target's disk, a database behind a service), or a disturbance, which follows time (docs/mathematics.md).
-Only what a step has beyond the quietest steps of its state and load disturbs it."""
+threads for the target's disk, a database behind a service), or a disturbance, which follows time
+(docs/mathematics.md)."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -79,8 +79,7 @@ def exceeded(metrics: Mapping[str, float], length_s: float) -> frozenset[str]:
 
 
 def amount_of(quantity: Quantity, step: Step) -> float:
-    """Consistent with the step's flag: without it at most the threshold; with it more, as the flag rests on more than
-    the amount."""
+    """Consistent with the step's flag, which rests on more than the amount."""
     known = quantity.amount(step.metrics, step.window_end_s - step.window_start_s) or 0.0
     if quantity.flag not in step.flags:
         return min(known, quantity.threshold)
@@ -99,8 +98,7 @@ def _cells(steps: Iterable[Step]) -> dict[Cell, list[Step]]:
 
 
 def disturbed(steps: Sequence[Step]) -> list[Step]:
-    """Steps with more of a quantity than FEWEST_QUIET quiet steps of their state and load, by more than its
-    threshold."""
+    """More of a quantity than FEWEST_QUIET steps of their state and load, by more than its threshold."""
     cells = _cells(steps)
     return [step for step in steps if _excess(step, cells[cell_of(step)], FEWEST_QUIET)]
 
@@ -156,8 +154,7 @@ def _lost(step: Step, cell: Sequence[Step]) -> float:
 
 
 def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
-    """Of a run, in the order of QUANTITIES; one that follows state and load and also occurs by itself is listed as
-    both."""
+    """In the order of QUANTITIES; one that follows state and load and also occurs by itself is listed as both."""
     counting = [step for step in steps if step.counts]
     cells = _cells(counting)
     excess = {step.number: _excess(step, cells[cell_of(step)], FEWEST_QUIET) for step in counting}
@@ -216,8 +213,7 @@ def _names(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def effects(quantity: Quantity, steps: Sequence[Step]) -> dict[Cell, float]:
-    """How much more each state and load has than the one with the least, by medians; empty where the quantity follows
-    time, or too few blocks decide."""
+    """By medians, over the cell with the least; empty where the quantity follows time, or too few blocks decide."""
     counting = [step for step in steps if step.counts]
     typical = _medians(counting, lambda step: amount_of(quantity, step))
     if not _follows(quantity, counting) or _takes_what_is_left(quantity, counting, typical):
@@ -245,7 +241,7 @@ def _medians(steps: Sequence[Step], value: Callable[[Step], float]) -> dict[Cell
 
 def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
     """Whether amounts differ between cells by more than random block orders would give (permutation test;
-    docs/mathematics.md, "What it follows"). Repeated steps count with the first one of their block, as their mean."""
+    docs/mathematics.md, "What it follows")."""
     blocks: dict[object, dict[Cell, list[float]]] = {}
     for step in sorted(steps, key=lambda step: step.number):
         if step.block is not None:

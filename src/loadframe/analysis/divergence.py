@@ -1,5 +1,4 @@
-"""Where two curves diverge, what a change is worth, and whether hosts are alike (docs/mathematics.md). Capacities of
-two settings: the bounds of a search are widened by the factor by which searches with equal settings differ."""
+"""Where two curves diverge, what a change is worth, and whether hosts are alike (docs/mathematics.md)."""
 
 import itertools
 import math
@@ -68,8 +67,7 @@ def divergence(before: Mapping[float, Sequence[float]], after: Mapping[float, Se
 
 @dataclass(frozen=True, slots=True)
 class _Straight:
-    """Candidate changes of a ratio: begins, (c,); ends: log load from which on it is constant, (c,); shapes: (c,
-    levels), centred, of length 1."""
+    """Candidates: begins, (c,); ends: log load from which on it is constant, (c,); shapes: (c, levels), of length 1."""
 
     begins: Floats
     ends: Floats
@@ -77,8 +75,7 @@ class _Straight:
 
 
 def _bent_gains(straight: _Straight, logs: Floats, seen: Floats) -> Floats:
-    """What each candidate explains of the squares of `seen`, where from its end on the ratio may go on changing, no
-    more steeply: (c,)."""
+    """Explained squares of `seen`, where the ratio may go on changing beyond its end, no more steeply: (c,)."""
     begins, ends = np.log(straight.begins)[:, None], straight.ends[:, None]
     first, second = (
         shape - shape.mean(axis=1, keepdims=True)
@@ -114,8 +111,8 @@ def _proved(table: Floats, shapes: Floats, gain: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """ratio: peak after over peak before, with its 95 % interval. rising: throughput still grows at the highest level
-    after. knee, capacity: before and after."""
+    """ratio: of the peaks, 95 %. rising: it still grows at the highest level after. knee, capacity: before and
+    after."""
 
     ratio: float
     low: float
@@ -185,8 +182,7 @@ def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capa
 
 
 MARGIN = 1.2
-"""Trials are compared with the start on their own host: a difference matters only where a setting is worth more on one
-host; a search gives up what is below 0.7 of the best."""
+"""A difference matters only where a setting is worth more on one host; a search gives up below 0.7 of the best."""
 ERROR = 0.05
 PLAN = Plan(3, 8)
 

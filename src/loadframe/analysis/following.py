@@ -1,5 +1,4 @@
-"""Whether a reader of a change log follows: its lag (changes made and not applied yet) does not grow. A reader that
-falls behind applies as fast as it can: the offered rate less the lag's slope is the highest that it follows."""
+"""Whether a reader of a change log follows: its lag does not grow. One that falls behind applies as fast as it can."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,8 +14,7 @@ from loadframe.model import LoadInterval
 Verdict = Literal["followed", "behind", "not proven"]
 CONFIDENCE = 0.95
 SLOW = 0.02
-"""Share of the offered rate (the interval's high end) up to which a lag's growth counts as none: a window of seconds
-cannot tell."""
+"""Share of the offered rate (the interval's high end) up to which a lag's growth counts as none."""
 STRICT = 2.0
 """Times the half-width: a lag summed over slices keeps the noise of all before. Simulated with 12 slices: of readers
 that are 3 % and more behind, up to 6 % seem to follow; of those with a tenth to spare 71 % do (without: 16)."""

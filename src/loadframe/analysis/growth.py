@@ -1,5 +1,5 @@
 """Whether a request costs more the more were served, or the more time has passed, whatever the load
-(docs/mathematics.md): cost = a_l (1 + k x) at level l. Error rates by kind of noise: benchmarks/growth.py."""
+(docs/mathematics.md): cost = a_l (1 + k x) at level l."""
 
 import math
 from collections.abc import Sequence
@@ -35,8 +35,7 @@ GRID = np.concatenate([[0.0], np.geomspace(0.05, 100.0, 60)])
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """times: the cost at the last step over that at the first. told_apart: the other explanation is much less likely.
-    first, last: requests served, or seconds. of: a request's response or CPU time."""
+    """times: last step's cost over the first's. told_apart: the other explanation is much less likely. of: the cost."""
 
     by: By
     times: float
@@ -121,8 +120,8 @@ def _squares(design: Floats, values: Floats) -> float:
 
 
 def _proved(design: Floats, logs: Floats) -> bool:
-    """Under every mixture of white noise and a random walk that the residuals do not contradict (generalised least
-    squares; restricted likelihood)."""
+    """Under every mixture of white noise and a random walk that the residuals do not contradict (restricted
+    likelihood)."""
     count, columns = design.shape
     if count - columns < 2 or np.linalg.matrix_rank(design) < columns:
         return False

@@ -30,8 +30,7 @@ NARROW = 0.4
 
 @dataclass(frozen=True, slots=True)
 class InService:
-    """value: X R, low..high: of the requests in service (95 %, plus what may lie outside). throughput: of the plateau
-    (1/s); response_s: R. bounded: requests queued at the lowest load already: at most `high`."""
+    """value: X R. throughput: of the plateau (1/s); response_s: R. bounded: queued at the lowest load already."""
 
     value: float
     low: float
@@ -88,8 +87,7 @@ def in_service(
 
 
 def _half(flat: np.ndarray, responses: Sequence[np.ndarray], grain: float) -> float:
-    """Half of the t-interval of log X + log R, assumed independent (Welch 1938). R's noise: the larger of the lowest
-    level's and the pooled one."""
+    """Half of the t-interval of log X + log R, assumed independent (Welch 1938)."""
     first = responses[0]
     if len(flat) < 2 or len(first) < 2:
         return math.inf
@@ -115,8 +113,7 @@ FEWEST_LEVELS = 2
 
 def enough(levels: Mapping[float, Sequence[float]]) -> LoadInterval | None:
     """The lowest level that is enough, from each level's blocks. Low end: the lowest for which it is not proven that a
-    higher one gives more; high end: for which it is proven that none does. None where only the highest is enough, with
-    fewer than two levels, or without scatter."""
+    higher one gives more; high end: for which it is proven that none does."""
     logs, freedom = _logs(levels)
     loads = sorted(logs)
     if len(loads) < FEWEST_LEVELS or freedom < 1:
@@ -183,8 +180,7 @@ NOISE_FLOOR = 0.01
 
 def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInterval | None:
     """The loads between which the elasticity falls from 4/5 to 1/5, clipped to the levels; around the knee. None where
-    a corner is not refuted, or the straight pieces, (n,), fit better. Levels beyond the highest throughput are left
-    out."""
+    a corner is not refuted, or the straight pieces, (n,), fit better."""
     if knee is None:
         return None
     top = int(data.value.argmax()) + 1
@@ -208,8 +204,7 @@ def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInte
 
 
 def most(x: Floats, value: Floats, error: float) -> float:
-    """The largest asymptote of the curves that the levels allow; infinite where a straight line is among them. x,
-    value: (n,) above 0, ascending x. error: relative, of each value; 0 where unknown."""
+    """Of the curves that the levels allow; x, value: (n,). error: relative, of each value; 0 where unknown."""
     if len(x) < FEWEST_GRADUAL:
         return float("inf")
     places, squares, scale = _fits(x, np.log(value), np.ones(len(x)))

@@ -1,5 +1,4 @@
-"""Checks of learned values stored as JSON, which raise ValueError. Only the standard library: a watch's lasting process
-imports it."""
+"""Checks of learned values stored as JSON, which raise ValueError; only the standard library."""
 
 from collections.abc import Callable
 from itertools import pairwise

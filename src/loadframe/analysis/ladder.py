@@ -1,6 +1,5 @@
 """The share of each change in a gain, and which changes depend on one another (docs/mathematics.md, "A ladder of
-changes"). All states are measured in the same blocks, so that logarithms of gains add up; every question is a contrast
-of logarithms, a verdict on products of throughputs."""
+changes")."""
 
 import itertools
 import math
@@ -22,8 +21,7 @@ ERROR = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """gains: of each change against the state before it; shares: in the logarithm of the whole, empty where that is not
-    proven; at_top: all changes against all but this one."""
+    """shares: in the logarithm of the whole, if that is proven; at_top: all changes against all but this one."""
 
     total: Verdict
     gains: tuple[Verdict, ...]
@@ -81,8 +79,7 @@ def level_ratios(samples: Samples, kept: State) -> tuple[LevelRatio, ...]:
 
 
 def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
-    """Changes proven to be worth another factor at the top than at their place; for the one before the last only the
-    last can be the partner. Together they err with probability ERROR at most."""
+    """Changes proven to be worth another factor at the top; together they err with probability ERROR at most."""
     asked = [change for change in kept[:-1] if without(kept, change) in samples]
     interacting = []
     for change in asked:

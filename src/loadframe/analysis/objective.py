@@ -5,8 +5,7 @@ import math
 from loadframe.model import OUT_OF_BALANCE, CapacityObjective, Step
 
 LOSS_RATIO = 0.01
-"""A hundredth is within the counting error of a step of seconds. Networks are tested for 0.5 % in 30 s or more (RFC
-9971)."""
+"""Within the counting error of a step of seconds. Networks are tested for 0.5 % in 30 s or more (RFC 9971)."""
 FAR_BEHIND = 0.1
 """Share of a step's requests by which a target is too far behind to catch up."""
 FEWEST_WAITING = 10
@@ -43,8 +42,7 @@ def latency_limits(objective: CapacityObjective) -> dict[str, float]:
 
 
 def use(objective: CapacityObjective, step: Step) -> float:
-    """The largest share of an allowance: above 1 it misses, as where no request was served or no response time is
-    known."""
+    """The largest share of an allowance; above 1 it misses."""
     if not step.requests or (latency_limits(objective) and OUT_OF_BALANCE in step.flags):
         return 1.0 / NOTHING
     shares = [0.0]
@@ -63,8 +61,7 @@ def failed_share(step: Step) -> float:
 
 
 def lost_share(step: Step) -> float:
-    """Requests that failed or, in an open loop, were not served, as a share (0..1) of all. One in flight at the end of
-    the window is not lost."""
+    """Failed or, in an open loop, not served, of all; one in flight at the end of the window is not lost."""
     offered = step.metrics.get("workload.offered")
     if offered is None:
         return failed_share(step)

@@ -1,5 +1,4 @@
-"""The piecewise straight models of a curve, each linear given its breaks: a rise in the load N, a decline in log N
-(segments.py)."""
+"""The piecewise straight models of a curve: a rise in the load N, a decline in log N (segments.py)."""
 
 import itertools
 from collections.abc import Sequence
@@ -108,8 +107,7 @@ def _fall(load: Floats, bends: Floats, floors: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Candidates of one kind: designs (c, n, q); per candidate (c,) the bend, the end of the rise before it, and of the
-    fall."""
+    """Designs (c, n, q); per candidate (c,) the bend, the end of the rise before it, and of the fall."""
 
     kind: Kind
     designs: Floats

@@ -101,8 +101,7 @@ OTHER = {"seconds": "milliseconds", "milliseconds": "seconds"}
 
 
 def is_wrong(users: float, throughput: float, mean_ms: float) -> bool:
-    """Whether response times are about 1,000 times off for these users of a closed loop. throughput: of all requests,
-    1/s."""
+    """Whether response times are about 1,000 times off for these users of a closed loop."""
     return _off(users, throughput * mean_ms / 1e3) != 0
 
 

@@ -1,6 +1,5 @@
-"""Comparison of two foreign samples. In blocks, what the machine does to both sides cancels. Otherwise another session
-gives other values though nothing was changed: that is learnt from equal sessions, else a stated prior, and widens the
-interval; no number of values makes it smaller."""
+"""Otherwise another session gives other values though nothing was changed: that is learnt from equal sessions, else a
+stated prior, and widens the interval; no number of values makes it smaller."""
 
 import math
 from collections.abc import Sequence
@@ -26,8 +25,7 @@ MOST_SESSIONS = 30
 ENOUGH_SESSIONS = 10
 """Fewer may be alike by chance: they only count where they exceed the prior."""
 NARROWER = 0.95
-"""Of two right widths the narrower is chosen only by this factor: one that only looks narrower errs more often
-(`benchmarks/verdicts.py --samples`); our choice."""
+"""Factor by which one of two right widths must be narrower (`benchmarks/verdicts.py --samples`); our choice."""
 MOST_NEEDED = 100_000
 
 
@@ -45,16 +43,14 @@ class Between:
     sides: tuple[int, int] = (1, 1)
 
     def reach(self, alone: Floats | float, values: int) -> Floats:
-        """For two sides with this number of values. alone: what the values give. `whole` applies only to as many values
-        that scatter no more than `seen`."""
+        """alone: what the values give. `whole` applies only to as many values that scatter no more than `seen`."""
         share = math.sqrt((1 / self.sides[0] + 1 / self.sides[1]) / 2)
         known = np.less_equal(alone, self.seen) & np.isfinite(self.whole) & (values >= self.values)
         return np.where(known, np.multiply(self.whole, share), np.hypot(alone, np.multiply(self.added, share)))
 
 
 PRIOR = Between(math.log(1.05))
-"""5 % in 19 of 20 cases: between published figures for dedicated and virtual servers (docs/mathematics.md,
-"Sessions")."""
+"""In 19 of 20 cases: between published figures for dedicated and virtual servers (docs/mathematics.md, "Sessions")."""
 
 
 def unpaired(
@@ -126,8 +122,7 @@ def learnt(
 
 def apart(centre: Floats, half: Floats, sessions: int) -> Between:
     """From intervals (centre +- half) of pairs (..., pairs): what they lack to hold 0 in 19 of 20 cases, and within
-    what 19 of 20 centres lie, where that is clearly narrower. Only sessions / 2 pairs are independent, hence Student's
-    t, and the choice takes one degree of freedom. With fewer than ENOUGH_SESSIONS the prior counts as one more pair."""
+    what 19 of 20 centres lie, where that is clearly narrower."""
     lacking, all_of_it = (
         np.maximum(np.quantile(squares, 0.95, axis=-1), 0.0) / 1.96**2 for squares in (centre**2 - half**2, centre**2)
     )
@@ -141,8 +136,8 @@ def apart(centre: Floats, half: Floats, sessions: int) -> Between:
 
 
 def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantity.TYPICAL) -> Verdict:
-    """Value i of both from block i, at least FEWEST: `comparison.half_width` of `pseudo_values`. As one side may always
-    have been measured first, half of a drift from block to block is added. Raises as `unpaired`."""
+    """Value i of both from block i, at least FEWEST: `comparison.half_width` of `pseudo_values`. Raises as
+    `unpaired`."""
     (first, second), zeros = logarithms([before, after])
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} blocks; both sides of every block are needed")
@@ -169,8 +164,7 @@ def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantit
 
 
 def difference(before: Mean, after: Mean) -> tuple[Floats, Floats]:
-    """after - before, and half of its t-interval (Welch's degrees of freedom); at least what the drift makes of
-    successive samples."""
+    """after - before, and half of its t-interval (Welch); at least what the drift makes of successive samples."""
     variance = before.variance + after.variance
     parts = sum(mean.variance**2 / np.maximum(mean.worth - 1, 0.5) for mean in (before, after))
     degrees = np.divide(variance**2, parts, out=np.ones_like(variance), where=np.asarray(parts) > 0)
@@ -179,8 +173,7 @@ def difference(before: Mean, after: Mean) -> tuple[Floats, Floats]:
 
 
 def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
-    """How many `what` of each side would move the interval to one side of the ratio `edge`: the part not due to
-    sessions shrinks with their square root."""
+    """To move the interval to one side of `edge`: the part not due to sessions shrinks with their square root."""
     centre = math.log(verdict.ratio)
     above = centre > math.log(edge)
     alone = verdict.sessions or verdict

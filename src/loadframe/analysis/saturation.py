@@ -30,8 +30,8 @@ FEWEST_BATCHES = 5
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """y = level + slope (x - middle). spread: sum of squares of x; count: effective rows; deviation: of the residuals
-    `left`; times: standard errors in half of an interval."""
+    """y = level + slope (x - middle). spread: squares of x; count: effective rows; times: standard errors of an
+    interval."""
 
     level: float
     slope: float
@@ -78,8 +78,7 @@ def line(
     worth: float = 1.0,
     confidence: float = CONFIDENCE,
 ) -> Line | None:
-    """beside: a covariate, at equal values of which the slope holds. worth: effective rows per row. None where x is
-    constant, or collinear with the covariate."""
+    """beside: a covariate. worth: effective rows per row. None where x is constant, or collinear with the covariate."""
     away, rest, fitted = _centred(x), _centred(y), 2
     if beside is not None:
         other, fitted = _centred(beside), 3
@@ -143,8 +142,8 @@ def over_load(
 
 
 def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturation | None:
-    """Where the line through (load, use) below the ceiling reaches it, beyond all rows; None unless it grows
-    significantly, by GROWTH_SHARE of the ceiling."""
+    """Where the line through (load, use) reaches the ceiling; None unless it grows significantly, by GROWTH_SHARE of
+    it."""
     fitted = _line(rows, confidence)
     crossing = None if fitted is None else fitted.crossing(ceiling)
     loads = [load for load, _ in rows]
@@ -154,8 +153,7 @@ def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturat
 
 
 def demand_at(loads: Sequence[float], uses: Sequence[float], ceiling: float, load: float) -> float | None:
-    """Expected at `load` without a ceiling, never below 0: on the line through the uses below it; their mean where they
-    do not grow significantly; with one load below the ceiling in proportion, an upper bound. None for none."""
+    """Without a ceiling: on the line through the uses below it, or their mean; of one load in proportion."""
     below = [(at, use) for at, use in _known(loads, uses, ceiling) if use < REACHED * ceiling]
     fitted = _line(below)
     if fitted is None:
@@ -196,8 +194,7 @@ def _line(rows: Rows, confidence: float = CONFIDENCE, worth: float = 1.0) -> Lin
 def _within(
     crossing: tuple[float, float, float] | None, low: float, high: float, method: Method, how: How
 ) -> Saturation | None:
-    """Cut to the observed bracket; the bracket itself where the crossing is outside, which refutes the line. None where
-    it is unbounded."""
+    """Cut to the observed bracket; the bracket itself where the crossing is outside, which refutes the line."""
     if crossing is None or crossing[2] < low or crossing[1] > high:
         middle = math.sqrt(low) * math.sqrt(high) if low > 0 else (low + high) / 2
         middle, method = min(max(middle, low), high), method if method == "proportion" else "bracket"
@@ -207,9 +204,9 @@ def _within(
 
 
 def over_time(times_s: Sequence[float], uses: Sequence[float], ceiling: float) -> Saturation | None:
-    """Seconds from the last reading until use reaches `ceiling`, 95 %; 0 where that is at it (97 %). times_s ascending.
-    None without significant growth, for too few readings, where the ceiling was touched and left again, and beyond ten
-    times the time watched. ValueError as `over_load`."""
+    """Seconds from the last reading until use reaches `ceiling`, 95 %; 0 where that is at it (97 %). None without
+    significant growth, for too few readings, where the ceiling was touched and left again, and beyond ten times the
+    time watched. ValueError as `over_load`."""
     rows: Sequence[series.Row] = _known([time_s - times_s[-1] for time_s in times_s], uses, ceiling)
     if rows and rows[-1][1] >= REACHED * ceiling:
         return Saturation(0.0, 0.0, 0.0, "measured", "bracket")
@@ -240,15 +237,14 @@ FORESIGHT_OF_GROWTH = 50.0
 AROUND = 2.0
 """Deviations of the rows from the line: a lasting one is no error of the slope, but moves the end."""
 MOST_ROWS, LEVEL = (300, 768, 1024), 0.001
-"""For `grows`: few batches may miss by chance that neighbours are correlated. One in a thousand uses that do not grow
-is reported."""
+"""One in a thousand uses that do not grow is reported."""
 DAY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """slope, low, high: units per second; ends: seconds from the last row; use: at the end, at the usual load.
-    load_known: growth at equal load."""
+    """Units per second; ends: seconds from the last row; use: at the end, at the usual load. load_known: at equal
+    load."""
 
     slope: float
     low: float
@@ -263,8 +259,8 @@ def leak(
     times_s: Sequence[float], uses: Sequence[float], loads: Sequence[float | None], ceiling: float, *, level: float
 ) -> Leak | None:
     """Growth over time at equal load; None where not significant at this level (one-sided), for too few rows, and where
-    it ends too far ahead. times_s ascending. Rows without a load are left out; where most have none, the load is
-    ignored. ceiling: above the last use."""
+    it ends too far ahead. Rows without a load are left out; where most have none, the load is ignored. ceiling: above
+    the last use."""
     if len(uses) < FEWEST_ROWS or not math.isfinite(ceiling) or uses[-1] >= ceiling:
         return None
     load_known = 2 * sum(load is not None for load in loads) >= len(loads)

@@ -44,8 +44,7 @@ class Bend:
 
 
 def first_bend(data: Series, *, proven: bool = False) -> Bend:
-    """knee: None where noise might bend it as much. proven: the caller has proved a fall; only its place is
-    determined."""
+    """knee: None where noise might bend it as much. proven: a fall is proved; only its place is determined."""
     bend = _bend(data, proven=proven)
     if bend is None:
         flat, rising, fitted = straight_lines(data, data.value[None, :])
@@ -142,8 +141,7 @@ def _fit(family: Family, candidate: int, data: Series) -> tuple[Family, Floats]:
 
 
 def _locate(data: Series, model: Family) -> LoadInterval:
-    """On the fine grid (docs/mathematics.md, "Place and interval"); of breaks that fit equally well the geometric
-    middle."""
+    """On the fine grid (docs/mathematics.md, "Place and interval"); of equal breaks the geometric middle."""
     load = data.load
     points = grid(load, _fine(load))
     points = points[1:-1] if model.kind.startswith("rise") else points[:-1]
@@ -180,8 +178,7 @@ def _locate(data: Series, model: Family) -> LoadInterval:
 
 
 def _is_rounder(data: Series, family: Family) -> bool:
-    """Whether the levels deviate from the pieces by more than the blocks' noise, or are too few to know: then the place
-    depends on the levels (lack of fit: Draper and Smith, Applied Regression Analysis, 2.1)."""
+    """Beyond the blocks' noise, or too few levels to know (lack of fit: Draper and Smith, Regression, 2.1)."""
     if data.freedom < 1:
         return False
     spare = len(data.load) - PARAMETERS[family.kind]

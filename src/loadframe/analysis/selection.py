@@ -27,8 +27,7 @@ class Selection:
 
 
 def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection:
-    """Settled and undisturbed ones, where there are enough; all of a state without a window with enough requests.
-    decided: steps after which fresh ones were measured."""
+    """decided: steps after which fresh ones were measured. All of a state without a window with enough requests."""
     mine, left_out = list(steps), dict[int, str]()
     mine = _without(mine, lambda step: step.purpose == "warming", WARMS, left_out)
     mine = _without(mine, lambda step: step.number in decided, DECIDED, left_out)
@@ -49,8 +48,7 @@ def counting(steps: Iterable[Step], decided: Collection[int] = ()) -> list[Step]
 
 
 def deciding(rounds: Iterable[Round]) -> frozenset[int]:
-    """Steps that decided whether a change is kept, where fresh ones followed: stopping at the best-looking moment
-    selects a lucky one."""
+    """Where fresh ones followed: stopping at the best-looking moment selects a lucky one."""
     return frozenset(
         number for round_ in rounds for trial in round_.tried if trial.fresh is not None for number in trial.deciding
     )
@@ -70,8 +68,7 @@ def _is_enough(cells: Counter[tuple[str, float]], step: Step) -> bool:
 
 
 def one_of_each_block(steps: Iterable[Step]) -> list[Step]:
-    """Of each block, state and load: with enough requests, an ended and the longest warm-up, the last as quiet as the
-    quietest."""
+    """Of each block, state and load: with an ended and the longest warm-up, the last of the quietest."""
     taken: dict[tuple[str, float, object], list[Step]] = {}
     for step in steps:
         if step.block is not None:

@@ -1,5 +1,4 @@
-"""Looking at data while they come in: each planned look gets a level such that all together err at most as often as one
-test would (repeated confidence intervals: docs/mathematics.md, "Looking again")."""
+"""Planned looks, which together err as often as one test (docs/mathematics.md, "Looking again")."""
 
 import math
 from dataclasses import dataclass

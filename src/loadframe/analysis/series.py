@@ -1,7 +1,6 @@
 """The effect of autocorrelation on the certainty of a mean: correlation of neighbours (`neighbours`, `worth`, `means`),
-batch means (`batched`, `independent`), and how long rows are correlated (`autocorrelation_time`, `rows_alike`). Arrays
-have time along their last axis. numpy is imported where it is used: a watch's lasting process imports this for
-`independent`."""
+batch means (`batched`, `independent`), and how long rows are correlated (`autocorrelation_time`, `rows_alike`). numpy
+is imported where it is used: a watch's lasting process imports this for `independent`."""
 
 from __future__ import annotations
 
