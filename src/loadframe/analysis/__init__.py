@@ -1,1 +1,1 @@
-"""Curve, knee, cliff, scalability law, comparison, warm-up, search, saturation: arrays in, results out."""
+"""Arrays in, results out."""

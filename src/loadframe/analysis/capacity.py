@@ -1,6 +1,4 @@
-"""Search for the highest load that meets an objective, from below: proposes the next trial and takes its outcome
-(docs/mathematics.md). It loads no server and reads no clock. A trial that shows whether a collapsed server has
-recovered is no evidence."""
+"""Search for the highest load that meets an objective, from below (docs/mathematics.md); it loads no server."""
 
 import itertools
 import math
@@ -15,46 +13,33 @@ from loadframe.analysis.threshold import Threshold
 from loadframe.model import CapacityEnd, CapacityLevel, LevelClass, LoadInterval
 
 OVER_COST = 6.5
-"""A trial above the capacity costs as much as this many below it. With 4 up to an eighth of the load-seconds lie above
-a collapsing server's capacity, with 10 it takes a third more trials in noise: benchmarks/search.py."""
-
+"""Trials below the capacity that cost as much as one above it. With 4 up to an eighth of the load-seconds lie above a
+collapsing server's capacity, with 10 it takes a third more trials in noise: benchmarks/search.py."""
 GROWTH = 4.0
-"""No trial is above this many times the highest load that has met, whatever it might show."""
-
+"""No trial is above this many times the highest load that has met."""
 BEYOND_MISS = 2.0
-"""No trial is above a level that likely misses (and missed more often than it met) by more than this many times the
-precision. With 0 it takes a sixth more trials, as single misses below the capacity hold the search back."""
-
+"""Times the precision: no trial is further above a level that likely misses. With 0 it takes a sixth more trials, as
+single misses below the capacity hold the search back."""
 LIKELY = 0.5
-
 STEPS = 4
-"""Levels in a bracket as wide as the precision allows. With 2, one end may lie four times as close to the capacity as
-the other, and takes as many more trials to distinguish."""
-
+"""Levels in a bracket as wide as the precision allows."""
 STRICT = 0.6
-"""A class needs this share of its allowed error probability. Trials stop at the first success, which comes too early
-where there is more noise than expected: with 1, every tenth bracket was wrong at 5 % noise."""
-
+"""Share of its allowed error probability that a class needs: trials stop at the first success. With 1, every tenth
+bracket was wrong at 5 % noise."""
 MOST_CANDIDATES = 20
 SURELY = 0.001
-"""Levels on a known side of the capacity but for this probability are no candidates: they show nothing new."""
-
+"""Levels on a known side of the capacity but for this probability are no candidates."""
 RECOVERY_TRIALS = 3
-"""A collapsed server gets this many trials at a load that it meets; then it is restarted."""
-
+"""At a load that a collapsed server meets; then it is restarted."""
 RECOVERY_SHARE = 0.2
-"""Length of a recovery trial, as a share of a normal one."""
-
 SAFE = 0.01
-"""The server surely meets a load that the capacity is below with at most this probability."""
+"""Probability that the capacity is below a load that the server surely meets."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """low, high: the range of loads. integer: whole levels only. precision: how far apart the ends of the answer may
-    lie, as a share. error: probability that the answer is wrong. trial_s: length of a trial. hold_s: total time for
-    which the lower end, or loads above it, must have met the objective. guess: where the capacity is expected, with a
-    90 % interval."""
+    """precision: how far apart the ends of the answer may lie, as a share. error: probability that the answer is wrong.
+    hold_s: for which the lower end, or loads above it, must have met. guess: with a 90 % interval."""
 
     low: float
     high: float
@@ -76,8 +61,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The next trial. recovery: to see whether a collapsed server has recovered; restart: it has not, and must be
-    restarted before this trial."""
+    """recovery: to see whether a collapsed server has recovered; restart: it has not, and must be restarted first."""
 
     load: float
     seconds: float
@@ -87,7 +71,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome of a trial. seconds: of load, less than proposed where it was ended early."""
+    """seconds: of load, less than proposed where it was ended early."""
 
     met: bool
     seconds: float
@@ -95,7 +79,7 @@ class Outcome:
 
 
 class CapacitySearch:
-    """The search. Call `propose`, load the server, call `observe`, until nothing is proposed or time is up."""
+    """Call `propose`, load the server, call `observe`, until nothing is proposed or time is up."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -110,15 +94,12 @@ class CapacitySearch:
         self._recovering = 0
         self._settle()
 
-    # --- the conversation ---
-
     def propose(self) -> Proposal | None:
-        """The next trial; None once the capacity is known. The same until its outcome is observed."""
+        """None once the capacity is known. The same until its outcome is observed."""
         return self._next
 
     def observe(self, outcome: Outcome) -> bool:
-        """Take the outcome of the proposed trial. False for a recovery trial, which is no evidence. ValueError without
-        one."""
+        """False for a recovery trial, which is no evidence. ValueError without a proposed one."""
         trial = self._next
         if trial is None:
             raise ValueError("there is no trial whose outcome could be told")
@@ -134,8 +115,7 @@ class CapacitySearch:
         return not trial.recovery
 
     def expect(self, guess: LoadInterval) -> None:
-        """Replace the prior of the capacity; outcomes count as before. How far a trial may go above what has met does
-        not change: a guess from lower loads is no promise."""
+        """Replace the prior of the capacity; outcomes count as before."""
         settings = self.settings
         self._threshold = Threshold(settings.low, settings.high, step=self._step, guess=guess)
         for trial, outcome in self._counted:
@@ -143,16 +123,13 @@ class CapacitySearch:
         if not self._recovering:
             self._settle()
 
-    # --- what is known ---
-
     @property
     def low(self) -> float | None:
-        """The highest level shown to meet: it did, and the capacity is below it with at most half of the error."""
+        """Highest level shown to meet: it did, and the capacity is below it with at most half of the error."""
         return max((level.load for level in self.known() if level.classified == "meets"), default=None)
 
     @property
     def high(self) -> float | None:
-        """The lowest level shown to miss."""
         return min((level.load for level in self.known() if level.classified == "misses"), default=None)
 
     @property
@@ -171,7 +148,7 @@ class CapacitySearch:
 
     @property
     def estimate(self) -> float:
-        """Posterior median of the capacity, inside of what is shown; a level of the axis."""
+        """Posterior median of the capacity, within what is shown; a level of the axis."""
         value = self._threshold.at(0.5)
         value = min(max(value, self.low or self.levels[0]), self.high or self.levels[-1])
         if not self.settings.integer:
@@ -181,13 +158,11 @@ class CapacitySearch:
 
     @property
     def error_probability(self) -> float:
-        """Probability that the capacity lies outside of what is shown."""
         low, high = self.low, self.high
         return self._below(low) + (1 - self._below(high) if high is not None else 0.0)
 
     @property
     def held_s(self) -> float:
-        """Seconds for which the highest level shown to meet, and levels above it, have met."""
         low = self.low
         if low is None:
             return 0.0
@@ -210,8 +185,6 @@ class CapacitySearch:
             levels.append(CapacityLevel(load, len(mine), met, seconds, classified, min(below, 1 - below)))
         return levels
 
-    # --- choosing ---
-
     def _settle(self) -> None:
         below, allowed = self._threshold.below(self.levels), self._allowed
         known = [
@@ -229,7 +202,6 @@ class CapacitySearch:
         )
 
     def _unseen(self, bracket: tuple[int, int], shown: Mapping[float, LevelClass]) -> list[float]:
-        """Ends of a bracket not yet shown to meet, or to miss, the lower one first."""
         low, high = bracket
         ends = [self.levels[low]] if low >= 0 and shown.get(self.levels[low]) != "meets" else []
         if high < len(self.levels) and shown.get(self.levels[high]) != "misses":
@@ -237,7 +209,7 @@ class CapacitySearch:
         return ends
 
     def _confirm(self, unseen: Sequence[float]) -> Proposal | None:
-        """A trial at an end not yet shown, then for the remaining time to hold; None at the end."""
+        """At an end not yet shown, then for the remaining time to hold; None at the end."""
         if unseen:
             return Proposal(min(unseen[0], self._highest_allowed()), self.settings.trial_s)
         missing_s = self.settings.hold_s - self.held_s
@@ -246,18 +218,19 @@ class CapacitySearch:
         return None
 
     def _explore(self, below: Floats) -> Proposal:
-        """The trial with the most information on the capacity for its cost."""
         highest = self._highest_allowed()
         doubtful = [
             (load, p) for load, p in zip(self.levels, below, strict=True) if SURELY < p < 1 - SURELY and load <= highest
         ]
-        candidates = _thinned(doubtful) or [(highest, 0.0)]
+        last, most = len(doubtful) - 1, MOST_CANDIDATES
+        if last >= most:
+            doubtful = [doubtful[round(i * last / (most - 1))] for i in range(most)]
+        candidates = doubtful or [(highest, 0.0)]
         information = self._threshold.information([load for load, _ in candidates])
         worth = information / np.array([1 + (OVER_COST - 1) * p for _, p in candidates])
         return Proposal(candidates[int(worth.argmax())][0], self.settings.trial_s)
 
     def _highest_allowed(self) -> float:
-        """The highest level that may be tried: not far above what has met, nor above what likely misses."""
         known, guess = self.known(), self.settings.guess
         met = max((level.load for level in known if level.met), default=self.levels[0])
         missed = min(
@@ -269,8 +242,7 @@ class CapacitySearch:
         return max((level for level in self.levels if level <= highest), default=self.levels[0])
 
     def _recovery(self) -> Proposal:
-        """A trial at the highest level that the server surely meets; if that fails, at half of it, at a quarter, and at
-        last after a restart."""
+        """At the highest level that it surely meets, then at half of it, at a quarter, at last after a restart."""
         safe = max((level.load for level in self.known() if level.met and self._below(level.load) <= SAFE), default=0.0)
         lower = safe / 2 ** (self._recovering - 1)
         load = max((level for level in self.levels if level <= lower), default=self.levels[0])
@@ -278,18 +250,16 @@ class CapacitySearch:
         return Proposal(load, RECOVERY_SHARE * self.settings.trial_s, recovery=True, restart=restart)
 
     def _has_collapsed(self, trial: Proposal, outcome: Outcome) -> bool:
-        """Whether throughput fell off a cliff. While nothing has met, every miss above the lowest level may be one."""
+        """While nothing has met, every miss above the lowest level may be a cliff."""
         best = max((outcome.throughput for _, outcome in self._counted if outcome.met), default=None)
         return trial.load > self.levels[0] if best is None else outcome.throughput < CLIFF_KEPT * best
-
-    # --- numbers ---
 
     def _below(self, load: float | None) -> float:
         return 0.0 if load is None else float(self._threshold.below([load])[0])
 
 
 def _ladder(settings: Settings, step: float) -> tuple[float, ...]:
-    """The levels to try: geometric steps of at most `step` (in log load), or wider ones between whole numbers."""
+    """Geometric steps of at most `step` (in log load), or wider ones between whole numbers."""
     low, high = settings.low, settings.high
     if settings.integer:
         low, high = math.ceil(low), math.floor(high)
@@ -301,16 +271,10 @@ def _ladder(settings: Settings, step: float) -> tuple[float, ...]:
 
 
 def _brackets(levels: Sequence[float], precision: float) -> list[tuple[int, int]]:
-    """Pairs of level indices narrow enough to be the answer: as wide as `precision` allows, or neighbours. -1 and
-    len(levels) stand for a capacity below or above all levels."""
+    """Pairs of level indices as far apart as `precision` allows, or neighbours; the ends are beyond all levels."""
     pairs = []
     for low, high in itertools.pairwise(range(len(levels))):
         while high + 1 < len(levels) and levels[high + 1] <= levels[low] * (1 + precision) * (1 + 1e-9):
             high += 1
         pairs.append((low, high))
     return [(-1, 0), *pairs, (len(levels) - 1, len(levels))]
-
-
-def _thinned(candidates: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    last, most = len(candidates) - 1, MOST_CANDIDATES
-    return [candidates[round(i * last / (most - 1))] for i in range(most)] if last >= most else list(candidates)

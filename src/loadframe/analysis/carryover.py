@@ -1,6 +1,4 @@
-"""Whether a treatment serves less, or more, right after another one than after itself (docs/mathematics.md,
-"Carry-over"). After each change of treatment a step is left out (bench/bookkeeping.py), and its throughput is compared
-with the next counted step of the same treatment and level."""
+"""Whether a treatment serves less, or more, right after another one (docs/mathematics.md, "Carry-over")."""
 
 import math
 from collections.abc import Sequence
@@ -12,16 +10,14 @@ from loadframe.analysis import student
 from loadframe.model import Step
 
 ERROR = 0.01
-"""Of each test: there are many treatments, and false warnings cost the reader's trust."""
+"""Of each of many tests: false warnings cost the reader's trust."""
 LEAST = 0.1
-"""In logarithms: smaller carry-over is not reported."""
 FEWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
 class CarryOver:
-    """What a treatment served after another one over what it served after itself, with its 99 % interval. left_out:
-    only steps that do not count showed it; else counted steps did."""
+    """ratio: after another treatment over after itself, 99 % interval. left_out: steps that do not count showed it."""
 
     treatment: str
     ratio: float
@@ -43,7 +39,6 @@ class CarryOver:
 
 
 def carried_over(steps: Sequence[Step]) -> tuple[CarryOver, ...]:
-    """The treatments with proved carry-over, from a run's steps in any order."""
     ordered = sorted(steps, key=lambda step: step.number)
     effects = []
     for treatment in dict.fromkeys(step.treatment for step in ordered):
@@ -58,8 +53,6 @@ def carried_over(steps: Sequence[Step]) -> tuple[CarryOver, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Effect:
-    """In logarithms; half: half-width of the interval."""
-
     mean: float
     half: float
     left_out: bool
@@ -70,7 +63,7 @@ class _Effect:
 
 
 def _left_out(steps: Sequence[Step], treatment: str) -> _Effect | None:
-    """Left-out steps against the counted steps right after them; None for fewer than FEWEST."""
+    """Left-out steps against the counted ones right after them; None for fewer than FEWEST."""
     logs = [
         math.log(first.throughput / second.throughput)
         for first, second in pairwise(steps)
@@ -87,9 +80,8 @@ def _left_out(steps: Sequence[Step], treatment: str) -> _Effect | None:
 
 
 def _counted(steps: Sequence[Step], treatment: str) -> _Effect | None:
-    """Counted steps after another treatment against those after the same one: the difference by round and level, least
-    squares. Of repeated steps the last counts, and none before the round's first change of treatment. None where there
-    is no such pair, or too few to know the noise."""
+    """Counted steps after another treatment against those after the same one, by round and level. Of repeated steps the
+    last counts, and none before the round's first change of treatment. None for too few to know the noise."""
     cells: dict[tuple[int | None, float], tuple[list[float], list[float]]] = {}
     alternating = set[int | None]()
     counting = (step for step in steps if step.counts)

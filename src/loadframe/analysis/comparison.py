@@ -1,7 +1,5 @@
-"""The statistical comparison of two treatments that alternated in blocks (docs/mathematics.md). What affects a whole
-block cancels in the ratio; the rest falls on either treatment with equal chances, because the bench draws their order.
-Ratios are averaged in logarithms: then after / before is exactly the reciprocal of before / after, and the gains of
-successive changes add up to the whole."""
+"""Comparison of two treatments that alternated in blocks (docs/mathematics.md): what affects a whole block cancels, the
+rest falls on either with equal chances."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,31 +14,22 @@ from loadframe.model import Answer, Decision, Verdict
 from loadframe.model.verdict import NOT_KNOWN, ROUNDING, decide
 
 Grains = Mapping[float, tuple[float, float]]
-"""By level: the relative resolution of a throughput on either side, given how it was counted."""
-
 ZERO_COUNTS_AS = 0.01
-"""A throughput of zero counts as this share of the smallest positive one of its level, on either side."""
-
+"""Of the smallest positive throughput of its level, on either side."""
 FEWEST_BLOCKS = 2
-"""One block has no information on the noise."""
-
 FEW_ORDERS = 8
 UNPAIRED = 0.5
-"""With fewer than FEW_ORDERS blocks, periodic noise may follow the orders drawn: the interval is at least UNPAIRED
-times the unpaired one. Periods of two blocks and more, seven times as loud as the rest, then err in 7 % of the cases;
-with a share of 1 in 5 %, but common variation of the blocks would hide real changes (benchmarks/sceptic.py)."""
-
+"""With fewer than FEW_ORDERS blocks periodic noise may follow the orders drawn: the interval is at least UNPAIRED times
+the unpaired one. Periods of two blocks, seven times as loud as the rest, then err in 7 %; with 1 in 5 %, but common
+variation would hide real changes (benchmarks/sceptic.py)."""
 EULER = 0.5772156649015329
 LEND = {2: (EULER + math.log(2), 4 / math.pi**2), 3: (EULER, 12 / math.pi**2)}
-"""By number of blocks, where they are few: how far the mean logarithm of their variance is below the true one's, and
-the degrees of freedom that a level adds to the geometric mean (digamma and trigamma of (blocks - 1) / 2: Bartlett and
-Kendall 1946, JRSS Supplement 8)."""
-
+"""By blocks, where few: how far the mean logarithm of their variance is below the true one's, and the degrees of
+freedom that a level adds (digamma and trigamma: Bartlett and Kendall 1946, JRSS Supplement 8)."""
 LEAST_VARIANCE = 0.01
-"""Least variance of a level, as a share of the levels' mean: three equal counts may be mere chance."""
-
+"""Of a level, as a share of the levels' mean: three equal counts may be chance."""
 FEWEST_PAIRS = 3
-"""Fewest pairs of blocks for a t-interval of their differences: that of two mostly reflects their number."""
+"""For a t-interval of differences: that of two mostly reflects their number."""
 
 
 def verdict(
@@ -51,16 +40,12 @@ def verdict(
     confidence: float = 0.95,
     grain: Grains | None = None,
 ) -> Verdict:
-    """Ratio after / before over the common levels, from their throughputs (1/s) per block: index i of a level is block
-    i on both sides; blocks are those complete on every level. The interval is that of `half_width`, of log ratios
-    averaged over the levels. The resolution of throughputs, the smallest spacing at their level, or `grain` where that
-    is finer, adds to the variance; where no side scatters at all and no grain is known, nothing is proven. plan: from
-    which block to which one the caller looks; the intervals of all its looks hold at once with the given confidence.
-
-    A throughput of zero counts as ZERO_COUNTS_AS defines: a change that makes a level fail cannot look better. A side
-    that did nothing at a level in all blocks has no ratio (`unless_zero`). With fewer than two blocks the decision is
-    cannot-tell, and low and high are the extremes of the levels' ratios. ValueError where there is no common level, no
-    complete block or a value is negative or not finite."""
+    """Ratio after / before over the common levels, from throughputs (1/s) per block (index i: block i on both sides) in
+    blocks that are complete on every level: `half_width` of log ratios averaged over the levels. Their resolution (the
+    smallest spacing, or `grain` where finer) adds to the variance; where no side scatters and no grain is known,
+    nothing is proven. plan: the intervals of all its looks hold at once with this confidence. Zeros count as
+    ZERO_COUNTS_AS; a side that did nothing in all blocks of a level has no ratio. With one block: cannot-tell, and the
+    extremes of the levels. ValueError for no common level, no complete block, or values negative or not finite."""
     sides = _sides(before, after, grain)
     blocks, by_block = sides.blocks, sides.ratios.mean(axis=0)
     alpha = planned_level(plan, blocks, 1 - confidence)
@@ -80,7 +65,7 @@ def verdict_at_end(
     confidence: float = 0.95,
     grain: Grains | None = None,
 ) -> Verdict:
-    """`verdict` with a single look at the end, where the number of blocks depends on time alone."""
+    """With a single look at the end, where the number of blocks depends on time alone."""
     blocks = max(FEWEST_BLOCKS, _sides(before, after).blocks)
     return verdict(before, after, confidence=confidence, plan=Plan(blocks, blocks), grain=grain)
 
@@ -88,9 +73,9 @@ def verdict_at_end(
 def at_each_level(
     before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, error: float = 0.05
 ) -> tuple[Verdict, ...]:
-    """Ratio after / before at each level by itself, levels and blocks as for `verdict`: all intervals hold at once with
-    a probability of 1 - error (Bonferroni). Two or three blocks know little of their own noise, and are lent that of
-    all levels (docs/mathematics.md, "Side by side"). ValueError as `verdict`."""
+    """Ratio at each level by itself: all intervals hold at once with a probability of 1 - error (Bonferroni). Two or
+    three blocks know little of their own noise, and are lent that of all levels (docs/mathematics.md, "Side by side").
+    ValueError as `verdict`."""
     sides = _sides(before, after)
     levels, table, zeros, blocks = sides.levels, sides.ratios, sides.zeros, sides.blocks
     if blocks not in LEND or len(levels) == 1:
@@ -110,28 +95,26 @@ def at_each_level(
 
 
 def unless_zero(verdict: Verdict, *sides: Sequence[float]) -> Verdict:
-    """The verdict, without a ratio where a side did nothing."""
     did = [any(side) for side in sides]
     why = "one side did nothing" if any(did) else "neither side did anything"
     return verdict if all(did) else without_ratio(verdict, why)
 
 
 def without_ratio(verdict: Verdict, why: str, decision: Decision = "cannot-tell") -> Verdict:
-    """A verdict without a known ratio (which is set to 1)."""
     low, high = NOT_KNOWN
     nothing = replace(verdict, ratio=1.0, low=low, high=high, block_ratios=(), floor=None, sessions=None)
     return replace(nothing, decision=decision, method=why)
 
 
 def turned(verdict: Verdict) -> Verdict:
-    """The same for values of which lower ones are better: times, sizes."""
+    """For values of which lower ones are better."""
     opposite: Mapping[Decision, Decision] = {"better": "worse", "worse": "better"}
     return replace(verdict, decision=opposite.get(verdict.decision, verdict.decision))
 
 
 def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -> Answer:
-    """Whether `after` is worse by more than the share `allowed` (0..1): of the throughput, below 1 - allowed, or of a
-    time, above 1 + allowed. Proven is what holds for the whole interval."""
+    """Whether the whole interval is worse by more than `allowed` (0..1): below 1 - allowed, of a time above 1 +
+    allowed."""
     if verdict.decision == "cannot-tell":
         return "cannot-tell"
     if not verdict.has_ratio:  # one side served nothing
@@ -148,8 +131,8 @@ def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -
 
 
 def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
-    """The share of each successive gain in the logarithm of the whole: they add up to 1; a loss has a negative share.
-    Empty where the whole is undecided or a gain has no ratio."""
+    """Of each successive gain in the logarithm of the whole: they add up to 1. Empty where the whole is undecided or a
+    gain has no ratio."""
     logs = [math.log(gain.ratio) for gain in gains]
     total = sum(logs)
     if not whole.decided or abs(total) <= ROUNDING or not all(gain.has_ratio for gain in gains):
@@ -158,9 +141,8 @@ def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
-    """The whole gain of successive changes, each proved against the state before it: the product of the ratios, with
-    half-widths added in quadrature, in logarithms and on each side separately, as the trials are independent. A single
-    verdict is returned unchanged; if one has no ratio, neither has the whole."""
+    """The product of successive gains, half-widths added in quadrature in logarithms on each side, as the trials are
+    independent."""
     if len(verdicts) == 1:
         return verdicts[0]
     centre = sum(math.log(part.ratio) for part in verdicts)
@@ -190,8 +172,7 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Floats], int]:
-    """Logarithms of some samples, with zeros replaced as ZERO_COUNTS_AS defines, and the number of zeros. ValueError
-    for values that are negative or not finite."""
+    """With zeros replaced (ZERO_COUNTS_AS), and their number. ValueError for values negative or not finite."""
     values = [np.asarray(sample, dtype=np.float64) for sample in samples]
     together = np.concatenate(values)
     if not np.isfinite(together).all() or (together < 0).any():
@@ -206,9 +187,8 @@ def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Floats], int]:
 
 
 def half_width(before: Floats, after: Floats, alpha: float, *, rounding: float = 0.0) -> Floats:
-    """Half-width of the interval at level 1 - alpha of the mean of after - before, log throughputs of shape (...,
-    blocks): of the paired t-interval, below FEW_ORDERS blocks at least UNPAIRED times the unpaired one. rounding:
-    variance that rounding adds to a difference."""
+    """Of the interval at level 1 - alpha of the mean of after - before, log throughputs (..., blocks): paired t, below
+    FEW_ORDERS blocks at least UNPAIRED times the unpaired one. rounding: variance that it adds to a difference."""
     blocks = before.shape[-1]
     paired = (after - before).var(axis=-1, ddof=1) + rounding
     half = student.quantile(1 - alpha / 2, blocks - 1) * np.sqrt(paired / blocks)
@@ -221,9 +201,8 @@ def half_width(before: Floats, after: Floats, alpha: float, *, rounding: float =
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """The common levels, ascending, with the log throughputs of the blocks that are complete on every level, shape
-    (levels, blocks); zeros: replaced zeros by level; rounding: by level, the variance that rounding adds to a log
-    ratio; still: whether neither side scatters and no grain is known."""
+    """Of the common levels, ascending: log throughputs of complete blocks, (levels, blocks); zeros, and rounding's
+    variance of a log ratio, by level; still: neither side scatters and no grain is known."""
 
     levels: tuple[float, ...]
     before: Floats
@@ -264,15 +243,13 @@ def _sides(
 
 
 def _rounding(seen: tuple[float, float], known: tuple[float, float] | None) -> float:
-    """The variance that rounding adds to a log ratio. seen: grain of each side from its values. known: from how they
-    were counted. The finer one holds: equal counts have no spacing, and values that differ only in duration one finer
-    than a request."""
+    """Variance of a log ratio by rounding, at the finer grain: equal counts have no spacing."""
     finest = seen if known is None else tuple(map(min, ((grain or 1.0) for grain in seen), known))
     return sum(grain**2 / 12 for grain in finest)
 
 
 def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
-    """Relative resolution of either sample: the smallest spacing of all values (0 for a single one) over its median."""
+    """The smallest spacing of all values (0 for a single one) over each sample's median."""
     spacing = float(np.diff(np.unique(np.array([*before, *after], dtype=np.float64))).min(initial=math.inf))
     if math.isinf(spacing):
         return 0.0, 0.0
@@ -281,8 +258,7 @@ def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, floa
 
 
 def _floor(sides: _Sides) -> tuple[float, float] | None:
-    """The 95 % interval of an A/A pair of these blocks, around 1 (docs/mathematics.md, "Noise floor"). With fewer than
-    FEWEST_PAIRS pairs the largest difference of either side, both ways."""
+    """The 95 % interval of an A/A pair of these blocks (docs/mathematics.md, "Noise floor")."""
     even = sides.blocks - sides.blocks % 2
     if even < FEWEST_BLOCKS or sides.still:
         return None
@@ -298,7 +274,6 @@ def _floor(sides: _Sides) -> tuple[float, float] | None:
 
 
 def _lent(variances: Floats, blocks: int) -> tuple[float, float]:
-    """The pooled variance of these levels with few blocks, and its degrees of freedom."""
     bias, freedom = LEND[blocks]
     mean = float(variances.mean())
     if mean == 0:
@@ -308,7 +283,7 @@ def _lent(variances: Floats, blocks: int) -> tuple[float, float]:
 
 
 def _half(variance: float, freedom: float, alpha: float, blocks: int) -> float:
-    """Half of the t-interval, at level 1 - alpha, of the mean of blocks with this variance."""
+    """Of the t-interval, at level 1 - alpha, of the mean of blocks with this variance."""
     return float(student.quantile(1 - alpha / 2, freedom)) * math.sqrt(variance / blocks)
 
 
@@ -330,7 +305,6 @@ def _told(
 
 
 def _interval(sides: _Sides, alpha: float) -> tuple[float, float]:
-    """`half_width` around the mean, at level 1 - alpha."""
     levels, centre = len(sides.levels), float(sides.ratios.mean())
     if sides.still:
         return min(0.0, 2 * centre), max(0.0, 2 * centre)
@@ -340,8 +314,7 @@ def _interval(sides: _Sides, alpha: float) -> tuple[float, float]:
 
 
 def exp_in_range(value: float) -> float:
-    """exp, from 1e-87 to 1e87: an interval of two blocks, and user-supplied values, can exceed the range of doubles and
-    of what is read from a file (`runs.formats.LARGEST`)."""
+    """Within 1e-87 to 1e87: intervals of two blocks can exceed what is read from a file (`runs.formats.LARGEST`)."""
     return math.exp(min(max(value, -200.0), 200.0))
 
 
@@ -354,5 +327,4 @@ def _method(blocks: int, alpha: float, plan: Plan, zeros: int) -> str:
 
 
 def zeros_words(zeros: int) -> str:
-    """How a method mentions zeros; "" without any."""
     return f"; {zeros} zero values counted as 1 % of the smallest" if zeros else ""

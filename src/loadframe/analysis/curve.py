@@ -1,5 +1,5 @@
-"""The curve over the levels and its shape: knee, cliff, peak, capacity, scalability law. The definition of a cliff is
-that of the MariaDB thread pool comparisons in tests/data/curves.json; formulas and thresholds: docs/mathematics.md."""
+"""The curve over the levels and its shape: knee, cliff, peak, capacity, scalability law (docs/mathematics.md). A cliff
+is that of the MariaDB thread pool comparisons in tests/data/curves.json."""
 
 import itertools
 import math
@@ -15,26 +15,20 @@ from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Observations
 from loadframe.progress import counted
 
 CONFIDENCE = 0.95
-
 CLIFF_KEPT = 0.6
-"""A level that keeps less than this share of the throughput of the level before is a cliff (DESIGN.md's word)."""
-
+"""Share of the throughput of the level before; less is a cliff."""
 CLIFF_SPAN = 2.5
-"""Levels up to this factor apart count as neighbours for a cliff, so that levels inserted by bisection do not hide it;
-usual ladders of levels grow by 2 to 2.5."""
-
+"""Between neighbours for a cliff, so that bisection does not hide it; usual ladders grow by 2 to 2.5."""
 PROPORTIONAL = 0.5
-"""A curve that ends with at least this elasticity (d log throughput / d log load) grows in proportion."""
-
+"""Elasticity (d log throughput / d log load) at the end of a curve that grows in proportion."""
 WIDE_INTERVAL = 0.2
 FEW_BLOCKS = 3
 MOST_LISTED = 20
-"""More levels than this are counted in a warning, not listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class LevelSample:
-    """One level: throughputs (1/s) and p95 latencies, one per block; inf where waits kept growing."""
+    """Throughputs (1/s) and p95 latencies, one per block; inf where waits kept growing."""
 
     load: float
     throughputs: tuple[float, ...]
@@ -50,11 +44,10 @@ def fit(
     scalability: bool = False,
     gradually: bool = False,
 ) -> Curve:
-    """The curve of one treatment from its levels, in any order (docs/mathematics.md, "Curve"). gradually: also test
-    whether it levels off gradually; the knee's interval is then that whole range. capacity: the highest load up to
-    which every level meets `within_latency_p95_ms`. What the data cannot determine is None, with a warning. ValueError
-    for no level, one without a throughput, two samples of a level, a load not above 0, or a throughput that is negative
-    or not finite."""
+    """From its levels, in any order (docs/mathematics.md, "Curve"). gradually: also test for that; the knee's interval
+    is then the whole range. capacity: the highest load up to which every level meets `within_latency_p95_ms`. What the
+    data cannot determine is None, with a warning. ValueError for no level, one without a throughput or twice, loads not
+    above 0, throughputs negative or not finite."""
     ordered = _checked(samples)
     noise = _noise(ordered)
     points = tuple(_point(sample, noise) for sample in ordered)
@@ -100,8 +93,7 @@ def fit(
 
 
 def of(observations: Observations, *, within_latency_p95_ms: float | None = None) -> Curve:
-    """The curve of measured rows: a level for each load, its rows as blocks; with the scalability law where there are
-    enough levels, and the loads between which it levels off gradually. Raises as `fit`."""
+    """Of measured rows: a level for each load, its rows as blocks. Raises as `fit`."""
     samples = []
     for load in observations.loads:
         at_load = [row for row in observations.rows if row.load == load]
@@ -130,9 +122,6 @@ def _checked(samples: Sequence[LevelSample]) -> list[LevelSample]:
         if before.load == after.load:
             raise ValueError(f"level {before.load} comes twice; give its blocks together")
     return ordered
-
-
-# --- points ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +155,7 @@ def _point(sample: LevelSample, noise: _Noise) -> CurvePoint:
 
 
 def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
-    """t-interval on the logarithm; the observed extremes where a zero has no logarithm or there is one value. The
-    deviation is the larger of the level's own and the pooled one, as a few blocks may agree by chance."""
+    """t on the logarithm; the extremes where a zero has no logarithm or there is one value."""
     if len(values) < 2 or min(values) <= 0:
         return min(values), max(values)
     logs = np.log(values)
@@ -175,9 +163,6 @@ def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
     half = quantile * max(float(logs.std(ddof=1)), noise.deviation) / math.sqrt(len(values))
     centre = float(logs.mean())
     return exp_in_range(centre - half), exp_in_range(centre + half)
-
-
-# --- cliff, knee, shape ---
 
 
 def _cliff(data: pieces.Series) -> Cliff | None:
@@ -191,14 +176,13 @@ def _cliff(data: pieces.Series) -> Cliff | None:
 
 
 def _falls(data: pieces.Series, held: int, fallen: int) -> bool:
-    """Whether a cliff's share is lost between two levels; further apart than CLIFF_SPAN, once for each such factor, so
-    that a slope is no cliff however far apart its levels lie."""
+    """A cliff's share lost between two levels; further apart than CLIFF_SPAN, once for each such factor."""
     spans = max(1.0, math.log(data.load[fallen] / data.load[held]) / math.log(CLIFF_SPAN))
     return bool(data.value[fallen] < CLIFF_KEPT**spans * data.value[held])
 
 
 def _proven_fall(data: pieces.Series, held: int, fallen: int) -> bool:
-    """Whether the fall exceeds the noise of the blocks; True for single blocks, which have no noise estimate."""
+    """True for single blocks, which have no noise estimate."""
     if data.freedom == 0:
         return True
     # Bonferroni over all pairs of neighbours.
@@ -209,14 +193,12 @@ def _proven_fall(data: pieces.Series, held: int, fallen: int) -> bool:
 
 
 def _fallen_already(before: pieces.Series) -> bool:
-    """Whether the last level before the cliff has already lost a cliff's share, over several levels."""
     top, last = int(before.value.argmax()), len(before.load) - 1
     return bool(before.value[last] < CLIFF_KEPT * before.value[top]) and _proven_fall(before, top, last)
 
 
 def _tightest(data: pieces.Series, held: int, fallen: int) -> Cliff:
-    """The closest pair of levels inside the fall that keeps less than CLIFF_KEPT: further levels bracket a sharp edge
-    ever more tightly, but not a slope."""
+    """The closest pair inside the fall that keeps less than CLIFF_KEPT."""
     pairs = [
         (low, high)
         for low in range(held, fallen)
@@ -232,7 +214,7 @@ def _tightest(data: pieces.Series, held: int, fallen: int) -> Cliff:
 
 
 def _knee(bend: segments.Bend, cliff: Cliff | None, points: tuple[CurvePoint, ...]) -> LoadInterval | None:
-    """The first bend; without a proven one before the cliff, the cliff itself."""
+    """Without a bend before the cliff, the cliff itself."""
     if bend.knee is not None or cliff is None:
         return bend.knee
     if cliff.from_load == points[0].load:
@@ -255,12 +237,8 @@ def _shape(bend: segments.Bend, data: pieces.Series) -> Shape:
     return "linear" if elasticity >= PROPORTIONAL else "plateau"
 
 
-# --- capacity and law ---
-
-
 def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadInterval | None, list[str]]:
-    """The load at which p95 latency crosses the objective, log-log between levels; interval from the blocks' extremes.
-    With single blocks the interval is the last level that meets it and the first that misses it."""
+    """Where p95 latency crosses the objective, log-log; of single blocks between the levels that meet and miss it."""
     if limit_ms is None:
         return None, []
     latencies = {
@@ -291,7 +269,7 @@ def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadI
 
 
 def _crossing(loads: list[float], latencies_ms: list[float], limit_ms: float) -> float | None:
-    """The highest load before latency first exceeds the limit; None where the lowest level does."""
+    """Before latency first exceeds the limit; None where the lowest level does."""
     missed = next((i for i, latency in enumerate(latencies_ms) if latency > limit_ms), None)
     if missed is None:
         return loads[-1]
@@ -313,9 +291,6 @@ def _law(points: tuple[CurvePoint, ...]) -> tuple[Scalability | None, list[str]]
         return None, [f"The scalability law needs {needed} levels with throughput; {known} had any."]
     load = np.array([point.load for point in usable])
     return law.fit(load, np.array([point.throughput for point in usable])), []
-
-
-# --- warnings ---
 
 
 def _measuring_warnings(samples: list[LevelSample], points: tuple[CurvePoint, ...]) -> list[str]:
@@ -359,18 +334,14 @@ def _listed(loads: list[float]) -> str:
 
 
 LARGEST_DROP = 0.25
-"""Relative fall between neighbouring levels from which on it may hide a cliff's edge."""
-
-
+"""Relative, between neighbours: from here on it may hide a cliff's edge."""
 RESOLUTION = 0.15
-"""A cliff is bracketed until the two levels around it are no further apart than this share."""
+"""Share between the levels around a cliff that need no more bisection."""
 
 
 def next_probe(curve: Curve) -> float | None:
-    """The next level that narrows the curve's cliff, or a decline's steepest fall, by bisection in logarithms; None
-    where nothing is left: high / low <= 1 + RESOLUTION, or no whole level between. A decline without a cliff is
-    bisected between the two neighbouring levels with the largest fall, if that is at least LARGEST_DROP: otherwise more
-    blocks narrow the knee's interval better."""
+    """Bisects the cliff, or a decline's largest fall; None where high / low <= 1 + RESOLUTION, or no whole level is
+    left."""
     bracket = _bracket(curve)
     if bracket is None:
         return None

@@ -1,4 +1,4 @@
-"""Latency histograms merged over several steps, their summary and points to draw; and the share in a latency band."""
+"""Latency histograms merged over several steps: summary, points to draw, share in a latency band."""
 
 import math
 from dataclasses import dataclass
@@ -11,12 +11,11 @@ from loadframe.analysis.arrays import Floats, Whole
 from loadframe.model import Latency, LatencyPoint
 
 POINTS_PER_DECADE, MOST_POINTS = 40, 300
-"""For drawing: 40 per decade show every bend, and 300 in all reach one request in thirty million at that density."""
+"""For drawing: 40 per decade show every bend, 300 reach one request in thirty million."""
 
 
 def summary(latencies_ms: Floats, counts: Whole) -> Latency:
-    """Mean, quantiles and maximum of a histogram: latency (ascending) and number of requests of each bin, both (bins,).
-    There is at least one request. Steps are merged by adding their counts: a mean of quantiles is no quantile."""
+    """Of a histogram with at least one request: latencies (ascending) and counts, (bins,)."""
     reached = np.cumsum(counts)
     p50, p95, p99, p999 = (_quantile(latencies_ms, reached, one_in) for one_in in (2.0, 20.0, 100.0, 1000.0))
     return Latency(
@@ -30,9 +29,8 @@ def summary(latencies_ms: Floats, counts: Whole) -> Latency:
 
 
 def points(latencies_ms: Floats, counts: Whole) -> tuple[LatencyPoint, ...]:
-    """The distribution as at most MOST_POINTS points and the usual percentiles, evenly spaced on the scale of
-    HdrHistogram's plots (Tene), where a percentile q stands at 1 / (1 - q): from the shortest latency (one_in 1) to the
-    longest (one_in: all requests). Arrays as of `summary`."""
+    """At most MOST_POINTS points and the usual percentiles, evenly spaced on the scale of HdrHistogram's plots (Tene):
+    percentile q at one_in = 1 / (1 - q). Arrays as of `summary`."""
     reached = np.cumsum(counts)
     requests = int(reached[-1])
     decades = math.log10(requests)
@@ -51,23 +49,20 @@ def _quantile(latencies_ms: Floats, reached: Whole, one_in: float) -> float:
 
 
 DELAYED_ACK_MS = (38.0, 48.0)
-"""TCP_DELACK_MIN is 40 ms (include/net/tcp.h); timers of 100 to 1000 Hz fire up to a tick earlier or later."""
+"""TCP_DELACK_MIN is 40 ms (include/net/tcp.h); timers of 100 to 1000 Hz are off by up to a tick."""
 HIGHEST_CONTRAST = 1000.0
-"""Where there is no request outside the band."""
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """share: of the requests within the band. contrast: their number over that of the fuller of two equally wide bands,
-    the one below it and the second above it; about 1 for a broad distribution. Late requests are late by less than a
-    band: the first one above belongs to the same mode."""
+    """share: of the requests. contrast: their number over that of the fuller of the equally wide bands below and second
+    above; about 1 for a broad distribution."""
 
     share: float
     contrast: float
 
 
 def band(latency_ms: NDArray[np.float32], low_ms: float, high_ms: float) -> Band | None:
-    """The requests within low_ms..high_ms; None for an empty array."""
     if not len(latency_ms):
         return None
     width_ms = high_ms - low_ms

@@ -1,8 +1,6 @@
-"""What takes resources from a step besides the study: an effect, which follows the state and the load, or a
-disturbance, which follows time (docs/mathematics.md). The hypervisor's threads that work for the target's disk, a
-database behind a service: these are present whenever the state and the load are, and leaving out their steps would
-leave out the load that matters. A neighbour comes and goes by itself. So only what a step has beyond the quietest steps
-of the same state and load disturbs it."""
+"""What takes resources from a step besides the study: an effect, which follows the state and the load (the hypervisor's
+threads for the target's disk, a database behind a service), or a disturbance, which follows time
+(docs/mathematics.md)."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,32 +16,29 @@ from loadframe.model import Influence, InfluenceKind, Step, Verdict
 from loadframe.model.verdict import decide
 
 Cell = tuple[str, float]
-"""A state and a load: treatment and level."""
-
 FEWEST_QUIET = 2
-"""Steps of a cell that must be quieter before another one does not count: a single one may be the exception."""
+"""Steps of a cell that must be quieter before another does not count."""
 ERROR = 0.05
-"""Probability that a quantity that follows time alone is called an effect."""
+"""That a quantity that follows time alone is called an effect."""
 PERMUTATIONS = 999
 NEAR = 0.5
-"""Share of a threshold: a cell with so much more than the quietest one explains its steps."""
+"""Share of a threshold above the quietest cell that explains a cell's steps."""
 MOST = 0.95
-"""A larger share of the machine leaves nothing to extrapolate from."""
+"""More of the machine leaves nothing to extrapolate from."""
 ROUNDING = 1e-9
 MOST_NAMES = 3
 DISK = "system.disk.busy"
 ALONG = 0.8
-"""Least correlation; it explains two thirds of the squares; our choice."""
+"""Least correlation: two thirds of the squares; our choice."""
 BUSY = 0.9
-"""USE method: with CPUs idle a tenth of the time, others on them take nothing away."""
+"""USE method: others on CPUs that are idle a tenth of the time take nothing away."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What may take resources from a step. flag: of steps with more than `threshold` of it; source: of the threshold.
-    amount: from the metrics and the length of the window, s. voids: a step that it disturbs does not count; False for
-    what the study itself causes, which is only reported. costs: it is a share of what the target could have used:
-    without an amount a of it the throughput would have been up to 1 / (1 - a) times as high."""
+    """flag: of steps with more than `threshold`; source: of that. amount: from the metrics and the window's length, s.
+    voids: a disturbed step does not count; False for what the study itself causes. costs: a share of what the target
+    could have used: without an amount a the throughput would be up to 1 / (1 - a) times as high."""
 
     flag: str
     threshold: float
@@ -78,14 +73,13 @@ VOIDING = frozenset(quantity.flag for quantity in QUANTITIES if quantity.voids)
 
 
 def exceeded(metrics: Mapping[str, float], length_s: float) -> frozenset[str]:
-    """Flags of all quantities that exceed their thresholds in a window of this length (s)."""
+    """Flags of quantities that exceed their thresholds in a window of this length (s)."""
     seen = ((quantity, quantity.amount(metrics, length_s)) for quantity in QUANTITIES)
     return frozenset(quantity.flag for quantity, amount in seen if amount is not None and amount > quantity.threshold)
 
 
 def amount_of(quantity: Quantity, step: Step) -> float:
-    """The amount in a step, made consistent with its flag: without the flag at most the threshold; with it, where the
-    amount does not exceed that, twice the threshold, as the flag rests on more than the amount."""
+    """Consistent with the step's flag, which rests on more than the amount."""
     known = quantity.amount(step.metrics, step.window_end_s - step.window_start_s) or 0.0
     if quantity.flag not in step.flags:
         return min(known, quantity.threshold)
@@ -93,7 +87,6 @@ def amount_of(quantity: Quantity, step: Step) -> float:
 
 
 def cell_of(step: Step) -> Cell:
-    """Its state and load."""
     return step.treatment, step.level
 
 
@@ -104,35 +97,29 @@ def _cells(steps: Iterable[Step]) -> dict[Cell, list[Step]]:
     return cells
 
 
-# --- single steps: against the quietest of their state and load ---
-
-
 def disturbed(steps: Sequence[Step]) -> list[Step]:
-    """The steps with more of a quantity than quiet steps of their own state and load, by more than its threshold. Quiet
-    means FEWEST_QUIET steps or more: next to a single quiet one all of them count."""
+    """More of a quantity than FEWEST_QUIET steps of their state and load, by more than its threshold."""
     cells = _cells(steps)
     return [step for step in steps if _excess(step, cells[cell_of(step)], FEWEST_QUIET)]
 
 
 def is_disturbed(step: Step, others: Iterable[Step]) -> bool:
-    """Whether a step has more of a quantity than the quietest of these with its state and load. Also True for a flagged
-    step without another one: only a second step shows whether it is an effect."""
+    """Whether it has more of a quantity than the quietest of its state and load. Also a flagged step without another:
+    only a second one shows whether it is an effect."""
     cell = [other for other in others if cell_of(other) == cell_of(step) and other.counts and other is not step]
     return not VOIDING.isdisjoint(step.flags) and (not cell or bool(_excess(step, [*cell, step], 1)))
 
 
 def least_disturbed(steps: Sequence[Step]) -> Step:
-    """Of steps of one state, load and block the last one that is as quiet as the quietest."""
     return [step for step in steps if not _excess(step, steps, 1)][-1]
 
 
 def _burden(step: Step) -> float:
-    """Sum over its flags, each amount in units of its threshold."""
     return sum(amount_of(BY_FLAG[flag], step) / BY_FLAG[flag].threshold for flag in VOIDING.intersection(step.flags))
 
 
 def _excess(step: Step, cell: Sequence[Step], quiet: int) -> dict[str, float]:
-    """By flag, the amount of a step beyond the `quiet`-th quietest one of its cell, where that is above a threshold."""
+    """By flag, the amount beyond the `quiet`-th quietest step of its cell, where above a threshold."""
     if VOIDING.isdisjoint(step.flags) or len(cell) < quiet:
         return {}
     floor = sorted(cell, key=_burden)[quiet - 1]
@@ -143,13 +130,10 @@ def _excess(step: Step, cell: Sequence[Step], quiet: int) -> dict[str, float]:
     return {row.flag: excess for row, excess in more.items() if excess > row.threshold}
 
 
-# --- comparisons: what disturbances that are left can have cost ---
-
-
 def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
-    """A verdict on these steps of two treatments, with an interval that covers whatever disturbances have cost them:
-    without its amount beyond the quietest step of its state and load, a step's throughput may have been the same, or up
-    to 1 / (1 - share) times as high. Either end moves by the mean of that over its state's steps."""
+    """With an interval that covers what disturbances have cost these steps: without its amount beyond the quietest one
+    a step's throughput may have been up to 1 / (1 - share) times as high. Either end moves by the mean of that over its
+    state's steps."""
     cells = _cells(step for step in steps if step.level in verdict.levels)
     lost = {
         name: [_lost(step, cell) for (treatment, _), cell in cells.items() if treatment == name for step in cell]
@@ -165,17 +149,12 @@ def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) ->
 
 
 def _lost(step: Step, cell: Sequence[Step]) -> float:
-    """Upper bound, in logarithms of throughput."""
     excess = _excess(step, cell, 1).items()
     return -sum(math.log1p(-min(amount, MOST)) for flag, amount in excess if BY_FLAG[flag].costs)
 
 
-# --- a whole run: what a quantity follows ---
-
-
 def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
-    """The influences on the steps of a run, for each quantity that some step is flagged for, in the order of
-    QUANTITIES; one that follows state and load and also occurs by itself is listed as both."""
+    """In the order of QUANTITIES; one that follows state and load and also occurs by itself is listed as both."""
     counting = [step for step in steps if step.counts]
     cells = _cells(counting)
     excess = {step.number: _excess(step, cells[cell_of(step)], FEWEST_QUIET) for step in counting}
@@ -190,7 +169,10 @@ def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
         own = [step for step in flagged if cell_of(step) in explained and step.number not in out]
         by_itself = [step for step in flagged if step not in own]
         if own:
-            listed.append(_influence(quantity, "effect", own, counting, _goes_with(typical, counting)))
+            busy = _medians(counting, lambda step: step.metrics.get(DISK, 0.0))
+            size = math.sqrt(_covariance(busy, busy) * _covariance(typical, typical))
+            goes_with = DISK if size > 0 and _covariance(busy, typical) >= ALONG * size else ""
+            listed.append(_influence(quantity, "effect", own, counting, goes_with))
         if by_itself:
             listed.append(_influence(quantity, "disturbance", by_itself, counting, left_out=len(out)))
     return tuple(listed)
@@ -222,7 +204,6 @@ def _influence(
 
 
 def _names(steps: Sequence[Step]) -> tuple[str, ...]:
-    """The programs outside the study that used most CPU in these steps together."""
     used: dict[str, float] = {}
     for step in steps:
         for metric, cores in step.metrics.items():
@@ -232,8 +213,7 @@ def _names(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def effects(quantity: Quantity, steps: Sequence[Step]) -> dict[Cell, float]:
-    """How much more of a quantity each state and load has than the one with the least, by their medians; empty where
-    the quantity follows time, or where too few blocks decide."""
+    """By medians, over the cell with the least; empty where the quantity follows time, or too few blocks decide."""
     counting = [step for step in steps if step.counts]
     typical = _medians(counting, lambda step: amount_of(quantity, step))
     if not _follows(quantity, counting) or _takes_what_is_left(quantity, counting, typical):
@@ -243,8 +223,7 @@ def effects(quantity: Quantity, steps: Sequence[Step]) -> dict[Cell, float]:
 
 
 def apart_from_effects(steps: Sequence[Step], run: Sequence[Step]) -> list[Step]:
-    """These steps with only that foreign CPU time which no effect explains, as the diagnosis of other programs needs
-    it. run: all steps of the run, from which the effects are estimated."""
+    """These steps with only that foreign CPU time which no effect explains. run: all steps of the run."""
     known = {FOREIGN: effects(BY_FLAG["stranger"], run), STEAL: effects(BY_FLAG["steal"], run)}
     if not any(known.values()):
         return list(steps)
@@ -261,9 +240,8 @@ def _medians(steps: Sequence[Step], value: Callable[[Step], float]) -> dict[Cell
 
 
 def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
-    """Whether the amounts differ between states and loads by more than random block orders would give, p <= ERROR: the
-    permutation test of docs/mathematics.md, "What it follows". Repeated steps count with the first one of their block,
-    as their mean."""
+    """Whether amounts differ between cells by more than random block orders would give (permutation test;
+    docs/mathematics.md, "What it follows")."""
     blocks: dict[object, dict[Cell, list[float]]] = {}
     for step in sorted(steps, key=lambda step: step.number):
         if step.block is not None:
@@ -283,8 +261,7 @@ def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
 
 
 def _dealt(values: Floats, treatments: Sequence[str], random: np.random.Generator) -> Floats:
-    """These values by cell: first as they were taken, then as other orders would have dealt them, (1 + PERMUTATIONS,
-    cells)."""
+    """By cell: first as they were taken, then as other orders would have dealt them, (1 + PERMUTATIONS, cells)."""
     numbers = np.unique(treatments, return_inverse=True)[1]
     turn = random.random((PERMUTATIONS, numbers.max() + 1)).argsort(axis=1).argsort(axis=1)[:, numbers]
     order = (turn + random.random((PERMUTATIONS, len(values)))).argsort(axis=1)
@@ -294,21 +271,13 @@ def _dealt(values: Floats, treatments: Sequence[str], random: np.random.Generato
 
 
 def _takes_what_is_left(quantity: Quantity, steps: Sequence[Step], typical: Mapping[Cell, float]) -> bool:
-    """Whether processes outside the study have the less of full CPUs the more the study uses: then they compete with
-    it. What works for the study uses more where it does more."""
+    """Whether other processes have the less of full CPUs the more the study uses: what works for it uses more."""
     flagged = [step for step in steps if quantity.flag in step.flags]
     busy = [step.metrics.get("system.cpu.utilization", 1.0) for step in flagged]
     if quantity.flag != "stranger" or not busy or fmean(busy) < BUSY:
         return False
     own = _medians(steps, lambda step: step.metrics.get("system.cpu.own", 0.0))
     return _covariance(own, typical) <= 0
-
-
-def _goes_with(typical: Mapping[Cell, float], steps: Sequence[Step]) -> str:
-    """The disk's metric, where a quantity grows with the use of the disk over states and loads; else ""."""
-    busy = _medians(steps, lambda step: step.metrics.get(DISK, 0.0))
-    size = math.sqrt(_covariance(busy, busy) * _covariance(typical, typical))
-    return DISK if size > 0 and _covariance(busy, typical) >= ALONG * size else ""
 
 
 def _covariance(medians: Mapping[Cell, float], other: Mapping[Cell, float]) -> float:

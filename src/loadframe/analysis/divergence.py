@@ -14,28 +14,19 @@ from loadframe.analysis.pieces import grid
 from loadframe.model import Curve, CurvePoint, LevelRatio, LoadInterval, Peak
 
 FEWEST_LEVELS, FEWEST_BLOCKS = 3, 3
-"""With two blocks, 6 of 100 pairs with the same ratio everywhere seemed to diverge."""
-
+"""With two blocks, 6 of 100 pairs with a constant ratio seemed to diverge."""
 STEPS = 12
-"""Places that are tried between neighbouring levels."""
-
 SIGNIFICANCE = 0.02
-"""Probability that curves with the same ratio at all loads seem to diverge; as for a bend in segments.py."""
-
+"""That curves with a constant ratio seem to diverge; as for a bend in segments.py."""
 SMALLEST = math.log(1.05)
-"""A ratio that changes by less is constant."""
-
 SIMULATED = 1999
-"""Simulated tables of noise."""
-
 TINY = 1e-12
 
 
 def divergence(before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]]) -> LoadInterval | None:
     """The load at which the ratio begins to change, with a 95 % interval; None where noise would change it as much, or
-    with fewer than three levels or blocks. before, after: throughputs (1/s) per block by level, index i of both from
-    the same block, so that what the machine does to both cancels. Levels at which one of the two did nothing in a block
-    are left out."""
+    with fewer than three levels or blocks. Throughputs (1/s) per block by level, index i of both from the same block.
+    Levels at which one side did nothing in a block are left out."""
     levels = [level for level in sorted(before.keys() & after.keys()) if min(*before[level], *after[level]) > 0]
     blocks = min((min(len(before[level]), len(after[level])) for level in levels), default=0)
     if len(levels) < FEWEST_LEVELS or blocks < FEWEST_BLOCKS:
@@ -45,7 +36,13 @@ def divergence(before: Mapping[float, Sequence[float]], after: Mapping[float, Se
     table = sides[1] - sides[0]  # (blocks, levels)
     table = table - table.mean(axis=1, keepdims=True)
     seen = table.mean(axis=0)
-    straight = _straight(load)
+    logs, fine = np.log(load), np.log(grid(load, STEPS))
+    ends = [*logs[1:-1], logs[-1]]
+    pairs = [(begin, end) for begin, end in itertools.product(fine[:-1], ends) if begin < end - 1e-9]
+    begins, finals = np.array(pairs).T
+    shapes = np.clip(logs[None, :] - begins[:, None], 0.0, (finals - begins)[:, None])
+    shapes = shapes - shapes.mean(axis=1, keepdims=True)
+    straight = _Straight(np.exp(begins), finals, shapes / np.linalg.norm(shapes, axis=1, keepdims=True))
     gains = _gains(straight.shapes, seen[None, :])[0]
     best = int(gains.argmax())
     fitted = straight.shapes[best] * float(straight.shapes[best] @ seen)
@@ -66,27 +63,15 @@ def divergence(before: Mapping[float, Sequence[float]], after: Mapping[float, Se
 
 @dataclass(frozen=True, slots=True)
 class _Straight:
-    """Candidate changes of a ratio. begins: load where it begins, (c,). ends: logarithm of the load from which on it is
-    constant, (c,). shapes: (c, levels), centred, of length 1."""
+    """Candidates: begins, (c,); ends: log load from which on it is constant, (c,); shapes: (c, levels), of length 1."""
 
     begins: Floats
     ends: Floats
     shapes: Floats
 
 
-def _straight(load: Floats) -> _Straight:
-    logs, fine = np.log(load), np.log(grid(load, STEPS))
-    ends = [*logs[1:-1], logs[-1]]
-    pairs = [(begin, end) for begin, end in itertools.product(fine[:-1], ends) if begin < end - 1e-9]
-    begins, finals = np.array(pairs).T
-    shapes = np.clip(logs[None, :] - begins[:, None], 0.0, (finals - begins)[:, None])
-    shapes = shapes - shapes.mean(axis=1, keepdims=True)
-    return _Straight(np.exp(begins), finals, shapes / np.linalg.norm(shapes, axis=1, keepdims=True))
-
-
 def _bent_gains(straight: _Straight, logs: Floats, seen: Floats) -> Floats:
-    """What each candidate explains of the squares of `seen`, where from its end on the ratio may go on changing in the
-    same direction, no more steeply than before: (c,)."""
+    """Explained squares of `seen`, where the ratio may go on changing beyond its end, no more steeply: (c,)."""
     begins, ends = np.log(straight.begins)[:, None], straight.ends[:, None]
     first, second = (
         shape - shape.mean(axis=1, keepdims=True)
@@ -104,7 +89,7 @@ def _bent_gains(straight: _Straight, logs: Floats, seen: Floats) -> Floats:
 
 
 def _gains(shapes: Floats, means: Floats) -> Floats:
-    """What each shape explains of the squares of these series of means, (s, levels): (s, c)."""
+    """Of the squares of these means, (s, levels): (s, c)."""
     return np.asarray((means @ shapes.T) ** 2)
 
 
@@ -122,8 +107,8 @@ def _proved(table: Floats, shapes: Floats, gain: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """ratio: the peak after over the one before, with its 95 % interval. rising: whether throughput still grows at the
-    highest level after the change, so that the peak is higher still. knee, capacity: before and after, or None."""
+    """ratio: of the peaks, 95 %. rising: it still grows at the highest level after. knee, capacity: before and
+    after."""
 
     ratio: float
     low: float
@@ -136,8 +121,7 @@ class Reach:
 
 
 def reach(before: Curve, after: Curve) -> Reach | None:
-    """From the curves of both states; None where one of them served nothing. The interval combines those of the points
-    at the peaks, in quadrature of logarithms; a point of one block has none and adds none."""
+    """None where one served nothing. The interval combines those of the peaks' points, in quadrature of logarithms."""
     first, second = before.at_peak, after.at_peak
     if min(first.throughput, second.throughput) <= 0:
         return None
@@ -155,7 +139,7 @@ def reach(before: Curve, after: Curve) -> Reach | None:
 
 
 def at_loads(before: Curve, after: Curve) -> tuple[LevelRatio, ...]:
-    """The gain at each common load with throughput in both curves, ascending; intervals as those of `reach`."""
+    """At each common load with throughput, ascending; intervals as of `reach`."""
     points = {point.load: point for point in after.points if point.throughput > 0}
     pairs = [(point, points[point.load]) for point in before.points if point.throughput > 0 and point.load in points]
     return tuple(

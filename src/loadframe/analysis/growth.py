@@ -1,6 +1,5 @@
-"""Whether a request costs more the more were served before it, or the more time has passed, whatever the load
-(docs/mathematics.md): cost = a_l (1 + k x) at level l, with x the requests served so far, or the time. Error rates by
-kind of noise: benchmarks/growth.py."""
+"""Whether a request costs more the more were served, or the more time has passed, whatever the load
+(docs/mathematics.md): cost = a_l (1 + k x) at level l."""
 
 import math
 from collections.abc import Sequence
@@ -14,33 +13,29 @@ from loadframe.analysis.arrays import Floats
 
 By = Literal["requests", "time"]
 Of = Literal["response", "cpu"]
-
 ERROR = 0.025
-"""Of each of the two explanations, one-sided."""
+"""Of each explanation, one-sided."""
 LEAST = 1.5
-"""Shared machines drifted by a fifth within a run; growth by less than half is not distinguished from that."""
+"""Shared machines drifted by a fifth within a run."""
 FEWEST_STEPS = 8
 FEWEST_LEVELS = 2
 APART = 4.0
-"""Twice the difference in log-likelihood from which on the explanations are told apart (Akaike: 7 to 1)."""
+"""Twice the difference in log-likelihood that tells the explanations apart (Akaike: 7 to 1)."""
 POWERS = (0.5, 0.7, 1.0, 1.4, 2.0)
-"""Of x: searching what is kept may take less than linear time, or more. Which of the two a cost follows must not depend
-on that."""
+"""Of x: searching what is kept may take less than linear time, or more."""
 WALKS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 30.0)
-"""Variances of a random walk's step that are tried, relative to the white noise: from none to almost all."""
+"""Variances of a random walk's step, relative to the white noise."""
 PLAUSIBLE = 1.5
-"""In log-likelihood, below the likeliest mixture of noise: few steps do not determine the mixture."""
+"""In log-likelihood, below the likeliest mixture of noise."""
 LEAST_NOISE = 1e-4
 """Of the logarithm: what rounding leaves."""
 GRID = np.concatenate([[0.0], np.geomspace(0.05, 100.0, 60)])
-"""Growths over all of x that are tried: from 5 % to 100 times."""
+"""Growths over all of x: from 5 % to 100 times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """by: what the cost follows. times: the cost at the last step over that at the first. told_apart: whether the other
-    explanation is much less likely. first, last: the requests served, or seconds, at the first and the last step. of:
-    the cost, a request's response time or its CPU time."""
+    """times: last step's cost over the first's. told_apart: the other explanation is much less likely. of: the cost."""
 
     by: By
     times: float
@@ -52,7 +47,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """growth: of the logarithm at each step, at the mean level. squares: of the residuals. proved: by `_proved`."""
+    """growth: of the logarithm at each step, at the mean level. squares: of the residuals."""
 
     growth: Floats
     squares: float
@@ -62,9 +57,8 @@ class _Fit:
 def growth(
     levels: Sequence[float], costs: Sequence[float], served: Sequence[float], times_s: Sequence[float]
 ) -> Growth | None:
-    """From steps in the order in which they were taken: level, cost of a request (above zero, in any unit), requests
-    served before it, and time (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or
-    FEWEST_LEVELS levels, each taken twice."""
+    """From steps in order: level, cost of a request (above zero), requests served before it, time (s). None where no
+    growth is proved, and for fewer than FEWEST_STEPS steps or FEWEST_LEVELS levels, each taken twice."""
     level, cost = np.asarray(levels, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     axes: dict[By, Floats] = {
         "requests": np.asarray(served, dtype=np.float64),
@@ -99,8 +93,7 @@ def _fit(level: Floats, logs: Floats, x: Floats) -> _Fit:
 
 
 def _freely(level: Floats, logs: Floats, x: Floats) -> float:
-    """The least squares where each level has its own height and growth (the part of a request that does not grow has
-    another share at each), and x one of the powers."""
+    """Least squares where each level has its own height and growth, and x one of the powers."""
     span = float(x.max() - x.min())
     if span <= 0:
         return math.inf
@@ -116,7 +109,7 @@ def _squares_of(shapes: Floats, logs: Floats) -> float:
 
 
 def _design(level: Floats, shape: Floats) -> Floats:
-    """The growth, more of it at higher levels (requests wait for one another's growth), and a height for each level."""
+    """The growth, more of it at higher levels (requests wait for one another's), and a height for each level."""
     far = np.log(level) - np.log(level).mean()
     return np.column_stack([shape, far * shape, *((level == load).astype(np.float64) for load in np.unique(level))])
 
@@ -127,8 +120,8 @@ def _squares(design: Floats, values: Floats) -> float:
 
 
 def _proved(design: Floats, logs: Floats) -> bool:
-    """Whether the growth differs from zero under every mixture of white noise and a random walk that the residuals do
-    not contradict (generalised least squares; restricted likelihood)."""
+    """Under every mixture of white noise and a random walk that the residuals do not contradict (restricted
+    likelihood)."""
     count, columns = design.shape
     if count - columns < 2 or np.linalg.matrix_rank(design) < columns:
         return False
@@ -140,7 +133,7 @@ def _proved(design: Floats, logs: Floats) -> bool:
 
 
 def _under(covariance: Floats, design: Floats, logs: Floats) -> tuple[float, float]:
-    """The restricted log-likelihood of a noise with this covariance up to its scale, and t of the first weight."""
+    """Restricted log-likelihood of a noise with this covariance up to its scale, and t of the first weight."""
     root = np.linalg.cholesky(covariance)
     white, values = np.linalg.solve(root, design), np.linalg.solve(root, logs)
     inner = white.T @ white

@@ -1,8 +1,6 @@
 """How many requests are in service at once where throughput no longer grows (Little's law: n <= X R); which level is
-enough; and whether a curve levels off gradually, X = a N / (1 + (N / k)^p)^(1/p) (docs/mathematics.md).
-
-Enough: no higher level gives a WORTH more. That differs from the knee: a curve that falls from its first level on bends
-where it falls fastest, and its first level was enough."""
+enough: no higher one gives a WORTH more; and whether a curve levels off gradually, X = a N / (1 + (N / k)^p)^(1/p)
+(docs/mathematics.md)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,21 +18,19 @@ from loadframe.model import LoadInterval, More
 
 CONFIDENCE = 0.95
 OUTSIDE = 0.15
-"""Share of a request's time that may lie outside of what limits (connections, parsing), its CPU time being unknown."""
+"""Share of a request's time outside of what limits (connections, parsing), where its CPU time is unknown."""
 LEAST_OUTSIDE = 0.05
-"""... and in addition to the CPU time where it is known: a loopback and a scheduler cost time, too."""
+"""... and besides its CPU time: a loopback and a scheduler cost time, too."""
 LONGER = 0.05
-"""A request may take longer in service at a high load than at a low one by this share, besides its waits for a CPU."""
+"""Share by which a request may take longer in service at a high load than at a low one."""
 LARGEST = 1e9
 NARROW = 0.4
-"""An interval up to this share of the value, from end to end, distinguishes sizes; a wider one names none."""
+"""Width of an interval, as a share of the value, that distinguishes sizes."""
 
 
 @dataclass(frozen=True, slots=True)
 class InService:
-    """value: X R, low..high: interval of the number of requests in service (95 %, plus what may lie outside).
-    throughput: of the plateau (1/s); response_s: R. bounded: requests already queued at the lowest load, so that there
-    are at most `high`."""
+    """value: X R. throughput: of the plateau (1/s); response_s: R. bounded: queued at the lowest load already."""
 
     value: float
     low: float
@@ -45,17 +41,15 @@ class InService:
 
     @property
     def known(self) -> bool:
-        """Whether the interval is narrow enough to compare the number with sizes."""
         return not self.bounded and (self.whole is not None or self.high - self.low <= NARROW * self.value)
 
     @property
     def whole(self) -> int | None:
-        """The only whole number in the interval; without one, the next below, as n <= X R; None for several."""
+        """The only whole number in the interval; without one, the next below, as n <= X R."""
         first, last = max(1, math.ceil(self.low)), math.floor(min(self.high, LARGEST))
         return last if 1 <= last <= first and not self.bounded else None
 
     def holds(self, size: float) -> bool:
-        """Whether it may be that number."""
         return self.known and (self.low <= size <= self.high or size == self.whole)
 
 
@@ -69,13 +63,11 @@ def in_service(
     bounded: bool = False,
     clients: float | None = None,
 ) -> InService:
-    """From the throughputs (1/s) of the levels of the plateau and the mean response times of all levels, ascending, a
-    number above zero per step each; R is that of the first one (docs/mathematics.md, "Requests in service at once").
-
-    outside_s: CPU time of target and driver within R and their waits for a CPU, None where unknown. waits_s: for a CPU,
-    per request, on the plateau. grain: relative resolution of a throughput. clients: at the highest level, where each
-    server has a queue of its own: then some are idle (mean value analysis; Reiser and Lavenberg 1980). With one step on
-    either side the interval is unbounded."""
+    """From the plateau's throughputs (1/s) and all levels' mean response times, ascending, a number above zero per
+    step; R is the first level's (docs/mathematics.md, "Requests in service at once"). outside_s: CPU time of target and
+    driver within R and their waits for a CPU. waits_s: for a CPU, per request, on the plateau. grain: relative
+    resolution of a throughput. clients: at the highest level, where each server has its own queue: then some are idle
+    (mean value analysis; Reiser and Lavenberg 1980)."""
     flat = np.concatenate([np.asarray(sample, dtype=np.float64) for sample in throughputs])
     first = np.asarray(responses_s[0], dtype=np.float64)
     value = float(np.exp(np.log(flat).mean() + np.log(first).mean()))
@@ -85,21 +77,17 @@ def in_service(
     return InService(
         value=value,
         low=1.0 if bounded else value * math.exp(-half) * (1 - outside),
-        high=_all(value, clients) * math.exp(half) * (1 + LONGER + waits_s / response_s),
+        high=(value if clients is None or clients <= value else value * (clients - 1) / (clients - value))
+        * math.exp(half)
+        * (1 + LONGER + waits_s / response_s),
         throughput=float(np.exp(np.log(flat).mean())),
         response_s=response_s,
         bounded=bounded,
     )
 
 
-def _all(serving: float, clients: float | None) -> float:
-    """All servers, also idle ones, where each has its own queue; only those that serve where clients are unknown."""
-    return serving if clients is None or clients <= serving else serving * (clients - 1) / (clients - serving)
-
-
 def _half(flat: np.ndarray, responses: Sequence[np.ndarray], grain: float) -> float:
-    """Half of the t-interval of log X + log R, assumed independent (Welch 1938). The noise of R is the larger of the
-    lowest level's and the pooled one: a few blocks may agree by chance."""
+    """Half of the t-interval of log X + log R, assumed independent (Welch 1938)."""
     first = responses[0]
     if len(flat) < 2 or len(first) < 2:
         return math.inf
@@ -117,17 +105,15 @@ def _half(flat: np.ndarray, responses: Sequence[np.ndarray], grain: float) -> fl
 
 
 WORTH = 0.05
-"""Share of the throughput: more load that gains less gains nothing."""
+"""Share of the throughput that is no gain."""
 ERROR = 0.05
-"""Probability that any comparison of two levels is wrong (Bonferroni)."""
+"""That any comparison of two levels is wrong (Bonferroni)."""
 FEWEST_LEVELS = 2
 
 
 def enough(levels: Mapping[float, Sequence[float]]) -> LoadInterval | None:
-    """The lowest level that is enough, from the throughputs of each level's blocks. Low end: the lowest level for which
-    it is not proven that a higher one gives more; high end: the lowest one for which it is proven that none does, else
-    the highest level. None where only the highest level is enough, so that more was never seen not to help, with fewer
-    than two levels, and without scatter to judge by."""
+    """The lowest level that is enough, from each level's blocks. Low end: the lowest for which it is not proven that a
+    higher one gives more; high end: for which it is proven that none does."""
     logs, freedom = _logs(levels)
     loads = sorted(logs)
     if len(loads) < FEWEST_LEVELS or freedom < 1:
@@ -150,9 +136,8 @@ def enough(levels: Mapping[float, Sequence[float]]) -> LoadInterval | None:
 
 
 def more(levels: Mapping[float, Sequence[float]]) -> More | None:
-    """Throughput at the best of the higher levels over that at the lowest one, by the mean logarithm; the interval
-    holds for all higher levels at once (Bonferroni), as the measurements choose the best one. None with fewer than two
-    levels, no throughput at the lowest, or no scatter to judge by."""
+    """The best higher level over the lowest one, by the mean logarithm; the interval holds for all at once
+    (Bonferroni), as the measurements choose the best. None as for `enough`, and without throughput at the lowest."""
     logs, freedom = _logs(levels)
     if len(logs) < FEWEST_LEVELS or freedom < 1 or min(levels) not in logs:
         return None
@@ -166,7 +151,6 @@ def more(levels: Mapping[float, Sequence[float]]) -> More | None:
 
 
 def _logs(levels: Mapping[float, Sequence[float]]) -> tuple[dict[float, list[float]], int]:
-    """Log throughputs of each level at which something was served, and their degrees of freedom."""
     logs = {load: [math.log(value) for value in values] for load, values in levels.items() if min(values) > 0}
     return logs, sum(len(values) - 1 for values in logs.values())
 
@@ -176,34 +160,27 @@ def _pooled(logs: Mapping[float, Sequence[float]], freedom: int) -> float:
 
 
 def _error(values: Sequence[float], pooled: float) -> float:
-    """The squared standard error of a mean: at least that of the pooled scatter."""
     own = variance(values) if len(values) > 1 else 0.0
     return max(own, pooled) / len(values)
 
 
 SHARE = 4.0
 """Elasticities of 4/5 and of 1/5."""
-
 GRADUAL = 2.0
-"""No corner: the ends are further apart than this factor for every curve that the levels allow."""
-
+"""Factor between the ends without a corner, for every curve that the levels allow."""
 FEWEST_GRADUAL = 5
 SHARPNESS = np.geomspace(0.4, 40.0, 41)
 PLACES = 80
 BEYOND = 4.0
-"""A bend is looked for up to this many times the highest load, and as far below the lowest one."""
-
+"""Factor around the levels within which a bend is looked for."""
 ALLOWED = 5.99
 """Of chi squared with two degrees of freedom, 95 %."""
-
 NOISE_FLOOR = 0.01
-"""As in segments.py."""
 
 
 def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInterval | None:
-    """The loads between which the throughput changes from growing in proportion (an elasticity of 4/5) to hardly
-    growing (1/5), clipped to the levels; around the knee. None where a corner is not refuted, or the straight pieces,
-    (n,), fit better. Levels beyond the highest throughput are left out: a fall is no part of it."""
+    """The loads between which the elasticity falls from 4/5 to 1/5, clipped to the levels; around the knee. None where
+    a corner is not refuted, or the straight pieces, (n,), fit better."""
     if knee is None:
         return None
     top = int(data.value.argmax()) + 1
@@ -227,8 +204,7 @@ def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInte
 
 
 def most(x: Floats, value: Floats, error: float) -> float:
-    """The largest asymptote among the curves that the levels allow; infinite where a straight line is among them. x,
-    value: (n,) above 0, ascending x. error: of each value, relative, from its own scatter; 0 where unknown."""
+    """Of the curves that the levels allow; x, value: (n,). error: relative, of each value; 0 where unknown."""
     if len(x) < FEWEST_GRADUAL:
         return float("inf")
     places, squares, scale = _fits(x, np.log(value), np.ones(len(x)))
@@ -239,7 +215,7 @@ def most(x: Floats, value: Floats, error: float) -> float:
 
 
 def _fits(load: Floats, value: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
-    """The places k that are tried; for each sharpness and place the sum of squares and log a. value: logarithms."""
+    """Places k; for each sharpness and place the sum of squares and log a. value: logarithms."""
     weight = weight / weight.mean()
     places = np.geomspace(load[0] / BEYOND, BEYOND * load[-1], PLACES)
     bent = np.logaddexp(0.0, SHARPNESS[:, None, None] * np.log(load / places[:, None])) / SHARPNESS[:, None, None]
@@ -249,6 +225,5 @@ def _fits(load: Floats, value: Floats, weight: Floats) -> tuple[Floats, Floats, 
 
 
 def _possible(squares: Floats, levels: int, variance: float) -> Flags:
-    """Which curves the levels allow. variance: of a level, from the scatter of its blocks."""
     least = float(squares.min())
     return np.asarray(squares <= least + ALLOWED * max(least / (levels - 3), NOISE_FLOOR**2, variance))

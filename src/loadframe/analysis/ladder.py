@@ -1,7 +1,5 @@
 """The share of each change in a gain, and which changes depend on one another (docs/mathematics.md, "A ladder of
-changes"). A state of a ladder is its set of changes; all are measured in the same blocks, so that the logarithms of the
-gains add up to that of the whole. Every question is a contrast of logarithms, the states on one side added, those on
-the other subtracted, which is a verdict on products of throughputs."""
+changes")."""
 
 import itertools
 import math
@@ -16,16 +14,14 @@ from loadframe.model import Interaction, LevelRatio, Verdict
 State = tuple[str, ...]
 """Its changes, in the study's order; () is the start."""
 Samples = Mapping[State, Mapping[float, Sequence[float]]]
-"""Throughputs (1/s) of each state by level, index i of every level is block i."""
-
+"""Throughputs (1/s) of each state by level, index i: block i."""
 ERROR = 0.05
-"""Of all interactions that are looked for together (Bonferroni)."""
+"""Of all interactions together (Bonferroni)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """A gain by its changes, in order. gains: of each against the state before it; shares: of each in the logarithm of
-    the whole, empty where that is not proven; at_top: all changes against all but this one, None if not measured."""
+    """shares: in the logarithm of the whole, if that is proven; at_top: all changes against all but this one."""
 
     total: Verdict
     gains: tuple[Verdict, ...]
@@ -42,14 +38,14 @@ def without(kept: State, *left_out: str) -> State:
 
 
 def states(kept: State) -> tuple[State, ...]:
-    """Every state needed for a decomposition: the rising ones, and the top without each change in turn."""
+    """The rising ones, and the top without each change in turn."""
     return tuple(dict.fromkeys([*rising(kept), *(without(kept, change) for change in kept)]))
 
 
 def contrast(samples: Samples, more: Sequence[State], less: Sequence[State], *, confidence: float = 0.95) -> Verdict:
-    """Product of the throughputs of the states in `more` over that of those in `less`, as many of each: with one on
-    either side their ratio, with two how many times more a change is worth together with another one. Zeros count as in
-    comparison, over all states of the samples, so that gains still add up. ValueError as comparison.verdict."""
+    """Product of the throughputs of the states in `more` over that of as many in `less`: their ratio, or how many times
+    more a change is worth together with another. Zeros count over all states, so that gains still add up. ValueError as
+    comparison.verdict."""
     filled = _without_zeros(samples)
     verdict = comparison.verdict_at_end(_product(filled, less), _product(filled, more), confidence=confidence)
     return comparison.unless_zero(
@@ -58,8 +54,7 @@ def contrast(samples: Samples, more: Sequence[State], less: Sequence[State], *, 
 
 
 def decompose(samples: Samples, kept: State) -> Decomposition:
-    """The decomposition of a ladder. samples: of all its `rising` states, perhaps of all its `states`; intervals at 95
-    %. ValueError for a ladder without a change, or without blocks."""
+    """samples: of all `rising` states, perhaps of all `states`; 95 %. ValueError without a change, or blocks."""
     if not kept:
         raise ValueError("a ladder without a change has no gain")
     climbed = rising(kept)
@@ -73,7 +68,6 @@ def decompose(samples: Samples, kept: State) -> Decomposition:
 
 
 def level_ratios(samples: Samples, kept: State) -> tuple[LevelRatio, ...]:
-    """All kept changes against the start at each level; zeros count at each level by itself."""
     ratios = []
     for level in sorted(samples[()].keys() & samples[kept].keys()):
         alone = {state: {level: levels[level]} for state, levels in samples.items() if level in levels}
@@ -85,9 +79,7 @@ def level_ratios(samples: Samples, kept: State) -> tuple[LevelRatio, ...]:
 
 
 def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
-    """The changes proven to be worth another factor at the top than at their place in the order. The last change is at
-    the top in either case; for the one before it only the last can be the partner, for others the partner is not known
-    yet. Together they err with probability ERROR at most."""
+    """Changes proven to be worth another factor at the top; together they err with probability ERROR at most."""
     asked = [change for change in kept[:-1] if without(kept, change) in samples]
     interacting = []
     for change in asked:
@@ -104,13 +96,12 @@ def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
 
 
 def pair_states(kept: State, change: str, partner: str) -> tuple[State, ...]:
-    """The four states that show what a change is worth with a partner and without it, all others in place."""
+    """That show what a change is worth with a partner and without it."""
     return (kept, without(kept, change), without(kept, partner), without(kept, change, partner))
 
 
 def pair(samples: Samples, kept: State, change: str, partner: str, *, confidence: float = 0.95) -> Interaction:
-    """How many times more a change is worth with a partner than without it, all others in place, from the four
-    `pair_states`; symmetric in the two."""
+    """How many times more a change is worth with a partner than without it; symmetric in the two."""
     top, less_change, less_partner, less_both = pair_states(kept, change, partner)
     return Interaction(
         change,
@@ -120,7 +111,6 @@ def pair(samples: Samples, kept: State, change: str, partner: str, *, confidence
 
 
 def _product(samples: Samples, chosen: Sequence[State]) -> dict[float, list[float]]:
-    """One side of a contrast: products of its states' throughputs by level, block by block."""
     levels = sorted(set.intersection(*(set(samples[state]) for state in chosen)))
     blocks = {level: min(len(samples[state][level]) for state in chosen) for level in levels}
     return {

@@ -6,20 +6,15 @@ from collections.abc import Sequence
 from loadframe.model import OUT_OF_BALANCE, CapacityObjective, Step
 
 LOSS_RATIO = 0.01
-"""Default for the share of requests that may be lost: a hundredth is within the counting error of a step of a few
-seconds. Networks are tested for 0.5 % in 30 s or more (RFC 9971)."""
-
+"""Within the counting error of a step of seconds. Networks are tested for 0.5 % in 30 s or more (RFC 9971)."""
 FAR_BEHIND = 0.1
-"""A target that is behind by this share of a step's requests will not catch up within the step."""
-
+"""Share of a step's requests by which a target is too far behind to catch up."""
 FEWEST_WAITING = 10
-
 NOTHING = 1e-6
-"""Floor of allowed ratios, so that a single loss uses up an allowance of zero many times, not infinitely often."""
+"""Floor of allowed ratios: a single loss uses up none many times, not infinitely often."""
 
 
 def missed(objective: CapacityObjective, step: Step) -> str:
-    """What the step missed, in words; "" where it met the objective."""
     if "ended-early" in step.flags:
         return "it fell so far behind that the trial was stopped"
     if not step.requests:
@@ -53,18 +48,15 @@ def clearly_missed(objective: CapacityObjective | None, steps: Sequence[Step]) -
 
 
 WORDS = {"p95_ms": "p95", "mean_ms": "mean", "p50_ms": "p50", "p99_ms": "p99", "p999_ms": "p99.9", "max_ms": "largest"}
-"""Latency statistics in words, by their names in the records."""
 
 
 def latency_limits(objective: CapacityObjective) -> dict[str, float]:
-    """All latency limits (ms), by name."""
     p95 = {} if objective.latency_p95_ms is None else {"p95_ms": objective.latency_p95_ms}
     return {**p95, **objective.latencies_ms}
 
 
 def use(objective: CapacityObjective, step: Step) -> float:
-    """The largest share of an allowance that the step uses: above 1 it misses, as where no request was served or no
-    response time is known."""
+    """The largest share of an allowance; above 1 it misses."""
     if not step.requests or (latency_limits(objective) and OUT_OF_BALANCE in step.flags):
         return 1.0 / NOTHING
     shares = [0.0]
@@ -77,14 +69,13 @@ def use(objective: CapacityObjective, step: Step) -> float:
 
 
 def failed_share(step: Step) -> float:
-    """Failed requests as a share (0..1) of all that ended."""
+    """Share (0..1) of all that ended."""
     ended = step.requests + step.errors
     return step.errors / ended if ended else 0.0
 
 
 def lost_share(step: Step) -> float:
-    """Requests that failed or, in an open loop, were offered and not served, as a share (0..1) of all. One request in
-    flight at the end of the window is not lost: with few requests it would be more than a hundredth."""
+    """Failed or, in an open loop, not served, of all; one in flight at the end of the window is not lost."""
     offered = step.metrics.get("workload.offered")
     if offered is None:
         return failed_share(step)
@@ -93,5 +84,5 @@ def lost_share(step: Step) -> float:
 
 
 def most_waiting(rate: float, seconds: float) -> int:
-    """Number of waiting requests above which a step at `rate` for `seconds` can only miss."""
+    """Above which a step at `rate` for `seconds` can only miss."""
     return max(math.ceil(FAR_BEHIND * rate * seconds), FEWEST_WAITING)

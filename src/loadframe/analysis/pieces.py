@@ -1,5 +1,4 @@
-"""The piecewise straight models of a curve, and the fit of each choice of breaks. Given the breaks each model is
-linear: a rise in the load N, a decline in log N (segments.py)."""
+"""The piecewise straight models of a curve: a rise in the load N, a decline in log N (segments.py)."""
 
 import itertools
 from collections.abc import Sequence
@@ -13,17 +12,11 @@ from loadframe.analysis.arrays import Flags, Floats
 Kind = Literal[
     "flat", "linear", "rise-plateau", "rise-bend", "plateau-decline", "plateau-fall-floor", "rise-plateau-decline"
 ]
-
 WEIGHT_FLOOR = 0.05
-"""Noise is proportional to the throughput, but below this share of the peak it is taken as constant: otherwise the
-bottom of a collapse would count more than its edge."""
-
+"""Share of the peak below which noise is constant: else the bottom of a collapse would count more than its edge."""
 COARSE = 3
-"""Grid steps between neighbouring levels, for finding the model."""
-
 MOST_BREAKS = 45
-"""Breaks are tried in pairs: with 15 levels or fewer this is the whole coarse grid, with more it is thinned."""
-
+"""Tried in pairs: the whole coarse grid for up to 15 levels."""
 PARAMETERS: dict[Kind, int] = {
     "flat": 1,
     "linear": 2,
@@ -33,14 +26,13 @@ PARAMETERS: dict[Kind, int] = {
     "plateau-fall-floor": 4,
     "rise-plateau-decline": 5,
 }
-"""Free parameters, breaks included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Throughputs of ascending levels, as shares of the peak. load, value (median over blocks), weight (size of the
-    noise relative to the others), spread (variance of the median in units of one block's): (n,) each. residuals:
-    standardised scatter of all blocks; freedom: its degrees."""
+    """Ascending levels, as shares of the peak. value (median over blocks), weight (size of the noise relative to the
+    others), spread (variance of the median in units of one block's): (n,). residuals: standardised scatter of all
+    blocks; freedom: its degrees."""
 
     load: Floats
     value: Floats
@@ -52,24 +44,23 @@ class Series:
 
     @property
     def scale(self) -> Floats:
-        """Standard deviation of each level's median, in units of the noise."""
+        """Of each level's median, in units of the noise."""
         result: Floats = self.weight * np.sqrt(self.spread)
         return result
 
     @property
     def noise(self) -> float:
-        """Pooled relative standard deviation of a block; 0 where no level has two blocks."""
+        """Pooled relative standard deviation of a block; 0 without two blocks."""
         return float(np.sqrt((self.residuals**2).sum() / self.freedom)) if self.freedom else 0.0
 
     def weighted_by(self, fitted: Floats) -> "Series":
-        """With the noise proportional to a smooth fit: weights from the values themselves would favour levels that
-        noise has made low, and bend a straight line."""
+        """Noise proportional to a smooth fit: weights from the values would favour levels that noise has made low."""
         weight = np.maximum(fitted / fitted.max(), WEIGHT_FLOOR)
         residuals = self.residuals * np.repeat(self.weight / weight, self.blocks)
         return Series(self.load, self.value, weight, self.spread, self.blocks, residuals, self.freedom)
 
     def upto(self, load: float) -> "Series":
-        """The levels up to `load` only: a collapse is noisier than what comes before it."""
+        """A collapse is noisier than what comes before it."""
         keep = self.load <= load
         kept = tuple(count for count, inside in zip(self.blocks, keep, strict=True) if inside)
         residuals = self.residuals[np.repeat(keep, self.blocks)]
@@ -78,7 +69,7 @@ class Series:
 
 
 def series(loads: Sequence[float], blocks: Sequence[Sequence[float]]) -> Series:
-    """The series of ascending levels and their throughputs per block, of which not all may be zero."""
+    """From ascending levels and their throughputs per block, not all zero."""
     medians = np.array([np.median(level) for level in blocks])
     peak = float(medians.max())
     # Rounding makes the same curve in another unit the same numbers, so that ties break alike.
@@ -97,13 +88,12 @@ def series(loads: Sequence[float], blocks: Sequence[Sequence[float]]) -> Series:
 
 
 def grid(load: Floats, steps: int) -> Floats:
-    """Geometric grid from the lowest to the highest level, the levels included."""
     pieces = [np.geomspace(low, high, steps, endpoint=False) for low, high in itertools.pairwise(load)]
     return np.concatenate([*pieces, load[-1:]])
 
 
 def _rise(load: Floats, bends: Floats) -> Floats:
-    """(c, n): 0 at and after the bend, negative and linear before it; in units of the bend's load."""
+    """(c, n): 0 from the bend on, negative and linear before it; in units of the bend's load."""
     columns: Floats = np.minimum(load[None, :] / bends[:, None] - 1, 0.0)
     return columns
 
@@ -117,8 +107,7 @@ def _fall(load: Floats, bends: Floats, floors: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """All candidates of one kind: designs (c, n, q); per candidate (c,) the bend, the end of the rise before it (the
-    same where they coincide), and the end of the fall."""
+    """Designs (c, n, q); per candidate (c,) the bend, the end of the rise before it, and of the fall."""
 
     kind: Kind
     designs: Floats
@@ -128,7 +117,7 @@ class Family:
 
 
 def family_at(kind: Kind, load: Floats, breaks: Floats, before: Floats, floors: Floats) -> Family:
-    """Candidates of `kind` with the bend at `breaks`; `before`: end of the rise, `floors`: end of the fall; (c,)."""
+    """Bends at `breaks`; `before`: end of the rise, `floors`: end of the fall; (c,)."""
     ones = np.ones((len(breaks), len(load)))
     end = np.full_like(breaks, load[-1])
     columns: list[Floats]
@@ -150,7 +139,6 @@ def _thinned(points: Floats) -> Floats:
 
 
 def bending_families(load: Floats) -> list[Family]:
-    """Every model that bends, its breaks on the coarse grid."""
     points = _thinned(grid(load, max(1, min(COARSE, MOST_BREAKS // len(load)))))
     inner, falling = points[1:-1], points[:-1]
     end = np.full_like(falling, load[-1])
@@ -186,11 +174,10 @@ def _downward(kind: Kind, coefficients: Floats) -> Flags:
 
 
 MOST_AT_ONCE = 1 << 22
-"""Number of residuals in memory at a time."""
 
 
 def sums_of_squares(family: Family, scale: Floats, values: Floats) -> Floats:
-    """Weighted sums of squares (s, c) of s series (s, n); infinite where the bend is not downward."""
+    """Weighted, (s, c), of s series (s, n); infinite where the bend is not downward."""
     designs = family.designs / scale[None, :, None]
     inverse = np.linalg.pinv(designs, rcond=1e-10)
     targets = values / scale

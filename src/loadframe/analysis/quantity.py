@@ -1,4 +1,4 @@
-"""The quantity of a sample that is compared: its mean, a quantile, its maximum, or its typical value."""
+"""The quantity of a sample that is compared: mean, quantile, maximum, or typical value."""
 
 import math
 from collections.abc import Sequence
@@ -13,20 +13,14 @@ from loadframe.progress import counted
 TYPICAL = "typical"
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 QUANTITIES = ("mean", *QUANTILES, "max", TYPICAL)
-"""typical: the location of the logarithms that single outliers hardly move (`located`)."""
-
+"""typical: the location of the logarithms, which single outliers hardly move."""
 SHOWN = ("mean", "p50", "p99", "p99.9", "max")
-"""In addition to the one that decides."""
-
 FEWEST_BEYOND = 10
 """Fewer values beyond a quantile do not determine it."""
-
 OUTLYING = 1.345
-"""Standard deviations at which a value is clipped: in normal noise the mean is 5 % more exact (Huber 1981, Robust
-Statistics)."""
+"""Standard deviations at which a value is clipped (Huber 1981, Robust Statistics)."""
 LEAST_SCALE = 0.7
-"""The scale is the median deviation, but at least this share of the standard deviation: that of five values is often
-far too small. Simulated: 5 % of equal samples of five are called different with it, 8 % without."""
+"""Simulated: 5 % of equal samples of five are called different with it, 8 % without."""
 ROUNDS = 10
 
 
@@ -35,7 +29,7 @@ class TooFewError(ValueError):
 
 
 def of(values: Sequence[float], quantity: str) -> float:
-    """The quantity of some values; `typical` is their median. TooFewError for a quantile without a value beyond it."""
+    """`typical` is the median. TooFewError for a quantile without a value beyond it."""
     if quantity == "mean":
         return float(np.mean(values))
     if quantity == TYPICAL:
@@ -49,8 +43,7 @@ def of(values: Sequence[float], quantity: str) -> float:
 
 
 def pseudo_values(logs: Floats, by: str, *, alike: bool = False) -> Floats:
-    """Values (..., n) whose mean is the logarithm of a quantity (mean, max or typical) of the values with these
-    logarithms, and which scatter as it does. alike: as in `located`."""
+    """Values (..., n) whose mean is the logarithm of a quantity (mean, max, typical), and which scatter as it does."""
     if by == "mean":
         values = np.exp(logs)
         mean = values.mean(axis=-1, keepdims=True)
@@ -59,8 +52,7 @@ def pseudo_values(logs: Floats, by: str, *, alike: bool = False) -> Floats:
 
 
 def located(values: Floats, *, alike: bool = False) -> Floats:
-    """Pseudo-values of Huber's location: the contribution of each value. alike: the sides on the first axis have the
-    same noise and share one scale: where noise is skewed, its error moves both sides, and cancels between them."""
+    """Huber's location. alike: the sides on the first axis share one scale, so that skewed noise cancels."""
     centre = np.median(values, axis=-1, keepdims=True)
     scale = np.maximum(
         1.4826 * np.median(np.abs(values - centre), axis=-1, keepdims=True),
@@ -80,10 +72,9 @@ def located(values: Floats, *, alike: bool = False) -> Floats:
 def quantile_ends(
     before: Floats, after: Floats, quantity: str, alpha: float
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """A quantile of each of two samples in time order with the ends of its interval at level 1 - alpha. The share of
-    values above it has an interval like any mean of correlated values (`series`); the quantiles at its ends are the
-    ends of the quantile's (Woodruff 1952, JASA 47), infinite beyond the largest value. TooFewError where fewer than
-    FEWEST_BEYOND values lie beyond the quantile."""
+    """Of each of two samples in time order, with the ends of its interval at level 1 - alpha: of the share of values
+    above it (`series`; Woodruff 1952, JASA 47), infinite beyond the largest value. TooFewError for fewer than
+    FEWEST_BEYOND beyond it."""
     share = QUANTILES[quantity]
     fewest = min(len(before), len(after))
     if fewest * min(share, 1 - share) < FEWEST_BEYOND:

@@ -1,11 +1,7 @@
-"""Queueing: throughput and response time of a closed network of one class, given the seconds of each resource that a
-request needs: exactly (`throughputs`, Buzen's convolution, at the cost of K N^2), and approximately (`schweitzer`,
-vectorised over leading axes: a thousand guesses of the demands cost little more than one). Symbols, formulas and
-sources: docs/mathematics.md.
-
-Also whether reported times are in the unit that they claim, by Little's law: of N users who send one request after the
-other, N = X R. Times that are 1,000 times off are reported, never converted. A user who pauses between two requests
-makes N larger than X R as well, so this suggests another unit, and proves none."""
+"""Closed queueing networks of one class, exactly (`throughputs`, Buzen's convolution, K N^2) and approximately
+(`schweitzer`, vectorised); formulas and sources: docs/mathematics.md. And whether reported times are in the unit that
+they claim, by Little's law, N = X R: times 1,000 times off are reported, never converted; pauses between requests also
+make N larger than X R."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,15 +20,14 @@ MOST_ITERATIONS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """throughput: (...); residence_s: (..., K)."""
+    """(...) and (..., K)."""
 
     throughput: Floats
     residence_s: Floats
 
 
 def throughputs(demands_s: ArrayLike, population: int, think_s: float = 0.0, servers: ArrayLike = 1.0) -> Floats:
-    """X with 0, 1, ... N requests, at the cost of the last: (N + 1,). A station with m servers works min(j, m) times as
-    fast with j requests."""
+    """X with 0, 1, ... N requests, (N + 1,). A station with m servers works min(j, m) times as fast with j requests."""
     demands = np.asarray(demands_s, dtype=np.float64)
     counts = np.broadcast_to(np.asarray(servers, dtype=np.float64), demands.shape)
     jobs = np.arange(1.0, population + 1)
@@ -43,7 +38,7 @@ def throughputs(demands_s: ArrayLike, population: int, think_s: float = 0.0, ser
 
 
 def _factors(demand: float, rates: Floats) -> Floats:
-    """log of f(j) = D^j / (a(1) ... a(j)), j = 0..N, for a station that works a(j) times as fast with j requests."""
+    """log of f(j) = D^j / (a(1) ... a(j)), j = 0..N."""
     with np.errstate(divide="ignore"):
         return np.concatenate([[0.0], np.cumsum(np.log(demand) - np.log(rates))])
 
@@ -68,9 +63,9 @@ def schweitzer(
     servers: ArrayLike = 1.0,
     tolerance: float = TOLERANCE,
 ) -> Solution:
-    """demands_s: (..., K); population: any numbers >= 0, also fractional, and think_s, broadcast to (...); servers:
-    (K,): m of them as one that is m times as fast, and a delay (Seidmann, Schweitzer, Shalev-Oren 1987). X is too low
-    by up to 10 %, near the saturation of small populations. tolerance: of a queue, as a share of the population."""
+    """demands_s: (..., K); population, also fractional, and think_s broadcast to (...); servers: (K,): m as one that is
+    m times as fast, and a delay (Seidmann, Schweitzer, Shalev-Oren 1987). X is too low by up to 10 %, near the
+    saturation of small populations. tolerance: of a queue, as a share of the population."""
     demands = np.asarray(demands_s, dtype=np.float64)
     counts = np.broadcast_to(np.asarray(servers, dtype=np.float64), demands.shape[-1:])
     people, think = (np.asarray(values, dtype=np.float64) for values in (population, think_s))
@@ -95,20 +90,18 @@ def schweitzer(
 
 
 FACTOR, MARGIN = 1000.0, 0.3
-"""Off by 1,000, within 30 %: a wrong unit and the noise of a step, not a wrong number."""
+"""A wrong unit, within the noise of a step."""
 MOST_FAILED = 0.1
-"""Share of the requests. The mean response time is that of successful ones; failures take another time."""
+"""Of the requests: failures take another time."""
 ALIKE = 0.2
-"""A histogram whose count equals the load driver's within 20 % is of these requests: a service's counters are read once
-per second."""
+"""A histogram whose count equals the driver's within 20 % is of these requests: counters are read once per second."""
 TIMES: Mapping[str, tuple[float, str]] = {"_seconds": (1e3, "seconds"), "_milliseconds": (1.0, "milliseconds")}
 """Suffix of an exposed time's name -> milliseconds in its unit, and the unit's name."""
 OTHER = {"seconds": "milliseconds", "milliseconds": "seconds"}
 
 
 def is_wrong(users: float, throughput: float, mean_ms: float) -> bool:
-    """Whether reported response times are about 1,000 times too short, or too long, for this many users of a closed
-    loop. throughput: of all requests, in 1/s."""
+    """Whether response times are about 1,000 times off for these users of a closed loop."""
     return _off(users, throughput * mean_ms / 1e3) != 0
 
 
@@ -117,7 +110,7 @@ def few_failed(done: int, failed: int) -> bool:
 
 
 def warnings(steps: Sequence[Step]) -> list[str]:
-    """In words, the times of driver and service that are not in their unit; [] for none. steps: of one state."""
+    """Times of driver and service that are not in their unit. steps: of one state."""
     return [*_of_driver(steps), *_of_service(steps)]
 
 
@@ -144,7 +137,7 @@ def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _of_service(steps: Sequence[Step]) -> Iterator[str]:
-    """Histograms and summaries of the load's own requests, by their sums and counts."""
+    """By the sums and counts of the load's own requests."""
     by_base: dict[str, list[tuple[Step, float]]] = {}
     for step in steps:
         if not step.latency_known or TIME_UNIT in step.flags or not few_failed(step.requests, step.errors):
@@ -165,8 +158,7 @@ def _of_service(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _means(step: Step) -> dict[str, float]:
-    """Mean of each exposed time in this step, in its own unit; only those that count as many requests as the load
-    driver."""
+    """Of exposed times that count as many requests as the load driver, in their own unit."""
     sums: dict[str, float] = {}
     counts: dict[str, float] = {}
     for name, value in step.metrics.items():
@@ -185,12 +177,12 @@ def _means(step: Step) -> dict[str, float]:
 
 
 def _asked(step: Step) -> float:
-    """All its requests per second, failed ones included."""
+    """Requests per second, failed ones included."""
     return step.throughput * (step.requests + step.errors) / step.requests if step.requests else 0.0
 
 
 def _off(right: float, reported: float) -> int:
-    """1 where the reported time is about 1,000 times too small, -1 where it is too large, else 0."""
+    """1 where the reported time is about 1,000 times too small, -1 where too large."""
     if right <= 0 or reported <= 0:
         return 0
     ratio = right / reported

@@ -1,7 +1,5 @@
-"""The statistical comparison of two foreign samples. Where they were measured in blocks, what the machine does to both
-sides of a block cancels. Otherwise the values show nothing that lasts longer than they do: another session on the same
-machine gives other values though nothing was changed. That is learnt from equal sessions where there are some, else it
-is a stated prior. It widens the interval; no number of values makes it smaller."""
+"""Otherwise another session gives other values though nothing was changed: that is learnt from equal sessions, else a
+stated prior, and widens the interval; no number of values makes it smaller."""
 
 import math
 from collections.abc import Sequence
@@ -21,28 +19,21 @@ from loadframe.model.verdict import decide
 from loadframe.progress import counted
 
 FEWEST = 3
-"""Two values have no noise beyond their difference."""
-
+"""Two have no noise beyond their difference."""
 ALPHA, AT = 0.05, "95 %"
-"""Level of every interval here, and in words."""
-
 MOST_SESSIONS = 30
 ENOUGH_SESSIONS = 10
-"""Fewer equal sessions may be alike by chance: their result only counts where it exceeds the prior."""
+"""Fewer may be alike by chance: they only count where they exceed the prior."""
 NARROWER = 0.95
-"""Of two widths that are both right the narrower one is chosen, where chance explains no such difference, our choice:
-the one that only looks narrower errs more often (`benchmarks/verdicts.py --samples`)."""
-
+"""Factor by which one of two right widths must be narrower (`benchmarks/verdicts.py --samples`); our choice."""
 MOST_NEEDED = 100_000
-"""Larger numbers of values are not reported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
     """Half of the 95 % interval, in logarithms, of the difference of two equal sessions: `added` beyond what their
-    values show, `whole` of all of it; inf where that is not used. seen: what the values of nine pairs in ten give at
-    most. Arrays, or numbers. learnt_from: number of sessions, of at least `values` values each; 0: a prior. sides:
-    sessions of each side, which are averaged."""
+    values show, `whole` of all of it (inf where unused). seen: what the values of nine pairs in ten give at most.
+    learnt_from: sessions of at least `values` values; 0: a prior. sides: sessions of each, which are averaged."""
 
     added: Floats | float
     whole: Floats | float = math.inf
@@ -52,16 +43,14 @@ class Between:
     sides: tuple[int, int] = (1, 1)
 
     def reach(self, alone: Floats | float, values: int) -> Floats:
-        """Half of the interval of two sides with this number of values each. alone: what the values give by
-        themselves. `whole` applies only to sides with at least `values` values that scatter no more than `seen`."""
+        """alone: what the values give. `whole` applies only to as many values that scatter no more than `seen`."""
         share = math.sqrt((1 / self.sides[0] + 1 / self.sides[1]) / 2)
         known = np.less_equal(alone, self.seen) & np.isfinite(self.whole) & (values >= self.values)
         return np.where(known, np.multiply(self.whole, share), np.hypot(alone, np.multiply(self.added, share)))
 
 
 PRIOR = Between(math.log(1.05))
-"""Two sessions on one machine differ by at most 5 % in 19 of 20 cases: between published figures for dedicated and
-virtual servers (docs/mathematics.md, "Sessions")."""
+"""In 19 of 20 cases: between published figures for dedicated and virtual servers (docs/mathematics.md, "Sessions")."""
 
 
 def unpaired(
@@ -72,12 +61,10 @@ def unpaired(
     fitted: int = 0,
     between: Between = PRIOR,
 ) -> Verdict:
-    """Ratio after / before of a quantity of two samples of positive values in time order, at least FEWEST each, with an
-    interval at 1 - ALPHA that holds the difference between sessions, too; Verdict.sessions has the one without it. by:
-    "typical", "mean", "max" or a quantile; fitted: as in `series.means`. How each interval is made, and the resolution
-    of rounded values: docs/mathematics.md, "Verdicts on samples" (Welch; MOVER: Zou and Donner 2008, Statistics in
-    Medicine 27). ValueError for fewer values and for values that are negative or not finite; TooFewError for a quantile
-    with too few values beyond it."""
+    """Ratio after / before of a quantity of two samples of positive values in time order, at least FEWEST each, at 1 -
+    ALPHA, the difference between sessions included (docs/mathematics.md, "Verdicts on samples": Welch; MOVER: Zou and
+    Donner 2008, Statistics in Medicine 27). by: "typical", "mean", "max" or a quantile; fitted: as in `series.means`.
+    ValueError for fewer values, negative ones or not finite; TooFewError for a quantile with too few beyond it."""
     (first, second), zeros = logarithms([before, after])
     _check(first, second)
     what = f"{by} of {len(first)} and {len(second)} values"
@@ -108,9 +95,8 @@ def learnt(
     fitted: int = 0,
     sides: tuple[int, int] = (1, 1),
 ) -> Between:
-    """From the values of sessions without any change, the newest last: what must be added to the intervals of their
-    pairs so that one in twenty calls two of them different (calibration by negative controls: Schuemie et al. 2014,
-    Statistics in Medicine 33)."""
+    """What must be added to the intervals of pairs of equal sessions (the newest last) so that one in twenty calls two
+    different (negative controls: Schuemie et al. 2014, Statistics in Medicine 33)."""
     equal = [values for values in sessions if len(values) >= FEWEST][-MOST_SESSIONS:]
     prior = replace(PRIOR, sides=sides)
     if len(equal) < FEWEST:
@@ -135,11 +121,8 @@ def learnt(
 
 
 def apart(centre: Floats, half: Floats, sessions: int) -> Between:
-    """From the intervals (centre +- half) of the pairs (..., pairs) of equal sessions: what they lack to hold 0 in 19
-    of 20 cases, and within what 19 of 20 centres lie, where that is clearly narrower on average. Both hold for as many
-    of the next pairs: only sessions / 2 of these are independent, hence Student's t in place of its limit, and the
-    choice takes one degree of freedom. For fewer than ENOUGH_SESSIONS there is no choice, and the prior counts as one
-    more pair, with one degree of freedom."""
+    """From intervals (centre +- half) of pairs (..., pairs): what they lack to hold 0 in 19 of 20 cases, and within
+    what 19 of 20 centres lie, where that is clearly narrower."""
     lacking, all_of_it = (
         np.maximum(np.quantile(squares, 0.95, axis=-1), 0.0) / 1.96**2 for squares in (centre**2 - half**2, centre**2)
     )
@@ -153,10 +136,8 @@ def apart(centre: Floats, half: Floats, sessions: int) -> Between:
 
 
 def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantity.TYPICAL) -> Verdict:
-    """Ratio after / before of two samples of positive values, value i of both from block i, at least FEWEST blocks: the
-    interval is that of treatments in blocks (`comparison.half_width`), of `pseudo_values`. The order within a block is
-    assumed random; as one side may always have been measured first, the interval is widened by half of a drift from
-    block to block, where one is seen. Raises as `unpaired`."""
+    """Value i of both from block i, at least FEWEST: `comparison.half_width` of `pseudo_values`. Raises as
+    `unpaired`."""
     (first, second), zeros = logarithms([before, after])
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} blocks; both sides of every block are needed")
@@ -183,8 +164,7 @@ def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantit
 
 
 def difference(before: Mean, after: Mean) -> tuple[Floats, Floats]:
-    """after - before, and half of its t-interval (Welch's degrees of freedom); at least the difference of two
-    successive samples under the drift."""
+    """after - before, and half of its t-interval (Welch); at least what the drift makes of successive samples."""
     variance = before.variance + after.variance
     parts = sum(mean.variance**2 / np.maximum(mean.worth - 1, 0.5) for mean in (before, after))
     degrees = np.divide(variance**2, parts, out=np.ones_like(variance), where=np.asarray(parts) > 0)
@@ -193,8 +173,7 @@ def difference(before: Mean, after: Mean) -> tuple[Floats, Floats]:
 
 
 def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
-    """How many `what` of each side would move the interval to one side of the ratio `edge`, if they go on like these:
-    the part that is not due to sessions shrinks with their square root."""
+    """To move the interval to one side of `edge`: the part not due to sessions shrinks with their square root."""
     centre = math.log(verdict.ratio)
     above = centre > math.log(edge)
     alone = verdict.sessions or verdict
@@ -209,7 +188,6 @@ def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
 def _ends(
     first: Floats, second: Floats, by: str, fitted: int, known: tuple[float, float]
 ) -> tuple[float, float, float]:
-    """Log ratio with the ends of its interval. known: relative resolution of each side."""
     if by in quantity.QUANTILES:
         return _quantiles(np.exp(first), np.exp(second), by)
     earlier, later = (batched(pseudo_values(side, by)) for side in (first, second))
@@ -219,9 +197,11 @@ def _ends(
 def _of_means(
     first: Floats, second: Floats, by: str, fitted: int, known: tuple[float, float]
 ) -> tuple[float, float, float]:
-    """The same from pseudo-values."""
     sides = means(first, second, fitted=fitted)
-    earlier, later = (_rounded(mean, grain) for mean, grain in zip(sides, known, strict=True))
+    earlier, later = (
+        replace(mean, variance=mean.variance + grain**2 / 12 / mean.worth)
+        for mean, grain in zip(sides, known, strict=True)
+    )
     centre, half = (float(value) for value in difference(earlier, later))
     observed = float(second.max() - first.max()) if by == "max" else centre
     return observed, min(centre - half, observed), max(centre + half, observed)
@@ -238,22 +218,15 @@ def _quantiles(before: Floats, after: Floats, by: str) -> tuple[float, float, fl
     )
 
 
-def _rounded(mean: Mean, grain: float) -> Mean:
-    """With the variance of rounding: a value is anywhere within a grain (grain^2 / 12)."""
-    return replace(mean, variance=mean.variance + grain**2 / 12 / mean.worth)
-
-
 NO_SCATTER = "no scatter: each value is known to its last digit"
 
 
 def _scatter(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Whether there is any: both have more than zeros, and one of them several values."""
     return any(before) and any(after) and len({*before}) + len({*after}) > 2
 
 
 def _as_written(before: float, after: float) -> tuple[float, float, float]:
-    """Log ratio of two constants with the ends that rounding leaves open: each is anywhere within one unit of the last
-    digit of either, whole numbers within 1. 0 without a ratio, where one is zero."""
+    """Log ratio of two constants with the ends that their last digits leave open; 0 where one is zero."""
     if not (before and after):
         return 0.0, 0.0, 0.0
     half = (
@@ -281,12 +254,12 @@ def _verdict(
 
 
 RARE = 1.64
-"""One-sided 5 %: samples with this many deviations fewer changes than in a random order were not taken in turns."""
+"""One-sided 5 %, in deviations fewer changes than in a random order."""
 
 
 def taken_in_turns(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Whether the order in time of two samples changes from one to the other as often as a random order (the number of
-    runs: Wald and Wolfowitz 1940, Annals of Mathematical Statistics 11). Times of both on one clock."""
+    """Whether the order in time changes sides as often as a random one (number of runs: Wald and Wolfowitz 1940, Annals
+    of Mathematical Statistics 11). Times on one clock."""
     order = [side for _, side in sorted([(time, 0) for time in before] + [(time, 1) for time in after])]
     runs = 1 + sum(side != other for side, other in pairwise(order))
     both, product = len(order), 2 * len(before) * len(after)

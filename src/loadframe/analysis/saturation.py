@@ -1,7 +1,6 @@
-"""Where a limit is used up: the only estimator of that, over the load and over time (docs/mathematics.md): least
-squares through the lowest loads, and Fieller's interval of the crossing (1954, JRSS B 16; Draper and Smith, "Applied
-Regression Analysis", 3.2, inverse regression). Only the standard library: the lasting process of a watch imports it.
-Rows in time order are autocorrelated: `series` determines how many count."""
+"""Where a limit is used up, over the load and over time (docs/mathematics.md): least squares through the lowest loads,
+and Fieller's interval of the crossing (1954, JRSS B 16; Draper and Smith, "Applied Regression Analysis", 3.2). Only the
+standard library: a watch's lasting process imports it."""
 
 import math
 from collections.abc import Sequence
@@ -13,32 +12,26 @@ from loadframe.model import REACHED, Saturation
 from loadframe.model.curve import How, Method
 
 Rows = Sequence[tuple[float, float]]
-
 GROWTH_SHARE = 0.02
-"""A use that grows by less than this share of its ceiling over all loads will not run out."""
+"""Share of its ceiling by which a use must grow over all loads to run out."""
 ASSUMED_ERROR = 0.1
-"""Two points leave no residual; each use is then assumed to be known to 10 %."""
+"""Two points leave no residual."""
 CONFIDENCE = 0.95
 FEWEST_FREEDOM = 2
-"""For autocorrelated rows: their effective number is not known well enough to use less."""
 FORESIGHT = 10.0
-"""No result beyond this many times the highest load, or the time watched."""
-
+"""Factor over the highest load, or the time watched."""
 FLAT, SPAN, SLOWER, MATERIAL = 0.95, 1.2, 0.25, 0.1
 """A use has levelled off from the first load at which it is FLAT of its highest, if it grows up to SPAN times that load
-or further by less than SLOWER of its growth before, where that would have been MATERIAL."""
-
+by less than SLOWER of its growth before, where that would have been MATERIAL."""
 USED_UP = 0.9
 """Of its ceiling: where throughput is flat, a share of time or a rate from here on is the cause."""
-
 FEWEST_BATCHES = 5
-"""Fewer batches carry no line over time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """y = level + slope (x - middle). spread: sum of squares of x; count: effective number of rows; deviation: of the
-    residuals, with its degrees of freedom; times: standard errors in half of an interval; left: residuals."""
+    """y = level + slope (x - middle). spread: squares of x; count: effective rows; times: standard errors of an
+    interval."""
 
     level: float
     slope: float
@@ -52,20 +45,17 @@ class Line:
 
     @property
     def error(self) -> float:
-        """Standard error of the slope."""
         return self.deviation / math.sqrt(self.spread)
 
     @property
     def half(self) -> float:
-        """Half of the slope's interval."""
         return self.times * self.error
 
     def at(self, x: float) -> float:
-        """y at x."""
         return self.level + self.slope * (x - self.middle)
 
     def crossing(self, ceiling: float) -> tuple[float, float, float] | None:
-        """Fieller's interval of where y is `ceiling`; None (unbounded) where the slope is not significant."""
+        """Fieller's interval; None (unbounded) where the slope is not significant."""
         if not (self.slope > 0 and self.slope > self.half):
             return None
         # Divided by b^2, with g = t^2 s^2 / (b^2 Sxx) < 1, d = N - mean and e = N* - mean, so that units cannot
@@ -88,8 +78,7 @@ def line(
     worth: float = 1.0,
     confidence: float = CONFIDENCE,
 ) -> Line | None:
-    """Least squares; beside: a covariate, at equal values of which the slope holds. worth: effective number of rows per
-    row. None where x is the same in all rows, or collinear with the covariate."""
+    """beside: a covariate. worth: effective rows per row. None where x is constant, or collinear with the covariate."""
     away, rest, fitted = _centred(x), _centred(y), 2
     if beside is not None:
         other, fitted = _centred(beside), 3
@@ -115,9 +104,6 @@ def line(
     return Line(fmean(y), slope, fmean(x), worth * spread, worth * len(x), deviation, freedom, times, left)
 
 
-# --- over the load ---
-
-
 def over_load(
     loads: Sequence[float],
     uses: Sequence[float],
@@ -127,15 +113,12 @@ def over_load(
     furthest: float = math.inf,
     confidence: float = CONFIDENCE,
 ) -> Saturation | None:
-    """The load at which use reaches `ceiling`, with its interval (by default of 95 %); None where it does not, where it
-    has levelled off below the ceiling, and where the crossing lies beyond `furthest`. loads, uses: one per step,
-    several steps per load allowed, use in the ceiling's unit. Measured where the ceiling was reached: between the
-    highest load below and the lowest at it; with no load below, low = high = the lowest load, read as "at or below".
-    Else extrapolated from at least two loads. The rules: docs/mathematics.md, "Saturation".
-
-    flat_from: for a share of time or a rate, the lowest load from which on throughput does not grow: from there on use
-    only grows by what a request needs, so these levels do not count. ValueError where the ceiling is not positive or
-    the numbers of loads and uses differ."""
+    """The load at which use reaches `ceiling`; None where it does not, has levelled off below it, or would beyond
+    `furthest`. loads, uses: one per step, use in the ceiling's unit. Measured: between the highest load below the
+    ceiling and the lowest at it; with none below, low = high = the lowest load. Else extrapolated from at least two
+    loads (docs/mathematics.md, "Saturation"). flat_from: for a share of time or a rate, the lowest load without growth
+    of throughput, from which on levels do not count. ValueError where the ceiling is not positive or the numbers
+    differ."""
     rows = _known(loads, uses, ceiling)
     levels = _medians(rows)
     plateau = math.inf if flat_from is None else flat_from
@@ -159,8 +142,8 @@ def over_load(
 
 
 def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturation | None:
-    """Where the line through rows of (load, use) below the ceiling reaches it, beyond all of them; None where it does
-    not grow significantly and by at least GROWTH_SHARE of the ceiling."""
+    """Where the line through (load, use) reaches the ceiling; None unless it grows significantly, by GROWTH_SHARE of
+    it."""
     fitted = _line(rows, confidence)
     crossing = None if fitted is None else fitted.crossing(ceiling)
     loads = [load for load, _ in rows]
@@ -170,9 +153,7 @@ def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturat
 
 
 def demand_at(loads: Sequence[float], uses: Sequence[float], ceiling: float, load: float) -> float | None:
-    """The use expected at `load` without a ceiling, never below 0: on the line through the uses below it. Where use
-    does not grow significantly, the mean use, as a slope made of noise must not be extrapolated. With one load below
-    the ceiling: in proportion to it, an upper bound. None where no load is below the ceiling."""
+    """Without a ceiling: on the line through the uses below it, or their mean; of one load in proportion."""
     below = [(at, use) for at, use in _known(loads, uses, ceiling) if use < REACHED * ceiling]
     fitted = _line(below)
     if fitted is None:
@@ -189,7 +170,6 @@ def _known(loads: Sequence[float], uses: Sequence[float], ceiling: float) -> lis
 
 
 def _medians(rows: Rows) -> list[tuple[float, float]]:
-    """The median use of each load, in ascending order."""
     by_load: dict[float, list[float]] = {}
     for load, use in sorted(rows):
         by_load.setdefault(load, []).append(use)
@@ -197,7 +177,7 @@ def _medians(rows: Rows) -> list[tuple[float, float]]:
 
 
 def _levels_off(levels: Rows) -> float | None:
-    """The load from which on a use no longer follows the load; None where it still does."""
+    """None where use still follows the load."""
     most = max((use for _, use in levels), default=0.0)
     at = next((at for at, (_, use) in enumerate(levels) if use >= FLAT * most), 0)
     if at == 0 or levels[-1][0] < SPAN * levels[at][0]:
@@ -214,8 +194,7 @@ def _line(rows: Rows, confidence: float = CONFIDENCE, worth: float = 1.0) -> Lin
 def _within(
     crossing: tuple[float, float, float] | None, low: float, high: float, method: Method, how: How
 ) -> Saturation | None:
-    """The crossing cut to the observed bracket; the bracket itself where there is no crossing, or where all of it is
-    outside, which refutes the line. None where the bracket is unbounded."""
+    """Cut to the observed bracket; the bracket itself where the crossing is outside, which refutes the line."""
     if crossing is None or crossing[2] < low or crossing[1] > high:
         middle = math.sqrt(low) * math.sqrt(high) if low > 0 else (low + high) / 2
         middle, method = min(max(middle, low), high), method if method == "proportion" else "bracket"
@@ -224,14 +203,10 @@ def _within(
     return Saturation(load, min(max(crossing[1], low), load), max(min(crossing[2], high), load), how, method)
 
 
-# --- over time ---
-
-
 def over_time(times_s: Sequence[float], uses: Sequence[float], ceiling: float) -> Saturation | None:
-    """Seconds from the last reading until use reaches `ceiling`, with a 95 % interval. times_s ascending, use in the
-    ceiling's unit. 0 where the last reading is at the ceiling (97 %). None where use does not grow significantly, where
-    there are too few readings for a line, where the ceiling was touched before and left again, and where it lies
-    further ahead than ten times the time watched. ValueError as `over_load`."""
+    """Seconds from the last reading until use reaches `ceiling`, 95 %; 0 where that is at it (97 %). None without
+    significant growth, for too few readings, where the ceiling was touched and left again, and beyond ten times the
+    time watched. ValueError as `over_load`."""
     rows: Sequence[series.Row] = _known([time_s - times_s[-1] for time_s in times_s], uses, ceiling)
     if rows and rows[-1][1] >= REACHED * ceiling:
         return Saturation(0.0, 0.0, 0.0, "measured", "bracket")
@@ -245,7 +220,6 @@ def over_time(times_s: Sequence[float], uses: Sequence[float], ceiling: float) -
 
 
 def residuals(rows: Sequence[series.Row]) -> Sequence[float] | None:
-    """Residuals of a line through rows of (x, y) or (x, y, covariate)."""
     x, y, *beside = ([row[at] for row in rows] for at in range(len(rows[0])))
     fitted = line(x, y, *beside)
     return None if fitted is None else fitted.left

@@ -1,6 +1,5 @@
-"""The Universal Scalability Law (docs/mathematics.md): Gunther (1993, 2007 "Guerrilla Capacity Planning"); the form
-with lambda and the fit by R's `nls`: Schwartz, "Practical Scalability Analysis with the Universal Scalability Law"
-(2015), Moeding's R package `usl`."""
+"""The Universal Scalability Law (docs/mathematics.md): Gunther (1993, 2007); the form with lambda and the fit by R's
+`nls`: Schwartz (2015), Moeding's R package `usl`."""
 
 import math
 from itertools import product
@@ -12,25 +11,22 @@ from loadframe.analysis.arrays import Flags, Floats
 from loadframe.model import Scalability
 
 FEWEST_POINTS = 5
-"""Three parameters and at least two degrees of freedom for their intervals."""
-
+"""Three parameters and two degrees of freedom."""
 CONFIDENCE = 0.95
 MOST_STEPS = 500
 LARGEST, LARGEST_KAPPA = 1e12, 1e6
-"""Bounds of lambda in units of the highest throughput, of its reciprocal, and of kappa: beyond them only overflow."""
+"""Bounds of lambda in units of the highest throughput, of its reciprocal, and of kappa."""
 
 
 def predict(load: Floats, lambda_: float, sigma: float, kappa: float) -> Floats:
-    """Throughput (1/s) of the law at each load."""
     return lambda_ * load / (1 + sigma * (load - 1) + kappa * load * (load - 1))
 
 
 def fit(load: Floats, throughput: Floats) -> Scalability:
-    """The law fitted to (n,) loads, at least FEWEST_POINTS different ones, and (n,) throughputs (1/s), finite and above
-    zero each, with 0 <= sigma <= 1 and kappa >= 0. Intervals (docs/mathematics.md) are not cut at the bounds, so that
-    the standard errors can be recovered; one that includes 0 means that the term is not proven. A parameter on its
-    bound is held there: the others' errors are those of the smaller model, its own interval that of the full one.
-    peak_load: None where kappa is 0."""
+    """To (n,) loads, FEWEST_POINTS different ones or more, and throughputs (1/s), above zero, with 0 <= sigma <= 1 and
+    kappa >= 0. Intervals (docs/mathematics.md) are not cut at the bounds; one that includes 0: the term is not proven.
+    A parameter on its bound is held there: the others' errors are those of the smaller model. peak_load: None where
+    kappa is 0."""
     scale = float(throughput.max())
     estimate = _least_squares(load, throughput / scale)
     errors = _standard_errors(load, throughput / scale, estimate) * np.array([scale, 1.0, 1.0])
@@ -54,7 +50,7 @@ def _terms(load: Floats) -> Floats:
 
 
 def _start(load: Floats, throughput: Floats, free: Flags) -> Floats:
-    """First guess of (a, b, c): linear least squares of N / X, cut at 0."""
+    """Linear least squares of N / X, cut at 0."""
     # A floor on the throughput, as a share of the largest, keeps the division finite; the guess need not be exact.
     terms = _terms(load)[:, free]
     widths = np.maximum(np.abs(terms).max(axis=0), 1e-300)
@@ -70,7 +66,7 @@ def _within_bounds(values: Floats) -> Floats:
 
 
 def _least_squares(load: Floats, throughput: Floats) -> Floats:
-    """Best (lambda, sigma, kappa) within the bounds; a parameter counts as 0 where 0 fits as well."""
+    """Within the bounds; a parameter counts as 0 where 0 fits as well."""
     best, best_cost = np.zeros(3), math.inf
     # Smaller models first: a larger one must fit better than rounding alone could make it.
     for with_sigma, with_kappa in product((False, True), repeat=2):
@@ -115,7 +111,7 @@ def _cost(terms: Floats, values: Floats, load: Floats, throughput: Floats) -> fl
 
 
 def _standard_errors(load: Floats, throughput: Floats, estimate: Floats) -> Floats:
-    """Standard errors of (lambda, sigma, kappa): roots of the diagonal of s^2 (J'J)^-1."""
+    """Roots of the diagonal of s^2 (J'J)^-1."""
     lambda_, sigma, kappa = (float(value) for value in estimate)
     below = 1 + sigma * (load - 1) + kappa * load * (load - 1)
     curve = lambda_ * load / below

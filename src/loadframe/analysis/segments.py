@@ -1,7 +1,6 @@
-"""Where a curve first bends downwards: a continuous segmented fit of rise, plateau and decline (docs/mathematics.md,
-"Curve"). All breaks on a geometric grid are tried; number of pieces by BIC, its significance by simulation: the gain in
-BIC for breaks that were *searched* follows no textbook F (Davies 1987, Biometrika 74; Muggeo 2003, Statistics in
-Medicine 22)."""
+"""Where a curve first bends downwards: a segmented fit of rise, plateau and decline (docs/mathematics.md, "Curve"). All
+breaks on a geometric grid are tried; pieces by BIC, their significance by simulation: the gain for *searched* breaks
+follows no textbook F (Davies 1987, Biometrika 74; Muggeo 2003, Statistics in Medicine 22)."""
 
 from dataclasses import dataclass
 
@@ -23,26 +22,21 @@ from loadframe.analysis.pieces import (
 from loadframe.model import LoadInterval
 
 SIGNIFICANCE = 0.02
-"""Share of bendless curves that may seem to bend in one test; a curve has up to two tests."""
-
+"""Of bendless curves in one test; a curve has up to two."""
 SIMULATIONS, RESAMPLES, SEED = 399, 200, 0
-
 ROUNDER = 0.95
-"""A curve is rounder than straight pieces where noise would not explain its deviations with this probability."""
-
+"""Probability with which noise must not explain the deviations from straight pieces."""
 SMALLEST_BEND = 0.05
-"""A bend must move the curve by this share of the peak away from flat or straight, however small the noise is."""
-
+"""Share of the peak by which a bend must move the curve, however small the noise."""
 NOISE_FLOOR = 0.01
-"""Relative error of any throughput, at least: otherwise noise-free figures would prove every wiggle of their shape."""
-
+"""Relative: otherwise noise-free figures would prove every wiggle."""
 FINE, MOST_FINE = 24, 1440
-"""Grid steps between neighbouring levels, for placing the break, and at most over all levels."""
+"""Grid steps between neighbouring levels, for placing the break, and over all levels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """The chosen model, its fitted values (share of the peak), and its first bend (None: bendless)."""
+    """fitted: shares of the peak. knee: the first bend."""
 
     kind: Kind
     fitted: Floats
@@ -50,11 +44,15 @@ class Bend:
 
 
 def first_bend(data: Series, *, proven: bool = False) -> Bend:
-    """The first downward bend of the curve, with an interval; knee None where noise alone might bend it as much.
-    proven: the caller has proved that the curve falls; only the place of the bend is then determined."""
+    """knee: None where noise might bend it as much. proven: a fall is proved; only its place is determined."""
     bend = _bend(data, proven=proven)
     if bend is None:
-        return _bendless(data)
+        flat, rising, fitted = straight_lines(data, data.value[None, :])
+        pure = _pure(data)
+        is_flat = _score(data, flat, pure, "flat")[0] <= _score(data, rising, pure, "linear")[0]
+        if is_flat or len(data.load) < 2:
+            return Bend("flat", np.full_like(data.value, float(np.median(data.value))), None)
+        return Bend("linear", fitted[0], None)
     falls = bend.fitted[-1] < bend.fitted.max() * (1 - SMALLEST_BEND)
     if bend.knee is None or not falls:
         return bend
@@ -66,11 +64,7 @@ def first_bend(data: Series, *, proven: bool = False) -> Bend:
     return bend
 
 
-# --- choosing and testing ---
-
-
 def _score(data: Series, squares: Floats, pure: Floats, kind: Kind) -> Floats:
-    """BIC of a model from its sum of squares and the blocks' own scatter."""
     count = len(data.load) + data.freedom
     floor = count * NOISE_FLOOR**2
     result: Floats = count * np.log((squares + pure + floor) / count) + PARAMETERS[kind] * np.log(count)
@@ -78,7 +72,7 @@ def _score(data: Series, squares: Floats, pure: Floats, kind: Kind) -> Floats:
 
 
 def _allowed(kind: Kind, data: Series) -> bool:
-    """A model must have fewer parameters than there are levels; as many where the blocks show the noise."""
+    """Fewer parameters than levels; as many where the blocks show the noise."""
     spare = 0 if data.freedom >= 2 else 1
     return PARAMETERS[kind] + spare <= len(data.load)
 
@@ -117,12 +111,11 @@ def _significant(data: Series, families: list[Family], gain: float) -> bool:
 
 
 def _pure(data: Series) -> Floats:
-    """Sum of squares of the blocks around their levels, (1,)."""
     return np.array([(data.residuals**2).sum()])
 
 
 def _gain(data: Series, families: list[Family], values: Floats, pure: Floats) -> tuple[Floats, Floats, Floats]:
-    """Gain in BIC of the best bend over the best straight line; its family and candidate. All (s,)."""
+    """In BIC, of the best bend over the best straight line; its family and candidate. All (s,)."""
     flat, rising, _ = straight_lines(data, values)
     straight = np.minimum(_score(data, flat, pure, "flat"), _score(data, rising, pure, "linear"))
     squares = [sums_of_squares(family, data.scale, values) for family in families]
@@ -147,12 +140,8 @@ def _fit(family: Family, candidate: int, data: Series) -> tuple[Family, Floats]:
     return single, (design @ coefficients) * data.scale
 
 
-# --- placing the break ---
-
-
 def _locate(data: Series, model: Family) -> LoadInterval:
-    """The break on the fine grid, with its interval (docs/mathematics.md, "Place and interval"). Breaks that fit
-    equally well widen the interval to all of them; the break is then their geometric middle."""
+    """On the fine grid (docs/mathematics.md, "Place and interval"); of equal breaks the geometric middle."""
     load = data.load
     points = grid(load, _fine(load))
     points = points[1:-1] if model.kind.startswith("rise") else points[:-1]
@@ -170,7 +159,13 @@ def _locate(data: Series, model: Family) -> LoadInterval:
     knee = float(load[0]) if from_start else float(np.sqrt(low[0] * high[0]))
     low_end, high_end = (float(low[0]), float(high[0]))
     if data.freedom:
-        lows, highs = _ties(family, data, _resample(data, np.random.default_rng(SEED)))
+        random = np.random.default_rng(SEED)
+        scatter = data.residuals * np.sqrt(len(data.residuals) / data.freedom)
+        values = np.empty((RESAMPLES, len(data.load)))
+        for i, count in enumerate(data.blocks):
+            draws = random.choice(scatter, size=(RESAMPLES, count))
+            values[:, i] = data.value[i] + data.weight[i] * np.median(draws, axis=1)
+        lows, highs = _ties(family, data, values)
         # The break is known to a step of the grid at best.
         low_end = max(min(low_end, float(np.quantile(lows, 0.025))) / _step(load, low_end), float(load[0]))
         high_end = min(max(high_end, float(np.quantile(highs, 0.975))) * _step(load, high_end), float(load[-1]))
@@ -183,9 +178,7 @@ def _locate(data: Series, model: Family) -> LoadInterval:
 
 
 def _is_rounder(data: Series, family: Family) -> bool:
-    """Whether the levels deviate from the pieces by more than the blocks' noise, or are too few to know: then no
-    straight pieces meet, and where they seem to depends on the levels (lack of fit: Draper and Smith, Applied
-    Regression Analysis, 2.1)."""
+    """Beyond the blocks' noise, or too few levels to know (lack of fit: Draper and Smith, Regression, 2.1)."""
     if data.freedom < 1:
         return False
     spare = len(data.load) - PARAMETERS[family.kind]
@@ -196,8 +189,7 @@ def _is_rounder(data: Series, family: Family) -> bool:
 
 
 def _between_levels(load: Floats, place: LoadInterval) -> LoadInterval:
-    """The interval extended to the levels on either side of the bend; never to the lowest one, as no level below it is
-    known to hold."""
+    """To the levels on either side; never to the lowest one, as no level below it is known to hold."""
     below, above = load[load < place.load * (1 - 1e-9)], load[load > place.load * (1 + 1e-9)]
     low = min(place.low, float(below[-1])) if len(below) > 1 else place.low
     return LoadInterval(place.load, low, max(place.high, float(above[0])) if above.size else place.high)
@@ -208,7 +200,6 @@ def _fine(load: Floats) -> int:
 
 
 def _step(load: Floats, near: float) -> float:
-    """Ratio of neighbouring points of the fine grid around `near`."""
     gap = min(max(int(np.searchsorted(load, near)), 1), len(load) - 1)
     return float((load[gap] / load[gap - 1]) ** (1 / _fine(load)))
 
@@ -222,23 +213,3 @@ def _ties(family: Family, data: Series, values: Floats) -> tuple[Floats, Floats]
     lows = family.breaks[within.argmax(axis=1)]
     highs = family.breaks[within.shape[1] - 1 - within[:, ::-1].argmax(axis=1)]
     return lows, highs
-
-
-def _resample(data: Series, random: np.random.Generator) -> Floats:
-    """Resampled curves: medians plus scatter drawn from that of all blocks, (RESAMPLES, n)."""
-    scatter = data.residuals * np.sqrt(len(data.residuals) / data.freedom)
-    values = np.empty((RESAMPLES, len(data.load)))
-    for i, count in enumerate(data.blocks):
-        draws = random.choice(scatter, size=(RESAMPLES, count))
-        values[:, i] = data.value[i] + data.weight[i] * np.median(draws, axis=1)
-    return values
-
-
-def _bendless(data: Series) -> Bend:
-    """A straight line, flat unless a rise gains enough in BIC."""
-    flat, rising, fitted = straight_lines(data, data.value[None, :])
-    pure = _pure(data)
-    is_flat = _score(data, flat, pure, "flat")[0] <= _score(data, rising, pure, "linear")[0]
-    if is_flat or len(data.load) < 2:
-        return Bend("flat", np.full_like(data.value, float(np.median(data.value))), None)
-    return Bend("linear", fitted[0], None)

@@ -1,4 +1,4 @@
-"""Which steps count, and why the others do not: the one selection for every curve, limit, latency and comparison."""
+"""Which steps count, and why the others do not: for every curve, limit, latency and comparison."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -8,9 +8,7 @@ from loadframe.analysis.disturbance import disturbed, least_disturbed
 from loadframe.model import NOT_RECOVERED, TOO_FEW, UNSETTLED, Round, Step
 
 FEWEST_SETTLED = 2
-"""With this number of settled steps at a level the others do not count; with fewer all do, as there are no others. Then
-the same with steps that had a longer warm-up."""
-
+"""Settled steps at a level with which the others do not count; likewise steps with a longer warm-up."""
 WARMS = "it only warmed the target"
 DECIDED = "it decided whether a change is kept; fresh steps tell what the change gives"
 FELL = "the target failed in it or after it"
@@ -22,16 +20,14 @@ DISTURBED = "something outside of the study took more from it than from others a
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """steps: those that count, in their order. left_out: step number -> why it does not count."""
+    """left_out: step number -> why it does not count."""
 
     steps: list[Step]
     left_out: Mapping[int, str] = field(default_factory=dict)
 
 
 def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection:
-    """The steps of any states that count: settled and undisturbed ones, where there are enough. What follows the state
-    and the load disturbs none (disturbance.py). decided: numbers of steps after which fresh ones were measured
-    (`deciding`). Of a state in which no window had enough requests all of them count."""
+    """decided: steps after which fresh ones were measured. All of a state without a window with enough requests."""
     mine, left_out = list(steps), dict[int, str]()
     mine = _without(mine, lambda step: step.purpose == "warming", WARMS, left_out)
     mine = _without(mine, lambda step: step.number in decided, DECIDED, left_out)
@@ -47,13 +43,12 @@ def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection
 
 
 def counting(steps: Iterable[Step], decided: Collection[int] = ()) -> list[Step]:
-    """Steps with enough requests that did not decide on a change: evidence and limits rest on these."""
+    """Enough requests, and no decision on a change: evidence and limits rest on these."""
     return [step for step in steps if step.counts and step.number not in decided]
 
 
 def deciding(rounds: Iterable[Round]) -> frozenset[int]:
-    """Floats of the steps that decided whether a change is kept, where fresh ones followed: stopping at the
-    best-looking moment selects a lucky one, so no curve includes them."""
+    """Where fresh ones followed: stopping at the best-looking moment selects a lucky one."""
     return frozenset(
         number for round_ in rounds for trial in round_.tried if trial.fresh is not None for number in trial.deciding
     )
@@ -73,8 +68,7 @@ def _is_enough(cells: Counter[tuple[str, float]], step: Step) -> bool:
 
 
 def one_of_each_block(steps: Iterable[Step]) -> list[Step]:
-    """The one step that counts of each block, state and load: of those with enough requests, an ended and the longest
-    warm-up, the last one that is as quiet as the quietest."""
+    """Of each block, state and load: with an ended and the longest warm-up, the last of the quietest."""
     taken: dict[tuple[str, float, object], list[Step]] = {}
     for step in steps:
         if step.block is not None:
@@ -83,12 +77,10 @@ def one_of_each_block(steps: Iterable[Step]) -> list[Step]:
 
 
 def _settled(steps: list[Step]) -> list[Step]:
-    """With the longest warm-up of the settled steps with enough requests; all where there are none."""
     for flag in (TOO_FEW, UNSETTLED):
         steps = [step for step in steps if flag not in step.flags] or steps
     return [step for step in steps if _lengthened(step)] or steps
 
 
 def _lengthened(step: Step) -> bool:
-    """Whether its warm-up is longer than its window, which only a lengthened one is."""
     return step.window_start_s - step.started_s > step.window_end_s - step.window_start_s

@@ -1,6 +1,4 @@
-"""Looking at data while they come in, without erring more often than promised. A plan says after which blocks to look;
-every look gets a level of its own, such that all looks together err at most as often as one test would (repeated
-confidence intervals: docs/mathematics.md, "Looking again")."""
+"""Planned looks, which together err as often as one test (docs/mathematics.md, "Looking again")."""
 
 import math
 from dataclasses import dataclass
@@ -12,16 +10,12 @@ from numpy.typing import NDArray
 from loadframe.analysis import student
 
 PATHS = 40_000
-"""Simulated series of blocks; the level they yield is exact to about a tenth of a per cent (of 5 %)."""
-
+"""Simulated; the level is exact to about a tenth of a per cent (of 5 %)."""
 NEIGHBOURS = 0.125
-"""Correlation of two blocks of which one has the other's order reversed (experiments/proof.py): r (1 - r) / 2 where
-single runs are an AR(1) series with correlation r, at most 1/8. Without it such noise errs in 6.1 % instead of 5 %."""
-
+"""Correlation of a block with its reverse (experiments/proof.py): r (1 - r) / 2 for an AR(1) series with correlation r,
+at most 1/8. Without it such noise errs in 6.1 % instead of 5 %."""
 HALVINGS = 20
-
 CHUNK = 4_000
-"""Paths in memory at a time: a plan may have a hundred blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +31,9 @@ class Plan:
 
 
 def planned_level(plan: Plan, block: int, alpha: float) -> float:
-    """The level of the look after `block` blocks; after the last one that of the last. Before the first one the whole
-    alpha: stopping there is no choice (the budget ended), and it is the only look. It grows in proportion to the
-    blocks: alpha_n = c n / last, with c found by seeded simulation, as Pocock (1977, Biometrika 64(2)) did for levels
-    that do not grow."""
+    """Before the first look the whole alpha: stopping there (the budget ended) is the only look. It grows with the
+    blocks: alpha_n = c n / last, c by seeded simulation, as Pocock (1977, Biometrika 64(2)) for levels that do not
+    grow."""
     if block < plan.first:
         return alpha
     return _scale(plan, alpha) * min(block, plan.last) / plan.last
@@ -48,24 +41,22 @@ def planned_level(plan: Plan, block: int, alpha: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ErrorBudget:
-    """The remaining error that successive tests on fresh data may make together, where each test may depend on all
-    before it (the fallback procedure: Wiens 2003, Pharmaceutical Statistics 2(3); docs/mathematics.md, "Several
-    proofs"). A test that decides leaves the budget unchanged. One that does not has spent its level."""
+    """Error that successive tests on fresh data may still make together (fallback procedure: Wiens 2003, Pharmaceutical
+    Statistics 2(3); docs/mathematics.md, "Several proofs"): a test that decides leaves it, one that does not has spent
+    its level."""
 
     left: float
 
     def level(self, *, last: bool) -> float:
-        """Of the next test: half of what is left while another one may follow, all of it for the last one."""
+        """Half of what is left while another test may follow."""
         return self.left if last else self.left / 2
 
     def after(self, level: float, *, decided: bool) -> "ErrorBudget":
-        """The budget after a test at this level."""
         return self if decided else ErrorBudget(self.left - level)
 
 
 @lru_cache(maxsize=64)
 def _scale(plan: Plan, alpha: float) -> float:
-    """c, by bisection."""
     statistics = _statistics(plan)
     blocks = np.arange(plan.first, plan.last + 1)
     low, high = 0.0, alpha * plan.last / plan.first
@@ -78,7 +69,7 @@ def _scale(plan: Plan, alpha: float) -> float:
 
 
 def _statistics(plan: Plan) -> NDArray[np.float32]:
-    """Absolute t of the blocks so far, at every look of every path, shape (PATHS, looks)."""
+    """Absolute t at every look of every path, (PATHS, looks)."""
     random = np.random.default_rng(0)
     count = np.arange(1, plan.last + 1)
     looks = slice(plan.first - 1, plan.last)

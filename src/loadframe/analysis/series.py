@@ -1,8 +1,6 @@
-"""The effect of autocorrelation on the certainty of a mean, in this module only: correlation of neighbours
-(`neighbours`, `worth`; of many series at once `means`), batch means (`batched`, `independent`), and how long rows of a
-running system are correlated (`autocorrelation_time`, `rows_alike`). Arrays have the series in time order along their
-last axis; leading axes are a collection of series. numpy is imported where it is used: the lasting process of a watch
-imports this for `independent`, which only needs the standard library."""
+"""The effect of autocorrelation on the certainty of a mean: correlation of neighbours (`neighbours`, `worth`, `means`),
+batch means (`batched`, `independent`), and how long rows are correlated (`autocorrelation_time`, `rows_alike`). numpy
+is imported where it is used: a watch's lasting process imports this for `independent`."""
 
 from __future__ import annotations
 
@@ -17,46 +15,36 @@ if TYPE_CHECKING:
     from loadframe.analysis.arrays import Floats
 
 Row: TypeAlias = tuple[float, ...]
-
 MOST_BATCHES = 20
-"""Batches of a long sample (Schmeiser 1982, Operations Research 30(3): 10 to 30 suffice for any interval)."""
-
+"""Schmeiser 1982, Operations Research 30(3): 10 to 30 suffice for any interval."""
 SEEN = 1.28
-"""Standard errors of white noise from which on a correlation counts as seen (one-sided 10 %)."""
-
+"""Standard errors of white noise (one-sided 10 %)."""
 SEEN_TREND = 3.0
-"""Standard errors of white noise from which on a trend counts as seen: one in 400 series without a trend shows one."""
-
+"""Of white noise: one in 400 series without a trend shows one."""
 BOUND = 1.645
-"""One-sided 95 %, for the upper bound of a correlation; more below FULL_LENGTH, where a series hardly shows it."""
-
+"""One-sided 95 %, for the upper bound of a correlation; more below FULL_LENGTH."""
 FULL_LENGTH = 14
-
 HIGHEST = 0.99
-"""A series with more correlation is a random walk and has no meaningful mean."""
-
+"""With more correlation it is a random walk without a mean."""
 MOST_ALIKE = 0.9
-"""A short series cannot distinguish more from a random walk."""
-
+"""A short series cannot tell more from a random walk."""
 WINDOW = 5.0
-"""The sum of correlations ends at the first lag of five autocorrelation times or more (Sokal 1997, "Monte Carlo Methods
-in Statistical Mechanics", 3)."""
-
+"""Autocorrelation times after which the sum of correlations ends (Sokal 1997, "Monte Carlo Methods in Statistical
+Mechanics", 3)."""
 UNCORRELATED = 0.5
-"""Residuals count as correlated from r sqrt(n) = 0.5 on, r their lag-1 correlation, whose standard error is 1 / sqrt(n)
-(Bartlett 1946); 1 / n is added for each fitted parameter, which hides about as much. Chosen by simulation
-(docs/mathematics.md, "Over time")."""
+"""r sqrt(n), r the lag-1 correlation of residuals, whose standard error is 1 / sqrt(n) (Bartlett 1946), plus 1 / n for
+each fitted parameter. By simulation (docs/mathematics.md, "Over time")."""
 
 
 def neighbours(*series: Sequence[float] | Floats) -> float:
-    """The lag-1 correlation of one or several series of residuals, in time order; 0 where all are zero."""
+    """Lag-1 correlation of residuals, in time order; 0 where all are zero."""
     power = sum(value * value for residuals in series for value in residuals)
     products = sum(sum(map(mul, residuals, residuals[1:])) for residuals in series)
     return float(products / power) if power > 0 else 0.0
 
 
 def worth(correlation: float, *, most: float = MOST_ALIKE) -> float:
-    """How many independent values one value is worth at this lag-1 correlation; r counts as `most` at most."""
+    """Independent values that one is worth at this lag-1 correlation; r counts as `most` at most."""
     r = min(max(correlation, 0.0), most)
     return (1 - r) / (1 + r)
 
@@ -64,10 +52,9 @@ def worth(correlation: float, *, most: float = MOST_ALIKE) -> float:
 def independent(
     rows: Sequence[Row], residuals: Callable[[Sequence[Row]], Sequence[float] | None], *, fitted: int, fewest: int
 ) -> Sequence[Row]:
-    """Rows (x, y, ...) in time order, averaged over as many neighbours as it takes to leave uncorrelated residuals
-    (method of batch means; Law, "Simulation Modeling and Analysis", 9.5.3), as least squares assumes independent rows.
-    Fewer than `fewest` rows are returned where correlation always remains. residuals: of a fit with `fitted` parameters
-    to rows; None where it cannot be made. The oldest row is dropped where their number is odd."""
+    """Rows (x, y, ...) in time order, averaged over neighbours until residuals are uncorrelated (batch means; Law,
+    "Simulation Modeling and Analysis", 9.5.3). Fewer than `fewest` where correlation remains. residuals: of a fit with
+    `fitted` parameters. The oldest row of an odd number is dropped."""
     while len(rows) >= fewest and (left := residuals(rows)) is not None:
         if sum(value * value for value in left) <= 1e-12 * sum(row[1] * row[1] for row in rows):
             break
@@ -80,7 +67,7 @@ def independent(
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Mean of a series, variance of that mean, its effective number of values, and its `drift`; shape (...) each."""
+    """With its variance, effective number of values, and `drift`; (...) each."""
 
     value: Floats
     variance: Floats
@@ -89,7 +76,7 @@ class Mean:
 
 
 def batched(values: Floats, reduced: Callable[..., Floats] | None = None) -> Floats:
-    """Means (or `reduced`) of at most MOST_BATCHES batches of nearly equal length, (..., n) -> (..., batches)."""
+    """Means (or `reduced`) of at most MOST_BATCHES batches, (..., n) -> (..., batches)."""
     import numpy as np
 
     length, reduced = values.shape[-1], np.mean if reduced is None else reduced
@@ -100,11 +87,10 @@ def batched(values: Floats, reduced: Callable[..., Floats] | None = None) -> Flo
 
 
 def means(*series: Floats, fitted: int = 0, surely: bool = False) -> tuple[Mean, ...]:
-    """The Mean of each of several series (..., n_i), n_i >= 3, that share one noise. fitted: number of parameters
-    estimated from them beyond the means. surely: as in `correlation`. With r the lag-1 correlation, f = 1 + 2 sum_k (1
-    - k/n) r^k values are worth one; the mean's variance is s^2 f / n, where s^2 = sum of squares / (n - f), since
-    correlated values scatter less around their own mean (Bayley and Hammersley 1946, JRSS Suppl. 8(2); batch means are
-    corrected so by Tafazzoli and Wilson 2011, IIE Transactions 43(2))."""
+    """Of series (..., n_i), n_i >= 3, that share one noise. fitted: parameters beyond the means. With r the lag-1
+    correlation, f = 1 + 2 sum_k (1 - k/n) r^k values are worth one; variance s^2 f / n, s^2 = sum of squares / (n - f),
+    as correlated values scatter less around their own mean (Bayley and Hammersley 1946, JRSS Suppl. 8(2); Tafazzoli and
+    Wilson 2011, IIE Transactions 43(2))."""
     residuals = [values - values.mean(axis=-1, keepdims=True) for values in series]
     r = correlation(residuals, surely=surely)
     degrees = sum(values.shape[-1] - 1 for values in series)
@@ -113,9 +99,8 @@ def means(*series: Floats, fitted: int = 0, surely: bool = False) -> tuple[Mean,
 
 
 def correlation(residuals: list[Floats], *, surely: bool = False) -> Floats:
-    """Lag-1 correlation pooled over series of residuals, shape (...), at most HIGHEST: 0 where none is SEEN; `surely`:
-    its upper bound. A series' correlation around its own mean is too small by (1 + 3 r) / n (Marriott and Pope 1954,
-    Biometrika 41)."""
+    """Lag-1, pooled over series of residuals, (...), at most HIGHEST: 0 where none is SEEN; `surely`: its upper bound.
+    Around its own mean it is too small by (1 + 3 r) / n (Marriott and Pope 1954, Biometrika 41)."""
     import numpy as np
 
     products = np.asarray(sum((values[..., 1:] * values[..., :-1]).sum(axis=-1) for values in residuals))
@@ -138,8 +123,8 @@ def _mean(values: Floats, residuals: Floats, r: Floats, lost: float) -> Mean:
 
 
 def drift(values: Floats) -> Floats:
-    """How far the level of a series (..., n) may have moved from beginning to end: its linear trend plus two standard
-    errors; 0 where no trend is seen."""
+    """How far the level may have moved from beginning to end: linear trend plus two standard errors; 0 where none is
+    seen."""
     import numpy as np
 
     length = values.shape[-1]
@@ -153,7 +138,7 @@ def drift(values: Floats) -> Floats:
 
 
 def autocorrelation_time(values: Floats) -> float:
-    """tau = 1 + 2 sum rho_k of a series, NaN left out, at least 1."""
+    """tau = 1 + 2 sum rho_k, at least 1; NaN left out."""
     import numpy as np
 
     known = values[np.isfinite(values)]
@@ -171,10 +156,9 @@ def autocorrelation_time(values: Floats) -> float:
 
 
 def rows_alike(left: Floats) -> float:
-    """Upper bound of the rows of a series (n,) that are worth one independent row, by the variance of its batches, as
-    correlation over hours may hide behind noise from row to row. left: residuals in time order. At least 1; infinite
-    where there are too few rows to know, as the series may wander. How often intervals then hold for a single day:
-    benchmarks/watch_intervals.py."""
+    """Upper bound of the rows that are worth one independent row, by the variance of batches, as correlation over hours
+    may hide behind noise. left: residuals in time order, (n,). Infinite for too few rows
+    (benchmarks/watch_intervals.py)."""
     power = float(left.var())
     if len(left) < 8 or power <= 0:
         return 1.0

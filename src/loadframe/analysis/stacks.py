@@ -1,7 +1,6 @@
 """From collapsed stacks to shares by class of work, the hottest functions, and a flame graph. A stack belongs to the
-class of its innermost frame that the table of frames.toml lists; without one, to the kernel or to the program's own
-code, by its innermost frame. Demands follow the utilisation law D = U / X: CPU-seconds per second over requests per
-second. Garbage collection is a class, too, and has an interval of its own."""
+class of its innermost frame in frames.toml, else to the kernel or the program's own code. Demands: utilisation law, D =
+U / X. Garbage collection has an interval of its own."""
 
 import math
 import re
@@ -29,21 +28,19 @@ from loadframe.model import (
 KERNEL_SUFFIX = "_[k]"
 TRUNCATED = "[truncated]"
 Z_BOX = 3.29
-"""A box changed beyond a one in a thousand chance: a flame graph has hundreds of boxes."""
+"""One in a thousand: a flame graph has hundreds of boxes."""
 Z_CLASS = 2.87
-"""The same for a class of work: 5 % over the dozen classes together (Bonferroni)."""
+"""5 % over a dozen classes together (Bonferroni)."""
 NARROWEST = 0.0025
-"""Boxes below this share are not drawn: three pixels of a page."""
+"""Three pixels of a page."""
 MOST_FRAMES = 1000
-"""More boxes make a page slow; the narrowest are left out."""
 HOTTEST = 8
 MAINLY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The stacks that a profile is compared with. per_request: CPU-seconds per request that one sample stands for. of:
-    its step."""
+    """per_request: CPU-seconds per request that one sample stands for. of: its step."""
 
     stacks: Sequence[Stack]
     per_request: float
@@ -54,7 +51,7 @@ NO_BASELINE = Baseline((), 0.0)
 
 
 def classify(frames: Sequence[str], kind: ProfileKind = "cpu") -> str:
-    """The class (an id of CLASSES) of a stack, frames from the outermost to the innermost."""
+    """An id of CLASSES; frames from the outermost to the innermost."""
     for frame in reversed(frames):
         if (class_ := class_of_frame(frame)) is not None:
             return class_
@@ -66,8 +63,8 @@ def classify(frames: Sequence[str], kind: ProfileKind = "cpu") -> str:
 def profile(
     stacks: Sequence[Stack], source: ProfileSource, step: ProfiledStep, baseline: Baseline | None = None
 ) -> Profile | None:
-    """The profile from a file's stacks, the largest class first; None without samples. Intervals are Wilson's, 95 %;
-    thread states have none, because samples 20 ms apart see the same wait again."""
+    """The largest class first; None without samples. Intervals are Wilson's, 95 %; thread states have none, because
+    samples 20 ms apart see the same wait again."""
     kind, rate, seconds = source.kind, source.rate, source.seconds
     total = sum(stack.count for stack in stacks)
     if not total or rate <= 0 or seconds <= 0:
@@ -123,16 +120,12 @@ def _by_class(stacks: Sequence[Stack], kind: ProfileKind) -> Counter[str]:
 
 
 def is_unresolved(frame: str) -> bool:
-    """Whether a frame is a file in brackets instead of a function's name."""
     name = frame.removesuffix(KERNEL_SUFFIX)
     return name.startswith("[") and name.endswith("]") and class_of_frame(frame) is None
 
 
 def _share(stacks: Sequence[Stack], total: int, wanted: Callable[[tuple[str, ...]], bool]) -> float:
     return sum(stack.count for stack in stacks if wanted(stack.frames)) / total
-
-
-# --- flame graph ---
 
 
 @dataclass(slots=True)
@@ -146,9 +139,8 @@ class _Node:
 def flame(
     stacks: Sequence[Stack], kind: ProfileKind = "cpu", *, now_s: float = 0.0, baseline: Baseline = NO_BASELINE
 ) -> tuple[FlameFrame, ...]:
-    """The boxes of a flame graph, outer ones before inner ones, children by name from left to right. now_s: CPU-seconds
-    per request that one sample stands for; with a baseline, boxes whose CPU time per request differs from the
-    baseline's beyond chance carry the ratio. Boxes narrower than NARROWEST are left out."""
+    """Outer boxes before inner ones, children by name. now_s: CPU-seconds per request that one sample stands for; boxes
+    that differ from the baseline's beyond chance carry the ratio."""
     root = _Node()
     for stack in stacks:
         _add(root, stack, classify(stack.frames, kind))
@@ -192,7 +184,6 @@ def _add_before(root: _Node, stack: Stack) -> None:
 
 
 def _next_width(root: _Node) -> float:
-    """The width of the widest box beyond MOST_FRAMES; 0 where there is none."""
     counts: list[int] = []
     pending = [root]
     while pending:
@@ -203,9 +194,8 @@ def _next_width(root: _Node) -> float:
 
 
 def _change(count: int, before: int, now_s: float, before_s: float, z: float) -> float | None:
-    """CPU time per request over the baseline's; None where chance explains the difference. A baseline without samples
-    counts as one sample. Counts k are Poisson: a difference is beyond chance where |a k1 - b k0| >= z sqrt(a^2 k1 + b^2
-    k0), a and b the time per request that one sample stands for."""
+    """CPU time per request over the baseline's; None where chance explains it: for Poisson counts |a k1 - b k0| < z
+    sqrt(a^2 k1 + b^2 k0), a and b the time that one sample stands for. A baseline without samples counts as one."""
     if now_s <= 0 or before_s <= 0:
         return None
     spread = math.sqrt(now_s**2 * count + before_s**2 * before)
@@ -215,14 +205,13 @@ def _change(count: int, before: int, now_s: float, before_s: float, z: float) ->
 
 
 def per_request(rate: float, seconds: float, throughput: float) -> float:
-    """CPU-seconds per request that one sample of a CPU profile stands for; 0 where no request completed."""
+    """CPU-seconds per request that one sample stands for; 0 where no request completed."""
     return 1 / (rate * seconds * throughput) if rate > 0 and seconds > 0 and throughput > 0 else 0.0
 
 
 _OF_ANY_PROGRAM = frame_rows(Path(__file__).with_name("frames.toml"))
 ROWS = (*_OF_ANY_PROGRAM, *chain.from_iterable(rows("frames", "FRAMES", FrameRow).values()))
-"""Rows of the kernel, libraries and garbage collectors, then those of each kind of server
-(`kinds/NAME/frames.toml`)."""
+"""Of the kernel, libraries and collectors, then of each kind of server (`kinds/NAME/frames.toml`)."""
 _OF_COLLECTORS = tuple(re.compile(row.pattern) for row in _OF_ANY_PROGRAM if row.class_id == "collecting")
 
 
@@ -235,7 +224,6 @@ _KERNEL, _USER = _compiled("kernel"), _compiled("user")
 
 @lru_cache(maxsize=65536)
 def class_of_frame(frame: str) -> str | None:
-    """The class of a frame's function; None where no row matches."""
     in_kernel = frame.endswith(KERNEL_SUFFIX)
     name = frame.removesuffix(KERNEL_SUFFIX)
     rows = _KERNEL if in_kernel else _USER
@@ -244,7 +232,7 @@ def class_of_frame(frame: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Collecting:
-    """The share of a CPU profile's samples in garbage collection, with its 95 % interval (Wilson)."""
+    """Share of samples in garbage collection, 95 % (Wilson)."""
 
     share: float
     low: float
@@ -253,23 +241,21 @@ class Collecting:
 
 @lru_cache(maxsize=65536)
 def collects(function: str) -> bool:
-    """Whether a function belongs to a garbage collector."""
     return any(pattern.fullmatch(function) for pattern in _OF_COLLECTORS)
 
 
 def collecting(stacks: Sequence[Stack]) -> Collecting | None:
-    """Of a CPU profile; None without samples or any named function of a collector: none exists, or it is stripped."""
+    """Of a CPU profile; None without any named function of a collector."""
     total = sum(stack.count for stack in stacks)
     samples = sum(stack.count for stack in stacks if any(map(collects, stack.frames)))
     return Collecting(samples / total, *wilson(samples, total)) if samples else None
 
 
 Z_INTERVAL = 1.96
-"""95 %."""
 
 
 def wilson(count: int, total: int) -> tuple[float, float]:
-    """Wilson's score interval, 95 %: E. B. Wilson, JASA 22 (1927)."""
+    """95 %: E. B. Wilson, JASA 22 (1927)."""
     share, z2 = count / total, Z_INTERVAL**2
     middle = share + z2 / (2 * total)
     half = Z_INTERVAL * math.sqrt(share * (1 - share) / total + z2 / (4 * total**2))

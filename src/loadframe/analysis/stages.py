@@ -1,5 +1,5 @@
-"""Which stage of a pipeline limits it, from what its stages do with their time: docs/pipelines.md, "The stage that
-limits". A few operations in a queue only mean that it keeps up."""
+"""Which stage of a pipeline limits it: docs/pipelines.md, "The stage that limits". A few operations in a queue only
+mean that it keeps up."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -9,42 +9,35 @@ from loadframe.metrics import pipelines
 from loadframe.units import show
 
 FULL = 0.85
-"""Share of a stage's workers from which on they are at work all the time, except for handing on entries and the moments
-of a window in which a pipeline starts or ends."""
+"""Share of a stage's workers that are always at work but for handing on entries, and a window's start and end."""
 SOME = 0.2
-"""Share of the workers' time from which on being idle, or blocked, is no accident of a window."""
+"""Share of the workers' time from which on being idle, or blocked, is no accident."""
 EMPTY = 0.5
-"""Waiting operations per worker, below which a stage has no queue."""
+"""Waiting operations per worker, below which there is no queue."""
 LONG = 10.0
-"""Waiting operations per worker from which on a queue of unknown capacity counts as fed."""
+"""Likewise, from which on a queue of unknown capacity counts as fed."""
 MANY = 1.5
-"""Mean entries per operation from which on an operation takes several."""
+"""Entries per operation that takes several."""
 ABOUT = 4.0
-"""Of a queue that each operation empties, half of one operation's entries wait on average; by chance a quarter."""
+"""Of a queue that each operation empties, half of its entries wait on average; by chance a quarter."""
 FILLED = 0.5
-"""Share of a queue's capacity from which on it holds back the stages before it."""
+"""Share of a queue's capacity that holds back the stages before it."""
 GROWS = 0.1
-"""A queue that grows by more than this share of the completed operations is fed faster than it is emptied."""
+"""Share of the completed operations by which a queue grows that is fed too fast."""
 TOO_MANY_S = 2.0
-"""Seconds per second that a worker seems to spend: operations counted at their end may add up to more than one in a
-short window; from here on the unit or the number of workers is wrong."""
+"""Seconds per second of a worker: operations counted at their end may add up to more than one; from here on the unit or
+the number of workers is wrong."""
 ANY_IDLE = 0.5
-"""Idle workers in a shared pool; with fewer all are at work."""
-
 IN_TURNS = 0.1
-"""Tolerance, as a share of the workers' time, for stages that take turns: those before the active one are blocked,
-those behind it idle."""
-
 Kind = Literal["stage", "source", "pool", "quota", "turns", "single"]
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Averages of a stage. busy, idle, blocked: shares of its workers, None where not reported; at_work: workers at
-    work. waiting: operations in its queue, growth: of these per second; room: of these as a share of the queue's
-    capacity. most_current: the most operations in work that were seen. server: share of the time at work spent waiting
-    for its server. spent: reported seconds per second of all its workers, at work, idle or blocked. pool_idle: idle
-    workers of a pool shared by all stages."""
+    """Averages. busy, idle, blocked: shares of its workers; at_work: workers. waiting: operations in its queue, growth:
+    of these per second; room: share of the queue's capacity. most_current: most operations in work. server: share of
+    the work spent waiting for its server. spent: reported seconds per second of all its workers. pool_idle: idle
+    workers of a shared pool."""
 
     name: str
     busy: float | None = None
@@ -68,26 +61,24 @@ class Stage:
 
     @property
     def is_full(self) -> bool:
-        """Whether its workers are at work all the time."""
         return self.busy is not None and self.busy >= FULL and not self.is_blocked
 
     @property
     def is_single(self) -> bool:
-        """Whether one operation is in work all the time and never two, although there are workers for more."""
+        """One operation in work all the time and never two, although there are workers for more."""
         several = self.workers is not None and self.workers > 1.0
         single = self.most_current is not None and 0.5 <= self.most_current < MANY
         return several and single and (self.at_work or 0.0) >= FULL and not self.is_blocked
 
     @property
     def is_uneven(self) -> bool:
-        """Whether its workers are at work where its entries are, while others of it, in another process, are not."""
+        """Its workers are at work where its entries are, while others of it, in another process, are not."""
         if self.busy is None or self.at_work is None or not self.workers:
             return False
         return self.busy - self.at_work / self.workers >= SOME
 
     @property
     def is_impossible(self) -> bool:
-        """Whether its workers report more seconds than there are."""
         return self.workers is not None and (self.spent or 0.0) > TOO_MANY_S * self.workers
 
     @property
@@ -100,28 +91,27 @@ class Stage:
 
     @property
     def counts_entries(self) -> bool:
-        """Whether its queue seems to count entries, although an operation takes several: about as many wait as one
-        operation takes. Of batches fewer would wait, or more and more."""
+        """Its queue seems to count entries, although an operation takes several: about as many wait as one takes. Of
+        batches fewer would wait, or more and more."""
         if self.waiting is None or self.batch is None or self.batch < MANY:
             return False
         return self.batch / ABOUT <= self.waiting <= self.batch * max(1.0, self.workers or 1.0)
 
     @property
     def queue_grows(self) -> bool:
-        """Whether more arrive than are done. In a queue that operations empty, what a window ends with is chance."""
+        """In a queue that operations empty, what a window ends with is chance."""
         rate = self.entries if self.counts_entries else self.done
         return self.growth is not None and self.growth > GROWS * max(rate or 0.0, 1e-9)
 
     @property
     def has_queue(self) -> bool | None:
-        """Whether entries wait before it; None where not reported."""
         if self.waiting is None:
             return None
         return self.queue_grows or (self.room or 0.0) >= FILLED or self.waiting >= EMPTY * max(1.0, self.workers or 1.0)
 
     @property
     def is_fed(self) -> bool:
-        """Whether more arrive than it takes: its queue is full or fills or, with unknown capacity, is long."""
+        """Its queue is full or fills or, with unknown capacity, is long."""
         if self.waiting is None:
             return False
         long = self.room is None and self.waiting >= LONG * max(1.0, self.workers or 1.0)
@@ -129,14 +119,14 @@ class Stage:
 
     @property
     def keeps_up(self) -> bool:
-        """Whether its operations take all that waits: then it is always at work, however little arrives."""
+        """Its operations take all that waits: then it is always at work, however little arrives."""
         if self.waiting is None or self.batch is None or self.is_fed:
             return False
         return self.batch >= MANY and self.waiting <= self.batch * max(1.0, self.workers or 1.0)
 
     @property
     def contradicts(self) -> bool:
-        """Whether its operations in work contradict their duration (Little's law)."""
+        """Operations in work against their duration (Little's law)."""
         if not self.current or not self.at_work:
             return False
         counted = (self.at_work, self.at_work * (self.batch or 1.0))
@@ -145,11 +135,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Limiting:
-    """The limit. kind: "stage", the workers of one stage; "source", all stages wait for entries; "pool", the shared
-    workers of all stages; "quota", a stage that takes no more at once although workers are idle; "single", a stage with
-    one operation at a time, whatever its workers; "turns", the stage that takes most time of workers that pass an entry
-    through all stages themselves. at: index of the stage. seen: what confirms it: "queue", "before" (blocked), "behind"
-    (idle). also: another stage whose workers are all at work."""
+    """kind: "stage", its workers; "source", all wait for entries; "pool", shared workers; "quota", no more at once
+    although workers are idle; "single", one operation at a time; "turns", the stage that takes most time of workers
+    that pass an entry through all stages. seen: what confirms it: "queue", "before" (blocked), "behind" (idle). also:
+    another full stage."""
 
     kind: Kind
     at: int
@@ -164,12 +153,11 @@ ENDS = {
     "room": "queue_share",
     "most_current": "current_most",
 }
-"""Fields of a Stage -> suffixes of their metrics' names, where these differ."""
+"""Where suffixes of metrics differ from the fields."""
 SPENT = ("busy", "idle_s", "blocked_s")
 
 
 def stages_in(metrics: Mapping[str, float]) -> list[Stage]:
-    """The stages in these metrics, in the order of their pipeline."""
     stages = []
     for name in pipelines.in_order(metrics):
         of = f"{pipelines.STAGES}{name}."
@@ -179,7 +167,6 @@ def stages_in(metrics: Mapping[str, float]) -> list[Stage]:
 
 
 def limiting(stages: Sequence[Stage]) -> Limiting | str:
-    """What limits a pipeline, given its stages in order; or, in words, why that is unknown."""
     if not stages:
         return "no stage was seen"
     pool = [stage.pool_idle for stage in stages if stage.pool_idle is not None]
@@ -231,7 +218,6 @@ def _seen(stages: Sequence[Stage], at: int) -> tuple[str, ...]:
 
 
 def _not_full(stages: Sequence[Stage]) -> Limiting | str:
-    """Where no stage is always at work: a stage with a single operation, turns, the source, or an unseen limit."""
     single = [place for place, stage in enumerate(stages) if stage.is_single]
     if single:
         most = max(single, key=lambda place: stages[place].at_work or 0.0)
@@ -254,7 +240,7 @@ def _not_full(stages: Sequence[Stage]) -> Limiting | str:
 
 
 def _in_turns(stages: Sequence[Stage]) -> bool:
-    """Whether nearly always one stage is at work: those before it are then blocked, those behind it idle."""
+    """Nearly always one stage is at work: those before it blocked, those behind it idle."""
     busy = [stage.busy or 0.0 for stage in stages]
     alike = len({stage.workers for stage in stages}) == 1
     blocked_behind = all(
@@ -265,7 +251,6 @@ def _in_turns(stages: Sequence[Stage]) -> bool:
 
 
 def _of_pool(stages: Sequence[Stage], idle: float) -> Limiting | str:
-    """Where one pool of workers does the work of all stages."""
     known = [place for place, stage in enumerate(stages) if stage.at_work is not None]
     if not known:
         return "how long the workers are in each stage is not told"

@@ -1,20 +1,18 @@
-"""Quantiles of Student's t and of Fisher's F, without scipy, which would be a fifth of what Loadframe installs, and
-takes a third of a second to import. Whole degrees of freedom of t have a finite series (Abramowitz and Stegun, 26.7.3
-and 26.7.4), and need no numpy either."""
+"""Quantiles of Student's t and of Fisher's F, without scipy, a fifth of what Loadframe installs. Whole degrees of
+freedom of t have a finite series (Abramowitz and Stegun, 26.7.3 and 26.7.4), which needs no numpy either."""
 
 import math
 from functools import cache, lru_cache
 from typing import Any
 
 MOST_TERMS = 400
-"""The most degrees of freedom for which the series is summed."""
+"""Degrees of freedom up to which the series is summed."""
 NORMAL = 1e7
-"""With more degrees of freedom, t equals the normal distribution to one part in a million."""
+"""From here on t equals the normal distribution to one in a million."""
 
 
 def quantile(probability: Any, freedom: Any) -> Any:
-    """The quantile of the t-distribution with `freedom` degrees of freedom, at least 1; numbers, or arrays that
-    broadcast."""
+    """freedom: at least 1; numbers, or arrays that broadcast."""
     if isinstance(probability, float) and isinstance(freedom, int) and 1 <= freedom <= MOST_TERMS:
         return _whole(probability, freedom)
     import numpy as np
@@ -25,7 +23,6 @@ def quantile(probability: Any, freedom: Any) -> Any:
 
 
 def quantile_of_f(probability: float, first: float, second: float) -> float:
-    """The quantile of the F-distribution with these degrees of freedom, at least 1."""
     return float(second / first * math.tan(float(_angle(probability, first, second))) ** 2)
 
 
@@ -56,9 +53,9 @@ STEPS = 100
 
 
 def _angle(share: Any, first: Any, second: Any) -> Any:
-    """The angle up to which the integral of sin(v)^(first - 1) cos(v)^(second - 1) is this share of that up to pi / 2:
-    the incomplete beta function (Abramowitz and Stegun, 6.6.1, with sin(v)^2 in place of t). By Newton's method, and
-    bisection where that leaves the interval."""
+    """Up to which the integral of sin(v)^(first - 1) cos(v)^(second - 1) is this share of that up to pi / 2: the
+    incomplete beta function (Abramowitz and Stegun, 6.6.1, sin(v)^2 in place of t). By Newton's method, else
+    bisection."""
     import numpy as np
 
     share, a, b = (np.asarray(number, dtype=float)[..., None] for number in (share, first, second))
@@ -87,7 +84,7 @@ def _angle(share: Any, first: Any, second: Any) -> Any:
 
 @cache
 def _rule() -> tuple[Any, Any]:
-    """Nodes in [0, 1] and weights of Gauss and Legendre, for an integrand that need not be smooth at 0: x = s^4."""
+    """Nodes and weights of Gauss and Legendre in [0, 1], for integrands not smooth at 0: x = s^4."""
     import numpy as np
 
     nodes, weights = np.polynomial.legendre.leggauss(64)

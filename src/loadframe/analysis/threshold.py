@@ -13,43 +13,30 @@ from loadframe.analysis.arrays import Floats
 from loadframe.model import LoadInterval
 
 LAPSE = 0.02
-"""The share of trials with the wrong outcome however far the load is from the capacity: no single trial decides."""
-
+"""Share of trials with the wrong outcome however far the load is: no single trial decides."""
 SPREADS = tuple(0.002 * 2.0**i for i in range(6))
-"""0.2 % to 6.4 %, as the scale s of the logistic curve; its standard deviation is 1.8 times as much: 0.4 % to 12 %."""
-
+"""Scale s of the logistic curve; its standard deviation is 1.8 times as much: 0.4 % to 12 %."""
 CALM = 0.5
-"""A spread s has the weight s^-CALM before the first trial. With 0 a calm server takes a fifth more trials, with 1 the
-brackets of noisy ones are wrong twice as often: benchmarks/search.py."""
-
+"""A spread s has the prior weight s^-CALM. With 0 a calm server takes a fifth more trials, with 1 brackets of noisy
+ones are wrong twice as often: benchmarks/search.py."""
 BEYOND = 2.0
-"""The capacity may lie outside the searched range, up to this factor."""
-
+"""Factor around the searched range."""
 NEGLIGIBLE = 1e-7
-"""Cells of less weight are left out for the information of a trial."""
-
 CELLS = 2
-"""Cells of the grid per step of the ladder of levels."""
-
 GUESS_TRUST = 0.8
 """Weight of a first guess; the rest is uniform."""
-
 OPEN = 0.1
 FEWEST_OPEN = 8
-"""Trials whose chance to meet lies between OPEN and 1 - OPEN show the correlation of neighbours, from FEWEST_OPEN of
-them on (benchmarks/sceptic.py)."""
-
+"""Trials whose chance to meet lies between OPEN and 1 - OPEN show the correlation of neighbours
+(benchmarks/sceptic.py)."""
 NORMAL_90 = 1.645
-"""A 90 % interval is this many standard deviations wide on either side."""
+"""Standard deviations on either side of a 90 % interval."""
 
 
 class Threshold:
-    """Posterior of the capacity: weights on a grid of log capacities, shape (cells,), and of spreads.
-
-    worth: how many independent trials one is worth (0..1): while a machine is slow, successive trials are correlated,
-    as far as their outcomes show beyond the posterior. With q the lag-1 correlation of the trials whose outcome was
-    open, the noise behind the outcomes has r = sin(pi q / 2) (tetrachoric correlation at the median: Sheppard 1899),
-    and (1 - r) / (1 + r) of such trials are independent."""
+    """Posterior: weights on a grid of log capacities, (cells,), and of spreads. worth: independent trials that one is
+    worth: with q the lag-1 correlation of the open ones' outcomes, the noise has r = sin(pi q / 2) (tetrachoric:
+    Sheppard 1899), and (1 - r) / (1 + r) are independent."""
 
     def __init__(self, low: float, high: float, *, step: float, guess: LoadInterval | None = None) -> None:
         """Uniform between low and high (and a little beyond), or with a guess. step: of the ladder, in log load."""
@@ -70,14 +57,13 @@ class Threshold:
         self._settle()
 
     def update(self, load: float, met: bool) -> None:
-        """Add a trial, after all before it."""
         chance = _chance(self.log_capacity, np.log([load]), self._spread)[0]
         self._evidence += np.log(chance if met else 1 - chance)
         self._trials.append((load, met))
         self._settle()
 
     def _resemblance(self) -> float:
-        """The correlation behind the outcomes of neighbouring trials, 0 where too few were open."""
+        """Correlation behind the outcomes of neighbouring trials, 0 for too few open ones."""
         loads = sorted({load for load, _ in self._trials})
         chances = np.einsum("lcs,cs->l", _chance(self.log_capacity, np.log(loads), self._spread), self._joint)
         known = dict(zip(loads, chances.tolist(), strict=True))  # the posterior chance to meet at each load
@@ -89,18 +75,16 @@ class Threshold:
         return math.sin(math.pi / 2 * min(max(series.neighbours(open_), 0.0), series.MOST_ALIKE))
 
     def below(self, loads: Sequence[float]) -> Floats:
-        """The probability that the capacity is below each of these loads."""
         edges = self.log_capacity + self._cell / 2
         below: Floats = np.interp(np.log(loads), edges, self.weight.cumsum(), left=0.0)
         return below
 
     def at(self, probability: float) -> float:
-        """The load that the capacity lies below with this probability."""
         cell = int(np.searchsorted(self.weight.cumsum(), probability))
         return math.exp(self.log_capacity[min(cell, len(self.log_capacity) - 1)])
 
     def information(self, loads: Sequence[float]) -> Floats:
-        """Expected information on the capacity (nats) from a trial at each of these loads, shape (loads,)."""
+        """Expected, on the capacity (nats), from a trial at each load."""
         likely = self.weight > NEGLIGIBLE
         weight = self.weight[likely]
         chance = _chance(self.log_capacity[likely], np.log(loads), self._spread)
@@ -128,5 +112,5 @@ def _chance(log_capacity: Floats, log_load: Floats, spread: Floats) -> Floats:
 
 
 def _entropy(chance: Floats) -> Floats:
-    """Of a coin, in nats; chances are between LAPSE and 1 - LAPSE."""
+    """Of a coin, in nats."""
     return -chance * np.log(chance) - (1 - chance) * np.log1p(-chance)

@@ -1,6 +1,5 @@
-"""Where the warm-up ends: MSER-5 on a binned throughput series, with a floor and guards against noise and slow climbs.
-MSER: White (1997), Simulation 69; MSER-5 (the same on means of five): White, Cobb and Spratt (2000), "A comparison of
-five steady-state truncation heuristics for simulation", Winter Simulation Conference."""
+"""Where the warm-up ends: MSER-5 on a binned throughput series, guarded against noise and slow climbs. MSER: White
+(1997), Simulation 69; MSER-5, on means of five: White, Cobb and Spratt (2000), Winter Simulation Conference."""
 
 import math
 from dataclasses import dataclass
@@ -12,45 +11,28 @@ from loadframe.analysis.series import neighbours, worth
 from loadframe.analysis.student import quantile
 
 BATCH = 5
-"""Bins per batch: the 5 of MSER-5."""
-
+"""Bins: the 5 of MSER-5."""
 SHORTEST_BATCHES = 6
-"""Fewer batches (30 bins after the floor) cannot show whether the series has settled."""
-
+"""Fewer cannot show whether the series has settled."""
 SHORTEST_TAIL = 3
-"""Batches that a truncation must leave: the statistic of one or two means nothing."""
-
 WINDOW = 3
-"""Batches that must agree with the settled part before the warm-up counts as over."""
-
+"""Batches that must agree with the settled part."""
 MEANINGFUL_SHARE = 0.02
-"""A head that differs from the tail by less than this share is not worth cutting off."""
-
+"""Share by which a head must differ from the tail."""
 STANDARD_ERRORS = 3.0
-"""A head must differ from the tail by this many standard errors, or it is noise."""
-
 BOUND_ERRORS = 4.0
-"""The same beyond the bound, where nothing can be cut any more."""
-
 LATE_ERRORS = 7.0
-"""A change of level after the bound must have this many standard errors, as its place was searched for."""
-
+"""Of a change of level after the bound, whose place was searched for."""
 CLIMBS = 0.99
-"""A series climbs where a straight line through it would not rise so steeply by chance with this probability. MSER
-misses a slow approach, in which all truncations look alike."""
-
+"""Probability with which a line would not rise so steeply by chance: MSER misses a slow approach."""
 MISSING = 0.05
-"""A cut of a climbing series suffices where the mean after it lacks less than this share of the final level, by the
-best exponential approach."""
-
+"""Share of the final level that the mean after a cut may lack, by the best exponential approach."""
 PACES = tuple(float(pace) for pace in np.geomspace(0.05, 3, 13))
-"""Time constants that are tried, in lengths of the series: a slower one only shows its slope."""
+"""Time constants, in lengths of the series."""
 
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """Seconds to cut off, and whether the series had settled by then."""
-
     warmup_s: float
     settled: bool
 
@@ -66,11 +48,9 @@ def mser(values: Floats) -> Floats:
 
 
 def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
-    """The warm-up of a throughput series (1/s per bin, in time order; bins of `bin_s` seconds). Never below `floor_s`;
-    at most half of the series. Not settled where the level changes, or MSER-5's minimum lies, beyond that bound, where
-    the series climbs and a cut leaves too much to be reached, or when fewer than 30 bins are left after the floor (then
-    warmup_s is the floor). What is not distinguishable from the settled part is kept: MSER alone cuts flat noise at
-    random places."""
+    """Of throughput (1/s per bin of `bin_s` seconds): at least `floor_s`, at most half. Not settled where the level
+    changes, or MSER-5's minimum lies, beyond that bound, where a climb leaves too much to be reached, or with fewer
+    than 30 bins after the floor. What is like the settled part is kept: MSER alone cuts flat noise at random places."""
     series = np.asarray(throughput, dtype=np.float64)
     floor_bins = int(np.ceil(floor_s / bin_s - 1e-9))
     batches = max(len(series) - floor_bins, 0) // BATCH
@@ -79,7 +59,11 @@ def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
     # Batches are counted from the floor; the incomplete last one is left out.
     means = series[floor_bins : floor_bins + batches * BATCH].reshape(batches, BATCH).mean(axis=1)
     cut = int(np.argmin(mser(means)[: batches - SHORTEST_TAIL + 1]))
-    steady = _steady(means[min(cut, batches // 2) :])
+    tail = means[min(cut, batches // 2) :]
+    time = np.arange(len(tail), dtype=np.float64)
+    time -= time.mean()
+    residuals = tail - tail.mean() - time * float(time @ tail) / float(time @ time)
+    steady = _Steady(float(tail.mean()), _long_run_variance(residuals), len(tail))
     batch_s = BATCH * bin_s
     bound_s = max(floor_s, len(series) * bin_s / 2)
     bound = min(int((bound_s - floor_s) / batch_s + 1e-9), batches - SHORTEST_TAIL)
@@ -99,8 +83,8 @@ def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
 
 
 def missing(values: Floats, cut: int) -> float:
-    """What the mean of values[cut:] lacks of the level that they approach, as a share of that level, by the exponential
-    approach (least squares, time constants PACES) that fits them best. (n,); 0 where they approach none from below."""
+    """What the mean of values[cut:] lacks of the level that they approach, as a share of it, by the best exponential
+    approach; 0 where they approach none from below."""
     time = np.linspace(0, 1, len(values))
     shapes = np.exp(-time / np.array(PACES)[:, np.newaxis])
     centred = shapes - shapes.mean(axis=1, keepdims=True)
@@ -113,8 +97,7 @@ def missing(values: Floats, cut: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """rise: of the common straight line from end to end, in the series' unit; error: its standard error; freedom: of
-    that; level: the mean of all."""
+    """rise: from end to end; error: its standard error, with `freedom`; level: the mean."""
 
     rise: float
     error: float
@@ -122,15 +105,14 @@ class Line:
     level: float
 
     def rises(self, probability: float) -> bool:
-        """Whether it rises, with this probability, and by more than a meaningful share of the level."""
         if self.freedom < 1:
             return False
         return self.rise > max(float(quantile(probability, self.freedom)) * self.error, MEANINGFUL_SHARE * self.level)
 
 
 def straight(series: Floats) -> Line:
-    """The straight line through series of one length, each around a level of its own: (s, n), n at least 8. Its error
-    counts the correlation of neighbours (docs/mathematics.md, "Warm-up")."""
+    """Common line of series, each around its own level: (s, n), n at least 8; errors count the correlation of
+    neighbours (docs/mathematics.md, "Warm-up")."""
     count, length = series.shape
     time = np.linspace(-0.5, 0.5, length)
     squares = float(time @ time)
@@ -149,21 +131,19 @@ def straight(series: Floats) -> Line:
 
 @dataclass(frozen=True, slots=True)
 class _Steady:
-    """The level of the settled part, and the long-run variance of one batch around it."""
-
     level: float
     variance: float
     count: int
 
     def differs(self, window: Floats, errors: float = STANDARD_ERRORS) -> bool:
-        """Whether a window is at another level, beyond the noise. Its median, so that one stall does not decide."""
+        """Beyond the noise. By its median, so that one stall does not decide."""
         difference = abs(float(np.median(window)) - self.level)
         error = math.sqrt(self.variance * (1 / len(window) + 1 / self.count))
         return difference > max(errors * error, MEANINGFUL_SHARE * abs(self.level))
 
 
 def _changes(means: Floats, at: int) -> bool:
-    """Whether the level from `at` on differs from that of the stretch before it, as long or two windows long."""
+    """Whether the level from `at` on differs from the stretch before it, as long or two windows long."""
     after = means[at:]
     before = means[max(at - max(len(after), 2 * WINDOW), 0) : at]
     residuals = np.concatenate([before - before.mean(), after - after.mean()])
@@ -171,14 +151,6 @@ def _changes(means: Floats, at: int) -> bool:
     error = math.sqrt(variance * (1 / len(before) + 1 / len(after)))
     level = float(after.mean())
     return abs(level - float(before.mean())) > max(LATE_ERRORS * error, MEANINGFUL_SHARE * abs(level))
-
-
-def _steady(tail: Floats) -> _Steady:
-    """Level and noise of the tail; the noise around its trend, or a climb would hide in its own variance."""
-    time = np.arange(len(tail), dtype=np.float64)
-    time -= time.mean()
-    residuals = tail - tail.mean() - time * float(time @ tail) / float(time @ time)
-    return _Steady(float(tail.mean()), _long_run_variance(residuals), len(tail))
 
 
 def _long_run_variance(residuals: Floats) -> float:

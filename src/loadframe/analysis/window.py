@@ -1,6 +1,6 @@
-"""From the requests of one step to its summary: cut off the warm-up, count, and take the quantiles. Latency covers
-every request in flight in the window, weighted by the share of its time that lies in it, so that Little's law holds
-(1961, Operations Research 9; docs/mathematics.md, "Response times")."""
+"""From the requests of one step to its summary. Latency covers every request in flight in the window, weighted by the
+share of its time in it, so that Little's law holds (1961, Operations Research 9; docs/mathematics.md, "Response
+times")."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,24 +16,22 @@ from loadframe.analysis.warmup import CLIMBS, Line, straight
 from loadframe.model import UNFINISHED, UNSETTLED, Latency, OperationSummary, Step
 
 BINS = 66
-"""Slices of the time after the least warm-up, to find the end of the warm-up: MSER-5 needs enough."""
+"""Of the time after the least warm-up: MSER-5 needs enough."""
 BATCHES = 8
-"""The window is cut into this many equal slices, for the noise within a step."""
 FEWEST_REQUESTS = 20
-"""Ended in a window that is to decide something: with fewer a throughput is not known to a fifth."""
+"""Of a window that decides something: with fewer a throughput is not known to a fifth."""
 FEWEST_RESPONSES = 5.0
-"""Response times in such a window: in fewer, users who began together are counted once more or once less often."""
+"""Response times in such a window: in fewer, users who began together count once more or less often."""
 OUT_OF_BALANCE = 0.2
-"""Where throughput times response time differs from the number in flight by more than this share, arrivals and
-completions differ, or the driver's account is wrong: no response time is then known."""
+"""Share by which throughput times response time may differ from the number in flight; beyond, no response time is
+known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The requests of one step; fields as in model.Step. operations: of every kind of request, also of those that are
-    not judged; silence_ms: the longest time in the window without a completed request. latencies_ms: as many as
-    requests, with the distribution of `latency`, the longest included. balanced: whether throughput times response time
-    is the number in flight. needed_s: the shortest window that would decide something; 0 where this one does."""
+    """Fields as in model.Step. operations: also those not judged. silence_ms: longest time without a completed request.
+    latencies_ms: as many as requests, with the distribution of `latency`. balanced: throughput times response time is
+    the number in flight. needed_s: shortest window that would decide something; 0 where this does."""
 
     started_s: float
     ended_s: float
@@ -58,7 +56,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class _InFlight:
-    """Latencies (ms), ascending, and the share of each request's time that lies in the window; shapes (requests,)."""
+    """Latencies (ms), ascending, and the share of each request's time in the window; (requests,)."""
 
     latency_ms: NDArray[np.float32]
     share: Floats
@@ -71,16 +69,13 @@ class _InFlight:
 
     @property
     def count(self) -> float:
-        """Requests, weighted by share."""
         return float(self.share.sum())
 
     @property
     def mean_ms(self) -> float:
-        """The time that they spent in the window, over their number."""
         return float(self.latency_ms @ self.share) / self.count if len(self.share) else 0.0
 
     def quantile_ms(self, *probabilities: float) -> list[float]:
-        """The shortest latency that this share of the requests does not exceed, as of a histogram."""
         if not len(self.share):
             return [0.0 for _ in probabilities]
         reached = np.cumsum(self.share)
@@ -93,7 +88,7 @@ class _InFlight:
         return Latency(self.mean_ms, p50, p95, p99, longest, p999)
 
     def as_many(self, count: int) -> NDArray[np.float32]:
-        """That many latencies with the same distribution, ascending, counted from the longest, which is included."""
+        """That many latencies with the same distribution, ascending, the longest included."""
         if not len(self.share):
             return self.latency_ms
         down = np.ceil(np.cumsum(self.share[::-1]) * count / self.count - 1e-6).astype(np.int64)
@@ -114,11 +109,9 @@ def summarise(
     floor_s: float,
     fixed_warmup_s: float | None,
 ) -> Summary:
-    """Summary of the requests of the `judged` operations; arrays of shape (requests,), at least one, in order of end_s.
-    planned_s: the step's length from its first request on; what ends later does not count. None: it ran until its work
-    was done; then all judged requests count, from the first one's start to the last one's end, without a warm-up.
-    floor_s: the least warm-up to cut off; fixed_warmup_s: cut exactly this instead of detecting it. Unfinished requests
-    (outcome UNFINISHED) count with their age."""
+    """Of the `judged` operations; arrays (requests,), at least one, in order of end_s. planned_s: from the first
+    request on; what ends later does not count. None: until its work was done; then all judged requests count, without a
+    warm-up. fixed_warmup_s: cut exactly this. Unfinished requests (UNFINISHED) count with their age."""
     begin_s, ended = end_s - latency_ms / 1000.0, outcome != UNFINISHED
     # The driver does not know the kind of an unfinished request.
     chosen = ~ended | np.isin(operation, [index for index, name in enumerate(operations) if name in judged])
@@ -145,6 +138,12 @@ def summarise(
         share = np.minimum(share, 1.0)
     in_flight = _InFlight.of(latency_ms, share, chosen & ((outcome == 0) | ~ended))
     requests, in_progress_s = int(done.sum()), float((waiting_s + held_s)[chosen].sum())
+    # A request that waits for a CPU after releasing the lock overlaps with the next holder: time is counted once.
+    begin, end = np.maximum(turn_s[holding], start), np.minimum(end_s[holding], until)
+    order = np.argsort(begin, kind="stable")
+    begin, end = begin[order], end[order]
+    covered = np.concatenate([[start], np.maximum.accumulate(end)[:-1]]) if len(end) else end
+    counts, edges = np.histogram(end_s[done], bins=BATCHES, range=(start, max(until, start + 1e-9)))
     return Summary(
         started_s=started_s,
         ended_s=float(end_s[-1]) if planned_s is None else until,
@@ -153,13 +152,13 @@ def summarise(
         requests=requests,
         errors=errors,
         throughput=requests / length,
-        batches=_batches(end_s[done], start, until),
+        batches=tuple(float(count) for count in counts / (edges[1] - edges[0])),
         latency=in_flight.latency(),
         waiting_share=float(waiting_s[chosen].sum()) / in_progress_s if in_progress_s > 0 else 0.0,
         operations=_operations(
             operations, operation, outcome, latency_ms, share, ended if planned_s is None else in_window
         ),
-        lock_held=_union_s(turn_s[holding], end_s[holding], start, until) / length,
+        lock_held=float(np.maximum(end - np.maximum(begin, covered), 0.0).sum()) / length,
         waiting=float(waiting_s[chosen].sum()) / length,
         concurrency=in_progress_s / length,
         silence_ms=1000 * float(np.diff(np.concatenate([[start], np.sort(end_s[done]), [until]])).max()),
@@ -171,7 +170,6 @@ def summarise(
 
 
 def _needed_s(length_s: float, requests: int, errors: int, in_flight: _InFlight) -> float:
-    """How long a window must be to have enough requests and response times in it; 0 where this one has."""
     response_s = in_flight.mean_ms / 1000.0
     if requests + errors >= FEWEST_REQUESTS and length_s >= FEWEST_RESPONSES * response_s:
         return 0.0
@@ -184,37 +182,16 @@ def _overlap_s(begin_s: Floats, end_s: Floats, start_s: float, until_s: float) -
     return overlap
 
 
-def _union_s(begin_s: Floats, end_s: Floats, start_s: float, until_s: float) -> float:
-    """How much of start_s..until_s lies in any of these intervals. A request that has released the lock and waits for a
-    CPU has not ended yet, while the next one holds it: the sum of both would exceed the time."""
-    begin, end = np.maximum(begin_s, start_s), np.minimum(end_s, until_s)
-    order = np.argsort(begin, kind="stable")
-    begin, end = begin[order], end[order]
-    covered = np.concatenate([[start_s], np.maximum.accumulate(end)[:-1]]) if len(end) else end
-    return float(np.maximum(end - np.maximum(begin, covered), 0.0).sum())
-
-
 def _warmed_up(
     end_s: Floats, started_s: float, length_s: float, floor_s: float, fixed_s: float | None
 ) -> tuple[float, bool]:
-    """Where the warm-up ends, and whether the series had settled by then."""
     if fixed_s is not None:
         return started_s + fixed_s, True
     bin_s = max(length_s - floor_s, 1e-6) / BINS
-    warm_up = warmup.detect(_binned(end_s, started_s, length_s, bin_s), bin_s, floor_s=floor_s)
-    return started_s + warm_up.warmup_s, warm_up.settled
-
-
-def _binned(end_s: Floats, started_s: float, length_s: float, bin_s: float) -> Floats:
-    """Throughput (1/s) in slices of the whole step from its start."""
     bins = int(length_s / bin_s + 1e-9)
     counts, _ = np.histogram(end_s, bins=bins, range=(started_s, started_s + bins * bin_s))
-    return counts.astype(np.float64) / bin_s
-
-
-def _batches(end_s: Floats, start_s: float, ended_s: float) -> tuple[float, ...]:
-    counts, edges = np.histogram(end_s, bins=BATCHES, range=(start_s, max(ended_s, start_s + 1e-9)))
-    return tuple(float(count) for count in counts / (edges[1] - edges[0]))
+    warm_up = warmup.detect(counts.astype(np.float64) / bin_s, bin_s, floor_s=floor_s)
+    return started_s + warm_up.warmup_s, warm_up.settled
 
 
 def _operations(
@@ -245,16 +222,13 @@ def _operations(
 
 
 MOST_UNSETTLED = 0.5
-"""A level has not settled where more than this share of its steps carry the flag."""
-
-
 LIKELY = 0.95
 """Enough to look again, not to report it."""
 
 
 def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float, ...]:
-    """The levels, ascending, at which most steps of one treatment had not settled, or their pooled throughput climbs
-    within their windows. Steps without a cut do not count for climbs, which they measure (a cache that fills)."""
+    """Levels at which most steps of a treatment had not settled, or their pooled throughput climbs. Steps without a cut
+    do not count for climbs, which they measure (a cache that fills)."""
     levels = []
     for level in sorted({step.level for step in steps}):
         mine = [step for step in steps if step.level == level]
@@ -266,7 +240,6 @@ def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float
 
 
 def common_line(steps: Sequence[Step]) -> Line | None:
-    """One straight line through the slices of these steps' windows, as shares of their throughput; None without any."""
     shares = [
         np.array(step.batches) / step.throughput
         for step in steps

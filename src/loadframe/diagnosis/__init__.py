@@ -1,1 +1,1 @@
-"""From evidence to findings, from findings to remedies, from rounds to a conclusion. Pure."""
+"""From evidence to findings, remedies, and a conclusion. Pure."""

@@ -1,6 +1,5 @@
 """What a stage of a pipeline waits for in its server (docs/pipelines.md). Each operation of a stage is one request
-there, however many entries it takes: one flush for a batch of fifty is a flush for each commit, not for each fiftieth
-one."""
+there, however many entries it takes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -11,21 +10,20 @@ from loadframe.knowledge.signature import OWN_PIPELINE, Rank, Signature
 from loadframe.model import Evidence, Finding, RuledOut
 
 IN_SERVER = 0.5
-"""Share of a stage's busy time from which on most of it is its server's."""
+"""Of a stage's busy time that is its server's."""
 PER_REQUEST = "_per_request"
 BELOW = 0.0001
-"""Score: right after the stage, before what the machine itself shows."""
+"""Score: after the stage, before what the machine shows."""
 RANKS = frozenset({Rank.DISK, Rank.ONE_WRITER, Rank.CACHES, Rank.LOCKS})
-"""Causes in the server's time for a request. Its CPUs, its cage and other programs are the same for any request."""
-
+"""Its CPUs, its cage and other programs are the same for any request."""
 Judge = Callable[[Signature, Windows], Finding | RuledOut | None]
 
 
 def behind(
     findings: Sequence[Finding], windows: Windows, signatures: Sequence[Signature], judge: Judge
 ) -> list[Finding]:
-    """The findings, followed by what the stage that limits waits for in its server, if it spends half of its time
-    there. judge: takes a signature and the windows."""
+    """Followed by what the limiting stage waits for in its server, if for half of its time. judge: takes a signature
+    and the windows."""
     stage = next((finding for finding in findings if finding.id.startswith(OF) and not is_queue(finding.id)), None)
     where = windows.place
     if stage is None or OWN_PIPELINE.metric not in where.metrics:
@@ -60,7 +58,7 @@ def behind(
 
 
 def stages_first(findings: Sequence[Finding]) -> list[Finding]:
-    """In the order in which remedies are tried, causes come before the stage: a larger batch would hide them."""
+    """As remedies are tried, causes come before the stage: a larger batch would hide them."""
     there, causes = {finding.id for finding in findings}, dict[str, list[Finding]]()
     for finding in findings:
         if finding.behind in there:
@@ -74,7 +72,7 @@ def stages_first(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _told(cause: Finding, stage: Finding, share: float, where: Window, per: float) -> Finding:
-    """The cause with its evidence in requests of the load, as all other evidence, and with that of the stage."""
+    """In requests of the load, as all other evidence, and with that of the stage."""
     name = stage.id.removeprefix(OF)
     more = f"a request of the server is an operation of {name}, which takes {per:.3g} entries"
     evidence = [
@@ -100,12 +98,10 @@ def _told(cause: Finding, stage: Finding, share: float, where: Window, per: floa
 
 
 def _entries(window: Window, name: str) -> float:
-    """Requests of the load per operation of a stage."""
     return window.metrics["throughput"] / window.metrics[f"{OF}{name}.done"]
 
 
 def _in_operations(windows: Windows, name: str) -> Windows | None:
-    """None where a window lacks the stage's operations."""
     metric = f"{OF}{name}.done"
     all_ = (windows.below, windows.past, windows.top, windows.whole, *windows.each)
     if any((window.get(metric) or 0.0) <= 0 or window.metrics["throughput"] <= 0 for window in all_):

@@ -1,4 +1,4 @@
-"""What the rounds add up to: the ladder, the next limit, what is unfinished, and the outcome."""
+"""What the rounds add up to: ladder, next limit, what is unfinished, outcome."""
 
 import math
 from collections.abc import Sequence
@@ -40,7 +40,6 @@ def kept_trials(rounds: Sequence[Round]) -> list[Trial]:
 
 
 def net_changes(kept: Sequence[Trial]) -> tuple[ChangeRecord, ...]:
-    """The net changes of these trials, one per needed setting, from its first value."""
     net: dict[tuple[str, str], ChangeRecord] = {}
     for trial in kept:
         for change in trial.remedy.changes:
@@ -55,7 +54,6 @@ def net_changes(kept: Sequence[Trial]) -> tuple[ChangeRecord, ...]:
 
 
 def ladder(rounds: Sequence[Round]) -> tuple[LadderStep, ...]:
-    """Every kept change with its share of the gain."""
     kept = kept_trials(rounds)
     gains = [trial.told for trial in kept]
     if not kept or not all(gain.has_ratio for gain in gains):
@@ -68,18 +66,17 @@ def ladder(rounds: Sequence[Round]) -> tuple[LadderStep, ...]:
 
 
 def summary(round_: Round) -> StateSummary:
-    """A round's curve in two numbers, and the limit that explains its bend."""
     return StateSummary(round_.curve.peak, round_.curve.knee, bend_of(round_))
 
 
 FURTHEST = 2.0
-"""Multiple of the highest load tested, beyond which a straight line says nothing."""
+"""Of the highest load tested: beyond, a straight line says nothing."""
 
 
 def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
-    """What limits next, from the last state: an open cause, that of its bend first; else a limit that was measured as
-    full at the bend; else the limit that a kept change has raised; else the limit that a straight line fills
-    first, up to FURTHEST times the highest load tested; else None."""
+    """Of the last state: an open cause, that of its bend first; else a limit measured as full at the bend; else one
+    that a kept change has raised; else the one that a straight line fills first, up to FURTHEST times the highest
+    load."""
     last, kept = rounds[-1], kept_trials(rounds)
     settled = {cause for trial in last.tried if trial.kept for cause in trial.remedy.addresses}
     open_ = [
@@ -107,7 +104,7 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
 
 
 def _as_next(limit: Limit, because: str, furthest: float = math.inf) -> NextLimit:
-    """because: with a place for the ceiling. No load is given beyond `furthest`."""
+    """because: with a place for the ceiling."""
     load, ceiling = _load(limit), show_metric(limit.use_metric, limit.ceiling)
     title, because = limit.title or limit.id, because.format(ceiling=ceiling)
     return NextLimit(limit.id, load if load <= furthest and math.isfinite(load) else None, title, because)
@@ -135,8 +132,7 @@ def outcome(
     stop: Stop | None = None,
     drivers: FleetDrivers | None = None,
 ) -> Outcome:
-    """The end of the investigation in one word and one sentence. stop: where the target failed under a load. drivers:
-    the comparison of all driving hosts with fewer."""
+    """In one word and one sentence. stop: where the target failed. drivers: all driving hosts compared with fewer."""
     kept = kept_trials(rounds)
     if stop is not None and not (kept and stop.went_on):
         how = f"died ({stop.died})" if stop.died else "failed, and did not recover"
@@ -183,10 +179,19 @@ FEWEST_ALIKE = 3
 def unfinished(
     rounds: Sequence[Round], steps: Sequence[Step], budget_s: float, most_blocks: int, command: str
 ) -> Unfinished | None:
-    """Of the unkept changes that gained in each of their blocks, and that a study's most blocks could prove, the one
-    that gained most. None where a change was kept. steps: all of the run, in order."""
-    trials = [trial for round_ in rounds for trial in round_.tried if not trial.kept and _gained_in_each(trial)]
-    counts = [(_blocks_to_decide(trial), trial) for trial in trials]
+    """The best of the unkept changes that gained in each block, and that a study's most blocks could prove. None where
+    one was kept. steps: all of the run, in order."""
+    counts = [
+        (_blocks_to_decide(trial), trial)
+        for round_ in rounds
+        for trial in round_.tried
+        if not trial.kept
+        and trial.told.has_ratio
+        and len(trial.told.block_ratios) >= FEWEST_ALIKE
+        and min(trial.told.block_ratios) > 1
+        # Where a warm-up had not ended, more blocks would not prove it, unless others already did.
+        and (not trial.told.unsettled_at or trial.verdict.decision == "better")
+    ]
     within = [(count, trial) for count, trial in counts if count is not None and count <= MOST_BLOCKS]
     if kept_trials(rounds) or not within:
         return None
@@ -202,22 +207,14 @@ def unfinished(
 
 
 def _blocks_to_decide(trial: Trial) -> int | None:
-    """Blocks of a whole proof, doubled if it has no fresh ones yet; None where it is or cannot be decided."""
+    """Of a whole proof, doubled without fresh ones; None where it is or cannot be decided."""
     if trial.fresh is None and trial.told.decision == "better":
         return 2 * trial.told.blocks
     count = None if trial.told.decided else needed(trial.told, "blocks").count
     return count if count is None or trial.fresh is None else max(count, 2 * trial.told.blocks)
 
 
-def _gained_in_each(trial: Trial) -> bool:
-    """Where a warm-up had not ended, more blocks would not prove it, unless others already did."""
-    verdict = trial.told
-    gained = len(verdict.block_ratios) >= FEWEST_ALIKE and min(verdict.block_ratios) > 1
-    return verdict.has_ratio and gained and (not verdict.unsettled_at or trial.verdict.decision == "better")
-
-
 def for_no_cause(kept: Sequence[Trial]) -> str:
-    """A sentence that the kept changes were tried for no cause; "" where one was."""
     if not kept or any(trial.remedy.addresses for trial in kept):
         return ""
     if len(kept) == 1:
@@ -226,14 +223,12 @@ def for_no_cause(kept: Sequence[Trial]) -> str:
 
 
 UNCHANGED = "; nothing was changed."
-
-
 NEAR = 0.85
-"""Share of a ceiling from which on a limit is named where nothing is exhausted; our choice."""
+"""Of a ceiling: a limit that is named where nothing is exhausted; our choice."""
 
 
 def _nothing_found(last: Round) -> Outcome:
-    """No limit was reached only where throughput still grows: else something ends it, seen or not."""
+    """No limit was reached only where throughput still grows."""
     if (why := stops_growing(last.curve)) is None:
         return Outcome("no-limit-reached", f"No limit was reached within the levels tested{UNCHANGED}")
     near = [limit for limit in last.limits if NEAR * limit.ceiling <= limit.use < limit.ceiling]
@@ -245,11 +240,11 @@ def _nothing_found(last: Round) -> Outcome:
 
 
 LITTLE = 0.15
-"""Of the exponent of a throughput that is proportional to the load, our choice: 1.4 times at ten times the load."""
+"""Of the exponent of a throughput in proportion to the load, our choice: 1.4 times at ten times the load."""
 
 
 def stops_growing(curve: Curve) -> str | None:
-    """How throughput stops growing, in words; None where it grows up to the highest level, or there is only one."""
+    """In words; None where it grows up to the highest level, or there is only one."""
     if curve.cliff is not None:
         return f"Throughput falls between {curve.axis} {curve.cliff.from_load:g} and {curve.cliff.to_load:g}"
     if curve.knee is not None:

@@ -1,4 +1,4 @@
-"""From evidence to findings: limits that were reached, and signatures that hold, all suspected until a remedy helps."""
+"""From evidence to findings: limits that were reached, and signatures that hold, suspected until a remedy helps."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -15,24 +15,22 @@ from loadframe.model import OTHERS, REACHED, Evidence, Finding, Limit, LoadInter
 from loadframe.units import show_metric
 
 EVENTS = ("1/s", "")
-"""Units of counts of events; a metric that is not registered has none."""
 THRASH_PER_REQUEST = 0.05
-"""A silent limit explains a loss only if at least one request in twenty pays for it."""
+"""A silent limit explains a loss if one request in twenty pays for it."""
 FAILURES_PER_REQUEST = 0.01
-"""A loud one if at least one request in a hundred fails: refusals may be slow, and thus few."""
+"""A loud one if one in a hundred fails: refusals may be slow, and thus few."""
 THRASH_RISES = 3.0
-"""... and if it pays at least three times as often as below the bend."""
+"""... and if it pays three times as often as below the bend."""
 EVERY_OTHER_REQUEST = 0.5
-"""... or, at every level alike, one request in two: that explains no bend, but may be what each request takes."""
+"""... or, at every level alike, one in two: no bend, but what each request takes."""
 
 
 def diagnose(
     windows: Windows, limits: Sequence[Limit], several: Sequence[Finding | RuledOut] = ()
 ) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
-    """Suspected causes, the best explained first, each with what was ruled out; and what was ruled out if nothing is
-    suspected. Where others take the CPU, past the bend or over the whole curve, that comes first except for what is
-    known to cost more (others.py), and nothing is ruled out: a target with many threads leaves others less at high
-    loads, so both shape the bend. several: what several levels show together (operational.py)."""
+    """The best explained first, each with what was ruled out. Where others take the CPU, that comes first except for
+    what is known to cost more (others.py), and nothing is ruled out: a target with many threads leaves others less at
+    high loads. several: what several levels show together (operational.py)."""
     results = [*several, *(_limit_finding(limit, windows) for limit in limits)]
     for signature in SIGNATURES:
         suspected = any(isinstance(result, Finding) for result in results)
@@ -81,12 +79,9 @@ def _deeper(finding: Finding, findings: Sequence[Finding], refusing: Collection[
     return replace(finding, score=max([finding.score, *scores]))
 
 
-# --- limits ---
-
-
 def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
-    """A limit that was reached and whose counter of harm rises; None for shares and times, which signatures judge: only
-    events can be counted per request. Without any counter: waiting_limits.py."""
+    """Reached, and its counter of harm rises; None for shares and times, which signatures judge. Without a counter:
+    waiting_limits.py."""
     if limit.waits:
         at = limit.exhausted_at or _bend_interval(windows)
         return waiting_limits.finding(limit, windows, _bend_interval(windows), _limit_score(at, windows))
@@ -124,7 +119,6 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
 
 
 def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
-    """The evidence that reaching the limit costs something, or a sentence that it does not."""
     metric, place = limit.thrash_metric, _place(limit, windows)
     there = place.get(metric)
     if there is None:
@@ -150,13 +144,12 @@ def _harm(limit: Limit, windows: Windows) -> tuple[Evidence, ...] | str:
 
 
 def _rises(limit: Limit, windows: Windows) -> bool:
-    """Whether the cost per request rises past the bend."""
     past, below = (_cost_per_request(limit, window) or 0.0 for window in (windows.past, windows.below))
     return past >= THRASH_RISES * below
 
 
 def _place(limit: Limit, windows: Windows) -> Window:
-    """Past the bend; without one the costliest level at which the limit is reached: an average would hide it."""
+    """Past the bend; without one the costliest level at which the limit is reached."""
     reached = [window for window in windows.each if window.fills(limit)]
     if windows.bend is not None or not reached:
         return windows.past
@@ -168,7 +161,6 @@ def _least_cost(limit: Limit) -> float:
 
 
 def is_overrun(limit: Limit, step: Step) -> bool:
-    """Whether in this step a limit is reached and requests pay for it."""
     use, cost = step.metrics.get(limit.use_metric), step.metrics.get(limit.thrash_metric)
     if use is None or cost is None or use < REACHED * limit.ceiling:
         return False
@@ -176,9 +168,9 @@ def is_overrun(limit: Limit, step: Step) -> bool:
 
 
 def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
-    """The load from which on requests pay for a full limit: between the last level at which few do and the first from
-    which on they all do (docs/mathematics.md, "A bend that a limit explains"). The load is the one at which it fills if
-    between these levels, else their geometric mean. None where all levels pay or none does."""
+    """Between the last level at which few requests pay for a full limit and the first from which on they all do
+    (docs/mathematics.md, "A bend that a limit explains"); where it fills if between these, else their geometric
+    mean."""
     costs = {window.levels[0]: _cost_per_request(limit, window) for window in windows.each}
     full = {window.levels[0] for window in windows.each if window.fills(limit)}
     paid = {level: cost if level in full else 0.0 for level, cost in costs.items() if cost is not None}
@@ -201,11 +193,11 @@ def _cost_per_request(limit: Limit, window: Window) -> float | None:
 
 
 NOT_THE_BEND = 0.3
-"""Score of a cost at every level, or one that begins past the bend: below whatever may cause the bend."""
+"""Of a cost at every level, or one that begins past the bend."""
 
 
 def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
-    """1 where it begins to act at the load of a bend, less where it explains that less."""
+    """1 where it begins to act at the load of a bend."""
     # Both ends are levels: what is not full yet at the level at which the fall has ended begins after it.
     if acts is not None and windows.bends and all(acts.low >= bend.high < acts.load for bend in windows.bends):
         return NOT_THE_BEND
@@ -214,13 +206,10 @@ def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
     return 0.7 + 0.3 * max(explains(acts, bend) for bend in windows.bends)
 
 
-# --- signatures ---
-
-
 def _signature_finding(
     signature: Signature, windows: Windows, window: Window | None = None
 ) -> Finding | RuledOut | None:
-    """window: where it must hold; default: past the bend, from the peak on without one, or the lowest level."""
+    """window: default: past the bend, from the peak on without one, or the lowest level."""
     window = window or (windows.each[0] if signature.unloaded else windows.place)
     measured = [(condition, window.judged(condition)) for condition in signature.present]
     pairs = [(condition, value) for condition, value in measured if value is not None]
@@ -228,9 +217,9 @@ def _signature_finding(
         return None
     for condition, value in pairs:
         if not condition.holds(value):
-            return RuledOut(
-                signature.id, f"{_name(condition)}: {_show(condition, value)} (threshold: {_wanted(condition)})"
-            )
+            wanted = {">=": "at least", ">": "above", "<=": "at most", "<": "below"}[condition.comparison]
+            threshold = f"{wanted} {_show(condition, condition.threshold)}"
+            return RuledOut(signature.id, f"{_name(condition)}: {_show(condition, value)} (threshold: {threshold})")
     if signature.rises and windows.bend is not None:
         condition, below = pairs[0][0], windows.below.judged(pairs[0][0])
         if below is not None and condition.holds(below):
@@ -245,26 +234,21 @@ def _signature_finding(
             return RuledOut(signature.id, because)
         if seen is not None and not condition.per_request:
             absent.append(condition.evidence(seen, window.words, absent=True))
+    below = windows.below.judged(signature.present[0])
+    there = below is not None and signature.present[0].holds(below)
+    unexplained = windows.falls and there and not signature.explains_falling
     return Finding(
         id=signature.id,
         title=signature.title,
         reached_at=_first_level(signature, windows),
         evidence=(*(_evidence(condition, value, window) for condition, value in pairs), *absent),
-        score=_signature_score(signature, windows),
+        score=signature.rank.score - (0.3 if unexplained else 0.0),
         explanation=signature.explanation,
     )
 
 
-def _signature_score(signature: Signature, windows: Windows) -> float:
-    """That of its rank, less where throughput falls and the cause holds below the bend, too."""
-    below = windows.below.judged(signature.present[0])
-    there = below is not None and signature.present[0].holds(below)
-    unexplained = windows.falls and there and not signature.explains_falling
-    return signature.rank.score - (0.3 if unexplained else 0.0)
-
-
 def _first_level(signature: Signature, windows: Windows) -> LoadInterval | None:
-    """From the level before, to the lowest level at which all that was measured holds; None where none has it."""
+    """From the level before, to the lowest level at which all that was measured holds."""
     before: float | None = None
     for window in windows.each:
         values = [(condition, window.judged(condition)) for condition in signature.present]
@@ -288,9 +272,6 @@ def _evidence(condition: Condition, value: float, window: Window) -> Evidence:
     return replace(condition.evidence(rate, window.words), threshold=threshold)
 
 
-# --- words ---
-
-
 def _name(condition: Condition) -> str:
     return metric_of(condition.metric).alone + (", per request" if condition.per_request else "")
 
@@ -299,11 +280,5 @@ def _show(condition: Condition, value: float) -> str:
     return f"{value:.3g}" if condition.per_request else show_metric(condition.metric, value)
 
 
-def _wanted(condition: Condition) -> str:
-    words = {">=": "at least ", ">": "above ", "<=": "at most ", "<": "below "}
-    return words[condition.comparison] + _show(condition, condition.threshold)
-
-
 def settle(finding: Finding, settled: Finding) -> Finding:
-    """A finding with the status that the trials gave to the same one."""
     return replace(finding, status=settled.status, mechanism=settled.mechanism)

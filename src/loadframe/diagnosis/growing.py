@@ -1,4 +1,4 @@
-"""Costs that grow with the requests served, or with time, instead of the load: never a limit of the load."""
+"""Costs that grow with the requests served, or with time: never a limit of the load."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,9 +12,9 @@ REQUESTS, TIME = "growth.requests", "growth.time"
 GROWTH = (REQUESTS, TIME)
 GROWS = "workload.cost_growth"
 SCORE = 0.9
-"""Before any signature: a curve whose levels were measured at different costs says little of its bend."""
+"""Before any signature: levels measured at different costs say little of a bend."""
 SERVED = 0.95
-"""Share of a rate below which the backlog makes response times grow by itself."""
+"""Of a rate, below which the backlog makes response times grow by itself."""
 NAMED = ("the number of requests served so far", "time")
 LOOK = (
     " for what is kept of each request and searched by the next ones: a list, a log, a table without an index, a cache "
@@ -27,24 +27,21 @@ TOLD: Mapping[Of, tuple[str, str]] = {
     "response": ("costs {:.2g} times as much", "longer"),
     "cpu": ("takes {:.2g} times as much CPU time", "more CPU time"),
 }
-"""How much more a request costs, and of what, in words."""
 PER = {"requests": 1000.0, "time": 60.0}
 
 
 def growing(axis: str, steps: Sequence[Step]) -> Finding | None:
-    """The growth in the steps of one state, as a finding; None where none is proved."""
     kept, trend = _judged(axis, steps)
     return None if trend is None else _finding(trend, kept)
 
 
 def grown(axis: str, steps: Sequence[Step]) -> Growth | None:
-    """The growth in the steps of one state, in the order in which they were taken; None where none is proved. Only
-    steps before any of another state count: a restart resets it."""
+    """In steps of one state, in order; only before any of another state: a restart resets it."""
     return _judged(axis, steps)[1]
 
 
 def cost_ms(step: Step, of: Of) -> float:
-    """What a request cost in a step, in ms; 0 where not known. CPU time: of the target's processes."""
+    """Of a request, ms; 0 where not known. CPU time: of the target's processes."""
     if of == "response":
         return step.latency.mean_ms
     cores = step.metrics.get("target.cpu.cores", 0.0)
@@ -52,15 +49,20 @@ def cost_ms(step: Step, of: Of) -> float:
 
 
 def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None]:
-    """Usable steps and their growth: of the response time, else of the CPU time, which may be a small part of it."""
+    """Of the response time, else of the CPU time, which may be a small part of it."""
     if axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return [], None
     ordered = sorted(steps, key=lambda step: step.number)
     # Up to the first step of another state, or that does not count.
     ordered = [step for index, step in enumerate(ordered) if step.number == ordered[0].number + index]
+    done, served_by = 0.0, list[float]()  # before the middle of each step's window, warm-ups included
+    for step in ordered:
+        middle_s = (step.window_start_s + step.window_end_s) / 2 - step.started_s
+        served_by.append(done + step.throughput * middle_s)
+        done += step.throughput * (step.ended_s - step.started_s)
     rows = [  # without a backlog: else a response time is no cost
         (step, served)
-        for step, served in zip(ordered, _served(ordered), strict=True)
+        for step, served in zip(ordered, served_by, strict=True)
         if step.latency.mean_ms > 0 and (axis in CLIENT_AXES or step.throughput >= SERVED * step.level)
     ]
     if not rows:
@@ -78,16 +80,6 @@ def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None
         if trend is not None:
             return repeated, replace(trend, of=of)
     return repeated, None
-
-
-def _served(ordered: Sequence[Step]) -> list[float]:
-    """Requests served before the middle of each step's window, warm-ups included."""
-    done, served = 0.0, []
-    for step in ordered:
-        middle_s = (step.window_start_s + step.window_end_s) / 2 - step.started_s
-        served.append(done + step.throughput * middle_s)
-        done += step.throughput * (step.ended_s - step.started_s)
-    return served
 
 
 def _finding(growth: Growth, steps: Sequence[Step]) -> Finding:
@@ -131,7 +123,6 @@ def _share(share: float) -> str:
 
 
 def _each_level(steps: Sequence[Step]) -> list[Evidence]:
-    """The lowest level, where no request waits for another: its last response time against its first."""
     level = min(step.level for step in steps)
     lowest = [step.latency.mean_ms for step in steps if step.level == level and step.latency_known]
     if not lowest:

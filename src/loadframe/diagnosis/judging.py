@@ -1,10 +1,9 @@
-"""What a trial shows of the causes that its remedy addresses (docs/mathematics.md, "Whether a mechanism moved"). A gain
-confirms a cause only where that cause's own evidence receded, too (mechanism.py), and one change confirms one cause. A
-limit that is reported twice, by the study and by the number of requests in service, or by a stage and by what it waits
-for in its server, is one."""
+"""What a trial shows of the causes that its remedy addresses (docs/mathematics.md, "Whether a mechanism moved"): a gain
+confirms one only where its own evidence receded, too (mechanism.py), and one change confirms one cause. A limit
+reported twice, by the study and by the requests in service, or by a stage and its server, is one."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean, stdev
 
@@ -19,46 +18,42 @@ from loadframe.metrics.pipelines import STAGES
 from loadframe.model import Finding, Mechanism, Remedy, Step, Verdict, by_block
 
 NO_EFFECT = 1.1
-"""A remedy whose interval ends below this refutes its finding; one whose ratio is below it confirms no cause."""
+"""High end of the interval of a remedy that refutes its finding."""
 FAILING = 0.01
-"""One request in a hundred failing is too many."""
+"""Share of failing requests that is too many."""
 
 
 def failed_share(steps: Sequence[Step]) -> float:
-    """The share of all requests of these steps that failed."""
     failed, done = sum(step.errors for step in steps), sum(step.requests for step in steps)
     return failed / (failed + done) if failed + done else 0.0
 
 
 def cures_failures(before: Sequence[Step], after: Sequence[Step]) -> bool:
-    """Whether failures ended: that is a benefit even without more throughput."""
+    """Failures that end are a benefit even without more throughput."""
     share = failed_share(before)
     return share >= FAILING and failed_share(after) <= CURED * share
 
 
 def without_effect(verdict: Verdict) -> bool:
-    """Whether it is known that a change raises throughput by less than a tenth."""
+    """Known to raise throughput by less than a tenth."""
     return verdict.high < NO_EFFECT
 
 
 HALF = 0.5
-"""Added to every count, so that zero has a logarithm (Haldane 1956, Annals of Human Genetics 20)."""
+"""Added to counts, so that zero has a logarithm (Haldane 1956, Annals of Human Genetics 20)."""
 FEWEST_BLOCKS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The requests of one treatment in a block, and how many of them failed."""
-
     requests: int
     failed: int
 
 
 def rarer(before: Sequence[Asked], after: Sequence[Asked], alpha: float) -> bool:
-    """Whether requests fail more rarely after than before, proved at the one-sided level alpha; block i on both sides
-    (docs/mathematics.md, "One error"). The log ratio of the shares must be below 0 by more than its t-interval, as
-    failures come in bursts, and by more than the counting scatter: a few failures more or less are chance, however
-    alike the blocks are."""
+    """Fail more rarely after, at the one-sided level alpha; block i on both sides (docs/mathematics.md, "One error"):
+    the log ratio of the shares is below 0 by its t-interval, as failures come in bursts, and by the counting
+    scatter."""
     pairs = list(zip(before, after, strict=False))
     if len(pairs) < FEWEST_BLOCKS:
         return False
@@ -74,7 +69,6 @@ def _log_share(asked: Asked) -> float:
 
 
 def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> bool:
-    """Whether failures may have ended by chance, by a proof's blocks at its verdict's one-sided error."""
     return not rarer(_asked(before), _asked(after), (1 - verdict.confidence) / 2)
 
 
@@ -95,12 +89,11 @@ def judge(
     refutes: bool = True,
     doubt: str = "",
 ) -> tuple[Finding, ...]:
-    """The findings after a trial of this remedy, from the steps of its proof; those that it does not address stay.
-    Confirmed: throughput rose, or failures ended, and of the addressed causes this one's evidence receded, first and
-    most. Helped: the same without such evidence, or the raised setting is not what the cause counts (sizes.py).
-    Refuted: neither throughput nor failures moved; but the number served at once is refuted by no single setting of
-    that size, a stage not by workers that wait for the next one, and nothing by a guessed remedy. Else unchanged, also
-    where failures may have ended by chance. refutes: False if something else may limit. doubt: why none."""
+    """From the steps of its proof. Confirmed: throughput rose, or failures ended, and this cause's evidence receded,
+    first and most. Helped: the same without such evidence, or the raised setting is not what it counts (sizes.py).
+    Refuted: nothing moved; but the number served at once is refuted by no single setting of that size, a stage not by
+    workers that wait for the next one, nothing by a guessed remedy. refutes: False if something else may limit. doubt:
+    why none."""
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
     ended = verdict.decision != "worse" and cures_failures(before, after)
     cured = ended and not by_chance(verdict, before, after)
@@ -129,11 +122,13 @@ def judge(
         )
         for finding in aimed_at
     }
-    return tuple(_named(settled[finding.id], raised) if finding in aimed_at else finding for finding in findings)
+    for id_, finding in settled.items():
+        if finding.status == "confirmed" and id_ in SERVED_AT_ONCE:
+            settled[id_] = replace(finding, title=confirmed_title(finding.title, raised))
+    return tuple(settled[finding.id] if finding in aimed_at else finding for finding in findings)
 
 
 def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
-    """Why other programs on the CPU may explain a gain, or the end of failures; else ""."""
     if not others.words:
         return ""
     if cured:
@@ -143,16 +138,9 @@ def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
     return "" if least >= NO_EFFECT else f"{others.words}, which may have cost {most}: as much as it gained"
 
 
-def _named(finding: Finding, raised: Collection[str]) -> Finding:
-    """A confirmed finding's title without settings that have its size and were not raised."""
-    if finding.status != "confirmed" or finding.id not in SERVED_AT_ONCE:
-        return finding
-    return replace(finding, title=confirmed_title(finding.title, raised))
-
-
 def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str, open_: str) -> Finding:
-    """A cause after a change that helped. first: the one whose evidence receded first and most. why_not: why the change
-    confirms none. open_: what it leaves open even where it confirms this one."""
+    """After a change that helped. first: its evidence receded first and most. why_not: why the change confirms none.
+    open_: what it leaves open."""
     one_is_behind = first is not None and (first.behind == finding.id or finding.behind == first.id)
     twice = one_is_behind or (first is not None and is_told_twice(first, finding))
     same = first is finding or (twice and seen.mechanism.receded)
@@ -170,7 +158,6 @@ def _told(mechanism: Mechanism, more: str) -> Mechanism:
 
 
 def only_helped(finding: Finding, because: str = "") -> Finding:
-    """A cause that a change helped against and that is not confirmed, with the reason."""
     mechanism = finding.mechanism
     explained = None if mechanism is None else _told(mechanism, because)
     return replace(finding, status="helped", mechanism=explained)
@@ -180,13 +167,11 @@ NOT_AGAIN = "fresh blocks did not prove the gain again"
 IN_FRESH_NOISE = "the gain in fresh blocks is no larger than what equal states showed there"
 IN_NOISE = "its interval reaches into what equal states showed in the same blocks, and no time was left for fresh ones"
 OFTEN = 0.25
-"""Share of disturbed fresh steps from which on it is reported along with what they did not show."""
 
 
 def why_not_again(fresh: Verdict, steps: Sequence[Step]) -> str:
-    """Why fresh blocks do not confirm a gain that others had proved; else "". The deciding blocks stop where they look
-    good, and of several changes the luckiest is found: a gain is kept only where fresh blocks prove it again and it
-    exceeds what each state shows against itself (`Verdict.floor`)."""
+    """Why fresh blocks do not confirm a gain; else "". Deciding blocks stop where they look good: a gain is kept only
+    where fresh ones prove it and it exceeds what each state shows against itself (`Verdict.floor`)."""
     if fresh.decision == "better":
         return "" if fresh.exceeds_noise else IN_FRESH_NOISE
     disturbed = sum(is_disturbed(step, steps) for step in steps)

@@ -1,9 +1,7 @@
-"""Whether a cause's own evidence receded with a change, by as much as the model of that cause predicts: a gain proves
-that a change helped, not why. Each cause has a trace, one metric and what must become of it if that cause limited the
-throughput. The seven forms, with their models: docs/mathematics.md, "Whether a mechanism moved". g is the gain at the
-low end of its interval, so that noise does not count against a cause; before and after are the two sides of a proof,
-block by block. What a form requires must hold for the mean over the blocks with a one-sided 95 % confidence (Student's
-t). A metric that is missing on either side has not receded."""
+"""Whether a cause's own evidence receded with a change by as much as its model predicts: a gain proves that a change
+helped, not why. Each cause has a trace, one metric and what must become of it; the seven forms: docs/mathematics.md,
+"Whether a mechanism moved". g is the gain at the low end of its interval. A form must hold for the mean over the
+blocks, one-sided 95 % (Student's t)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,21 +21,21 @@ from loadframe.model import REACHED, Finding, Mechanism, Step, by_block
 from loadframe.units import show_metric
 
 MOVED = 0.7
-"""A cause has moved when at most this share of its evidence is left."""
+"""Share of its evidence that may be left."""
 CURED = 0.1
-"""A remedy cures failures when at most a tenth of them is left."""
+"""Of failures, that may be left."""
 AT_ONCE = 1.05
-"""A response time at the lowest load may change by this factor between two states by itself."""
+"""Factor by which a response time at the lowest load may differ between states."""
 MOSTLY = 0.9
-"""Power of a gain by two factors that one of them must have to be its cause; our choice."""
+"""Power of a gain by two factors that its cause must have; our choice."""
 ONE_MORE = 0.5
-"""More than half of one more at a time is one more, not noise; our choice."""
+"""More than half of one more is one more; our choice."""
 PASSES = 1.05
-"""What passes a raised limit must exceed the former limit by a twentieth, more than bursts and slack."""
+"""Factor over the former limit, more than bursts and slack."""
 HALF = 0.5
-"""Power of a gain by two factors that exceeds the other's."""
+"""Power of a gain that exceeds the other factor's."""
 RISING = ("passes", "at once", "spread")
-"""Forms whose trace rises as the cause is removed."""
+"""The trace rises as the cause is removed."""
 CONFIDENCE = 0.95
 FEWEST_BLOCKS = 2
 
@@ -64,8 +62,6 @@ TRACES: Mapping[str, Trace] = {
     **{cause: trace for traces in tables("signatures", "TRACES", dict).values() for cause, trace in traces.items()},
 }
 """By finding; kinds of servers add theirs. Else the first evidence that counts events."""
-
-
 TRACES_BY_EVIDENCE: Mapping[str, Trace] = {
     "target.accept_queue.waiting": Trace("target.accept_queue.waiting", "waiting"),
     "target.runtime.gc_share": Trace("target.runtime.gc_share", "share"),
@@ -73,11 +69,9 @@ TRACES_BY_EVIDENCE: Mapping[str, Trace] = {
     # With a larger heap a collector takes less per request, and perhaps as much of the CPUs.
     GC_SAMPLED: Trace(GC_SAMPLED_CORES),
 }
-"""Of findings that may be seen in several ways, by the metric of their evidence."""
 
 
 def trace_of(finding: Finding) -> Trace | None:
-    """None where nothing of it is counted."""
     if finding.id in TRACES:
         return TRACES[finding.id]
     if finding.id.startswith(STAGES):  # as pipelines.py makes it; "source" has no such metrics
@@ -99,8 +93,8 @@ def _is_per_request(metric: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """mechanism: what became of the evidence. order: the first block from which on it had receded in each, and its
-    remaining share: of two causes that one change moved, the lower one moved first and most."""
+    """order: the first block from which on it had receded in each, and its remaining share: of two causes the lower one
+    moved first and most."""
 
     mechanism: Mechanism
     order: tuple[int, float]
@@ -108,7 +102,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """A trace in a block of a treatment. beside: requests in progress ("waiting"), the ceiling ("passes"), or NaN."""
+    """beside: requests in progress ("waiting"), the ceiling ("passes"), or NaN."""
 
     value: float
     beside: float = math.nan
@@ -117,7 +111,7 @@ class _Side:
 def moved(
     finding: Finding, before: Sequence[Step], after: Sequence[Step], gain: float, *, cured: bool = False
 ) -> Moved:
-    """A finding's evidence in a proof with at least this gain. cured: failures ended; a tenth of them may be left."""
+    """In a proof with at least this gain. cured: failures ended."""
     trace = trace_of(finding)
     if trace is None:
         return _unseen("", False, "nothing of this cause is counted for each request")
@@ -134,7 +128,6 @@ def moved(
 
 
 def _judged(trace: Trace, pairs: Sequence[tuple[_Side, _Side]], bounds: Sequence[float]) -> Moved:
-    """From the two sides of each block and the model's bounds for the second."""
     rises = trace.form in RISING
     excess = [
         (bound - second.value if rises else second.value - bound)
@@ -166,7 +159,6 @@ def _unseen(metric: str, per_request: bool, because: str) -> Moved:
 
 
 def _by_block(trace: Trace, steps: Sequence[Step]) -> dict[int, _Side | None]:
-    """None where a step lacks the metric: a mean over the others would be that of another load."""
     return {block: _side(trace, taken) for block, taken in by_block(steps).items()}
 
 
@@ -189,7 +181,7 @@ def _side(trace: Trace, steps: Sequence[Step]) -> _Side | None:
 
 
 def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
-    """The model's bound for the value after a gain; infinite where the former ceiling is not known."""
+    """For the value after a gain; infinite where the former ceiling is not known."""
     if trace.form == "passes":
         return math.inf if math.isnan(before.beside) else PASSES * max(before.value, before.beside)
     if trace.form == "spread":
@@ -205,7 +197,7 @@ def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
 
 
 def _surely_negative(values: Sequence[float]) -> bool:
-    """Whether the mean is below zero, by Student's t, one-sided. A single value shows nothing of its noise."""
+    """Student's t, one-sided. A single value shows nothing of its noise."""
     if len(values) < FEWEST_BLOCKS or not all(map(math.isfinite, values)):
         return False
     quantile = float(student.quantile(CONFIDENCE, len(values) - 1))
@@ -216,7 +208,10 @@ def _because(trace: Trace, before: float, after: float, wanted: float, receded: 
     """ "disk flushes per request: 3.9 before, 1 after the change; this cause predicts at most 2.7"."""
     per_request = trace.form == "events"
     what = _what(trace.metric, per_request)
-    shown = [_show(trace.metric, value, per_request) for value in (before, after, wanted)]
+    shown = [
+        f"{max(0.0, value):.3g}" if per_request else show_metric(trace.metric, max(0.0, value))
+        for value in (before, after, wanted)
+    ]
     if trace.form == "passes" and not math.isfinite(wanted):
         return f"{what}: {shown[0]} before, {shown[1]} after; its threshold is not known"
     asked = f"this cause predicts {'at least' if trace.form in RISING else 'at most'} {shown[2]}"
@@ -228,7 +223,3 @@ def _because(trace: Trace, before: float, after: float, wanted: float, receded: 
 def _what(metric: str, per_request: bool) -> str:
     what = metric_of(metric).alone
     return f"{what}, per request" if per_request and not _is_per_request(metric) else what
-
-
-def _show(metric: str, value: float, per_request: bool) -> str:
-    return f"{max(0.0, value):.3g}" if per_request else show_metric(metric, max(0.0, value))

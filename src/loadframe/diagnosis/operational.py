@@ -1,6 +1,5 @@
-"""Findings that only several levels show, from the operational laws, for any target: n requests are served at a time.
-Only a change can show what there are n of; so they name everything of that size, come after every cause with a counter
-of its own, and where nothing has that size they say what would have to be exposed."""
+"""Findings that only several levels show, from the operational laws: n requests are served at a time. Only a change can
+show what there are n of: they name everything of that size, and come after every cause with a counter of its own."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,17 +29,15 @@ from loadframe.model import Curve, Evidence, Finding, Limit, LoadInterval, Ruled
 from loadframe.units import show, show_metric
 
 OPERATIONAL = frozenset({*SERVED_AT_ONCE, peers.SLOW, *growing.GROWTH})
-"""Findings that restate the curve: they are no second cause, and a setting without effect refutes none."""
+"""They restate the curve: no second cause, and a setting without effect refutes none."""
 UNKNOWN_KINDS = frozenset({"service", "url"})
-"""Kinds of target of which only their owner knows what may limit them."""
+"""Only their owner knows what may limit them."""
 SCORE = 0.51
-"""It explains the bend, and comes after every signature that does."""
 REFUSES = 0.65
 """Requests that fail while n are in service fail for that reason."""
 MOST_NAMED = 3
 NOTHING = "Nothing that is seen from outside is exhausted"
 NOTHING_ELSE = "The CPUs are saturated; nothing else that is seen from outside is exhausted"
-
 FAILING = Condition("workload.errors", ">", 0.01, "what fails is not served", per_request=True)
 ABSENT: tuple[Condition, ...] = (
     OWN_CPU_BUSY,
@@ -52,29 +49,25 @@ ABSENT: tuple[Condition, ...] = (
     FAILING,
     DISK_BUSY,
 )
-"""Where one of these holds it ends the throughput, and X R is not a number of anything."""
+"""Where one holds it ends the throughput, and X R is no number of anything."""
 SHOWN = ("workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy")
-"""Those that are shown as evidence: what was looked for and not seen separates this from its look-alikes."""
 COMPUTES = Condition("target.cpu.hottest_thread", ">=", HOT, "one thread computes all the time")
 SEVERAL = 1.5
-"""CPUs from which on several threads compute."""
 ONE_CPU = Condition("target.cpu.cores", ">=", 0.9, "the target computes all the time, on one CPU at a time")
 LEAST_TAKEN = 0.2
-"""CPUs: below it others are not why the target computes on one CPU at a time."""
+"""CPUs below which others are not why the target computes on one at a time."""
 ONE_LOCK = Condition("workload.lock_held", ">=", 0.8, "it is that lock that serves one request at a time")
 NO_ONE_THREAD = (
     Condition("target.cpu.hottest_thread", "<", HOT, "no thread of it is at its limit: they take turns"),
     Condition("target.cpu.one_at_a_time", "<", 1.0, "its interpreter lets several threads compute at once"),
 )
-"""Where both hold, threads of a target that computes on one CPU take turns: by a lock around their work, or by a
-runtime that runs one thread at a time (Go's GOMAXPROCS)."""
+"""Both: threads of a target that computes on one CPU take turns, by a lock or a runtime (Go's GOMAXPROCS)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What an examination has: the curve of a state, the steps that count, the declared settings in effect, and the
-    limits. sequence: all steps of the state, disturbed ones too, for a service that Loadframe does not know; else
-    empty, as a database that is filled costs more by design. own: whether it is such a service."""
+    """sequence: all steps of the state, for a service that Loadframe does not know: a database that is filled costs
+    more by design. own: whether it is such a service."""
 
     curve: Curve
     steps: Sequence[Step]
@@ -85,8 +78,7 @@ class Seen:
 
 
 def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
-    """What the operational laws show of a state; of the number in service nothing unless throughput is flat over
-    several levels at a constant cost per request."""
+    """Of the number in service nothing unless throughput is flat over several levels at a constant cost per request."""
     if (grown := growing.growing(seen.curve.axis, seen.sequence)) is not None:
         why = "a request costs more and more, so that the levels cannot be compared"
         return grown, RuledOut(PARALLELISM, why, judged=False)
@@ -117,7 +109,7 @@ def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
 
 
 def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: Condition | None = None) -> str | None:
-    """What else ends the throughput, except one condition, or None. Busy CPUs count only where waits are unknown."""
+    """That ends the throughput, except one condition. Busy CPUs count only where waits are unknown."""
     unseen = not all("target.cpu.run_delay" in step.metrics for step in flat)
     cores = _of(ONE_CPU, flat)
     one_thread = cores is None or cores < SEVERAL
@@ -139,13 +131,12 @@ def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: 
 
 
 def _takes_turns(flat: Sequence[Step]) -> bool:
-    """Whether threads compute one at a time, and not for a single thread, an interpreter, or others on the CPUs."""
+    """Threads compute one at a time, and not for a single thread, an interpreter, or others on the CPUs."""
     alone = _taken(flat) < LEAST_TAKEN
     return alone and _holds(ONE_CPU, flat) and all(_holds(condition, flat) for condition in NO_ONE_THREAD)
 
 
 def _taken(flat: Sequence[Step]) -> float:
-    """CPUs that others take from it; 0 where not known."""
     taken = [value for step in flat if (value := taken_cpus(step.metrics)) is not None]
     return sum(taken) / len(taken) if taken else 0.0
 
@@ -203,21 +194,17 @@ def _from(curve: Curve, plateau: Plateau) -> LoadInterval | None:
 def _evidence(
     conditions: Sequence[Condition], flat: Sequence[Step], where: str, *, absent: bool = False
 ) -> list[Evidence]:
-    """Of those that were measured."""
     seen = ((condition, _of(condition, flat)) for condition in conditions)
     return [condition.evidence(value, where, absent=absent) for condition, value in seen if value is not None]
 
 
 def beside_saturated_cpus(finding: Finding) -> Finding:
-    """The same finding next to saturated CPUs, which are busier past the bend than on the whole plateau."""
+    """Saturated CPUs are busier past the bend than on the whole plateau."""
     return replace(finding, explanation=finding.explanation.replace(NOTHING, NOTHING_ELSE))
 
 
-# --- words ---
-
-
 def how_many(served: InService, sizes: Sequence[Size] = ()) -> str:
-    """ "4"; "about 20"; "between 3.1 and 5.2"; "at most 8.3". sizes: what has that size, which is used if unique."""
+    """ "4"; "about 20"; "between 3.1 and 5.2"; "at most 8.3". sizes: what has that size, used if unique."""
     if served.bounded:
         return f"at most {_digits(served.high)}"
     if served.whole is not None:
@@ -244,8 +231,6 @@ TURNS = (
     " Several threads compute, one at a time, and none of them is at its limit: a lock guards what they compute, or "
     "the runtime runs one of them at a time."
 )
-
-
 STAGE = (
     " The two numbers do not tell how they come about: a pool of about that size, or one stage that serves one request "
     "at a time, for {} of each (a lock, a connection, a thread), within a request that takes longer."
@@ -264,7 +249,6 @@ def _title(served: InService, sizes: Sequence[Size], refused: bool) -> str:
 
 
 def confirmed_title(title: str, raised: Collection[str]) -> str:
-    """A title confirmed by raising these settings, without other settings, which may have the size by chance."""
     what, _, named = title.partition(" (")
     if not named.endswith(")"):
         return title
@@ -276,7 +260,6 @@ def confirmed_title(title: str, raised: Collection[str]) -> str:
 def _explanation(
     seen: Seen, plateau: Plateau, served: InService, sizes: Sequence[Size], refused: bool, turns: bool
 ) -> str:
-    """turns: its threads take turns on one CPU."""
     unit = "client" if plateau.lowest == 1 else "clients"
     at = f"at {plateau.lowest:g} {unit}" if seen.curve.axis != "rate" else f"at {plateau.lowest:g} requests/s"
     least = max(served.low, min(1.0, served.value))  # where anything is served, at least one request is
@@ -313,7 +296,7 @@ def _seen(served: InService, sizes: Sequence[Size]) -> str:
 
 
 def _advice(served: InService, sizes: Sequence[Size], own: bool) -> str:
-    """How to find out which of those it is, or what it is at all. own: the study can declare the service's settings."""
+    """own: the study can declare the service's settings."""
     if not served.known:
         return "Measure more blocks or longer windows (measure.blocks, measure.window), or from a load of 1."
     if any(size.setting for size in sizes) or not own:
@@ -330,12 +313,11 @@ def _advice(served: InService, sizes: Sequence[Size], own: bool) -> str:
 
 
 def _may_be_a_stage(served: InService, sizes: Sequence[Size]) -> bool:
-    """Whether one stage within a request explains the plateau as well as a pool does."""
     return not sizes and served.known and served.whole is None and served.value > ONE
 
 
 def _turn(served: InService) -> str:
-    """The time for which such a stage serves a request: X = 1 / D (utilisation law)."""
+    """X = 1 / D (utilisation law)."""
     return show(1000 / served.throughput, "ms")
 
 
@@ -348,18 +330,14 @@ def _digits(value: float) -> str:
     return f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
-# --- numbers ---
-
-
 def _of(condition: Condition, steps: Sequence[Step]) -> float | None:
-    """The mean over the steps that have the metric, per request if the condition is."""
     values = [condition.of({**step.metrics, THROUGHPUT: step.throughput}) for step in steps]
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
 
 def served_at_once(steps: Sequence[Step], responses_s: Mapping[str, float]) -> list[Step]:
-    """Adds the number of requests in service at once, where the response time at the lowest load is known."""
+    """Adds their number, where the response time at the lowest load is known."""
     return [
         replace(step, metrics={**step.metrics, IN_SERVICE: step.throughput * responses_s[step.treatment]})
         if step.treatment in responses_s

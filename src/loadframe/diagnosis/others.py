@@ -14,10 +14,10 @@ from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.model import Finding, RuledOut, Step
 
 MOST = 0.99
-"""Share of the CPUs above which nothing is left to extrapolate from."""
+"""Of the CPUs: above, nothing is left to extrapolate from."""
 COLLECTING = "runtime.garbage_collection"
 LITTLE = 0.1
-"""Share of the time of the requests in service that is too little to end the throughput."""
+"""Of the time in service: too little to end the throughput."""
 AT_THE_DISK = (
     "memory.swap",
     "memory.mmap_page_faults",
@@ -25,17 +25,15 @@ AT_THE_DISK = (
     "disk.fsync",
     *(f"cage.{name}" for name in THROTTLED),
 )
-"""Causes whose requests are in uninterruptible sleep."""
+"""Their requests are in uninterruptible sleep."""
 SCORE = 0.6
-"""As a signature that holds."""
 LONGER = 2.0
-"""Times as many threads wait for the disk as for a CPU: then the disk is most of what they wait for."""
+"""Factor of threads that wait for the disk over those for a CPU."""
 
 
 def outweighs(finding: Finding, metrics: Mapping[str, float]) -> bool:
-    """Whether a cause of the target itself explains more of its throughput than what others take of the CPUs
-    (docs/mathematics.md, "Other programs"); False if unknown. A cost that has grown g times needs 1 / g of the CPU
-    time. Of n requests served at a time, a taken CPU delays one."""
+    """Whether a cause of the target explains more of its throughput than others' CPU. A cost that has grown g times
+    needs 1 / g of the CPU time; of n requests at a time, a taken CPU delays one."""
     cause = finding.id
     own = metrics.get("system.cpu.own")
     if cause == COLLECTING:
@@ -56,8 +54,8 @@ def _evident(finding: Finding, metric: str) -> float | None:
 
 
 def taken_cpus(metrics: Mapping[str, float]) -> float | None:
-    """CPUs that the study's threads would have used without others: of foreign use at most as much as its threads wait
-    for, and of stolen time its share of what runs. Without these, all that others use; None if that is unknown."""
+    """That the study's threads would have used: of foreign use at most as much as they wait for, of stolen time its
+    share of what runs. Without these, all that others use."""
     cpus, busy = metrics.get("system.cpu.count"), metrics.get("system.cpu.utilization")
     foreign, steal = metrics.get("system.cpu.foreign"), metrics.get("system.cpu.steal")
     if cpus is None or foreign is None or steal is None:
@@ -68,7 +66,7 @@ def taken_cpus(metrics: Mapping[str, float]) -> float | None:
 
 
 def waiting(metrics: Mapping[str, float]) -> float:
-    """The study's threads that wait for a CPU, not counting exhausted quotas; infinite where not measured."""
+    """Not counting exhausted quotas; infinite where not measured."""
     waits = [
         metrics[f"{part}.cpu.run_delay"] * (1.0 - metrics.get(f"{part}.cage.cpu.throttled_share", 0.0))
         for part in ("target", "driver")
@@ -78,8 +76,7 @@ def waiting(metrics: Mapping[str, float]) -> float:
 
 
 def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Finding | None:
-    """The finding that other programs take the CPU, for a known number of requests in service at once: requests that
-    queue for these need no CPU yet, and would hide the wait. None where it does not hold or was not measured."""
+    """For a known number in service at once: requests that queue for these need no CPU yet, and would hide the wait."""
     wait = "workload.cpu_wait"
     waits = [waiting(step.metrics) for step in steps if "target.cpu.run_delay" in step.metrics]
     if not waits:
@@ -105,8 +102,8 @@ def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Fin
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The most that others on the CPU can have cost the two sides of a proof, in logarithms of throughput: without
-    their share a of the CPUs it would have been up to 1 / (1 - a) times as high. words: in how many steps, else ""."""
+    """The most that others can have cost, in logarithms of throughput: without their share a of the CPUs up to 1 / (1 -
+    a) times as high. words: in how many steps."""
 
     before: float = 0.0
     after: float = 0.0
@@ -114,7 +111,7 @@ class Cost:
 
 
 def cost(before: Sequence[Step], after: Sequence[Step]) -> Cost:
-    """From the counting steps of both sides; effects of the target's own work are no cost of others."""
+    """Effects of the target's own work are no cost of others."""
     run = [*before, *after]
     sides = [[_taken_share(step) for step in apart_from_effects(select(side).steps, run)] for side in (before, after)]
     shares = [share for side in sides for share in side]
@@ -126,7 +123,6 @@ def cost(before: Sequence[Step], after: Sequence[Step]) -> Cost:
 
 
 def _taken_share(step: Step) -> float:
-    """Share of all CPUs that others have where they are in the way."""
     if not is_crowded(step.metrics):
         return 0.0
     return step.metrics.get("system.cpu.foreign", 0.0) + step.metrics.get("system.cpu.steal", 0.0)
@@ -136,11 +132,11 @@ TOLD_BY = ("target.runtime.gc_share", "target.runtime.gc_cpu_share", GC_SAMPLED)
 FAILING = "workload.failing"
 COMPUTES = ("target.cpu.hottest_thread", "target.saturation")
 LIMITS = 0.9
-"""Of a thread, or of the CPUs that it may use: there a collector takes CPU time from requests."""
+"""Of a thread, or its CPUs: there a collector takes CPU time from requests."""
 
 
 def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
-    """That garbage collection cannot be judged: the target is busy at its highest level, and no metric reports it."""
+    """The target is busy at its highest level, and no metric reports its collector."""
     highest = max((step.level for step in steps), default=0.0)
     here = [step.metrics for step in steps if step.level == highest]
     used = max((fmean(metrics.get(name, 0.0) for metrics in here) for name in COMPUTES), default=0.0) if here else 0.0
@@ -155,8 +151,7 @@ def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
 
 
 def failures(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings, without failing requests where these are those beyond the number served at a time, if that is
-    first."""
+    """Without failing requests where these are those beyond the number served at a time."""
     if findings and findings[0].id in SERVED_AT_ONCE:
         return tuple(finding for finding in findings if finding.id != FAILING)
     return tuple(findings)

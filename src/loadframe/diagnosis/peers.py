@@ -1,5 +1,5 @@
-"""Peers that a target's requests wait for: the time at a peer is the busy connections to it over the throughput
-(Little's law); for Unix sockets, whose busy connections the kernel does not report, the threads that wait for it."""
+"""Peers that requests wait for: the time there is the busy connections over the throughput (Little's law); for Unix
+sockets, which the kernel does not report, the threads that wait."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,25 +12,21 @@ from loadframe.units import show
 SLOW = "peer.slow"
 AT_PEER = "workload.at_peer_ms"
 SHARE = 1 / 3
-"""Least share of the response time at the peer; connections that are used again at once may not be seen as busy."""
+"""Of the response time; connections that are used again at once may not be seen as busy."""
 LOOKED = ("target.peer.", "target.peers.", "target.served.")
-"""Metrics of a window in which the target's connections were read."""
 GROWS = 1.5
-"""Growth of the time at the peer; where a pool of connections limits, that time does not grow."""
+"""Of the time at the peer; where a pool limits, it does not grow."""
 BUSY, WAITING, CONNECTIONS = ".busy", ".waiting", ".connections"
 UNIX = "unix:"
 SOME_WAIT = 0.1
-"""Threads, on average."""
 OTHERS = "others"
-"""Peers with few connections each, counted together."""
 SCORE = 0.55
-"""After the machine and the network (Rank), before what the target does itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtPeer:
-    """name: of the peer. low_ms, high_ms: time per request there, at the lowest and the highest level; share: of the
-    response time at the highest. busy: connections awaiting an answer, or waiting threads, by metric."""
+    """low_ms, high_ms: per request, at the lowest and the highest level; share: of the response time there. busy:
+    connections awaiting an answer, or waiting threads."""
 
     name: str
     metric: str
@@ -45,13 +41,13 @@ class AtPeer:
 
 
 def looked_at(steps: Sequence[Step]) -> list[Step]:
-    """Steps with the connections read; [] if fewer than half. A peer that one does not name had no connection then."""
+    """With the connections read; [] if fewer than half. A peer that one does not name had none then."""
     looked = [step for step in steps if any(name.startswith(LOOKED) for name in step.metrics)]
     return looked if 2 * len(looked) >= len(steps) else []
 
 
 def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
-    """The peer with most of the time at the highest level, longer than at the lowest in each step; else None."""
+    """Most of the time at the highest level, longer than at the lowest in each step."""
     levels = sorted({step.level for step in steps})
     if len(levels) < 2:
         return None
@@ -61,9 +57,10 @@ def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
 
 
 def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
-    """The finding peer.slow. many: requests in service at once, in words; "" where not known."""
     levels = [point.load for point in curve.points]
     where = f"at {levels[-1]:g}"
+    low, high = show(peer.low_ms, "ms"), show(peer.high_ms, "ms")
+    at_once = f" It serves {many} at a time." if many else ""
     counted = "busy connections to it" if peer.metric.endswith(BUSY) else "threads that wait for it"
     return Finding(
         id=SLOW,
@@ -74,13 +71,15 @@ def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
             Evidence(peer.metric, peer.busy, ">", 0.0, where, "an answer is awaited on them"),
         ),
         score=SCORE,
-        explanation=_explanation(peer, levels, f" It serves {many} at a time." if many else ""),
+        explanation=f"A request spends {low} there at {levels[0]:g}, and {high} {where}, at least "
+        f"{100 * peer.share:.0f} % of its response time.{at_once} More connections to it only make requests wait "
+        "there: the limit is the peer's.",
         advice=f"Measure {peer.name} as a target of its own, or ask it less.",
     )
 
 
 def not_told(steps: Sequence[Step]) -> tuple[str, ...]:
-    """Unix sockets whose connections may await an answer unseen: no thread waits, as with a single event loop."""
+    """Their connections may await an answer unseen: no thread waits, as with an event loop."""
     highest = max((step.level for step in steps), default=0.0)
     high = looked_at([step for step in steps if step.level == highest])
     names = {
@@ -99,15 +98,6 @@ def not_told(steps: Sequence[Step]) -> tuple[str, ...]:
     )
 
 
-def _explanation(peer: AtPeer, levels: Sequence[float], at_once: str) -> str:
-    low, high = show(peer.low_ms, "ms"), show(peer.high_ms, "ms")
-    return (
-        f"A request spends {low} there at {levels[0]:g}, and {high} at {levels[-1]:g}, at least "
-        f"{100 * peer.share:.0f} % of its response time.{at_once} More connections to it only make requests wait "
-        "there: the limit is the peer's."
-    )
-
-
 def _peers(steps: Sequence[Step]) -> list[str]:
     names = {name for step in steps for name in step.metrics if name.startswith("target.peer.")}
     peers = {
@@ -117,7 +107,7 @@ def _peers(steps: Sequence[Step]) -> list[str]:
 
 
 def _is_inside(peer: str, steps: Sequence[Step]) -> bool:
-    """Whether the target itself listens there: a pool of its own workers."""
+    """A pool of its own workers."""
     return any(step.metrics.get(f"target.peer.{peer}.inside", 0.0) > 0 for step in steps)
 
 
@@ -142,7 +132,6 @@ def _at(name: str, low: Sequence[Step], high: Sequence[Step]) -> AtPeer | None:
 
 
 def _times_ms(metric: str, steps: Sequence[Step]) -> list[float]:
-    """By step; [] where one of them lacks it."""
     times_ms = [
         1000 * step.metrics[metric] / step.throughput
         for step in steps

@@ -1,5 +1,5 @@
-"""The stage that limits a pipeline, as a finding: `pipeline.STAGE`, or `pipeline.source` where all stages wait for
-entries (analysis/stages.py decides); with evidence, and what rules out the others."""
+"""The stage that limits a pipeline, `pipeline.STAGE`, or `pipeline.source` where all wait for entries
+(analysis/stages.py decides)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,14 +15,13 @@ from loadframe.units import show
 OF = pipelines.STAGES
 SOURCE = f"{OF}source"
 UNSEEN = f"{OF}stage"
-"""Ruled out where the limiting stage is not known."""
 SCORE, ALONE = 0.66, 0.5
-"""A stage says more than a signature of the machine: where in the pipeline that acts. Without evidence from other
-stages, or where busy CPUs may be what its workers wait for, it comes after them."""
+"""Before the machine's signatures, as it says where these act; after them without evidence from other stages, or where
+busy CPUs may be what its workers wait for."""
 NEAR = 0.6
-"""Share of its workers at work from which on a stage limits once the limiting one has twice as many."""
+"""Of its workers at work: it limits once the limiting one has twice as many."""
 BEHIND = 0.05
-"""Share of real time that a log falls behind; below it may be a window's edge."""
+"""Of real time; below it may be a window's edge."""
 FALLS_BEHIND = 0.52
 """It says that something limits, not what."""
 CPU_USED_UP: tuple[Condition, ...] = (
@@ -47,8 +46,8 @@ ON_DISK: tuple[Condition, ...] = (
 
 
 def pipeline_findings(windows: Windows) -> tuple[Finding | RuledOut, ...]:
-    """What limits a pipeline past the bend (or from the peak on), with all other stages ruled out, or why that is not
-    known; and the change logs that are not followed. Empty where neither was seen."""
+    """Past the bend (or from the peak on), with all other stages ruled out, or why that is not known; and the change
+    logs that are not followed."""
     return (*_stages(windows, windows.place), *_logs(windows))
 
 
@@ -69,7 +68,7 @@ def _stages(windows: Windows, where: Window) -> tuple[Finding | RuledOut, ...]:
 
 
 def in_words(stages: Sequence[Stage]) -> str:
-    """Which stage limits at this moment, and whether the pipeline is starved or clogged; or why that is not known."""
+    """Which stage limits now, and whether the pipeline is starved or clogged."""
     limit = limiting(stages)
     if isinstance(limit, str):
         return f"which stage of the pipeline limits is not told: {limit}"
@@ -77,11 +76,8 @@ def in_words(stages: Sequence[Stage]) -> str:
 
 
 def is_queue(limit: str) -> bool:
-    """Whether a limit of the ledger is the room of a queue: it fills because of the next stage."""
+    """A queue's room fills because of the next stage."""
     return limit.startswith(OF) and limit.endswith(".queue")
-
-
-# --- the finding ---
 
 
 def _finding(bottleneck: Limiting, stages: Sequence[Stage], where: Window, windows: Windows) -> Finding:
@@ -133,7 +129,6 @@ EVIDENCE: Mapping[Kind, tuple[Condition, ...]] = {
     "turns": (Condition("busy_share", ">", 0.0, "most of all stages, which are at work for {} together"),),
     "quota": (Condition("pool_idle", ">=", ANY_IDLE, "workers are idle"),),
 }
-"""What shows a limit of this kind, by metrics of the stage."""
 QUEUE = Condition("waiting", ">", 0.0, "entries wait before it")
 BLOCKED = Condition("blocked_share", ">=", SOME, "it cannot hand on")
 IDLE = Condition("idle_share", ">=", SOME, "nothing comes to it")
@@ -183,7 +178,8 @@ def _explanation(bottleneck: Limiting, stages: Sequence[Stage], where: Window, w
             f"The workers of {stages[bottleneck.also].name} are at work all the time as well: with more for one the "
             "other limits soon."
         )
-    elif (behind := _next(bottleneck, stages)) is not None:
+    elif busy := [other for other in stages if other is not stage and (other.busy or 0.0) >= NEAR]:
+        behind = max(busy, key=lambda other: other.busy or 0.0)
         sentences.append(f"The next one is {behind.name}, at work for {_percent(behind.busy)} of the time.")
     if stage.contradicts:
         sentences.append("What it has in work does not agree with the time of its operations (Little's law).")
@@ -196,7 +192,6 @@ def _explanation(bottleneck: Limiting, stages: Sequence[Stage], where: Window, w
 
 
 def _flow(bottleneck: Limiting, stages: Sequence[Stage]) -> str:
-    """Whether the limiting stage starves those behind it, or clogs those before it; "" where neither is seen."""
     if bottleneck.kind == "source":
         return "The pipeline is starved."
     if bottleneck.kind != "stage":
@@ -208,17 +203,11 @@ def _flow(bottleneck: Limiting, stages: Sequence[Stage]) -> str:
     return ""
 
 
-def _next(bottleneck: Limiting, stages: Sequence[Stage]) -> Stage | None:
-    others = [other for place, other in enumerate(stages) if place != bottleneck.at and (other.busy or 0.0) >= NEAR]
-    return max(others, key=lambda stage: stage.busy or 0.0, default=None)
-
-
 def _id(limit: Limiting, stages: Sequence[Stage]) -> str:
     return SOURCE if limit.kind == "source" else f"{OF}{stages[limit.at].name}"
 
 
 def _at_each(windows: Windows) -> list[tuple[float, str]]:
-    """Each level with the finding there; "" where it is not known which stage limits."""
     seen = [(window.levels[0], stages_in(window.metrics)) for window in windows.each]
     limits = [(level, limiting(stages), stages) for level, stages in seen]
     return [(level, _id(limit, stages) if isinstance(limit, Limiting) else "") for level, limit, stages in limits]
@@ -236,7 +225,7 @@ def _elsewhere(bottleneck: Limiting, stages: Sequence[Stage], windows: Windows) 
 
 
 def _from(bottleneck: Limiting, stages: Sequence[Stage], windows: Windows) -> LoadInterval | None:
-    """The lowest level from which on the same stage limits at each, from the level before it."""
+    """From the level before, to the lowest one from which on the same stage limits."""
     begins: LoadInterval | None = None
     before: float | None = None
     for level, id_ in _at_each(windows):
@@ -246,9 +235,6 @@ def _from(bottleneck: Limiting, stages: Sequence[Stage], windows: Windows) -> Lo
             begins = LoadInterval(level, level if before is None else before, level)
         before = level
     return begins
-
-
-# --- change logs ---
 
 
 def _logs(windows: Windows) -> list[Finding | RuledOut]:
@@ -287,11 +273,7 @@ def _not_followed(id_: str, name: str, behind: float, windows: Windows) -> Findi
     )
 
 
-# --- what rules out the others ---
-
-
 def _not_it(stage: Stage, bottleneck: Limiting, stages: Sequence[Stage]) -> str:
-    """Why another stage does not limit; "" for the one that does, and where not known."""
     if stage is stages[bottleneck.at] or bottleneck.kind == "source":
         return ""
     if stage.is_blocked:

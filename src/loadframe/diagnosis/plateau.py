@@ -8,30 +8,28 @@ from loadframe.analysis.in_service import InService, in_service
 from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Curve, CurvePoint, Step
 
 FLAT = 0.95
-"""Levels that keep this share of the highest throughput are the plateau."""
+"""Of the highest throughput, at levels of the plateau."""
 NOISY = 0.85
 """... or this share, where its interval and that of the highest throughput overlap."""
 SPAN = 1.2
-"""Least ratio of the plateau's highest level to its lowest."""
 BEFORE = {True: 0.75, False: 0.5}
-"""Share of the plateau's throughput below which no request should queue, by whether the axis counts clients. At a rate,
-some of n servers are busy by chance: with 4 half in use, a request waits for a tenth of its service time (Erlang C)."""
+"""Of the plateau's throughput, below which no request should queue, by whether the axis counts clients: at a rate, with
+4 servers half in use, a request waits for a tenth of its service time (Erlang C)."""
 UNCHANGED = 1.25
-"""Tolerance of a response time there over the lowest one, for noise and shared caches, CPUs and connections."""
+"""Of a response time over the lowest one, for noise and shared caches, CPUs and connections."""
 ALIKE = 0.2
-"""Tolerance, relative to the response time at the lowest load: threads are counted only a few times in a step."""
+"""Of the lowest load's response time: threads are counted a few times in a step."""
 AS_LOW = 1.1
-"""Where two levels have the same response time within this factor, no request queued at the lower one."""
+"""Factor within which two response times are the same."""
 ONE = 2.0
 """Where fewer than two can be in service it is one: n <= X R."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plateau:
-    """levels: those at which throughput is flat, rising. lowest: of all levels measured; whole: the plateau begins
-    there. served: requests in service at once; None, with the reason in `because`. refuses: answers on the plateau are
-    as fast as at the lowest load, so nothing queues. own_queues: requests queue before throughput is used up, without
-    holding a thread: each server thread has a queue of its own."""
+    """levels: rising. lowest: of all measured; whole: the plateau begins there. served: None, with the reason in
+    `because`. refuses: answers are as fast as at the lowest load. own_queues: requests queue without holding a thread:
+    each server thread has its own queue."""
 
     levels: tuple[float, ...]
     lowest: float
@@ -43,8 +41,8 @@ class Plateau:
 
 
 def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
-    """The plateau of a curve, from the steps that count; None where throughput is not flat over several levels, falls
-    off a cliff, or the levels change what a request does."""
+    """None where throughput is not flat over several levels, falls off a cliff, or the levels change what a request
+    does."""
     levels = flat_levels(curve)
     by_level = {point.load: [step for step in steps if step.level == point.load] for point in curve.points}
     by_level = {load: group for load, group in by_level.items() if group}
@@ -65,7 +63,7 @@ def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
 
 
 def flat_levels(curve: Curve) -> tuple[float, ...]:
-    """The levels at which throughput no longer grows: the last ones, except those at which it falls a little."""
+    """The last ones, except those at which throughput falls a little."""
     if curve.shape not in ("plateau", "decline") or curve.axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return ()
     flat = [point.load for point in curve.points if _as_high(point, curve)]
@@ -77,7 +75,6 @@ def flat_levels(curve: Curve) -> tuple[float, ...]:
 
 
 def is_flat(curve: Curve) -> bool:
-    """Whether throughput does not grow from the lowest level on."""
     return len(curve.points) > 1 and all(_as_high(point, curve) for point in curve.points)
 
 
@@ -88,7 +85,7 @@ def _as_high(point: CurvePoint, curve: Curve) -> bool:
 
 
 def _grown(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[float]) -> str | None:
-    """Why X R is not the number of requests in service: a request takes longer before the throughput is used up."""
+    """A request takes longer before the throughput is used up."""
     most = BEFORE[curve.axis in CLIENT_AXES] * curve.peak.throughput
     first = _response_ms(by_level[min(by_level)])
     for level, steps in sorted(by_level.items()):
@@ -100,9 +97,8 @@ def _grown(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[flo
 
 
 def _held_alike(by_level: Mapping[float, Sequence[Step]]) -> bool:
-    """Whether a request holds a thread at every level for as long as its whole response takes at the lowest: busy
-    threads over throughput (Little's law), as the slope over all levels, as some threads are never idle. Then requests
-    wait before they get a thread."""
+    """Whether a request holds a thread for as long as its whole response takes at the lowest level (Little's law; the
+    slope over all levels, as some threads are never idle). Then requests wait before they get one."""
     steps = [step for group in by_level.values() for step in group]
     if not all(name in step.metrics for step in steps for name in ("target.threads.count", "target.waits.idle")):
         return False
@@ -117,15 +113,18 @@ def _held_alike(by_level: Mapping[float, Sequence[Step]]) -> bool:
 
 
 def _served(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[float], *, own_queues: bool) -> InService:
-    """own_queues: longer responses beyond the lowest level come from queues, not from noise."""
+    """own_queues: longer responses come from queues, not from noise."""
     rising = sorted(by_level)
     timed = rising[:1] if own_queues else rising
     flat = [step for level in levels for step in by_level[level]]
     queued = not (rising[0] == 1 and curve.axis in CLIENT_AXES) and not _as_low(by_level, rising, levels)
+    cpu = [_per_request(steps, "target.cpu.cores", "driver.cpu.cores") for steps in by_level.values()]
+    known = [value for value in cpu if value is not None]
+    waits = _per_request(by_level[min(by_level)], "target.cpu.run_delay", "driver.cpu.run_delay")
     return in_service(
         [[step.throughput for step in by_level[level]] for level in levels],
         [[step.latency.mean_ms / 1000 for step in by_level[level]] for level in timed],
-        outside_s=_outside_s(by_level),
+        outside_s=min(known) + (waits or 0.0) if known else None,
         waits_s=_per_request(flat, "target.cpu.run_delay") or 0.0,
         grain=max(1 / max(step.requests, 1) for step in flat),
         bounded=queued,
@@ -134,7 +133,7 @@ def _served(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[fl
 
 
 def _as_low(by_level: dict[float, list[Step]], rising: Sequence[float], levels: Sequence[float]) -> bool:
-    """Whether the second level, also below the plateau, has the response time of the first."""
+    """The second level, also below the plateau, has the response time of the first."""
     if len(rising) < 2 or rising[1] in levels:
         return False
     return _response_ms(by_level[rising[1]]) <= AS_LOW * _response_ms(by_level[rising[0]])
@@ -144,17 +143,7 @@ def _response_ms(steps: Sequence[Step]) -> float:
     return fmean(step.latency.mean_ms for step in steps)
 
 
-def _outside_s(by_level: Mapping[float, Sequence[Step]]) -> float | None:
-    """CPU time of target and driver per request, at the level where it is least (elsewhere fewer requests share the
-    fixed part), and their waits for a CPU at the lowest level. None where not measured."""
-    cpu = [_per_request(steps, "target.cpu.cores", "driver.cpu.cores") for steps in by_level.values()]
-    known = [value for value in cpu if value is not None]
-    waits = _per_request(by_level[min(by_level)], "target.cpu.run_delay", "driver.cpu.run_delay")
-    return min(known) + (waits or 0.0) if known else None
-
-
 def _per_request(steps: Sequence[Step], *metrics: str) -> float | None:
-    """Sum of these metrics (s/s) per request; None where one is missing in a step."""
     if not all(name in step.metrics for step in steps for name in metrics):
         return None
     return fmean(sum(step.metrics[name] for name in metrics) / step.throughput for step in steps)

@@ -1,8 +1,7 @@
-"""Signatures, as data: what must be seen, and what must be absent, before a cause is suspected. A threshold is a
-starting point with its source; the intervention confirms a finding. Ordered by rank (`knowledge/signature.py`), from
-the hardware upwards: of two that hold alike the later one comes first. A cause may have several signatures under one
-id: a server that reports what its connections wait for is a better witness than the machine. Signatures of any target
-are in signatures.toml, those of a kind of server in its `kinds/NAME/signatures.toml`."""
+"""Signatures: what must be seen, and what absent, before a cause is suspected; thresholds with their sources. Ordered
+by rank (`knowledge/signature.py`), from the hardware upwards: of two that hold alike the later comes first. A cause may
+have several: a server's report is a better witness than the machine. In signatures.toml, and
+`kinds/NAME/signatures.toml`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,25 +23,20 @@ def _rows_of(cause: str) -> tuple[Signature, ...]:
 
 
 LIMITED_DRIVER, *_ = _rows_of(DRIVER_LIMITED)
-"""Where the driver is the bottleneck, nothing seen at the target is its limit."""
+"""Nothing seen at the target is then its limit."""
 DRIVER_BESIDE_TARGET, *_ = _rows_of(DRIVER_BESIDE)
 CROWDED = _rows_of(OTHERS)
 PROGRAMS, *_ = CROWDED
 HOT = _rows_of(HOT_THREAD)[0].present[0].threshold
-"""Of one CPU."""
-
-
 THROTTLED: Mapping[str, str] = {
     "read_bytes": "bytes read",
     "write_bytes": "bytes written",
     "reads": "disk reads",
     "writes": "disk writes",
 }
-"""Rates that a cage may limit, in words."""
 
 
 def _cage_signatures(component: str, layer: str, whose: str) -> tuple[Signature, ...]:
-    """layer: prefix of the ids."""
     cage = f"{component}.cage"
     return (
         Signature(
@@ -67,7 +61,7 @@ def _cage_signatures(component: str, layer: str, whose: str) -> tuple[Signature,
 
 
 def _rate_signatures(cause: str, used: str, what: str, whose: str) -> tuple[Signature, ...]:
-    """One limit of blk-throttle: used up, or mostly so by clients who wait for it while the disk is idle."""
+    """Of blk-throttle: used up, or mostly so by clients who wait for it while the disk is idle."""
     whole = Signature(
         id=cause,
         rank=Rank.CAGE,
@@ -96,7 +90,6 @@ CAGE_SIGNATURES: tuple[Signature, ...] = (
 
 
 def _beside_others(signature: Signature) -> Signature:
-    """With each kind of server's conditions that rule it out."""
     of_kinds = tables("signatures", "RULED_OUT_BY", dict).values()
     return replace(
         signature,
@@ -113,22 +106,20 @@ SIGNATURES: tuple[Signature, ...] = tuple(
         key=lambda signature: (signature.failing_others, signature.rank),
     )
 )
-"""Of one rank, those of any target come before those of a kind of server."""
+"""Of one rank, those of any target come first."""
 
 
 def is_driver_limited(metrics: Mapping[str, float]) -> bool:
-    """Whether the driver is the bottleneck, by these metrics."""
     return all(condition.metric in metrics for condition in LIMITED_DRIVER.present) and _holds(LIMITED_DRIVER, metrics)
 
 
 def is_driver_beside(metrics: Mapping[str, float]) -> bool:
-    """Whether the driver takes CPUs that the target is short of, by these metrics."""
+    """Takes CPUs that the target is short of."""
     share, busy, *_ = DRIVER_BESIDE_TARGET.present
     return share.metric in metrics and busy.metric in metrics and _holds(DRIVER_BESIDE_TARGET, metrics)
 
 
 def is_crowded(metrics: Mapping[str, float]) -> bool:
-    """Whether others take the CPU, by these metrics."""
     return any(signature.present[0].metric in metrics and _holds(signature, metrics) for signature in CROWDED)
 
 

@@ -1,7 +1,6 @@
-"""What of a target has the size of the number of requests served at once; and whether a raised setting can be what a
-cause counts (docs/mathematics.md, "Numbers that match by chance", "Whether a mechanism moved"). A setting whose value
-is the throughput itself is a rate: a token bucket is as flat as a pool, X R is some number there, too, and a higher
-rate raises it."""
+"""What has the size of the number of requests served at once, and whether a raised setting can be what a cause counts
+(docs/mathematics.md, "Numbers that match by chance", "Whether a mechanism moved"). A setting whose value is the
+throughput itself is a rate: a token bucket is as flat as a pool."""
 
 import math
 import re
@@ -16,12 +15,10 @@ from loadframe.model import REACHED, Change, Finding, Limit, Remedy, SettingValu
 from loadframe.units import show
 
 PARALLELISM, SERIAL = SERVED_AT_ONCE = ("service.parallelism", "service.serial")
-"""Findings that n requests, or one, are served at a time."""
 PEER = re.compile(r"target\.peer\.(?P<peer>.+)\.connections")
-"""Connections of the target to one address."""
 RUNNING, UNKNOWN_WAIT = "target.waits.running", "target.waits.other"
 STILL = 0.995
-"""Average threads in a wait at the lowest load from which on one never left it, as each that serves does."""
+"""Average threads at the lowest load in a wait that one never left."""
 STATES: Mapping[str, str] = {
     "target.waits.sleeping": "sleep",
     "target.waits.network": "wait for the network",
@@ -30,26 +27,23 @@ STATES: Mapping[str, str] = {
     RUNNING: "run",
     UNKNOWN_WAIT: "wait in the kernel",
 }
-"""What as many threads may do as requests are in service: those of a pool that do it are the serving ones."""
 THE_SETTING = "the setting"
 SETTING = re.compile(rf"{THE_SETTING} (\S+) is ")
-"""Beginning of a setting's words."""
 COUNTED: Mapping[str, str] = {
     "target.processes.count": "processes",
     "target.threads.count": "threads",
 }
 IN_USE = 0.7
-"""Least share of a limiting pool's connections that await an answer at any time."""
+"""Of a limiting pool's connections that await an answer."""
 NEAR = 0.06
 """A mean is a size if within half of one, or for larger sizes within this share."""
 ITSELF = 1
-"""The first thread, or the parent of the workers, serves no request."""
+"""The first thread, or the workers' parent, serves no request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """words: "4 connections to 127.0.0.1:5432". metric: where it is seen, "" for a setting; value: what was seen.
-    setting: the one with this value, "" for what is only seen."""
+    """words: "4 connections to 127.0.0.1:5432". metric: "" for a setting. setting: "" for what is only seen."""
 
     words: str
     value: float
@@ -64,11 +58,19 @@ def sizes(
     settings: Mapping[str, SettingValue],
     limits: Sequence[Limit],
 ) -> tuple[Size, ...]:
-    """Everything of the size in question: first what is seen alike at every level of the plateau, then declared
-    settings. plateau: the steps by level; low: those at the lowest load; settings: in effect."""
+    """First what is seen alike at every level of the plateau, then settings. plateau: steps by level; low: those at the
+    lowest load; settings: in effect."""
     if not served.known:
         return ()
-    declared = _settings(served, settings) + _ceilings(served, limits)
+    declared = [
+        Size(f"{THE_SETTING} {name} is {show(number, 'count')}", number, setting=name)
+        for name, value in settings.items()
+        if (number := _whole(value)) is not None and served.holds(number)
+    ] + [
+        Size(f"{limit.title or limit.id} is full at {show(limit.ceiling, 'count')}", limit.ceiling, limit.use_metric)
+        for limit in limits
+        if limit.layer == "server" and served.holds(limit.ceiling) and limit.use >= REACHED * limit.ceiling
+    ]
     return (*_peers(served, plateau), *_states(served, plateau, low), *_counted(served, plateau), *declared)
 
 
@@ -86,9 +88,8 @@ def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[S
 
 
 def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Sequence[Step]) -> list[Size]:
-    """Threads that do it at the plateau and not, or fewer of them, at the lowest load. A single one serves the lowest
-    load, too, and is recognised by leaving its wait between two requests. One that never does may be a parent in
-    wait(2), and is named only where its wait is known and no other state has that size."""
+    """Threads that do it at the plateau and not, or fewer, at the lowest load. One that never leaves its wait may be a
+    parent in wait(2), and is named only where its wait is known and no other state has that size."""
     moving, still = [], []
     for metric, words in STATES.items():
         size, before = _everywhere(served, metric, plateau), mean_of(metric, low)
@@ -103,7 +104,7 @@ def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Seq
 
 
 def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
-    """Threads and processes: as many, or one more for the first; single-threaded processes count once."""
+    """As many, or one more for the first; single-threaded processes count once."""
     by_count: dict[tuple[int, int], Size] = {}
     for metric, words in COUNTED.items():
         for more in (0, ITSELF):
@@ -116,25 +117,8 @@ def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list
     return list(by_count.values())
 
 
-def _settings(served: InService, settings: Mapping[str, SettingValue]) -> list[Size]:
-    return [
-        Size(f"{THE_SETTING} {name} is {show(number, 'count')}", number, setting=name)
-        for name, value in settings.items()
-        if (number := _whole(value)) is not None and served.holds(number)
-    ]
-
-
-def _ceilings(served: InService, limits: Sequence[Limit]) -> list[Size]:
-    """Limits of the server itself that are used up."""
-    return [
-        Size(f"{limit.title or limit.id} is full at {show(limit.ceiling, 'count')}", limit.ceiling, limit.use_metric)
-        for limit in limits
-        if limit.layer == "server" and served.holds(limit.ceiling) and limit.use >= REACHED * limit.ceiling
-    ]
-
-
 def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence[Step]], more: int = 0) -> float | None:
-    """The mean of a metric, less `more`, if near the same whole number in service at every level; else None."""
+    """The mean of a metric, less `more`, if near the same whole number at every level."""
     means = [mean_of(metric, steps) for steps in plateau.values()]
     known = [value - more for value in means if value is not None]
     if not known or len(known) < len(means):
@@ -147,7 +131,6 @@ def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence
 
 
 def mean_of(metric: str, steps: Sequence[Step]) -> float | None:
-    """Over the steps; None where one of them lacks it."""
     values = [step.metrics[metric] for step in steps if metric in step.metrics]
     return fmean(values) if values and len(values) == len(steps) else None
 
@@ -175,18 +158,17 @@ def _verb(words: str, size: float) -> str:
 
 IN_SERVICE, THROUGHPUT = "workload.in_service", "throughput"
 NEAR_A_NUMBER = 0.1
-"""X R and a throughput are measurements, and X R may not be whole."""
 WELL_BELOW = 0.75
-"""Share of X R: below its error, and what of a request's time may lie outside of the limit."""
+"""Of X R: below its error, and what of a request's time may lie outside."""
 TIMES_ANOTHER = "times another setting is"
-"""Part of a reason: its product with another setting is the number in service."""
+"""Its product with another setting is the number in service."""
 LARGEST_VALUE = 1e6
 PERIODS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
 def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
-    """Why a gain by this remedy does not show that what the finding counts was raised, from the steps before; else "".
-    The study says what a setting raises; without that the numbers decide, for findings of requests in service."""
+    """Why a gain does not show that what the finding counts was raised, from the steps before. The study may say what a
+    setting raises; else the numbers decide."""
     for change in remedy.changes:
         own = (finding.id, finding.behind, "")  # a limit of the service is one of requests in service, too
         if change.needed and change.raises not in own and not change.raises.startswith(OF):
@@ -208,9 +190,8 @@ def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
 
 
 def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
-    """What else a number below the requests in service may be whose raise gave a gain: each request holds one for a
-    part of its time (n = X W), or it is a rate per short time. "" where it is that number, its product with another
-    setting is, or the study says what it raises."""
+    """Each request holds one for a part of its time (n = X W), or it is a rate per short time. "" where it is that
+    number, its product with another setting is, or the study says what it raises."""
     most = in_service_by(finding)
     throughput = fmean(step.throughput for step in before) if before else 0.0
     if most is None or not remedy.guessed or throughput <= 0:
@@ -226,19 +207,17 @@ def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> s
 
 
 def in_service_by(finding: Finding) -> float | None:
-    """Requests in service at once, by the finding's evidence; None for other causes."""
     return next((evidence.threshold for evidence in finding.evidence if evidence.metric == IN_SERVICE), None)
 
 
 def _changed(remedy: Remedy) -> list[tuple[Change, float]]:
-    """The needed changes of numbers, with the former one."""
     needed = [(change, change.before) for change in remedy.changes if change.needed and change.before is not None]
     return [(change, value) for change, before in needed if (value := amount(before)) is not None]
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A setting whose value is the throughput itself, in requests per `period`; per_s: the value in requests/s."""
+    """Its value is the throughput itself, in requests per `period`."""
 
     name: str
     value: SettingValue
@@ -250,7 +229,6 @@ class Rate:
 
 
 def rates(settings: Mapping[str, SettingValue], throughput: float) -> tuple[Rate, ...]:
-    """The rates among these settings. throughput: in requests/s."""
     matching = []
     for name, value in settings.items():
         size = amount(value)
@@ -260,8 +238,8 @@ def rates(settings: Mapping[str, SettingValue], throughput: float) -> tuple[Rate
 
 
 def by_chance(settings: Mapping[str, SettingValue], served: InService) -> str:
-    """How often a setting unrelated to the load matches the number in service or the throughput by chance: values are
-    log-uniform from 1 to LARGEST_VALUE, and match within low..high, or NEAR_A_NUMBER of the throughput."""
+    """How often an unrelated setting matches by chance: log-uniform from 1 to LARGEST_VALUE, within low..high, or
+    NEAR_A_NUMBER of the throughput."""
     count = sum(amount(value) is not None for value in settings.values())
     windows = math.log(served.high / max(served.low, 1.0)) if served.known and served.high > 1 else 0.0
     windows += len(PERIODS_S) * math.log((1 + NEAR_A_NUMBER) / (1 - NEAR_A_NUMBER))
@@ -271,10 +249,8 @@ def by_chance(settings: Mapping[str, SettingValue], served: InService) -> str:
 
 
 def _period(value: float, throughput: float) -> str:
-    """The period by which it is the throughput (1/s); else ""."""
     return next((name for name, seconds in PERIODS_S.items() if is_near(value, seconds * throughput)), "")
 
 
 def is_near(value: float, size: float) -> bool:
-    """Whether a value is within NEAR_A_NUMBER of a measured number."""
     return abs(value - size) <= NEAR_A_NUMBER * size

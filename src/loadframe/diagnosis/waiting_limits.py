@@ -1,10 +1,7 @@
-"""Limits at which requests wait uncounted, such as a pool that a study declares. A full limit proves little: a pool in
-front of busy CPUs is full, too, and one that is full at every level explains no bend. So it is suspected if it is full
-at every level past the bend, and at none well below it, while throughput no longer grows; and it comes behind what is
-busy then.
-
-Also requests of which several share a disk flush, and wait for it most of the time in service (docs/mathematics.md,
-"Shared flushes"). A lock or a pool that is held meanwhile is full for that reason."""
+"""Limits at which requests wait uncounted, such as a declared pool. A full limit proves little: a pool in front of busy
+CPUs is full, too. It is suspected if full at every level past the bend, and at none well below it, while throughput no
+longer grows; behind what is busy then. Also requests that share a disk flush, and wait for it most of the time in
+service (docs/mathematics.md, "Shared flushes")."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,27 +17,25 @@ from loadframe.model import REACHED, Evidence, Finding, Limit, LoadInterval, Rul
 from loadframe.units import show_metric
 
 FLAT = 1.1
-"""Ratio of throughput at the highest to the lowest level below which it does not grow with the load."""
 BUSY: tuple[Condition, ...] = (
     OWN_CPU_BUSY,
     DISK_BUSY,
     Condition("target.saturation", ">=", 0.9, "the CPU time that the target may use is used up"),
 )
-"""What requests in such a limit may themselves wait for. Not CPUs that others use, which are a finding of their own
-(cpu.others): the target asks for little then."""
+"""What requests in such a limit may themselves wait for. CPUs that others use are a finding of their own
+(cpu.others)."""
 ABOVE = 1.1
-"""Multiple of its ceiling in use that shows another ceiling; less is due to counts read at different times."""
+"""Of its ceiling: another ceiling; less is due to counts read at different times."""
 BEHIND = 0.4
-"""The score where something is busy: below that signature's (diagnosis.findings)."""
+"""Where something is busy: below that signature's (diagnosis.findings)."""
 AT_EVERY_LEVEL = 0.5
 LESS = 0.001
 SEEN_FROM_OUTSIDE = tuple(f"{OF}{name}" for name in RESERVED)
-"""Findings of operational.py."""
 
 
 def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: float) -> Finding | RuledOut | None:
-    """A suspicion, or why it is none; None where the use was not measured. bend: of the curve; score: how well
-    the load at which the limit is reached explains that."""
+    """A suspicion, or why it is none; None where the use was not measured. score: how well the load at which the limit
+    is reached explains the bend."""
     most, what = REACHED * limit.ceiling, metric_of(limit.use_metric).what
     uses = [(window, window.halves.get(limit.use_metric)) for window in windows.each]
     known = [(window, use) for window, use in uses if use is not None]
@@ -64,18 +59,24 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
     else:
         return RuledOut(limit.id, "it is full, but that does not begin where throughput ends to grow")
     busy = [condition for condition in BUSY if condition.met(windows.past.metrics)]
+    sentences = (
+        f"Requests that need more of it {'fail' if limit.loud else 'wait'}, as the study says; nothing counts them. "
+        "Whether it limits the throughput shows only when it is raised."
+    )
+    if busy:
+        sentences += f" But {metric_of(busy[0].metric).what} is high as well, and may be what fills it."
     return Finding(
         id=limit.id,
         title=f"{limit.title or limit.id} is full at {_say(limit, limit.ceiling)}",
         reached_at=reached_at,
         evidence=evidence,
         score=min(score, BEHIND) if busy else score,
-        explanation=_explanation(limit, busy),
+        explanation=sentences,
     )
 
 
 def is_told_twice(first: Finding, other: Finding) -> bool:
-    """Whether a limit at which requests wait, and the number of requests in service that names it, are one cause."""
+    """A limit at which requests wait, and the number of requests in service that names it, are one cause."""
     outside = [finding for finding in (first, other) if finding.id in SEEN_FROM_OUTSIDE]
     limits = [finding for finding in (first, other) if finding.id.startswith(OF) and finding not in outside]
     if not outside or not limits or not limits[0].evidence:
@@ -84,7 +85,7 @@ def is_told_twice(first: Finding, other: Finding) -> bool:
 
 
 def behind(findings: Sequence[Finding]) -> list[Finding]:
-    """The same findings, with each limit at which requests wait behind the number in service that names it."""
+    """Each limit at which requests wait behind the number in service that names it."""
     named = {
         item.metric: finding.score
         for finding in findings
@@ -100,7 +101,6 @@ def behind(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _full(limit: Limit, windows: Sequence[tuple[Window, float]]) -> Evidence:
-    """Of the levels at which it is full, the one with the least use."""
     least = min(use for _, use in windows)
     source = "the ceiling: " + limit.source
     return Evidence(
@@ -120,23 +120,13 @@ def _flat(windows: Windows) -> bool:
     return max(window.metrics["throughput"] for window in windows.each) < FLAT * lowest.metrics["throughput"]
 
 
-def _explanation(limit: Limit, busy: Sequence[Condition]) -> str:
-    sentences = "Requests that need more of it fail" if limit.loud else "Requests that need more of it wait"
-    sentences += (
-        ", as the study says; nothing counts them. Whether it limits the throughput shows only when it is raised."
-    )
-    if busy:
-        sentences += f" But {metric_of(busy[0].metric).what} is high as well, and may be what fills it."
-    return sentences
-
-
 def _say(limit: Limit, value: float) -> str:
     return show_metric(limit.use_metric, value)
 
 
 FLUSHES = "disk.fsync"
 MOST_OF_THE_TIME = 0.5
-"""Share of a request's time in service, in the disk: without it twice as many would be served."""
+"""Of the time in service, in the disk: without it twice as many would be served."""
 IN_DISK = "target.waits.disk"
 FLUSHED = Condition(
     "system.disk.flushes_per_request", ">=", 0.02, "one cache flush for at most fifty requests, our choice"
@@ -150,8 +140,7 @@ READS = Condition(
 
 
 def waits_for_flushes(served: InService, flat: Sequence[Step], reached_at: LoadInterval | None) -> Finding | None:
-    """That the requests in service wait for flushes most of the time, from the steps of the plateau; None where they do
-    not, may wait for reads, or it was not measured."""
+    """From the steps of the plateau; None where they do not, may wait for reads, or it was not measured."""
     in_disk, flushed, written = (mean_of(metric, flat) for metric in (IN_DISK, FLUSHED.metric, WRITTEN.metric))
     reads, working = mean_of(READS.metric, flat), mean_of(DISK_IDLE.metric, flat)
     if in_disk is None or flushed is None or written is None or reads is None:

@@ -15,9 +15,8 @@ FALLING = ("cliff", "decline")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Averages of every metric over the steps of some levels. words: these levels, for users. halves: what at least
-    half of the steps reached: a server that switches between two states has an average that no step had. most: of any
-    step."""
+    """Averages over the steps of some levels. words: these levels. halves: what half of the steps reached: a server
+    that switches between two states has an average that no step had. most: of any step."""
 
     words: str
     levels: tuple[float, ...]
@@ -29,24 +28,21 @@ class Window:
         return self.metrics.get(metric)
 
     def judged(self, condition: Condition) -> float | None:
-        """What a condition is on here; None where it was not measured."""
         return condition.of(self.halves if condition.by_half else self.metrics)
 
     def use_of(self, limit: Limit) -> float:
-        """What half of the steps reached. Of a loud limit the most: what is refused is in flight for moments, and few
-        samples meet it. -inf where not measured."""
+        """What half of the steps reached; of a loud limit the most: what is refused is in flight for moments. -inf
+        where not measured."""
         return (self.most if limit.loud else self.halves).get(limit.use_metric, -math.inf)
 
     def fills(self, limit: Limit) -> bool:
-        """Whether it is reached here."""
         return self.use_of(limit) >= REACHED * limit.ceiling
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """below and past the bend (the same without one), and the top: the level with the most throughput and all above it.
-    each: every level by itself, rising; whole: all together. bend: the last load that held; bends: where it may be, and
-    the cliff. falls: throughput falls past the bend."""
+    """below, past: the same without a bend; top: the level with the most throughput and all above. each: every level,
+    rising. bend: the last load that held; bends: where it may be, and the cliff. falls: past the bend."""
 
     below: Window
     past: Window
@@ -59,17 +55,18 @@ class Windows:
 
     @property
     def place(self) -> Window:
-        """Where a cause acts: past the bend, or from the peak on without one."""
         return self.past if self.bend is not None else self.top
 
 
 def look(curve: Curve, steps: Sequence[Step]) -> Windows:
-    """The windows of a curve, from its steps. ValueError where there are none."""
     if not steps:
         raise ValueError("a diagnosis needs at least one step")
     levels = sorted({step.level for step in steps})
     top = [level for level in levels if level >= curve.peak.load]
-    bend = _bend(curve)
+    knee, cliff = curve.knee, curve.cliff
+    known = [knee.load] if knee is not None and knee.low > curve.points[0].load else []
+    known += [cliff.from_load] if cliff is not None else []
+    bend = min(known, default=None)
     falls = bend is not None and curve.shape in FALLING
     below = [level for level in levels if bend is not None and level <= bend] or levels[:1]
     past = [level for level in levels if bend is not None and level > bend] or top
@@ -85,17 +82,8 @@ def look(curve: Curve, steps: Sequence[Step]) -> Windows:
     )
 
 
-def _bend(curve: Curve) -> float | None:
-    """The last load that held: the knee or the near side of the cliff, whichever comes first. None without either, or
-    where the knee's interval reaches down to the lowest level."""
-    knee, cliff = curve.knee, curve.cliff
-    known = [knee.load] if knee is not None and knee.low > curve.points[0].load else []
-    known += [cliff.from_load] if cliff is not None else []
-    return min(known, default=None)
-
-
 def bends(curve: Curve) -> tuple[LoadInterval, ...]:
-    """The knee, and the interval between the last level before the cliff and the first after its fall."""
+    """The knee, and from the last level before the cliff to the first after."""
     intervals = [] if curve.knee is None else [curve.knee]
     if (cliff := curve.cliff) is not None:
         intervals.append(LoadInterval((cliff.from_load + cliff.to_load) / 2, cliff.from_load, cliff.to_load))
@@ -103,21 +91,20 @@ def bends(curve: Curve) -> tuple[LoadInterval, ...]:
 
 
 ENOUGH = 0.25
-"""Probability from which on a cause is taken to begin before a bend, our choice. It is about a half where both lie
-between the same two levels, less where one of them is known better."""
+"""Probability that a cause begins before a bend, our choice: about a half where both lie between the same two
+levels."""
 SHARES = [(number + 0.5) / 16 for number in range(16)]
 
 
 def explains(acts: LoadInterval, bend: LoadInterval) -> float:
-    """How well what begins to act at one load explains a bend at the other, from 0 to 1. What begins later cannot have
-    made it; what begins sooner explains it less the further apart they are (ratio of the loads). Each may be anywhere
-    in its interval, on either side of its load alike."""
+    """From 0 to 1. What begins later cannot have made the bend; what begins sooner explains it less the further apart
+    they are. Each may be anywhere in its interval."""
     before = fmean(load <= other for load in _anywhere(acts) for other in _anywhere(bend))
     return min(1.0, before / ENOUGH, acts.high / bend.low)
 
 
 def _anywhere(at: LoadInterval) -> list[float]:
-    """Equally likely loads, geometrically spaced, as levels are."""
+    """Geometrically spaced, as levels are."""
     sides = [(at.low, at.load, 2 * share) if share < 0.5 else (at.load, at.high, 2 * share - 1) for share in SHARES]
     return [low ** (1 - share) * high**share for low, high, share in sides]
 
@@ -138,14 +125,12 @@ def _window(words: str, levels: Sequence[float], steps: Sequence[Step]) -> Windo
 
 
 def explains_bend(finding: Finding) -> bool:
-    """Whether a finding's evidence begins at the bend, so that it explains more than the curve's height."""
     return finding.score > 0.5
 
 
 def bend_of(round_: Round) -> Bend | None:
-    """The bend of a round's curve at the load at which a limit begins to act: where the best finding that is not
-    refuted is a limit of the ledger whose interval overlaps the knee's; else None. The ledger's load comes from a
-    counter in every step; a knee lies somewhere between levels."""
+    """Where the best finding that is not refuted is a limit whose interval overlaps the knee's: the ledger's load comes
+    from a counter in every step; a knee lies somewhere between levels."""
     knee, limits = round_.curve.knee, {limit.id for limit in round_.limits}
     first = next((finding for finding in round_.findings if finding.status != "refuted"), None)
     if knee is None or first is None or first.reached_at is None or first.id not in limits or not explains_bend(first):
@@ -155,24 +140,22 @@ def bend_of(round_: Round) -> Bend | None:
 
 
 def explained(round_: Round) -> Curve:
-    """The curve of a state as it is shown: a bend that a limit explains is at the limit's load."""
     bend = bend_of(round_)
     return round_.curve if bend is None else replace(round_.curve, knee=bend.load)
 
 
 def acts_from(round_: Round, finding: Finding) -> LoadInterval | None:
-    """Where a cause limits: at the bend, where its own evidence agrees with that, else where this begins."""
+    """At the bend, where its own evidence agrees, else where this begins."""
     reached, explained = finding.reached_at, bend_of(round_)
     bend = explained.load if explained is not None and explained.limit == finding.id else round_.curve.knee
     return bend if reached is not None and bend is not None and reached.meets(bend) else reached
 
 
 TRUSTED = 0.5
-"""Share of steps with contradictions from which on a counter is not trusted in the rest either."""
+"""Of steps with contradictions from which on a counter is not trusted in the rest."""
 
 
 def sighted(steps: Sequence[Step]) -> list[Step]:
-    """The same steps without the metrics of counters that were blind in half of them or more."""
     often = Counter(name for step in steps for name in names_of(step.blind))
     gone = {name for name, count in often.items() if count >= TRUSTED * len(steps)}
     if not gone:
@@ -184,7 +167,6 @@ def sighted(steps: Sequence[Step]) -> list[Step]:
 
 
 def blind_counters(steps: Sequence[Step]) -> tuple[BlindCounter, ...]:
-    """Every counter that was blind in any of these steps, the most frequent first."""
     often = Counter(blind.counter for step in steps for blind in step.blind)
     words = {blind.counter: blind.because for step in reversed(steps) for blind in step.blind}
     return tuple(BlindCounter(name, count, words[name]) for name, count in often.most_common())

@@ -1,4 +1,4 @@
-"""`loadframe init`: the first study of a user's own service, from its command or from the process at its port."""
+"""`loadframe init`: the first study of a user's own service."""
 
 import math
 import os
@@ -36,9 +36,8 @@ from loadframe.units import show
 LEVELS = (1, 2, 4, 8, 16)
 MEASURE = {"window": "1s", "budget": "2m"}
 RESPONSES, WINDOWS = 6, 60
-"""Of a slow service: responses of one client per window, and windows per budget."""
+"""Of a slow service: one client's responses per window, windows per budget."""
 GROWTH = (1, 2, 4, 8)
-"""Multiples of a declared knob's value that may be tried."""
 OF_OURS = (
     "# Of your environment it gets PATH, HOME, LANG, TZ and what its runtime needs. More: pass_environment = [NAMES]"
 )
@@ -52,9 +51,7 @@ AS_IT_RUNS = """\
 # is changed while it runs (docs/service.md).
 """
 MOST_PEERS = 8
-"""Peers that are listed one by one."""
 MOST_BYTES = 1 << 16
-"""Of a configuration file that is read."""
 MOST_VALUE = 10**8
 EXAMPLE = "Declare a setting of your service as in this example."
 HOT = "cpu.hot_thread"
@@ -62,7 +59,7 @@ HOT = "cpu.hot_thread"
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """head: where it was found. apply: how it is applied. command: of the target, where that must change."""
+    """head: where it was found. command: of the target, where that must change."""
 
     name: str
     value: int
@@ -73,8 +70,8 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """name: of the study. toml: its text. found: what is known of the service, and hints: what the user may add, one
-    sentence each. secrets: what looks like one in the command, by the variables that stand for them."""
+    """found: what is known of the service, and hints: what the user may add, one sentence each. secrets: what looks
+    like one in the command, by the variables that stand for them."""
 
     name: str
     toml: str
@@ -83,7 +80,7 @@ class Beginning:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def slower(self, shown: TooFewRequests) -> "Beginning":
-        """The study with longer windows, for a service too slow for one client's short step."""
+        """With longer windows, for a service too slow for one client's short step."""
         response_s = max(shown.needed_s.values()) / FEWEST_REQUESTS
         window_s = math.ceil(RESPONSES * response_s)
         measure = {"window": f"{window_s}s", "budget": f"{math.ceil(WINDOWS * window_s / 60)}m"}
@@ -96,7 +93,6 @@ class Beginning:
 def begin(
     *, command: str | None = None, port: int | None = None, pid: int | None = None, path: str = "/", name: str = ""
 ) -> Beginning:
-    """The first study of a service, from its command, else its port or process. StudyError, TargetError."""
     _check_words(name, path)
     if command is not None:
         return of_command(command, port=port, path=path, name=name)
@@ -106,7 +102,7 @@ def begin(
 
 
 def _check_words(name: str, path: str) -> None:
-    """UsageError here already, so that no study is written with a name or path that its reader would refuse."""
+    """UsageError, so that no study is written that its reader would refuse."""
     if name and re.fullmatch(NAME, name) is None:
         raise UsageError(
             f"--name {one_line(name, 80)}: the name of a study has lower-case letters, digits and dashes only",
@@ -117,8 +113,8 @@ def _check_words(name: str, path: str) -> None:
 
 
 def of_command(text: str, *, port: int | None = None, path: str = "/", name: str = "") -> Beginning:
-    """The study of a service that this command starts in the current directory. port: the number in it at which the
-    service listens, where that is not the value of a usual flag. StudyError."""
+    """Started by this command in the current directory. port: the number in it at which the service listens, where that
+    is not the value of a usual flag. StudyError."""
     typed, secrets = without_secrets(parsed(text))
     remember(secrets.values())
     line = with_port(typed, port)
@@ -161,7 +157,6 @@ def of_command(text: str, *, port: int | None = None, path: str = "/", name: str
 
 
 def of_process(chosen: Chosen, *, path: str = "/", name: str = "") -> Beginning:
-    """The study of a running service, which is loaded and never changed."""
     process = discover(chosen.first[0])
     name = name or _name(process.command)
     sentences = [f"It is {process.words}."]
@@ -222,7 +217,7 @@ def _program(line: CommandLine) -> str:
 
 
 def _name(command: Iterable[str]) -> str:
-    """Made from the first word that names a script or an application, else from the program."""
+    """From the first word that names a script or an application, else the program."""
     words = [word for word in command if not word.startswith("-")]
     scripts = [
         word for word in words if re.search(r"\.(py|js|mjs|cjs|ts|rb|php|jar)$|^[A-Za-z_][\w.]*:[A-Za-z_]\w*$", word)
@@ -238,9 +233,6 @@ def _values(option: Given) -> tuple[int | str, ...]:
         return ()
     numbers = [int(parts[1]) * by for by in GROWTH]
     return tuple(f"{number}{parts[2]}" for number in numbers) if parts[2] else tuple(numbers)
-
-
-# --- its text ---
 
 
 def _toml(
@@ -265,7 +257,6 @@ def _toml(
 
 
 def _target(target: Mapping[str, Any], path: str, what: str, command: tuple[str, ...]) -> str:
-    """command: an alternative for a suggested setting, written as a comment."""
     text = _table("target", {**target, **({} if path == "/" else {"paths": path})}, note=what)
     lines = text.splitlines()
     for number, line in enumerate(lines):
@@ -317,11 +308,7 @@ def _value(value: Any) -> str:
     return tomli_w.dumps({"x": value}).removeprefix("x = ").rstrip("\n")
 
 
-# --- the setting that a first study suggests ---
-
-
 def suggested(command: Sequence[str], environment: Mapping[str, str], folder: Path) -> Suggestion:
-    """The setting to suggest, or an example where none is found. folder: the command's working directory."""
     of_environment = [
         Suggestion(
             _setting_name(name), int(value), f"{name} is set by your command.", {"apply": "environment", "name": name}

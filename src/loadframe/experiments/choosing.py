@@ -1,4 +1,4 @@
-"""Which process `loadframe init` writes a study of, where several belong to one service or hold one port."""
+"""The process that `loadframe init` writes a study of, where several belong to one service or hold one port."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,15 +12,14 @@ from loadframe.kinds.service.discovery import Candidate, candidates, discover, o
 from loadframe.kinds.service.finding import members_of_unit, name_of
 
 MOST_NAMED = 12
-"""Services or processes that one sentence names."""
 OF_A_USER = "user@"
-"""Prefix of the unit that contains all processes of a user (user@.service(5))."""
+"""Of the unit that contains all processes of a user (user@.service(5))."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """first: the parents of the service; several only where processes of one command line share its port. where: the
-    keys of its target. said: how it was chosen, one sentence each."""
+    """first: the parents; several only where processes of one command line share its port. where: the keys of its
+    target. said: how it was chosen."""
 
     first: tuple[int, ...]
     where: Mapping[str, int | str]
@@ -29,15 +28,12 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A candidate. words: what it is and where it listens."""
-
     port: int
     pid: int
     words: str
 
 
 def services(port: int | None = None, pid: int | None = None) -> tuple[Service, ...]:
-    """The services of this machine that the port and the process could mean; one where they decide."""
     known = candidates(port)
     if pid is not None:
         pid, of_it = of_process(pid, known)
@@ -50,7 +46,6 @@ def services(port: int | None = None, pid: int | None = None) -> tuple[Service, 
 
 
 def choose(port: int | None, pid: int | None) -> Chosen:
-    """The service that a port, a process or both name. TargetError where there is none, or more than one."""
     if pid is None:
         assert port is not None, "one of them names it"
         candidate = _only(candidates(port), port)
@@ -102,9 +97,6 @@ def _only(candidates: Sequence[Candidate], port: int) -> Candidate:
     )
 
 
-# --- in words ---
-
-
 def _words(candidate: Candidate) -> str:
     listens = f"port {candidate.port}" + ("" if isinstance(candidate.listen, int) else f" of {candidate.number}")
     more = len([pid for pid in candidate.holders if pid != candidate.pid])
@@ -154,7 +146,7 @@ def _also(port: int, own: Sequence[Candidate], others: Sequence[Candidate]) -> I
 
 
 def company(first: Sequence[int], unit: str) -> Iterator[str]:
-    """Sentences on its other programs, and on processes of its unit that it did not start. first: its parents."""
+    """Sentences on its other programs, and processes of its unit that it did not start. first: its parents."""
     family = list(dict.fromkeys(member.pid for pid in first for member in identity.family(pid)))
     names = {comm_of(pid) for pid in first}
     helpers = [pid for pid in family if comm_of(pid) not in (*names, "")]

@@ -1,4 +1,4 @@
-"""A ladder: try the changes of a study in order, then measure the final ladder in fresh blocks."""
+"""A ladder: try the changes of a study in order, then measure what is kept in fresh blocks."""
 
 import itertools
 from collections.abc import Callable, Hashable, Sequence
@@ -22,8 +22,8 @@ from loadframe.study.declaration import ChangeTable
 
 @dataclass
 class LadderStates:
-    """The states of a study's ladder as treatments of its bench. Create it before anything is changed: it reads the
-    machine's current values, against which a change's host settings are compared."""
+    """States of a ladder as treatments. Created before anything is changed: it reads the machine's values, against
+    which host settings are compared."""
 
     book: Bookkeeping
     _names: dict[State, str] = field(default_factory=dict)
@@ -33,7 +33,6 @@ class LadderStates:
         self._host = {change.name: host_settings(change.host) for change in self.book.bench.study.change}
 
     def of(self, state: State) -> TargetState:
-        """The target's settings in this state."""
         study = self.book.bench.study
         settings = self.book.bench.start_state
         for change in study.change:
@@ -42,30 +41,26 @@ class LadderStates:
         return settings
 
     def name(self, state: State) -> str:
-        """The state's treatment."""
         if state not in self._names:
             title = " + ".join(state)
             self._names[state] = self.book.next_treatment(title, self.of(state)) if state else START
         return self._names[state]
 
     def titled(self, name: str) -> tuple[str, TargetState]:
-        """Title and target state of a declared treatment."""
         state = next(state for state, known in self._names.items() if known == name)
         return " + ".join(state), self.of(state)
 
     def changes(self, before: State, after: State) -> tuple[Change, ...]:
-        """What differs between two states."""
         return tuple(differences(self.of(before), self.of(after)))
 
     def groups(self, states: Sequence[State]) -> list[list[str]]:
-        """Their treatments, grouped so that the target need not restart within a group."""
         grouped: dict[Hashable, list[str]] = {}
         for state in states:
             grouped.setdefault(self._restart_part(self.of(state)), []).append(self.name(state))
         return list(grouped.values())
 
     def _restart_part(self, state: TargetState) -> Hashable:
-        """The part of a state that a running target cannot be changed to."""
+        """What a running target cannot be changed to."""
         row = targets.of_study(self.book.bench.study)
         specs = {name: row.setting(name) for name in state.settings}
         at_start = [name for name, spec in specs.items() if not (spec and spec.dynamic and not spec.sized_at_start)]
@@ -76,14 +71,13 @@ class LadderStates:
 
 
 def check_alternatives(bench: Bench) -> None:
-    """Raises as Target.check does, naming the alternative. The study's own state is checked when the target starts."""
+    """Raises as Target.check, naming the alternative. The study's own state is checked when the target starts."""
     for alternative in bench.study.alternative:
         state, kind = state_of(bench, alternative)
         _check(bench, f"alternative {alternative.name!r}", state, kind)
 
 
 def check_changes(bench: Bench, states: LadderStates) -> None:
-    """The same for each change of a ladder, on top of all those before it."""
     names = tuple(change.name for change in bench.study.change)
     for number, name in enumerate(names, start=1):
         _check(bench, f"change {name!r}", states.of(names[:number]))
@@ -97,15 +91,12 @@ def _check(bench: Bench, what: str, state: TargetState, kind: str | None = None)
 
 
 CLIMB_SHARE = 0.7
-"""Share of the budget for trying the changes, split evenly; the rest is for the ladder as a whole."""
+"""Of the budget, for trying the changes; the rest is for the whole."""
 OVERRUN = 0.1
-"""Share of the budget by which it may be exceeded without a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class Climbed:
-    """A ladder as far as it was measured. missing: sentences on what did not fit into the budget."""
-
     rungs: tuple[Rung, ...]
     total: Compared | None = None
     interactions: tuple[Interaction, ...] = ()
@@ -119,8 +110,8 @@ class Climbed:
 def climb(
     book: Bookkeeping, states: LadderStates, *, keep_all: bool, note: Callable[[Climbed], None] = lambda rung: None
 ) -> Climbed:
-    """Try each change against the state before it and keep what is proven better, then measure the whole. keep_all:
-    keep every change without a trial. note: called with every rung. Raises as Bench.take_step does."""
+    """Keep what is proven better than the state before it (keep_all: everything, without a trial), then measure the
+    whole. note: called with every rung. Raises as Bench.take_step."""
     changes, budget = book.bench.study.change, book.budget
     if keep_all:
         names = tuple(change.name for change in changes)
@@ -143,11 +134,8 @@ def climb(
     return replace(climbed, missing=(*climbed.missing, overrun))
 
 
-# --- one change after the other ---
-
-
 def _try_all(book: Bookkeeping, states: LadderStates, note: Callable[[Climbed], None]) -> Climbed:
-    """Each change has an even share of the remaining time; what one does not use goes to those after it."""
+    """Even shares of the remaining time; what one does not use goes to those after it."""
     changes = book.bench.study.change
     reserve_s = (1 - CLIMB_SHARE) * book.budget.left_s()
     climbed = Climbed(())
@@ -162,7 +150,7 @@ def _try_all(book: Bookkeeping, states: LadderStates, note: Callable[[Climbed], 
 def _try(
     book: Bookkeeping, states: LadderStates, kept: State, change: ChangeTable, number: int, firm_reserve_s: float
 ) -> Rung:
-    """A change that the target cannot work with is not kept; `refused` says why."""
+    """Not kept where the target cannot work with it; `refused` says why."""
     before = states.name(kept)
     rung = _rung(book, states, kept, change, kept=False)
     try:
@@ -188,12 +176,9 @@ def _rung(book: Bookkeeping, states: LadderStates, before: State, change: Change
     return Rung(change.name, changes, kept, gives_up=given_up)
 
 
-# --- the whole ---
-
-
 def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:
-    """All states of the final ladder in the same blocks, and the top without each change if the budget has room. These
-    blocks decided nothing, so they do not flatter what was kept."""
+    """All states in the same blocks, and the top without each change if the budget allows. They decided nothing, so
+    they do not flatter what was kept."""
     kept, study = climbed.kept, book.bench.study
     wanted, missing = analysis.states(kept), list[str]()
     if not _affords(book, wanted, study.measure.blocks.min):
@@ -244,7 +229,6 @@ def _with_shares(rungs: Sequence[Rung], shares: Sequence[float]) -> tuple[Rung, 
 
 
 def _with_partners(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:
-    """Find the partner of each interaction, as the budget allows, in blocks of four states: with and without both."""
     kept, study = climbed.kept, book.bench.study
     interactions, missing, number = list[Interaction](), list(climbed.missing), len(study.change) + 2
     for interaction in climbed.interactions:
@@ -270,8 +254,7 @@ def _affords(book: Bookkeeping, wanted: Sequence[State], blocks: int) -> bool:
 
 
 def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], what: str, number: int) -> list[Step]:
-    """These states in interleaved blocks, from FEWEST_BLOCKS to the study's most. Their number depends on the time
-    alone, so a single look at the end has its nominal error."""
+    """From FEWEST_BLOCKS to the study's most; the number depends on the time alone."""
     levels, blocks = list(book.bench.study.levels), book.bench.study.measure.blocks
     book.progress.phase(f"measuring {what}", len(wanted) * len(levels) * blocks.min)
     taken: list[Step] = []

@@ -1,4 +1,4 @@
-"""Comparisons outside the loop: a study's alternatives, and two runs that were measured apart."""
+"""Comparisons outside the loop: a study's alternatives, and two runs measured apart."""
 
 import math
 from collections import Counter
@@ -18,18 +18,15 @@ from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder, Whose
 
 ERROR = 0.05
-"""Family-wise, over all alternatives of a study."""
 NEAR_CAPACITY = 0.9
-"""Share of the highest throughput."""
 MOST_RUNS = 1000
-"""Folders next to a run that are searched for runs of the same study."""
 NEAR = 2.0
-"""A ratio closer to 1 than this many half-widths of its interval was only just decided."""
+"""Half-widths from 1 within which a ratio was only just decided."""
 
 
 def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = attrgetter("decided")) -> list[Comparison]:
-    """The study's alternatives against its target, all in the same blocks and at all levels, and cold where the study
-    asks for that; of m verdicts each has an error of 0.05 / m (Bonferroni)."""
+    """In the same blocks and at all levels, and cold where asked; each of m verdicts at an error of 0.05 / m
+    (Bonferroni)."""
     pairs = declare(book)
     proofs = prove_side_by_side(
         book,
@@ -52,16 +49,15 @@ def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = attrg
 
 
 def _near(verdict: Verdict) -> bool:
-    """Whether it ended as soon as it was decided: that stops at a lucky moment and overstates."""
+    """Ending as soon as it is decided stops at a lucky moment."""
     half = math.log(verdict.high / verdict.low) / 2
     return verdict.decided and verdict.has_ratio and abs(math.log(verdict.ratio)) < NEAR * half
 
 
 def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (START, START)) -> Comparison:
-    """Compare two runs, by the throughputs at the common levels near capacity. They were measured one after the other,
-    so nothing cancels: each throughput is divided by the geometric mean of both runs at its level, and the series are
-    compared as unpaired samples. What runs differ by without a change is estimated from runs of the same study next to
-    the first. RunError where a run lacks the treatment or they have no level in common."""
+    """By throughputs at the common levels near capacity, each over the geometric mean of both runs at its level, as
+    unpaired samples: nothing cancels. What runs differ by is estimated from runs of the same study next to the first.
+    RunError for no such treatment, or no common level."""
     cases = conclude(before), conclude(after)
     first, second = (case.state(name) for case, name in zip(cases, treatments, strict=True))
     axes = [case.study.axis for case in cases]
@@ -123,7 +119,7 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
 
 
 def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[Sequence[Step]]:
-    """Those next to `before`, of the same study and host: the newest `samples.MOST_SESSIONS`, oldest first."""
+    """Of the same study and host: the newest `samples.MOST_SESSIONS`, oldest first."""
     place = Folder(before.path.resolve().parent, Whose.NAMED, what="folder of runs")
     others = {before.path.resolve().name, after.path.resolve().name}
     sessions: list[Sequence[Step]] = []

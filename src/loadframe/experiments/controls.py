@@ -1,5 +1,5 @@
-"""Control experiments for an accepted remedy: its restart without the change (sham) and half of the change (dose); for
-a stage of a pipeline also as much less as the remedy gave more. A contradicted cause was only helped."""
+"""Controls of a kept remedy: its restart without the change (sham) and half of it (dose); for a pipeline's stage also
+as much less as the remedy gave more. A contradicted cause was only helped."""
 
 import math
 from collections.abc import Sequence
@@ -31,20 +31,19 @@ from loadframe.model import (
 )
 
 BLOCKS = 3
-"""Of each control: two have one degree of freedom."""
+"""Two have one degree of freedom."""
 MOST_BLOCKS = 5
-"""Of the control that a cause is not proved without ("less"), where fewer do not decide."""
 MIB = 1 << 20
 LEFT_ALONE = 0.95
 """Halving a stage that limits costs more than a twentieth."""
 LEAST_COST = 0.25
-"""Share of the gain, in logarithms, that each halving must cost: a doubling never gives more than the one before, and a
-remedy is two of them; half of that is left for noise."""
+"""Of the gain, in logarithms, that each halving must cost: a remedy is two doublings, the second never gives more, and
+half is left for noise."""
 NO_BUDGET = "skipped: too little of the budget was left"
 
 
 def hold_against(book: Bookkeeping, round_: Round, kept: Attempt, levels: Sequence[float]) -> Round:
-    """The round with the controls of the remedy that was kept last, and with the findings that they leave confirmed."""
+    """With the controls of the remedy kept last, and the findings that they leave confirmed."""
     trial = round_.tried[-1]
     aimed_at = trial.remedy.addresses
     if not any(finding.status == "confirmed" and finding.id in aimed_at for finding in round_.findings):
@@ -69,21 +68,17 @@ def hold_against(book: Bookkeeping, round_: Round, kept: Attempt, levels: Sequen
 
 
 def less_s(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float]) -> float:
-    """Seconds to reserve for the control that a cause is not proved without; 0 where the trial has none."""
     aimed_at = trial.remedy.addresses
     confirmed = any(finding.status == "confirmed" and finding.id in aimed_at for finding in round_.findings)
     if not confirmed or _lessened(trial) is None:
         return 0.0
-    return book.budget.cost_s(2 * BLOCKS * list(levels)) + afterwards_s(book, round_, levels, treatments=1)
+    return book.budget.cost_s(2 * BLOCKS * list(levels)) + afterwards_s(book, round_, levels)
 
 
 def _affords(book: Bookkeeping, round_: Round, levels: Sequence[float], *, needed: bool = False) -> bool:
-    """Whether a control fits besides the next round's first remedy; a needed one comes before that."""
-    reserve_s = afterwards_s(book, round_, levels, treatments=1) + (0.0 if needed else book.remedy_s(FEWEST_BLOCKS))
+    """Besides the next round's first remedy; a needed one comes before that."""
+    reserve_s = afterwards_s(book, round_, levels) + (0.0 if needed else book.remedy_s(FEWEST_BLOCKS))
     return book.budget.affords(2 * BLOCKS * list(levels), reserve_s)
-
-
-# --- the same without the change ---
 
 
 def _sham(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
@@ -114,7 +109,6 @@ def _sham(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float
 
 
 def of_failures(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> tuple[bool | None, str]:
-    """For a change that was kept because failures ended: whether they also end after a restart alone."""
     if judging.failed_share(before) < judging.FAILING:
         return None, "too few requests failed before the restart as well, so this control shows nothing"
     if not judging.cures_failures(before, after):
@@ -138,9 +132,6 @@ def _times(verdict: Verdict) -> str:
     return f"{verdict.ratio:.3g} times as much ({verdict.low:.3g} to {verdict.high:.3g})"
 
 
-# --- half the way ---
-
-
 def _measured(
     kind: ControlKind, book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float], other: Remedy
 ) -> Control:
@@ -149,7 +140,7 @@ def _measured(
     name = book.next_treatment(other.title, state_after(round_.state, other), remedy=other)
     judged, plan = _of_dose, None
     if kind == "less":
-        left_s = book.budget.left_s() - afterwards_s(book, round_, levels, treatments=1)
+        left_s = book.budget.left_s() - afterwards_s(book, round_, levels)
         most = max(BLOCKS, min(MOST_BLOCKS, int(left_s / book.budget.cost_s(2 * list(levels)))))
         change = other.changes[0]
         once, less = _number(change.before), _number(change.after)
@@ -187,8 +178,8 @@ def _of_dose(dose: Verdict, whole: Verdict) -> tuple[bool | None, str]:
 
 
 def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
-    """Half the way of a remedy whose needed changes are all numbers: between two positive ones the geometric mean, else
-    the mean; of declared values the nearest. None for others, and where the half equals an end."""
+    """Half the way of needed changes that are all numbers: between positive ones the geometric mean; of declared values
+    the nearest. None where the half equals an end."""
     declared = {knob.name: knob.values for knob in knobs}
     changes = [_half(change, declared.get(change.setting, ())) for change in remedy.changes if change.needed]
     known = [change for change in changes if change is not None]
@@ -198,17 +189,13 @@ def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
     return replace(remedy, id=f"{remedy.id}.half", title=f"half the way: {settings}", changes=tuple(known))
 
 
-# --- less than before ---
-
-
 def _lessened(trial: Trial) -> Remedy | None:
-    """None for causes other than a stage of a pipeline, also for what a stage waits for in its server."""
     of_stage = trial.remedy.addresses[0].startswith(STAGES)
     return lessened(trial.remedy) if of_stage and trial.verdict.decision == "better" else None
 
 
 def lessened(remedy: Remedy) -> Remedy | None:
-    """As much less than before as a remedy gives more, at least half; None unless it makes one number larger."""
+    """As much less as the remedy gives more, at least half; None unless it makes one number larger."""
     changes = [change for change in remedy.changes if change.needed]
     before, after = (_number(changes[0].before), _number(changes[0].after)) if len(changes) == 1 else (None, None)
     if before is None or after is None or not 2 <= before < after:
@@ -219,8 +206,8 @@ def lessened(remedy: Remedy) -> Remedy | None:
 
 
 def _of_less(less: Verdict, whole: Verdict, halvings: float) -> tuple[bool | None, str]:
-    """A stage that limits passes in proportion to its workers; less where another limit was near, or each operation has
-    a fixed cost. So less must cost, and the more, the more the whole way gave."""
+    """A stage that limits passes in proportion to its workers, less where another limit was near: less of it must cost,
+    and the more, the more the whole way gave."""
     said = f"it gives {_times(less)}"
     if less.high < 1:
         return True, f"{said}: what is taken from the stage is missing at the end of the pipeline"

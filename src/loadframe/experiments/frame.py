@@ -1,4 +1,4 @@
-"""The frame around every experiment: a run folder, the bench, and what is kept and reported however it ends."""
+"""The frame around every experiment: run folder, bench, and what is kept however it ends."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -38,15 +38,13 @@ from loadframe.study import Study
 
 
 class Executor:
-    """Where the work of an experiment is done: on this machine, one step after the other. Those of fleets (fleet/)
-    override its methods."""
+    """Where the work is done: on this machine, step after step. Those of fleets override it."""
 
     def check_study(self, study: Study) -> None:
-        """UserError where the study cannot be carried out."""
         check_study(study)
 
     def bench(self, study: Study, run: RunFolder, say: Callable[[str], None]) -> RealBench:
-        """What takes the steps of a run. say: called with what the user should read at once."""
+        """say: called with what the user should read at once."""
         return RealBench(study, run, say)
 
     def compare_drivers(self, book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
@@ -58,10 +56,9 @@ class Executor:
         search.take_here(most)
 
     def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: climbing.LadderStates, notes: list[str]) -> None:
-        """Before any change of a ladder is tried: set what takes the book's blocks. notes: appended for the reader."""
+        """Set what takes the book's blocks. notes: appended for the reader."""
 
     def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
-        """The capacity found here, completed with those of other settings."""
         return here
 
 
@@ -69,7 +66,7 @@ HERE = Executor()
 
 
 def new_run(study: Study, runs: Path, executor: Executor = HERE) -> RunFolder:
-    """A run folder with the study and the machine in it. UserError where the study cannot be carried out."""
+    """With the study and the machine in it. UserError where the study cannot be carried out."""
     check_address_space()
     executor.check_study(study)
     reserve(RunError)
@@ -82,7 +79,6 @@ def new_run(study: Study, runs: Path, executor: Executor = HERE) -> RunFolder:
 
 
 def alone(study: Study) -> Study:
-    """The study without its alternatives."""
     return study.model_copy(update={"alternative": []})
 
 
@@ -93,7 +89,6 @@ def on_bench(
     progress: Progress | None,
     executor: Executor = HERE,
 ) -> Iterator[Bookkeeping]:
-    """The bench, with the target in the state that the study declares as treatment A. Raises as `explaining` does."""
     with explaining(run), bare_bench(study, run, progress, executor) as book:
         yield book
 
@@ -102,7 +97,6 @@ def on_bench(
 def bare_bench(
     study: Study, run: RunFolder, progress: Progress | None, executor: Executor = HERE
 ) -> Iterator[Bookkeeping]:
-    """The same without a report of what ends it early; run quality is recorded at the end."""
     budget = Budget(study.measure.budget, study.measure.window)
     seed = random.SystemRandom().randrange(2**32)
     run_progress = TellsRun(run, progress or Silent(), budget)
@@ -142,7 +136,7 @@ def bare_bench(
 
 
 def read_back(book: Bookkeeping, run: RunFolder, treatment: str) -> dict[str, SettingValue]:
-    """Bring the target to a state; return and record its effective settings."""
+    """Bring the target to a state; record and return its effective settings."""
     effective = book.bench.use(treatment)
     run.append_line("effective.jsonl", "effective", Effective(treatment, effective))
     return effective
@@ -157,7 +151,6 @@ def looked_at(
     curve: Curve,
     steps: Sequence[Step] | None = None,
 ) -> Examined:
-    """Examine a state from these steps (default: all that count of its treatment)."""
     return examine(
         with_collecting(book.bench.run, book.of(treatment) if steps is None else steps),
         number=number,
@@ -175,7 +168,6 @@ def looked_at(
 
 
 def profiled(book: Bookkeeping, examined: Examined, effective: dict[str, SettingValue]) -> Examined:
-    """Profile a state below its bend and past it, and examine it again with what that shows of its runtime."""
     round_, wanted, study = examined.round, around(examined)[-1], book.bench.study
     if looks_for_a_collector(study.target.kind, book.of(round_.treatment), wanted.level):
         profile_at(book, wanted, reserve_s=book.remedy_s(study.measure.blocks.min))
@@ -185,7 +177,7 @@ def profiled(book: Bookkeeping, examined: Examined, effective: dict[str, Setting
 
 @contextmanager
 def explaining(run: RunFolder) -> Iterator[None]:
-    """However the loop ends early, write down what was measured, and say where in the message."""
+    """However the loop ends early, write down what was measured, and say where."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,6 +1,5 @@
-"""Tell a cost that grows with the requests served from one that grows with time: in a sweep both go together, in a
-pause without load only time (analysis/growth.py). Requests that are cheap after a restart and become dearer confirm
-it."""
+"""Whether a cost grows with the requests served or with time: in a pause without load only time goes on
+(analysis/growth.py). Requests that are cheap after a restart and become dearer confirm it."""
 
 import math
 from collections.abc import Sequence
@@ -16,17 +15,17 @@ from loadframe.experiments.sweep import measure_block
 from loadframe.model import Finding, Mechanism, Step, StepRequest
 
 PAUSE_SHARE, SHORTEST_S, LONGEST_S = 1.0, 3.0, 20.0
-"""Share of the time that the sweep took: a cost that follows time grows by as much again, without a request. For costs
-that follow requests half as long a pause was right in 83 %, this one in 94 % (benchmarks/growth.py)."""
+"""Of the sweep's time: a cost that follows time grows by as much again. For costs that follow requests half as long a
+pause was right in 83 %, this in 94 % (benchmarks/growth.py)."""
 CAME_BACK = 0.5
-"""Share of the growth, in logarithms, that must be gone after a restart, at every level, ..."""
+"""Of the growth, in logarithms, gone after a restart, at every level, ..."""
 AGAIN = 1.05
-"""... and in the next block requests must cost this many times as much, at every level."""
+"""... and factor by which requests are dearer in the next block, at every level."""
 
 
 def pause_tells(book: Bookkeeping, treatment: str) -> bool:
-    """Where a cost grows, measure a block of all levels after a pause; returns whether it was. Without a pause the
-    better fit may be the wrong one: the constant part of a request's cost curves either one."""
+    """Measure a block after a pause where a cost grows: without it the better fit may be the wrong one, as the constant
+    part of a request's cost curves either."""
     study = book.bench.study
     growth = grown(study.load.axis, book.of(treatment)) if study.target.kind in UNKNOWN_KINDS else None
     if growth is None:
@@ -45,8 +44,7 @@ def pause_tells(book: Bookkeeping, treatment: str) -> bool:
 
 
 def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> Examined:
-    """Confirm the growth of a private target by a restart and two blocks, where a pause has shown what the cost
-    follows: requests there are as cheap as at first and become dearer again."""
+    """By a restart of a private target and two blocks, where a pause has shown what the cost follows."""
     round_, study = examined.round, book.bench.study
     levels = book.levels(round_.treatment)
     growing = next((finding for finding in round_.findings if finding.id in GROWTH), None)
@@ -90,8 +88,8 @@ def _with(examined: Examined, growing: Finding, mechanism: Mechanism) -> Examine
 
 
 def after_restart(growth: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:
-    """What a restart shows of a growth, level by level, from the steps before it, those of the block after it and of
-    the next block. receded: requests were as cheap as at first, and became dearer again."""
+    """Level by level, from the steps before it, of the block after it and the next. receded: as cheap as at first, and
+    dearer again."""
     of = growth.of
     first, last = _by_level(before, of, first=True), _by_level(before, of)
     earlier, later = _by_level(back, of), _by_level(again, of)

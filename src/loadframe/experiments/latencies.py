@@ -1,4 +1,4 @@
-"""The latency distributions of a report, from the histograms of the steps that the curves are made of."""
+"""The latency distributions of a report, from the histograms of the steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from loadframe.runs.histograms import bin_latencies_ms
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Of the first and the last kept state; empty where a histogram is missing. warnings: why one cannot be read."""
+    """Of the first and the last kept state. warnings: why a histogram cannot be read."""
 
     distributions: tuple[LatencyDistribution, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], gain: Verdict | None) -> Latencies:
-    """Request latencies before and after, at the highest level of the gain, or of all. steps: of the whole run."""
+    """At the highest level of the gain, or of all. steps: of the whole run."""
     if not rounds:
         return Latencies()
     kept = kept_trials(rounds)
@@ -43,7 +43,6 @@ def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step],
 
 
 def _merged(run: RunFolder, steps: Sequence[Step]) -> LatencyDistribution | None:
-    """None where no step has a request in its histogram."""
     read = [(step, counts) for step in steps if (counts := run.latency_counts(step.number)) is not None]
     if not any(counts.any() for _, counts in read):
         return None

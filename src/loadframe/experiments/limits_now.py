@@ -1,5 +1,5 @@
-"""The limits now of this machine, a process, a running server, or a study's target: read twice a second apart, or
-watched for a while and ranked by which is reached first. No load is generated."""
+"""The limits now of this machine, a process, a running server, or a study's target: read twice, or watched for a while
+and ranked by which is reached first. No load is generated."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,21 +38,20 @@ from loadframe.study import Study
 from loadframe.study.exposed_tables import LimitTable
 
 ONE_LOOK_S = 1.0
-"""Seconds between the two readings that rates need, unless the user wants more."""
+"""Between the two readings that rates need."""
 OF_PIPELINES = frozenset({"pipeline", "changelog"})
 STAGES_LOOK_S = 3.0
-"""The same where the lines of a pipeline are read, which come once a second or more often."""
+"""Likewise for the lines of a pipeline, which come once a second or more often."""
 READINGS = 60
-"""Intervals of a watch: enough for a line and its scatter, few enough to cost nothing."""
 SHORTEST_S, LONGEST_S = 1.0, 30.0
-"""Bounds of an interval: a reading takes up to a tenth of a second, and a leak may be quick."""
+"""Of an interval: a reading takes up to a tenth of a second, and a leak may be quick."""
 ELSEWHERE = "the server is on another machine: run `loadframe limits` there"
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whose limits. local: this machine is the server's. server: asked for its counters. enter: opens one more
-    connection, to a private server only. declared: limits that its study declares."""
+    """local: this machine is the server's. server: asked for its counters. enter: opens a connection to a private
+    server. declared: limits of its study."""
 
     words: str
     place: Place = field(default_factory=Place)
@@ -74,8 +73,6 @@ class Moment:
 
 @dataclass(slots=True)
 class Watch:
-    """The first and the last reading, and the metrics of every interval between: (seconds, metrics)."""
-
     first: Moment
     last: Moment
     intervals: list[tuple[float, Mapping[str, float]]]
@@ -97,10 +94,9 @@ def limits(
     stages: Sequence[Path] = (),
     progress: Progress | None = None,
 ) -> LedgerNow:
-    """The ledger now. With a study its target is started privately, without load; with `server` (KIND:ADDRESS) a
-    running one is asked, `pid` naming its process where it cannot be found; with `pid` alone any process; else the
-    machine. over_s: watch so long, and forecast. stages: further files with statistics of pipeline stages. TargetError
-    where there is no such process or the server refuses access; StudyError, MissingTool."""
+    """Of a study's target, started privately; of a running server (KIND:ADDRESS), `pid` naming its process where it
+    cannot be found; of a process; else of the machine. over_s: watch so long, and forecast. stages: files with
+    statistics of pipeline stages. TargetError for no such process or no access; StudyError, MissingTool."""
     with _subject(pid, study, server, option_file, user) as subject:
         given = [file.resolve() for file in stages]  # a link of the user's is followed
         files = [*given, *(subject.server.stage_files() if isinstance(subject.server, PrintsStages) else ())]
@@ -115,9 +111,6 @@ def limits(
         resident = resident_by_connections(subject.server, subject.enter)
         ledger = ledger_of(subject, watch, forecast=over_s is not None, resident=resident, stages=stages_now.metrics)
         return replace(ledger, warnings=(*ledger.warnings, *stages_now.notes))
-
-
-# --- whose limits ---
 
 
 @contextmanager
@@ -207,12 +200,9 @@ def _private(stack: ExitStack, study: Study) -> Subject:
 
 
 def _say_ending(kind: str, why: type[BaseException] | None, *_: object) -> None:
-    """Tell the user at once, where Ctrl-C ends the look at a private server."""
+    """At once, where Ctrl-C ends the look at a private server."""
     if why is not None and issubclass(why, KeyboardInterrupt):
         tell(f"Ending {kind}.")
-
-
-# --- watching ---
 
 
 def _moment(subject: Subject) -> Moment:
@@ -234,7 +224,7 @@ def observe(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Watch:
-    """Readings for over_s seconds; fewer where the subject ends. TargetError where it ends before the second."""
+    """For over_s seconds; fewer where the subject ends. TargetError where that is before the second reading."""
     every_s = min(max(over_s / READINGS, SHORTEST_S), LONGEST_S, over_s)
     count = max(1, round(over_s / every_s))
     first = look()
@@ -269,9 +259,6 @@ def _metrics(
     return Readings(*derive({**(asked or {}), **readings.values, **values}, {**readings.missing, **missing}))
 
 
-# --- what it comes to ---
-
-
 def ledger_of(
     subject: Subject,
     watch: Watch,
@@ -280,8 +267,8 @@ def ledger_of(
     resident: Sequence[tuple[float, float]] = (),
     stages: Mapping[str, float] | None = None,
 ) -> LedgerNow:
-    """Apply the rules to what was read. forecast: with the time at which a limit saturates. resident: resident bytes by
-    connections; default: those of the watch. stages: metrics of a pipeline."""
+    """forecast: with the time at which a limit saturates. resident: bytes by connections; default: those of the watch.
+    stages: metrics of a pipeline."""
     readings = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
     values, missing = dict(readings.values), dict(readings.missing)
     if not subject.local:
@@ -334,7 +321,7 @@ RUNS_OUT, COSTS_NOTHING = 1, 3
 
 
 def urgency(limit: Limit) -> tuple[int, float, float]:
-    """Sort key: reached, running out (soonest first), near, full ones that cost nothing; within these by use."""
+    """Reached, running out (soonest first), near, full ones that cost nothing; within these by use."""
     if limit.status != "reached" and limit.exhausted_at is not None:
         return RUNS_OUT, limit.exhausted_at.load, 0.0
     order = COSTS_NOTHING if limit.costs_nothing else STATUS_ORDER[limit.status]
@@ -355,7 +342,7 @@ def _with_time(limit: Limit, watch: Watch) -> Limit:
 
 
 def _asked(subject: Subject) -> dict[str, float]:
-    """Settings, configured before effective, as "KIND.NAME.asked"; 0 for what the server worked out itself."""
+    """Configured before effective, as "KIND.NAME.asked"; 0 for what the server worked out itself."""
     row = targets.KINDS.get(_kind(subject))
     worked_out = dict.fromkeys(row.worked_out & subject.effective.keys() if row is not None else (), 0)
     settings = {**subject.effective, **worked_out, **subject.configured}
@@ -381,24 +368,18 @@ def _add_memory(
 
 
 TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each one takes"
-
-
-# --- what a live pipeline prints of its stages ---
-
 FEW = "statistics of stages were printed {} in this time, so that no rates are known; watch longer (--over)"
 
 
 @dataclass
 class StagesNow:
-    """metrics: of each stage and log. notes: sentences on which stage limits, and what could not be read."""
-
     metrics: Mapping[str, float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
 @contextmanager
 def following(files: Sequence[Path]) -> Iterator[StagesNow]:
-    """Follow files within; the result is complete once that is over. Earlier content is not read."""
+    """Complete once the block is left. Earlier content is not read."""
     stages_now = StagesNow()
     if not files:
         yield stages_now

@@ -1,5 +1,5 @@
-"""Sampled steps: below and past the bend of the state as given, and past it for the final state. They count for no
-curve and no verdict. What they show of garbage collection becomes metrics of the steps at the same level and state."""
+"""Sampled steps, below and past the bend, in no curve and no verdict. What they show of garbage collection becomes
+metrics of the steps at the same level and state."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,28 +32,24 @@ from loadframe.reporting.exports import TitledStacks, speedscope_json
 from loadframe.runs.folder import RunFolder
 
 WINDOW_S = 2.0
-"""A profile's window is the study's, at least this: shorter ones have too few samples."""
+"""Least window: shorter ones have too few samples."""
 AROUND_S = 2.5
-"""Seconds to start perf, and to unwind and symbolise its samples."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Each state and place has one profile only."""
-
     place: ProfilePlace
     treatment: str
     level: float
 
 
 def profile_around(book: Bookkeeping, examined: Examined) -> None:
-    """Profile a state below its bend and past it, if there is also time for proving a remedy afterwards."""
     for wanted in _missing(book, around(examined)):
         profile_at(book, wanted, reserve_s=book.remedy_s(book.bench.study.measure.blocks.max))
 
 
 def profile_after(book: Bookkeeping, first: Examined, last: str) -> None:
-    """At the end: profile the final state, and what there was no time for before; the rest is recorded as missing."""
+    """The final state, and what there was no time for before; the rest is recorded as missing."""
     profiles = around(first)
     final = [replace(profiles[-1], treatment=last)] if last != first.round.treatment else []
     for wanted in _missing(book, [*final, *profiles]):
@@ -66,8 +62,7 @@ def _missing(book: Bookkeeping, profiles: Sequence[Wanted]) -> list[Wanted]:
 
 
 def around(examined: Examined) -> list[Wanted]:
-    """Below the bend and past it; of a curve without a bend both ends, of a single level that level. The last one shows
-    what limits the state."""
+    """Below the bend and past it; without one both ends. The last one shows what limits."""
     round_ = examined.round
     loads = [point.load for point in round_.curve.points]
     if examined.bend is None:
@@ -81,8 +76,8 @@ def around(examined: Examined) -> list[Wanted]:
 
 
 def profile_at(book: Bookkeeping, wanted: Wanted, *, reserve_s: float = 0.0, no_room: str = "") -> bool:
-    """Take one sampled step, if the budget has room for it and a reserve; returns whether it was taken. A failure is
-    recorded with its reason, as is no_room, and the run goes on."""
+    """Whether one sampled step was taken, if the budget has room for it and a reserve. A failure is recorded, as is
+    no_room."""
     measure = book.bench.study.measure
     longer_s = max(WINDOW_S - measure.window, 0.0) + AROUND_S
     if measure.profile != "auto":
@@ -109,11 +104,7 @@ def _leave_out(book: Bookkeeping, wanted: Wanted, because: str) -> None:
     book.bench.run.add_profiled(empty)
 
 
-# --- from the run folder to the report ---
-
-
 def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement, ...]]:
-    """Every profile of a run, computed from its collapsed stacks, and what is missing and why."""
     steps = sorted(run.profiled(), key=_in_order)
     missing = [requirement for step in steps for requirement in step.missing]
     read: dict[str, tuple[Stack, ...]] = {}
@@ -130,12 +121,11 @@ def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement,
 
 
 def _in_order(step: ProfiledStep) -> tuple[int, str, bool]:
-    """States as they were declared (A, B, ... AA), each below its bend before past it, whenever they were taken."""
+    """States as declared (A, B, ... AA), each below its bend before past it."""
     return len(step.treatment), step.treatment, step.place in ("past", "highest")
 
 
 def speedscope(run: RunFolder) -> bytes:
-    """All sampled stacks of a run in speedscope's format. RunError where there are none."""
     titled = [
         TitledStacks(
             f"{source.component}, {source.kind}: {step.treatment} at {step.level:g} ({step.place})",
@@ -156,7 +146,6 @@ def speedscope(run: RunFolder) -> bytes:
 
 
 def write_speedscope(run: RunFolder, path: Path) -> None:
-    """Write the same to a file. RunError also where `path` cannot be written."""
     data = speedscope(run)
     try:
         write_whole(path, data)
@@ -165,7 +154,6 @@ def write_speedscope(run: RunFolder, path: Path) -> None:
 
 
 def stacks_of(run: RunFolder, source: ProfileSource) -> tuple[tuple[Stack, ...], list[Requirement]]:
-    """The collapsed stacks of a file of a run, and what of them is lost or damaged."""
     try:
         parsed = profiler.parse_stacks(run.stacks_text(source.file))
     except UserError as error:
@@ -179,7 +167,6 @@ def stacks_of(run: RunFolder, source: ProfileSource) -> tuple[tuple[Stack, ...],
 def _baseline(
     step: ProfiledStep, source: ProfileSource, steps: list[ProfiledStep], read: dict[str, tuple[Stack, ...]]
 ) -> stacks.Baseline | None:
-    """A CPU profile past the bend is compared with that below it, a later state's with the first state's."""
     if source.kind != "cpu" or source.component == "rest":
         return None
     first = steps[0].treatment
@@ -198,12 +185,11 @@ def _baseline(
 
 
 BUSY = {"target.cpu.hottest_thread": 0.5, "target.saturation": 0.5}
-"""In a target that computes less, a collector limits nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """found: the collector's share of the target's samples at that level; all_cores: CPUs that the target used."""
+    """found: the collector's share; all_cores: CPUs that the target used."""
 
     level: float
     found: Collecting
@@ -211,8 +197,8 @@ class Sampled:
 
 
 def sampled(run: RunFolder, treatment: str, *, named: bool = False) -> Iterator[Sampled]:
-    """One per profile past the bend or at the highest level, in order. named: the collector's functions are known to
-    have names, so that none among the samples means that it did nothing."""
+    """Past the bend or at the highest level, in order. named: the collector's functions have names, so that none among
+    the samples means that it did nothing."""
     for step, source in _sources(run, treatment):
         stacks, _ = stacks_of(run, source)
         total = sum(stack.count for stack in stacks)
@@ -232,7 +218,6 @@ def _sources(run: RunFolder, treatment: str) -> Iterator[tuple[ProfiledStep, Pro
 
 
 def with_collecting(run: RunFolder, steps: Sequence[Step]) -> list[Step]:
-    """The same steps, with what the profiles of their state show at their level."""
     known = {
         (treatment, profile.level): {
             GC_SAMPLED: profile.found.share,
@@ -249,7 +234,7 @@ def _with(step: Step, metrics: Mapping[str, float]) -> Step:
 
 
 def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> bool:
-    """Whether only a profile can show the collector's cost: the target is busy, and no metric reports it."""
+    """The target is busy, and no metric reports the collector's cost."""
     here = [step.metrics for step in steps if step.level == level]
     if kind not in UNKNOWN_KINDS or not here or any(name in metrics for metrics in here for name in TOLD_BY):
         return False
@@ -257,8 +242,8 @@ def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> boo
 
 
 def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: str) -> Mapping[str, float]:
-    """By treatment, CPUs of the collector in both states' profiles, the later one taken here: a lower 95 % bound
-    before, an upper one after. Empty where no finding rests on a profile."""
+    """By treatment, CPUs of the collector, the later profile taken here: a lower 95 % bound before, an upper one after.
+    Empty where no finding rests on a profile."""
     if not any(
         finding.id == COLLECTING and finding.evidence and finding.evidence[0].metric == GC_SAMPLED
         for finding in findings
@@ -276,5 +261,4 @@ def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: 
 
 
 def with_collector(steps: Sequence[Step], cores: Mapping[str, float]) -> list[Step]:
-    """The same steps with the CPUs of their treatment's collector, where that was sampled."""
     return [_with(step, {GC_SAMPLED_CORES: cores[step.treatment]} if step.treatment in cores else {}) for step in steps]

@@ -32,20 +32,16 @@ from loadframe.progress import counted
 from loadframe.units import show
 
 MOST_LEVELS = 2
-"""Few levels leave time for many blocks, which narrow the interval."""
 MIRRORED = 2
-"""Index of the block whose order is that of the first one, reversed."""
-
 Samples = dict[float, list[float]]
-"""Throughputs in the order of their blocks, by level."""
-
+"""By level, in the order of their blocks."""
 Proof = tuple[Compared, list[Step]]
 Judge = Callable[..., Verdict]
 
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
-    """The levels at which a remedy is judged, settled ones if there are any: past the bend (else of all) the highest
-    and the middle one. That is in logarithms of the loads: levels that bracket a cliff crowd together."""
+    """Settled levels past the bend (else all): the highest and the middle one, in logarithms, as levels that bracket a
+    cliff crowd together."""
     levels = [point.load for point in curve.points if point.settled] or [point.load for point in curve.points]
     past = [level for level in levels if bend is None or level > bend] or levels[-1:]
     if len(past) <= MOST_LEVELS:
@@ -65,10 +61,8 @@ def prove(
     confidence: float = 0.95,
     enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> Proof:
-    """The verdict on `after` against `before`, measured alternately in each block, in random order. Ends when the
-    verdict is `enough`, after the study's most blocks, or when the budget is used up; two blocks are always measured.
-    `enough` may ask for anything: the intervals of all looks, from the fewest blocks to the most, hold
-    simultaneously."""
+    """Ends when the verdict is `enough`, after the study's most blocks, or when the budget is used up, not before two
+    blocks. `enough` may ask for anything: the intervals of all looks hold simultaneously."""
     (proof,) = prove_side_by_side(
         book,
         [(before, after)],
@@ -91,7 +85,7 @@ def prove_side_by_side(
     confidence: float = 0.95,
     enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> list[Proof]:
-    """The verdict on each pair as `prove`, all treatments in the same blocks; a decided pair takes no further steps."""
+    """As `prove`, all treatments in the same blocks; a decided pair takes no further steps."""
     blocks = book.bench.study.measure.blocks
     treatments = list(dict.fromkeys(name for pair in pairs for name in pair))
     per_block = list(levels) * len(treatments)
@@ -127,7 +121,6 @@ def prove_side_by_side(
 
 
 def in_groups(book: Bookkeeping, last: int, drawn: Iterator[list[tuple[str, float]]]) -> Iterator[list[Block]]:
-    """The blocks from 1 to `last` in these orders, as many at a time as are taken side by side."""
     blocks = (Block(number, tuple(order)) for number, order in zip(range(1, last + 1), drawn, strict=False))
     while group := list(itertools.islice(blocks, book.blocks_at_once)):
         yield group
@@ -139,20 +132,18 @@ def _of(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
 
 
 def compared(steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Compared:
-    """The verdict on two treatments in these steps, over all levels, with their ratio at each."""
     verdict = verdict_on(steps, before, after, judge)
     return Compared(verdict=verdict, levels=level_ratios(steps, before, after, judge))
 
 
 def verdict_on(steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
-    """`judge`'s verdict on the throughputs of two treatments, without unsettled levels; see `_known`."""
     kept = settled(steps)
     verdict = judge(by_level(kept, before), by_level(kept, after), grain=grains(kept, before, after))
     return _known(verdict, steps, before, after, judge)
 
 
 def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, error: float) -> tuple[Verdict, ...]:
-    """The same for each level by itself; all hold simultaneously with a probability of 1 - error."""
+    """All hold simultaneously with a probability of 1 - error."""
     return tuple(
         _known(verdict, [step for step in steps if step.level in verdict.levels], before, after)
         for verdict in comparison.at_each_level(by_level(steps, before), by_level(steps, after), error=error)
@@ -160,15 +151,15 @@ def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, er
 
 
 def _known(verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
-    """Widen the interval by what disturbances may have cost; decide nothing where too little happened."""
+    """Widened by what disturbances may have cost; nothing is decided where too little happened."""
     verdict = held(widened(verdict, settled(steps), before, after), steps, before, after)
     return _one_served(verdict, steps, before, after, judge) or verdict
 
 
 def _one_served(verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Judge) -> Verdict | None:
-    """The verdict, without a ratio, where at a level all requests of one side failed in all blocks, and the other side
-    served in all. None where that may be chance, or another level shows the opposite. Of equal states, which fail in a
-    share p of their blocks, n blocks of L levels show it with a probability of 2 L (p (1 - p))^n, at most 2 L / 4^n."""
+    """Without a ratio, where at a level all requests of one side failed in all blocks, and the other served in all.
+    None where that may be chance (equal states with a share p of failing blocks: 2 L (p (1 - p))^n, at most 2 L / 4^n,
+    for n blocks of L levels), or another level shows the opposite."""
     levels, rest, reasons = sorted({step.level for step in steps}), list[Step](), dict[str, Decision]()
     for level in levels:
         first, second = (
@@ -212,8 +203,8 @@ def look_around(
     reserve_s: float = 0.0,
     next_s: float = 0.0,
 ) -> list[Step]:
-    """Measure both treatments alternately at further levels, so that their knees are compared in the same minutes: in
-    the study's fewest blocks, in at least two, or not at all, as the budget allows besides reserve_s (and next_s)."""
+    """At further levels, so that knees are compared in the same minutes: in the study's fewest blocks, in at least two,
+    or not at all, as the budget allows besides reserve_s (and next_s)."""
     per_block = [*levels, *levels]
     if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block, reserve_s):
         return []
@@ -245,8 +236,7 @@ def interleaved(
     round_number: int,
     purpose: Purpose = "proof",
 ) -> list[Step]:
-    """The treatments at all levels in these blocks: the first ones surely, the others as the budget allows besides a
-    reserve."""
+    """The first blocks surely, the others as the budget allows besides a reserve."""
     taken: list[Step] = []
     for block, order in zip(blocks, orders(book.random, treatments, levels), strict=False):
         if block >= blocks.start + surely and not book.budget.affords([level for _, level in order], reserve_s):
@@ -258,9 +248,8 @@ def interleaved(
 def orders(
     chance: random.Random, treatments: Sequence[str], levels: Sequence[float]
 ) -> Iterator[list[tuple[str, float]]]:
-    """The drawn order of (treatment, level) in each block, without end, one treatment after the other; the third block
-    reverses the first. So of two treatments each comes first at least once in three blocks, and a straight drift, or an
-    advantage of coming first, shows as noise. Reversing every second block called 44 % of equal servers different, by
+    """Of (treatment, level), without end; the third block reverses the first: each of two treatments comes first once
+    in three blocks, and a drift shows as noise. Reversing every second block called 44 % of equal servers different, by
     noise with a period of two blocks."""
     yield from grouped_orders(chance, [treatments], levels)
 
@@ -268,7 +257,7 @@ def orders(
 def grouped_orders(
     chance: random.Random, groups: Sequence[Sequence[str]], levels: Sequence[float]
 ) -> Iterator[list[tuple[str, float]]]:
-    """The same, the treatments of a group next to each other; of any two each comes first with the same chance."""
+    """The treatments of a group next to each other."""
     drawn: list[list[tuple[str, float]]] = []
     while True:
         if len(drawn) == MIRRORED:
@@ -307,7 +296,6 @@ def by_level(steps: Sequence[Step], treatment: str) -> Samples:
 
 
 def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
-    """Relative resolution of the throughputs of two treatments, by level."""
     resolutions: dict[float, tuple[float, float]] = {}
     for level in {step.level for step in steps}:
         sides = [
@@ -320,14 +308,13 @@ def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
 
 
 def grain_of(step: Step) -> float:
-    """Relative resolution of a step's throughput: a window's count may be off by the requests in progress."""
+    """Relative: a window's count may be off by the requests in progress."""
     return min(1.0, max(1.0, step.throughput * step.latency.mean_ms / 1000) / max(step.requests, 1))
 
 
 def level_ratios(
     steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end
 ) -> tuple[LevelRatio, ...]:
-    """After / before at each settled level where it is known; `verdict_on` all gives their geometric mean."""
     kept, ratios = settled(steps), []
     for level in sorted(by_level(kept, before).keys() & by_level(kept, after).keys()):
         mine = [step for step in kept if step.level == level]
@@ -340,7 +327,7 @@ def level_ratios(
 
 
 def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0) -> list[Step]:
-    """The counting steps of the last proof between two states, after block `above`; each proof begins with block 1."""
+    """Of the last proof between two states, after block `above`; each proof begins with block 1."""
     proofs: list[list[Step]] = [[]]
     for step in steps:
         if step.purpose == "proof" and step.treatment in (before, after):
@@ -352,7 +339,6 @@ def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0)
 
 
 def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[OperationTimes, ...]:
-    """Mean time of each kind of request before and after, by level; for kinds that both have at a level."""
     first, second = _mean_times(before), _mean_times(after)
     return tuple(OperationTimes(*key, first[key], second[key]) for key in first if key in second)
 
@@ -370,14 +356,13 @@ def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
 
 
 LONGER = 1.2
-"""A p99 that is less than a fifth longer is not worth a line."""
+"""Least factor of a p99 that is worth a line."""
 FOR_A_TAIL = 100
-"""Requests of a step, so that its p99 does not rest on a single one."""
+"""Requests of a step whose p99 does not rest on one."""
 
 
 def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:
-    """A sentence if p99 is longer after a change at the highest common level (Welch's t on logarithms, 95 %); else
-    ""."""
+    """A sentence if p99 is longer after at the highest common level (Welch's t on logarithms, 95 %); else ""."""
     common = {step.level for step in before} & {step.level for step in after}
     first, second = (
         [

@@ -1,4 +1,4 @@
-"""The capacity search on a real target: each trial is a step in the run folder, and disturbed ones are repeated."""
+"""The capacity search on a real target: a trial is a step; disturbed ones are repeated."""
 
 from dataclasses import dataclass, field, replace
 
@@ -24,19 +24,16 @@ from loadframe.study import Study
 TREATMENT = "A"
 ERROR = 0.05
 SHORTEST_WINDOW_S = 0.3
-"""As for the windows of a study: in less, nothing can be measured."""
 USUAL_TRIALS = 25
-"""Length of the progress bar: benchmarks/search.py."""
+"""For the progress bar: benchmarks/search.py."""
 OF_THE_DRIVER = {
     "driver-limited": "driver.limited: at {} the load driver was the bottleneck, so the capacity may be the driver's.",
     "driver-beside": "driver.beside: at {} the load driver had a quarter or more of the CPUs that the target was short "
     "of, so the capacity is that of both together.",
 }
-"""Warnings by flags of decisive steps."""
 
 
 def objective_of(study: Study) -> CapacityObjective:
-    """What a level of this study must meet. StudyError where no objective is set that more load could miss."""
     within = study.objective.within
     if study.load.axis not in OPEN_LOOP_AXES and not within.asks:
         raise StudyError(
@@ -56,7 +53,7 @@ def asked_of_settings(study: Study) -> CapacityObjective | None:
 
 
 def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None = None) -> Settings:
-    """The search between the lowest and the highest level of the study. StudyError where these are the same."""
+    """Between the study's lowest and highest level. StudyError where these are the same."""
     low, high = study.levels[0], study.levels[-1]
     if low == high:
         raise StudyError(
@@ -76,8 +73,6 @@ def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None
 
 @dataclass
 class _Finder:
-    """met: the steps of the trials that met; expected: the capacity that a forecast from these expects."""
-
     book: Bookkeeping
     objective: CapacityObjective
     search: CapacitySearch
@@ -107,8 +102,8 @@ class _Finder:
                 self._expect()
 
     def _expect(self) -> None:
-        """Forecast the capacity, unless a trial has missed or a guess was given. Only once: a server that takes less
-        for a request the busier it is would be followed in small steps, guess after guess."""
+        """Unless a trial has missed or a guess was given; once: a server that takes less for a request the busier it is
+        would be followed guess after guess."""
         if (self.search.settings.guess or self.expected) is not None or any(not trial.met for trial in self.trials):
             return
         study = self.book.bench.study
@@ -176,7 +171,6 @@ class _Finder:
         )
 
     def _failed(self, proposal: Proposal, error: UserError) -> CapacityTrial:
-        """A target that dies of a load does not meet at it."""
         self.book.progress.say(f"at {proposal.load:g} the target failed: {error.fact}")
         self.book.bench.recover(TREATMENT)
         return CapacityTrial(
@@ -193,7 +187,6 @@ class _Finder:
 
 
 def find(book: Bookkeeping, settings: Settings, objective: CapacityObjective) -> Capacity:
-    """Search the capacity of the state that the study declares, as far as the budget goes."""
     study = book.bench.study
     finder = _Finder(book, objective, CapacitySearch(settings))
     book.progress.phase(f"searching {study.load.axis} {settings.low:g} to {settings.high:g}", USUAL_TRIALS)

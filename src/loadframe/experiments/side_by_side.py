@@ -1,5 +1,5 @@
-"""A study's alternatives against its target, all measured in the same blocks, each with its own limits and causes.
-And what a cache still has after a restart: every object is requested once, and its origin counts the fetches."""
+"""A study's alternatives against its target, in the same blocks, each with its own limits and causes. And what a cache
+still has after a restart: every object is requested once, and its origin counts the fetches."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -27,9 +27,8 @@ from loadframe.study.declaration import AlternativeTable, StateTable
 from loadframe.workloads.base import AsksForObjects
 
 START = "A"
-"""The treatment that a study declares."""
 ERROR = 0.05
-"""Over all alternatives together, and of each over all its levels together (Bonferroni)."""
+"""Over all alternatives, and of each over all its levels (Bonferroni)."""
 WITNESSES = (
     "workload.bytes",
     "target.cpu.cores",
@@ -42,23 +41,18 @@ WITNESSES = (
     "system.tlb_shootdowns",
     "system.stall.share",
 )
-"""What servers for the same purpose differ in, shown in addition to the metrics of their findings."""
-
 SHARE = 0.6
-"""More than the study's fewest blocks are measured only within this share of the budget; the rest finds the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two treatments to compare. title: of the second, for users."""
-
     before: str
     after: str
     title: str
 
 
 def declare(book: Bookkeeping) -> list[Pair]:
-    """The alternatives as treatments, each paired with the study's own; then all of them cold, on request."""
+    """Each paired with the study's own; then all cold, on request."""
     study, start = book.bench.study, book.bench.start_state
     states = {START: ("as given", start, study.target.kind)}
     for alternative in study.alternative:
@@ -76,7 +70,6 @@ def declare(book: Bookkeeping) -> list[Pair]:
 
 
 def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, str]:
-    """The state of an alternative, and its kind of target."""
     study, start = bench.study, bench.start_state
     kind = alternative.target.kind or study.target.kind
     own = start if kind == study.target.kind else replace(start, settings={}, limits=study.around(kind).target_limits)
@@ -84,7 +77,7 @@ def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, 
 
 
 def changed(state: TargetState, table: StateTable, host: Mapping[str, SettingValue]) -> TargetState:
-    """The state with an alternative, or a change of a ladder. host: the part of it that is set on the machine."""
+    """With an alternative, or a change of a ladder. host: its part on the machine."""
     return replace(
         state,
         settings={**state.settings, **table.target.settings},
@@ -100,8 +93,8 @@ def _pairs(titles: Mapping[str, str]) -> list[Pair]:
 
 
 def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair]) -> None:
-    """Measure these pairs at all levels, in interleaved blocks: the study's fewest (at least two) to most, as the
-    budget allows. Their number does not depend on what they show, so a single look at the end has its nominal error."""
+    """At all levels, in the study's fewest blocks (at least two) to most, as the budget allows: their number does not
+    depend on what they show."""
     if not pairs:
         return
     study = book.bench.study
@@ -122,7 +115,6 @@ def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair
 
 
 def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study: Study) -> tuple[Alternative, ...]:
-    """Results of the study's alternatives that were measured against the target. target: its first round."""
     declared = {alternative.name for alternative in study.alternative}
     treatments = run.treatments().values()
     cold = {treatment.cold_of: treatment.name for treatment in treatments if treatment.cold_of}
@@ -186,22 +178,19 @@ def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -
 
 
 def _paired(steps: Sequence[Step], first: str, second: str) -> list[Step]:
-    """The steps of two treatments that count, from the blocks in which both were measured, one of each level."""
     of_each = one_of_each_block(step for step in steps if step.purpose == "side by side")
     sides = [{(step.level, step.block): step for step in of_each if step.treatment == name} for name in (first, second)]
     both = sorted(sides[0].keys() & sides[1].keys())
     return [side[key] for side in sides for key in both]
 
 
-# --- what a cache still has after a restart ---
-
 FETCHES = "fetches"
-"""Counter of a cache: requests that it passed on to its origin."""
+"""Counter of a cache: requests passed on to its origin."""
 POLL_S = 0.25
 
 
 def one_of_each_kind(run: RunFolder) -> list[str]:
-    """The first treatment of each kind of target: restarting every treatment would take as long as measuring them."""
+    """Restarting every treatment would take as long as measuring them."""
     kinds: dict[str, str] = {}
     for treatment in run.treatments().values():
         kinds.setdefault(treatment.kind, treatment.name)
@@ -209,8 +198,7 @@ def one_of_each_kind(run: RunFolder) -> list[str]:
 
 
 def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -> None:
-    """End each cache among these treatments cleanly, and by SIGKILL, and record what it still has, at the study's
-    lowest level. One that does not come back is not ended again."""
+    """Ended cleanly, and by SIGKILL, at the study's lowest level. One that does not come back is not ended again."""
     level = book.bench.study.levels[0]
     for treatment in filter(book.bench.is_cache, treatments):
         for how in get_args(Ending):
@@ -222,7 +210,6 @@ def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -
 
 
 def warm_restart(bench: Bench, treatment: str, level: float, how: Ending) -> WarmRestart:
-    """What the cache of a treatment still has of all objects of a level after it was ended that way."""
     workload = bench.workload
     assert isinstance(workload, AsksForObjects), "a cache is asked for objects"
     asked, kept, failed = workload.objects_at(level), None, ""

@@ -1,5 +1,5 @@
-"""A target that dies or hangs under a load: keep evidence. A private one is measured further below that load; the run
-of an attached one is concluded from the steps before."""
+"""A target that dies or hangs under a load: a private one is measured further below it; the run of an attached one is
+concluded from the steps before."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,14 +10,12 @@ from loadframe.errors import CageError, NotRecovered, StudyError, TargetError, T
 from loadframe.model import NOT_RECOVERED, Stop
 
 LOG_LINES = 6
-"""Last lines of its log that are kept."""
 UNFIT = (TargetError, CageError, StudyError, WorkloadError)
-"""Errors that show that the target cannot work in a state."""
 
 
 @contextmanager
 def kept_of_a_stop(book: Bookkeeping) -> Iterator[None]:
-    """Record in the run where the target does not recover within, and raise on."""
+    """Record where the target does not recover, and raise on."""
     try:
         yield
     except NotRecovered as error:
@@ -27,8 +25,8 @@ def kept_of_a_stop(book: Bookkeeping) -> Iterator[None]:
 
 @contextmanager
 def concluding(book: Bookkeeping) -> Iterator[None]:
-    """Leave the block where the target does not recover, or no window of a state decides anything; raised on only where
-    no step of the study's own state counts."""
+    """Leave the block where the target does not recover, or no window decides anything; raised on only where no step of
+    the study's own state counts."""
     try:
         yield
     except NotRecovered as error:
@@ -43,8 +41,8 @@ def concluding(book: Bookkeeping) -> Iterator[None]:
 
 
 def go_on_below(book: Bookkeeping, error: NotRecovered) -> None:
-    """Start a target that failed again in the same state, of which only lower loads are measured from now on.
-    NotRecovered where it is not private, does not start again, or failed at the lowest load."""
+    """Of a target that failed again in the same state only lower loads are measured. NotRecovered where it is not
+    private, does not start, or failed at the lowest load."""
     treatment, level = fell_in(book, error)
     if book.bench.endpoint.attached or level >= book.fell_at(treatment):
         raise error
@@ -60,7 +58,6 @@ def go_on_below(book: Bookkeeping, error: NotRecovered) -> None:
 
 
 def fell_in(book: Bookkeeping, error: NotRecovered) -> tuple[str, float]:
-    """The treatment and the load at which it failed."""
     last = book.steps[-1] if book.steps else None
     if error.treatment is not None and error.level is not None:
         return error.treatment, error.level
@@ -70,7 +67,7 @@ def fell_in(book: Bookkeeping, error: NotRecovered) -> tuple[str, float]:
 
 
 def note_fall(book: Bookkeeping, error: NotRecovered, *, went_on: bool = False) -> None:
-    """Record once at which load it failed, and flag the step after which it was seen; nothing where it had no load."""
+    """Record once at which load it failed, and flag the step; nothing where it had no load."""
     if error.noted or (error.level is None and not book.steps):
         return
     error.noted = True

@@ -21,13 +21,10 @@ from loadframe.units import show
 
 MOST_STEPS = 0.5
 SWEEP_SHARE = 0.4
-"""Share of the remaining budget within which a sweep measures more than the fewest blocks."""
 FEWEST_LEVELS = 2
-"""Of a curve that ends because the budget is overdrawn."""
 
 
 def curve_of(steps: Sequence[Step], study: Study, treatment: str, *, decided: Collection[int] = ()) -> Curve:
-    """The curve of one treatment among these steps, from those that count (analysis/selection.py)."""
     taken = [step for step in _taken(steps, treatment) if step.number not in decided]
     mine = [step for step in taken if step.counts] or taken  # after a change that made it too slow, which is not kept
     counting = select(mine).steps
@@ -86,7 +83,6 @@ def check_enough(steps: Sequence[Step], treatment: str) -> None:
 
 
 def _window_warnings(steps: Sequence[Step]) -> list[str]:
-    """Warnings on levels at which no window decides anything, and on those without a response time."""
     counting = [step for step in steps if step.counts]
     few = {step.level: step.needed_s for step in steps if TOO_FEW in step.flags and NOT_RECOVERED not in step.flags}
     few = {level: few[level] for level in sorted(few.keys() - {step.level for step in counting})}
@@ -112,7 +108,6 @@ def _listed(levels: Iterable[float]) -> str:
 
 
 def _driver_warnings(steps: Sequence[Step]) -> list[str]:
-    """Warnings on levels at which most steps show the driver's limit instead of the target's, or both together."""
     said = {
         "driver-limited": "driver.limited: at {} the load driver was the bottleneck, so the curve is not the target's "
         "there",
@@ -131,9 +126,9 @@ def _driver_warnings(steps: Sequence[Step]) -> list[str]:
 
 
 def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
-    """Measure the levels of the study for a treatment, except what is done, and fit its curve; below the load at which
-    a private target fails. At least two blocks, the study's fewest within the budget, and more until all intervals are
-    narrow enough; then a cliff is bisected. All but two blocks leave time for a proof. TooFewRequests."""
+    """The levels of the study, except what is done; below the load at which a private target fails. At least two
+    blocks, the fewest within the budget, more until all intervals are narrow; then a cliff is bisected.
+    TooFewRequests."""
     while True:
         try:
             return _swept(book, treatment, round_number)
@@ -181,8 +176,8 @@ def _swept(book: Bookkeeping, treatment: str, round_number: int) -> Curve:
 
 
 def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
-    """Measure unsettled levels again with a longer warm-up (not where the study sets it): all blocks of a level
-    together may show what no single step does."""
+    """Again with a longer warm-up (unless the study sets it): all blocks of a level together may show what no step
+    does."""
     for _ in range(MOST_TIMES if book.bench.study.measure.warmup is None else 0):
         last = {step.level: step for step in book.of(treatment)}
         counting = select(book.of(treatment)).steps
@@ -205,8 +200,8 @@ def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
 
 
 def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], block: int, *, round_number: int) -> None:
-    """A step at each of these levels that this block lacks, in random order; in the first block of an attached target
-    in rising order, so that a level at which it fails comes last."""
+    """Levels that this block lacks, in random order; in the first block of an attached target rising, so that one at
+    which it fails comes last."""
     done = {step.level for step in book.of(treatment) if step.block == block}
     first = block == 1 and book.bench.endpoint.attached
     for level in sorted(levels) if first else book.random.sample(list(levels), len(levels)):

@@ -1,6 +1,6 @@
-"""Try remedies one at a time, the most promising first, until one provably helps; and limits in series. Of two limits
-that saturate at nearly the same load each would be refuted alone. So what limits the state with a remedy that did not
-help is lifted in addition, and where both help together, each is reverted alone."""
+"""Try remedies one at a time, the most promising first, until one provably helps. Of two limits that saturate at nearly
+the same load each would be refuted alone: what limits the state with a fruitless remedy is lifted in addition, and
+where both help together, each is reverted alone."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -31,25 +31,21 @@ from loadframe.experiments.trying import (
 from loadframe.model import KEPT_FIRST, Control, Remedy, Round, StepRequest, TargetState, UntriedRemedy
 
 LAYERS = {"server": "target", "application": "target", "process": "process", "host": "host"}
-"""The word in `remedies.allow` that permits changes in a layer."""
-
-
 WhyNot = Callable[[Remedy], str | None]
 Note = Callable[[Round], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A round after its remedies were tried. kept: the treatment and state to go on from; None where none helped."""
+    """kept: the treatment and state to go on from; None where none helped."""
 
     round: Round
     kept: tuple[str, TargetState] | None
 
 
 def try_remedies(book: Bookkeeping, examined: Examined, already: set[str], note: Note = lambda latest: None) -> Tried:
-    """Prove the remedies for a round's findings in turn, until one is kept; those that may not or cannot be tried are
-    listed with the reason. Where none helps alone, those with another limit behind them are lifted together. already:
-    ids of remedies that did not help, grows until another state is kept. note: called after each trial."""
+    """In turn, until one is kept; others are listed with the reason. Where none helps alone, those with another limit
+    behind them are lifted together. already: ids of remedies that did not help. note: called after each trial."""
     round_, why_not = examined.round, partial(_why_not, book, examined)
     kept: Attempt | None = None
     fruitless: list[Attempt] = []
@@ -84,8 +80,8 @@ def try_remedies(book: Bookkeeping, examined: Examined, already: set[str], note:
 def _try(
     book: Bookkeeping, examined: Examined, round_: Round, remedy: Remedy, note: Note, doubt: str = "", several: int = 0
 ) -> tuple[Round, Attempt | None]:
-    """The round with the trial of a remedy, which a promising one has again in fresh blocks. None where the target does
-    not work with it. doubt: as for `judged`. several: changes of which each is proved alone afterwards."""
+    """A promising one again in fresh blocks. None where the target does not work with it. doubt: as for `judged`.
+    several: changes of which each is proved alone afterwards."""
     levels = examined.levels
     try:
         applied = apply(book, examined, remedy)
@@ -114,7 +110,7 @@ def _shown(round_: Round, remedy: Remedy, because: str) -> Round:
 
 
 def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
-    """After several kept remedies: the last state against the first, in a number of blocks that is fixed before."""
+    """The last state against the first, in a number of blocks that is fixed before."""
     kept = conclusion.kept_trials(rounds)
     if len(kept) > 1:
         blocks = fresh.wanted([trial.told for trial in kept], book.bench.study.measure.blocks.max)
@@ -122,7 +118,6 @@ def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
 
 
 def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | None:
-    """None where the remedy may be tried."""
     study = book.bench.study
     if remedy.price.durability is not None and study.remedies.durability == "keep":
         return (
@@ -135,15 +130,13 @@ def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | Non
     if not book.error.left:
         return NO_ERROR
     proof = [examined.round.curve.points[-1].load, *(2 * FEWEST_BLOCKS * examined.levels)]  # sizing and two blocks
-    if not book.budget.affords(proof, afterwards_s(book, examined.round, examined.levels, treatments=1)):
+    if not book.budget.affords(proof, afterwards_s(book, examined.round, examined.levels)):
         return "too little of the budget is left to prove it; give measure.budget more time"
     return None
 
 
-# --- of several remedies that are guessed, the first to prove ---
-
 SHOWS = 1.2
-"""Throughput ratio of a single step: more than single steps of one state differ by on a quiet machine."""
+"""Throughput ratio of a single step: more than steps of one state differ by on a quiet machine."""
 
 
 def promising_first(
@@ -153,9 +146,9 @@ def promising_first(
     levels: Sequence[float],
     why_not: WhyNot,
 ) -> tuple[Remedy, ...]:
-    """The same remedies, but of the guessed ones for the first cause the first that shows a gain in a single step at
-    the highest level comes first: a proof of a useless one costs ten times as much. That decides the order alone.
-    why_not: the reason why one may not be tried, else None. The target is in the round's state again on return."""
+    """Of the guessed ones for the first cause the first that shows a gain in a single step at the highest level comes
+    first: a proof costs ten times as much. why_not: why one may not be tried. The target is in the round's state on
+    return."""
     guessed = [remedy for remedy in remedies if remedy.guessed and remedy.addresses == remedies[0].addresses]
     may = [remedy for remedy in guessed if why_not(remedy) is None]
     before = next((point.throughput for point in examined.round.curve.points if point.load == levels[-1]), 0.0)
@@ -185,20 +178,18 @@ def promising_first(
 
 
 MOST_IN_SERIES = 3
-"""Limits that are lifted together at most."""
 TOGETHER = "several changes were made at once"
 ALONE = {
     True: "the other changes alone give less",
     False: "the other changes alone give as much: it may be omitted",
     None: "what it adds to the others is not proved",
 }
-"""What the other changes show of one that is reverted, by whether it is needed."""
+"""What the others show of one that is reverted, by whether it is needed."""
 
 
 def lift_together(
     book: Bookkeeping, examined: Examined, round_: Round, fruitless: Sequence[Attempt], why_not: WhyNot, note: Note
 ) -> tuple[Round, Attempt | None]:
-    """Try remedies together of which none had helped alone. why_not: the reason why one may not be tried, else None."""
     done = set[frozenset[str]]()
     for first in fruitless:
         chain, last = [first.applied.remedy], first
@@ -227,7 +218,6 @@ def lift_together(
 
 
 def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[frozenset[str]]) -> Remedy | None:
-    """Not yet tried in this combination."""
     lifted = {cause for remedy in chain for cause in remedy.addresses}
     there = [finding for finding in last.after.round.findings if finding.id not in lifted]
     names = {remedy.id for remedy in chain}
@@ -240,14 +230,12 @@ def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[f
 def _taken_back(
     book: Bookkeeping, round_: Round, kept: Attempt, chain: Sequence[Remedy], levels: Sequence[float]
 ) -> Round:
-    """Revert each of several changes alone, as far as the budget goes. All changes against all without one is a proof
-    of that one: it may confirm its cause, and refute it."""
+    """Each of several changes reverted alone, as far as the budget goes: all against all without one is a proof of that
+    one."""
     whole, findings, controls = kept.applied.treatment, round_.findings, list[Control]()
     for remedy in chain:
         others = [other for other in chain if other is not remedy]
-        affords = book.budget.affords(
-            2 * FEWEST_BLOCKS * list(levels), afterwards_s(book, round_, levels, treatments=1)
-        )
+        affords = book.budget.affords(2 * FEWEST_BLOCKS * list(levels), afterwards_s(book, round_, levels))
         if not affords or not book.error.left:
             what = "too little of the budget was left" if book.error.left else NO_ERROR
             because = f"its gain alone was not measured: {what}"
@@ -275,7 +263,6 @@ def _taken_back(
 def _without_idle(
     book: Bookkeeping, examined: Examined, round_: Round, kept: Attempt, chain: Sequence[Remedy], why_not: WhyNot
 ) -> tuple[Round, Attempt]:
-    """Keep only the changes that are needed, if they prove better alone."""
     idle = {control.title for control in round_.tried[-1].controls if control.holds is False}
     needed = [remedy for remedy in chain if remedy.title not in idle]
     if not idle or not needed:

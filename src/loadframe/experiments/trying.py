@@ -1,5 +1,5 @@
-"""One remedy against the state before it: made large enough, proved, measured again if it is kept, and judged. A raised
-limit that is full again at the highest load would have the trial judge the size, not the cause."""
+"""One remedy against the state before it: made large enough (a raised limit that is full again would have the trial
+judge the size, not the cause), proved, measured again if kept, and judged."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -36,19 +36,16 @@ from loadframe.units import show
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
 FIRST = 1 - ERROR
-"""Confidence of the first remedy's interval, whose lower end spends half of the error that all share."""
+"""Of the first remedy's interval, whose lower end spends half of the error that all share."""
 NOT_MORE = "faster requests may have given the gain: the response time at the lowest load is not known well enough"
 FAIL_AGAIN = "in fresh blocks it is not proved again that fewer requests fail"
 FURTHER = 4.0
-"""A limit that is full again is raised to four times its ceiling."""
 MOST_SIZES = 4
 """After 4^3 times the first estimate, size is not the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A remedy as applied. full: the limit that it raises and the load still overruns."""
-
     remedy: Remedy
     treatment: str
     state: TargetState
@@ -56,9 +53,8 @@ class Applied:
 
 
 def apply(book: Bookkeeping, examined: Examined, remedy: Remedy) -> Applied:
-    """Bring the target to the state after the remedy. A raised silent limit is tested by a step at the highest load,
-    and raised further while it is full again and requests pay for it. Raises one of UNFIT, leaving the state
-    unknown."""
+    """A raised silent limit is tested by a step at the highest load, and raised further while it is full again and
+    requests pay for it. Raises one of UNFIT, leaving the state unknown."""
     round_ = examined.round
     silent = {limit.id for limit in round_.limits if limit.thrash_metric and not limit.loud}
     applied: Applied | None = None
@@ -68,7 +64,12 @@ def apply(book: Bookkeeping, examined: Examined, remedy: Remedy) -> Applied:
         try:
             book.bench.use(name)
             if silent.intersection(remedy.addresses):
-                full = _full_again(book, round_, remedy, name, state)
+                step = book.take(StepRequest(name, round_.curve.points[-1].load, round_.number, purpose="sizing"))
+                rules = rules_for(book.bench.study.target.limit, [step])
+                limits = [series.limit for series in read_limits([step], state, book.bench.use(name), rules)]
+                full = next(
+                    (limit for limit in limits if limit.id in remedy.addresses and is_overrun(limit, step)), None
+                )
         except UNFIT:
             if applied is None:
                 raise
@@ -83,19 +84,11 @@ def apply(book: Bookkeeping, examined: Examined, remedy: Remedy) -> Applied:
     return applied
 
 
-def _full_again(book: Bookkeeping, round_: Round, remedy: Remedy, name: str, state: TargetState) -> Limit | None:
-    """None where the raised limit is large enough."""
-    step = book.take(StepRequest(name, round_.curve.points[-1].load, round_.number, purpose="sizing"))
-    rules = rules_for(book.bench.study.target.limit, [step])
-    limits = [series.limit for series in read_limits([step], state, book.bench.use(name), rules)]
-    return next((limit for limit in limits if limit.id in remedy.addresses and is_overrun(limit, step)), None)
-
-
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A remedy that was tried. steps: of its proof. after: the state with it. promising: these blocks prove a gain, or
-    that failures ended; fresh ones (`again`) decide. holds: see held_at_the_fall. unloaded: the lowest level, where a
-    remedy is for requests served at once. collecting: garbage collector CPUs by treatment, where it is for these."""
+    """promising: these blocks prove a gain, or that failures ended; fresh ones (`again`) decide. holds: see
+    held_at_the_fall. unloaded: where a remedy is for requests served at once. collecting: collector CPUs by treatment,
+    where it is for these."""
 
     applied: Applied
     trial: Trial
@@ -109,14 +102,13 @@ class Attempt:
 
     @property
     def in_series(self) -> tuple[str, ...]:
-        """Causes that limit the state with the remedy and that it does not address, without merely operational ones."""
+        """Causes that limit the state with the remedy and that it does not address, without operational ones."""
         own = OPERATIONAL.union(self.applied.remedy.addresses)
         return tuple(finding.id for finding in self.after.round.findings if finding.id not in own)
 
 
 def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
-    """Prove a remedy that is already applied. Without fresh blocks it is kept where failures ended, or it clears
-    noise."""
+    """Of an applied remedy. Without fresh blocks it is kept where failures ended, or it clears noise."""
     round_, remedy, name = examined.round, applied.remedy, applied.treatment
     effective = book.bench.use(name)
     proved, steps = prove_remedy(book, round_.treatment, name, examined.levels, round_number=round_.number)
@@ -126,6 +118,10 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
     fell = verdict.decision != "worse" and judging.cures_failures(before, after)
     cures = fell and not judging.by_chance(verdict, before, after)
     named = {change.setting for change in remedy.changes}
+    first, second = (100 * judging.failed_share(side) for side in (before, after))
+    cured = f"requests that failed fell from {first:.3g} % to {second:.3g} %"
+    if not cures:
+        cured += ", which may be chance: too few requests failed, or too unevenly"
     full = ""
     if (limit := applied.full) is not None:
         full = f"{limit.title or limit.id} is full again at {limit.ceiling:,.6g}, and could not be raised further"
@@ -145,7 +141,7 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
         effective={setting: value for setting, value in effective.items() if setting in named},
         treatment_before=round_.treatment,
         treatment_after=name,
-        note=_cure(before, after, proved=cures) if fell else full,
+        note=cured if fell else full,
         operations=operation_times(before, after),
         deciding=tuple(step.number for step in steps),
     )
@@ -156,7 +152,7 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
 
 def held_at_the_fall(book: Bookkeeping, round_: Round, applied: Applied) -> str:
     """A sentence that the target serves the load at which it failed with the remedy, and fails again without it; else
-    "". That gives no ratio: without it nothing is served."""
+    "". That gives no ratio."""
     before, after, level = round_.treatment, applied.treatment, book.fell_at(round_.treatment)
     if math.isinf(level) or not book.budget.affords([level, level]):
         return ""
@@ -180,9 +176,8 @@ def held_at_the_fall(book: Bookkeeping, round_: Round, applied: Applied) -> str:
 
 
 def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int) -> Proof:
-    """The proof of a change, at half of the error that is left for all remedies, or at all of it where the budget has
-    no room for another proof. It is the error of one end of the interval, which is never narrower than FIRST. What is
-    not proven better, or is cut short, has spent it. Some error must be left."""
+    """At half of the error left for all remedies, or all of it where the budget has no room for another: of one end of
+    the interval, never narrower than FIRST. What is not proven better, or is cut short, has spent it."""
     error = book.error
     with_another = (book.bench.study.measure.blocks.min + FEWEST_BLOCKS) * 2 * list(levels)
     level = error.level(last=not book.budget.affords(with_another))
@@ -196,8 +191,8 @@ def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[fl
 def measured_again(
     book: Bookkeeping, round_: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
 ) -> Attempt:
-    """A promising remedy with its fresh blocks, as far as the budget has room (besides a reserve, if it is kept without
-    them), and if kept, with measurements that identify its cause. One that is not kept has spent its error."""
+    """In fresh blocks as far as the budget goes (besides a reserve, if it is kept without them), and if kept, with
+    measurements that identify its cause. One that is not kept has spent its error."""
     if not tried.promising:
         return tried
     trial = tried.trial
@@ -212,7 +207,7 @@ def measured_again(
         fresh.wanted([trial.verdict], most) if better else max(fresh.BLOCKS, trial.verdict.blocks),
         round_number=round_.number,
         done=trial.verdict.blocks,
-        reserve_s=reserve_s + afterwards_s(book, round_, levels, treatments=1) if trial.kept else 0.0,
+        reserve_s=reserve_s + afterwards_s(book, round_, levels) if trial.kept else 0.0,
     )
     if steps:
         tried = replace(tried, trial=_told_again(trial, steps), again=tuple(steps))
@@ -250,9 +245,9 @@ def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
 
 
 def judged(round_: Round, tried: Attempt, doubt: str = "") -> Round:
-    """The round with this trial, judged from its fresh blocks if there are any. Causes stay as they were where these
-    contradict the deciding blocks, or the gain may be noise. Nothing is refuted where the raised limit was full again,
-    or another limit is in series with it: then neither helps alone. doubt: why the trial confirms nothing."""
+    """From fresh blocks if there are any. Causes stay where these contradict the deciding blocks, or the gain may be
+    noise; nothing is refuted where the raised limit was full again, or another is in series. doubt: why the trial
+    confirms nothing."""
     trial = tried.trial
     if tried.promising and not trial.kept and trial.told.decision != "worse":
         return replace(round_, tried=(*round_.tried, trial))
@@ -281,8 +276,8 @@ def judged(round_: Round, tried: Attempt, doubt: str = "") -> Round:
 def beside(
     book: Bookkeeping, round_: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
 ) -> Round:
-    """The round with the ratios of the remedy kept last at its other levels, as the budget allows besides a reserve; in
-    more than the fewest blocks only if there is room for another remedy."""
+    """The ratios of the remedy kept last at its other levels, as the budget allows besides a reserve; in more than the
+    fewest blocks only with room for another remedy."""
     trial, unloaded = tried.trial, [step for step in tried.unloaded.steps if step.level not in levels]
     before, after, done = trial.treatment_before, trial.treatment_after, {step.level for step in unloaded}
     others = [level for level in _other_levels(book, round_, levels) if level not in done]
@@ -294,15 +289,15 @@ def beside(
     return replace(round_, tried=(*round_.tried[:-1], trial))
 
 
-def afterwards_s(book: Bookkeeping, round_: Round, judged: Sequence[float], *, treatments: int) -> float:
-    """Seconds to reserve: for the other levels of the state after a kept remedy (and before it, for two treatments),
-    and after a second remedy for the proof against the first state."""
+def afterwards_s(book: Bookkeeping, round_: Round, judged: Sequence[float]) -> float:
+    """Seconds to reserve: for the other levels after a kept remedy, and after a
+    second one for the proof against the first state."""
     total = 2 * fresh.BLOCKS * list(judged) if round_.number > 1 else []
-    return book.budget.cost_s(treatments * FEWEST_BLOCKS * _other_levels(book, round_, judged) + total)
+    return book.budget.cost_s(FEWEST_BLOCKS * _other_levels(book, round_, judged) + total)
 
 
 def known(verdict: Verdict) -> bool:
-    """Whether it is known that a remedy helps, or that it does not; fresh blocks measure by how much."""
+    """That it helps, or that it does not; fresh blocks measure by how much."""
     return verdict.decided or judging.without_effect(verdict)
 
 
@@ -315,12 +310,6 @@ def _other_levels(book: Bookkeeping, round_: Round, judged: Sequence[float]) -> 
     ends = (cliff.from_load, cliff.to_load) if cliff is not None else ()
     levels = book.levels(round_.treatment, *(trial.treatment_after for trial in round_.tried[-1:]))
     return sorted({*levels, *ends} - set(judged))
-
-
-def _cure(before: Sequence[Step], after: Sequence[Step], *, proved: bool) -> str:
-    first, second = (100 * judging.failed_share(side) for side in (before, after))
-    fell = f"requests that failed fell from {first:.3g} % to {second:.3g} %"
-    return fell if proved else f"{fell}, which may be chance: too few requests failed, or too unevenly"
 
 
 def _memory(steps: Sequence[Step]) -> float | None:

@@ -1,5 +1,5 @@
-"""From rounds to a conclusion on disk: investigation.json, the derived tables, the report. The gain is one comparison
-of the state with the kept changes and the first one, which every sentence, table and export reads."""
+"""From rounds to a conclusion on disk. The gain is one comparison of the state with the kept changes and the first one,
+which every sentence, table and export reads."""
 
 import math
 import shlex
@@ -58,7 +58,7 @@ from loadframe.study import Study
 
 
 def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = False) -> Investigation:
-    """Conclude from the rounds and write report.html and the JSON files. RunError where there are none."""
+    """report.html and the JSON files. RunError for no rounds."""
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
     draft = concluded(run, rounds, run.steps(), interrupted=interrupted)
@@ -73,13 +73,12 @@ def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = F
 
 
 RULES = 4
-"""Version of Investigation.rules: raised whenever the same steps lead to another conclusion."""
+"""Of Investigation.rules: raised whenever the same steps lead to another conclusion."""
 
 
 def concluded(
     run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], *, interrupted: bool = False
 ) -> Investigation:
-    """The conclusion from these rounds and all steps of the run folder, as write_down without writing."""
     study, decided = run.declared(), deciding(rounds)
     mine = counting(steps, decided)
     rounds = [with_intervals(round_, steps) for round_ in rounds]
@@ -137,7 +136,7 @@ def hosts_of(run: RunFolder, rounds: Sequence[Round] = ()) -> HostsOfRun:
 
 
 def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step]) -> Investigation:
-    """An investigation concluded again by this version's rules; from its rounds alone if its study is unknown here."""
+    """By this version's rules; from its rounds alone if its study is unknown here."""
     if investigation.rules == RULES or not investigation.rounds:
         return investigation
     try:
@@ -157,8 +156,8 @@ def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step])
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Summary common to every run that has ended. warnings: what could not be observed or recorded, what one treatment
-    left behind for the next, and answers that differ from other programs'."""
+    """Of every run. warnings: what could not be observed or recorded, what one treatment left behind for the next, and
+    answers that differ from other programs'."""
 
     run: str
     report: str
@@ -170,16 +169,14 @@ class Ended:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Run quality in sentences, and the warnings."""
         return (*map(words.sentence, quality_words.sentences(self.quality)), *self.warnings)
 
     def after(self, own: Sequence[str]) -> tuple[str, ...]:
-        """The warnings, each once, after the experiment's own."""
         return tuple(dict.fromkeys((*own, *self.warnings)))
 
 
 def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
-    """The end of every run, however it ended: write its derived tables of steps, limits (by round) and ticks."""
+    """However a run ended: its derived tables of steps, limits (by round) and ticks."""
     steps = run.steps()
     try:
         series = metric_series(run.place(RECORDING), descriptor=run.recording())
@@ -191,7 +188,6 @@ def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
 
 
 def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
-    """The summary of any run with these steps, without its recording."""
     study, bench = run.declared(), run.bench()
     return Ended(
         run=str(run.path),
@@ -210,14 +206,13 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
 
 
 def summary_of(run: RunFolder, study: Study) -> StudySummary:
-    """What a report needs to know of a run's study."""
     bench = run.bench()
     return describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit)
 
 
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
-    """Every round with curve, limits and evidence from all steps of its treatment, so that they agree on the bend; and
-    with the metrics of all rounds' evidence per step: a cause of one round can be seen gone in the next."""
+    """Curve, limits and evidence from all steps of each treatment, so that they agree; and the metrics of all rounds'
+    evidence: a cause of one round can be seen gone in the next."""
     decided = deciding(rounds)
     mine = {
         round_.treatment: [step for step in counting(steps, decided) if step.treatment == round_.treatment]
@@ -233,7 +228,6 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
 
 
 def _from_all(round_: Round, steps: Sequence[Step], run: Sequence[Step], study: Study) -> Round:
-    """Findings stay those that were acted upon, with their status; their evidence is that of all steps."""
     again = examine(
         steps,
         number=round_.number,
@@ -252,19 +246,17 @@ def _from_all(round_: Round, steps: Sequence[Step], run: Sequence[Step], study: 
 
 
 def quality_of(run: RunFolder, steps: Sequence[Step]) -> RunQuality:
-    """Run quality as recorded, and what else took resources during the steps."""
     return replace(run.quality() or quality_from(steps), influences=influences(steps), beside=beside(steps))
 
 
 def quality_from(steps: Sequence[Step]) -> RunQuality:
-    """Run quality from the steps of a killed run, without repetitions and the recorder."""
+    """Of a killed run, without repetitions and the recorder."""
     seconds = max(step.ended_s for step in steps) - min(step.started_s for step in steps)
     flags = dict(Counter(flag for step in steps for flag in step.flags))
     return RunQuality(len(steps), 0, flags, 0.0, 0.0, 0, 0, seconds, blind=blind_counters(steps))
 
 
 def partial(run: RunFolder) -> list[Round]:
-    """The rounds so far; without any, one of the state that the run began with, if its steps show anything."""
     rounds, steps = run.rounds(), run.steps()
     if rounds or not steps:
         return rounds
@@ -279,8 +271,7 @@ def partial(run: RunFolder) -> list[Round]:
 def examined(
     run: RunFolder, study: Study, mine: Sequence[Step], curve: Curve, steps: Sequence[Step], up_to: float = math.inf
 ) -> Round:
-    """A round from steps of one state. steps: all of the run. up_to: their highest level, if higher ones are not
-    used."""
+    """steps: all of the run. up_to: their highest level, if higher ones are not used."""
     treatment = run.treatment(curve.treatment)
     return examine(
         with_collecting(run, mine),
@@ -300,8 +291,8 @@ FROM_CURVES = "the curves of both states, which were not measured in turns: the 
 
 
 def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | None) -> tuple[Variant, ...]:
-    """Sets of changes to choose from, the one that gives nothing up first: the kept changes before each that gives more
-    up, and all of them. steps: all of the run. Empty where nothing was kept, or no load was measured in both states."""
+    """The one that gives nothing up first: the kept changes before each that gives more up, and all of them. steps: all
+    of the run. Empty where nothing was kept, or no load was measured in both states."""
     kept = [(number, trial) for number, round_ in enumerate(rounds) for trial in round_.tried if trial.kept]
     ends = [
         last
@@ -333,8 +324,8 @@ def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | N
 
 
 def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Sequence[Step]) -> Compared:
-    """The state with these changes against the first: a single change's trial, or the blocks that measured both;
-    elsewhere from the curves. number: of the round of the last change."""
+    """A single change's trial, or the blocks that measured both states; else from the curves. number: of the round of
+    the last change."""
     first, last = rounds[0], trials[-1]
     has_curve = number + 1 < len(rounds)
     if has_curve:
@@ -360,7 +351,7 @@ def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial]
 
 
 def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
-    """The interval's ends are means, too: what disturbs a curve may disturb all of its loads."""
+    """The ends are means, too: what disturbs a curve may disturb all of its loads."""
     ratio, low, high = (
         math.exp(fmean(math.log(getattr(row, name)) for row in rows)) for name in ("ratio", "low", "high")
     )
@@ -369,7 +360,7 @@ def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
 
 
 def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
-    """Changes to copy, a line each; empty for a kind that is not known here."""
+    """A line each; empty for a kind that is not known here."""
     try:
         return () if study is None else settings_file.to_copy(registry.of_study(study), changes)
     except StudyError:
@@ -377,7 +368,7 @@ def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecor
 
 
 def with_intervals(round_: Round, steps: Sequence[Step]) -> Round:
-    """Adds the intervals that an earlier version did not record, from the steps of the trials' blocks."""
+    """That an earlier version did not record, from the steps of the trials' blocks."""
     tried = []
     for trial in round_.tried:
         if any(row.low < row.high for row in trial.levels):

@@ -1,7 +1,6 @@
-"""The records that travel between the packages: frozen, without I/O, with units in their names: `_s` seconds, `_ms`
-milliseconds, `_bytes`, `_share` (0..1). Throughput is requests per second everywhere. Points in time called `*_s` are
-CLOCK_MONOTONIC seconds of the machine that measured, the same clock in the driver's request log and in the recording.
-Every record can be written to and read from JSON with pydantic's TypeAdapter."""
+"""The records that travel between the packages: frozen, without I/O, with units in their names (`_share`: 0..1);
+throughput is requests per second. Times `*_s` are CLOCK_MONOTONIC of the machine that measured. Every record is JSON by
+pydantic's TypeAdapter."""
 
 from loadframe.model.capacity import *
 from loadframe.model.case_study import *

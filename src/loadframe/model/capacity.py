@@ -8,15 +8,14 @@ from loadframe.model.curve import LoadInterval
 from loadframe.model.verdict import FleetHosts, Verdict
 
 LevelClass = Literal["meets", "misses", "undecided"]
-
 CapacityEnd = Literal["found", "undecided", "above-range", "below-range"]
-"""found: bracketed as narrowly as asked. undecided: the budget ended first. above-range: the highest level meets.
-below-range: the lowest one misses."""
+"""found: as narrowly as asked. undecided: the budget ended first. above-range, below-range: the highest level meets,
+the lowest misses."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityLevel:
-    """Trials of one level. seconds: of load; error_probability: that its class (or the likelier one) is wrong."""
+    """seconds: of load; error_probability: that its class (or the likelier one) is wrong."""
 
     load: float
     trials: int
@@ -28,9 +27,9 @@ class CapacityLevel:
 
 @dataclass(frozen=True, slots=True)
 class CapacityTrial:
-    """step: its number in the run, 0 where the target failed in it; seconds: under load. missed: which part of the
-    objective, in words; else "". offered: requests per second that should have begun; None in a closed loop.
-    ended_early: as it could only miss. counted: False where it shows nothing of the level, for the reason in `note`."""
+    """step: 0 where the target failed in it; seconds: under load. missed: which part of the objective; else "".
+    offered: requests per second; None in a closed loop. counted: False where it shows nothing of the level, for the
+    reason in `note`."""
 
     step: int
     load: float
@@ -50,8 +49,8 @@ class CapacityTrial:
 
 @dataclass(frozen=True, slots=True)
 class CapacityObjective:
-    """What a level must meet: shares of requests that may be lost (0..1), p95 latency in ms; None: not asked for.
-    latencies_ms: of the other fields of Latency, by name. error_ratio: the share that may fail."""
+    """Shares of requests that may be lost (0..1) or fail, p95 in ms; None: not asked for. latencies_ms: other fields of
+    Latency, by name."""
 
     loss_ratio: float | None = None
     latency_p95_ms: float | None = None
@@ -61,8 +60,8 @@ class CapacityObjective:
 
 @dataclass(frozen=True, slots=True)
 class CapacityBeside:
-    """The capacity with an alternative's settings, on a host of a fleet. end: "" where the target failed with them
-    (`failed`). verdict: against the capacity as given on that host; one open to a side has the other bound as ratio."""
+    """With an alternative's settings, on a host of a fleet. end: "" where the target failed with them (`failed`).
+    verdict: against the capacity as given on that host; one open to a side has the other bound as ratio."""
 
     name: str
     host: str
@@ -76,12 +75,11 @@ class CapacityBeside:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The highest load that meets an objective. low: the highest level shown to meet it, high: the lowest one shown to
-    miss it, or None. load: the best estimate between them, None where even the lowest level misses. error_probability:
-    that the capacity lies outside of low..high. precision: how close they had to be. held_s: time under loads from
-    `low` on that met. load_seconds: all time under load; seconds_above_share: the part above `load`. open_loop:
-    latencies count from the intended start. expected: by a guess, or a forecast from trials. beside: with other
-    settings, on hosts of a fleet; hosts: how equal these are."""
+    """low: the highest level shown to meet, high: the lowest shown to miss. load: best estimate, None where even the
+    lowest misses. error_probability: that it lies outside of low..high. precision: as asked. held_s: under loads from
+    `low` on that met. seconds_above_share: of the load, above `load`. open_loop: latencies count from the intended
+    start. expected: by a guess, or a forecast from trials. beside: with other settings, on hosts of a fleet; hosts: how
+    equal these are."""
 
     axis: str
     axis_unit: str
@@ -110,5 +108,4 @@ class Capacity:
 
     @property
     def load_unit(self) -> str:
-        """As of StudySummary."""
         return self.axis_unit or self.axis.replace("_", " ")

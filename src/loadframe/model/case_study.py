@@ -1,4 +1,4 @@
-"""What a run says: the one record behind every verb, page and export."""
+"""What a run says: the record behind every verb, page and export."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,9 +27,9 @@ class RunAnswer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The target with one set of settings. treatment: its letter in the run folder. steps: those that count; left_out:
-    why others do not, by number. limits: with the load at which each saturates. first: the limit or cause that limits
-    it (in the last state of an investigation: next), or None; first_from: the interval of its load."""
+    """One set of settings. treatment: its letter in the run folder. steps: those that count; left_out: why others do
+    not, by number. limits: with the load at which each saturates. first: what limits it (in the last state of an
+    investigation: next); first_from: its load."""
 
     treatment: str
     title: str
@@ -43,9 +43,9 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class CaseStudy:
-    """One run. name: of its folder. started_at: ISO 8601, or "". ended: properly, so False for one that was stopped,
-    killed, or still runs. steps: those that are measurements. states: by treatment, those with steps that count.
-    rounds: of an investigation, else of its first state. answer: what the run was made for, or None."""
+    """name: of the folder. started_at: ISO 8601, or "". ended: False for one that was stopped, killed, or still runs.
+    steps: measurements. states: by treatment, those with steps that count. rounds: of an investigation, else of its
+    first state. answer: what the run was made for."""
 
     name: str
     study: StudySummary
@@ -74,7 +74,6 @@ class CaseStudy:
         return self.answer.next_limit if isinstance(self.answer, Investigation) else None
 
     def state(self, treatment: str) -> State:
-        """RunError for a state of which no step counts."""
         if treatment not in self.states:
             raise RunError(
                 f"run {self.name} has no finished step of treatment {treatment!r}",

@@ -6,8 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """Throughput (1/s, with its 95 % interval) and p95 latency at one level. settled: the warm-up of its steps had
-    ended; else the throughput is a lower bound."""
+    """Throughput (1/s, 95 %) and p95 latency at one level. settled: else the throughput is a lower bound."""
 
     load: float
     throughput: float
@@ -26,14 +25,11 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class LoadInterval:
-    """A value on the load axis with its interval."""
-
     load: float
     low: float
     high: float
 
     def meets(self, other: "LoadInterval") -> bool:
-        """Whether both may be the same value."""
         return self.low <= other.high and other.low <= self.high
 
 
@@ -43,8 +39,8 @@ Method = Literal["bracket", "line", "proportion", "curve", ""]
 
 @dataclass(frozen=True, slots=True)
 class Saturation(LoadInterval):
-    """The load at which a limit is used up (or the seconds until then). measured: seen between two loads; extrapolated:
-    beyond all of them. method: what places it within the interval; a bracket: nothing does. Both "" in older runs."""
+    """The load at which a limit is used up (or the seconds until then). measured: between two loads; extrapolated:
+    beyond all. method: what places it within the interval. Both "" in older runs."""
 
     how: How = ""
     method: Method = ""
@@ -52,7 +48,7 @@ class Saturation(LoadInterval):
 
 @dataclass(frozen=True, slots=True)
 class Cliff:
-    """Where throughput falls: still held at `from_load`, lost at `to_load`; throughput_kept: ratio of the two."""
+    """Still held at `from_load`, lost at `to_load`; throughput_kept: ratio of the two."""
 
     from_load: float
     to_load: float
@@ -61,7 +57,7 @@ class Cliff:
 
 @dataclass(frozen=True, slots=True)
 class Scalability:
-    """Universal Scalability Law X = lambda N / (1 + sigma (N-1) + kappa N (N-1)), kappa >= 0; 95 % intervals."""
+    """X = lambda N / (1 + sigma (N-1) + kappa N (N-1)), kappa >= 0; 95 % intervals."""
 
     lambda_: float
     sigma: float
@@ -77,7 +73,7 @@ Shape = Literal["linear", "plateau", "decline", "cliff"]
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """The best throughput above the lowest level `base`, at `load`, over that at `base`; 95 % interval."""
+    """The best throughput above the lowest level, at `load`, over that at `base`; 95 %."""
 
     load: float
     base: float
@@ -88,9 +84,9 @@ class More:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Throughput and latency over the levels, and what its shape shows. closed_loop: a request began when the one
-    before had ended; None where unknown. enough: the lowest level that no higher one exceeds; more: the gain of the
-    best level over the lowest (analysis/in_service.py). gradual: the loads between which it levels off, if proven."""
+    """closed_loop: a request began when the one before had ended. enough: the lowest level that no higher one exceeds;
+    more: the best level over the lowest (analysis/in_service.py). gradual: between which loads it levels off, if
+    proven."""
 
     axis: str
     treatment: str

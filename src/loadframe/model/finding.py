@@ -1,4 +1,4 @@
-"""Findings with their evidence; what may be changed, what was changed, and the results."""
+"""Findings with their evidence; what may be changed, what was, and the results."""
 
 import re
 from collections.abc import Mapping
@@ -12,8 +12,6 @@ from loadframe.model.verdict import Compared, LevelRatio, OperationTimes, Verdic
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One fact for a finding: a metric's value in a window, compared with a threshold."""
-
     metric: str
     value: float
     comparison: str
@@ -24,7 +22,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class RuledOut:
-    """A cause that was looked for and is not it, with the counter that shows this. judged: False if unknown."""
+    """Looked for and not it, with the counter that shows this. judged: False if unknown."""
 
     id: str
     because: str
@@ -32,21 +30,19 @@ class RuledOut:
 
 
 OTHERS = "cpu.others"
-"""The finding that others take the CPU: while it holds, they are what the target waits for."""
-
+"""Others take the CPU: while it holds, they are what the target waits for."""
 DRIVER_BESIDE = "driver.beside"
-"""The finding that the load driver takes CPUs that the target is short of: the measurement is of both together."""
-
+"""The driver takes CPUs that the target is short of: the measurement is of both."""
 FindingStatus = Literal["suspected", "helped", "confirmed", "refuted"]
-"""helped: a change for this cause has a proven gain, but its own evidence was not seen to recede, or the same change
+"""helped: a change for this cause has a proven gain, but its own evidence was not seen to recede, or the change
 confirmed another cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """Whether a cause's own evidence receded with a change, from the blocks of its proof. metric: "" where nothing of
-    this cause is counted. before, after: its means, per request with per_request; None where not measured. wanted: the
-    model's bound for `after`, a lower one with `rises` (what a lifted limit lets pass). because: the same in words."""
+    """Whether a cause's evidence receded, from the blocks of a proof. metric: "" where nothing is counted. before,
+    after: means, per request with per_request. wanted: the model's bound for `after`, a lower one with `rises`.
+    because: in words."""
 
     metric: str
     before: float | None
@@ -60,11 +56,10 @@ class Mechanism:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A cause with evidence, suspected until an intervention moved the curve: confirmed where the cause's own evidence
-    receded, too, helped where that was not seen, refuted where the curve did not move. reached_at: the load at which it
-    begins to act. score: 0..1, how well the evidence explains the bend. mechanism: of the trial that settled it.
-    behind: the finding of a pipeline stage that waits for this, or "". host: of a fleet, or "". advice: a sentence or
-    two on what to do, if the explanation lacks it."""
+    """Suspected until an intervention moved the curve: confirmed where the cause's own evidence receded, helped where
+    that was not seen, refuted where the curve did not move. reached_at: where it begins to act. score: 0..1, how well
+    it explains the bend. mechanism: of the trial that settled it. behind: finding of a pipeline stage that waits for
+    this. host: of a fleet. advice: what to do, if the explanation lacks it."""
 
     id: str
     status: FindingStatus = field(default="suspected", kw_only=True)
@@ -82,8 +77,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One setting in one layer. before: in effect; after: asked for; needed: False where that link of the chain already
-    suffices (before == after). raises: the cause that a larger value lifts by the study's declaration, or ""."""
+    """before: in effect; after: asked for; needed: False where that link already suffices. raises: the cause that a
+    larger value lifts, by the study."""
 
     layer: Layer
     setting: str
@@ -96,8 +91,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a remedy costs. durability: what may be lost, in words, or None. memory_before_bytes, memory_after_bytes:
-    resident memory of the target under load. slower_tail: a sentence on slower requests, or ""."""
+    """durability: what may be lost, in words. memory: resident, of the target under load. slower_tail: a sentence on
+    slower requests."""
 
     durability: str | None = None
     memory_before_bytes: float | None = None
@@ -108,8 +103,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """An ordered chain of changes that should lift the limits behind `addresses` (finding ids). guessed: it may be
-    unrelated to them, so that a trial without effect refutes the remedy alone."""
+    """Ordered changes that should lift the limits behind `addresses` (finding ids). guessed: it may be unrelated to
+    them, so that a trial without effect refutes the remedy alone."""
 
     id: str
     title: str
@@ -125,10 +120,9 @@ ControlKind = Literal["sham", "dose", "without", "less"]
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A control experiment for a kept remedy. kind: "sham", its restart without its change; "dose", half the way;
-    "less", as much less than before; "without", all of several changes against the same without the one in `title`.
-    verdict: what that change is worth, for others against the state before; None where it was left out. holds: whether
-    it supports the remedy; None where unknown. because: in words."""
+    """kind: "sham", its restart without its change; "dose", half the way; "less", as much less than before; "without",
+    several changes against the same without the one in `title`. verdict: against the state before it, or what that
+    change is worth; None where left out. holds: whether it supports the remedy."""
 
     kind: ControlKind
     title: str
@@ -139,9 +133,8 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Trial(Compared):
-    """A remedy that was tried against the state before. effective: settings as used after the change, for every setting
-    that the remedy names. operations: by kind of request and level, in the fresh blocks if there are any, which decide
-    whether it is kept. controls: of a kept remedy. deciding: step numbers of `verdict`."""
+    """Against the state before. effective: settings as used after the change. operations: by kind of request and level,
+    in the fresh blocks if there are any. controls: of a kept remedy. deciding: step numbers of `verdict`."""
 
     remedy: Remedy
     kept: bool
@@ -155,7 +148,6 @@ class Trial(Compared):
 
 
 KEPT_FIRST = "another remedy was kept first"
-"""Why a remedy was not tried in its round; later rounds have its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +161,12 @@ ChangeStatus = Literal["intent", "applied", "failed", "reverted", "left", "ended
 
 @dataclass(frozen=True, slots=True)
 class ChangeRecord:
-    """One changed setting: in the journal of a run, in the state directory while it outlives its command, and as the
-    outcome of reverting it. before: the first value, None where unknown. after: as asked for, "" for the target's
-    default. read_back: in effect when last read, or None. status: intent (on the disk, nothing changed yet), applied,
-    failed (not applied, or not reverted), reverted (also if it was already), left (another program has changed it
-    since), ended (with its private target). because: of the status. id: in its run's journal, else 0. place: how
-    another command finds it again, words: its name in messages; both empty for a private target, whose kind is
-    `target`. finding, remedy: ids of the causes and the title of what was tried, "" where the study asks for it."""
+    """In the journal of a run, in the state directory while it outlives its command, and as the outcome of reverting
+    it. before: the first value. after: as asked for, "" for the target's default. read_back: in effect when last read.
+    status: intent (on the disk, nothing changed yet), applied, failed (not applied, or not reverted), reverted, left
+    (another program has changed it since), ended (with its private target); because: why. id: in its run's journal,
+    else 0. place: how another command finds it again, words: its name in messages; empty for a private target, whose
+    kind is `target`. finding, remedy: ids of the causes and the title of what was tried."""
 
     setting: str
     before: SettingValue | None
@@ -206,8 +197,8 @@ SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?) ?([kmgt]?)(?:i?b)?", re.ASCII | re.
 @dataclass(frozen=True, slots=True)
 class Knob:
     """values: all declared ones; empty: any number from low to high. raises: the limit or cause that a larger value
-    lifts, or "". gives_up: what may be lost with values other than the first. price: what such a value costs besides.
-    layer: "server" for a setting of a service, "application" for an option of the workload."""
+    lifts. gives_up: what may be lost with values other than the first; price: besides. layer: "server" for a setting of
+    a service, "application" for an option of the workload."""
 
     name: str
     values: tuple[SettingValue, ...] = ()
@@ -219,7 +210,7 @@ class Knob:
     price: str = ""
 
     def above(self, now: SettingValue) -> tuple[SettingValue, ...]:
-        """Declared values above this one, rising; for words those after it. Empty for a range."""
+        """Rising; for words those after it. Empty for a range."""
         have, sized = amount(now), [(amount(value), value) for value in self.values]
         if have is not None and all(size is not None for size, _ in sized):
             return tuple(value for size, value in sorted(sized, key=lambda row: row[0] or 0.0) if (size or 0.0) > have)
@@ -227,7 +218,7 @@ class Knob:
 
 
 def amount(value: SettingValue) -> float | None:
-    """The number of a value, in bytes for sizes ("512m"); None for a word and a switch."""
+    """In bytes for sizes ("512m"); None for a word and a switch."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -238,9 +229,8 @@ def amount(value: SettingValue) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Variant(Compared):
-    """The kept changes up to one that gives more up, net per setting, and their state against the first one at every
-    common load. at: the load of the answer: the objective's, else the highest. gives_up: the durability lost, or "".
-    to_copy: the changes as commands or lines to copy."""
+    """The kept changes up to one that gives more up, net per setting, and their state against the first at every common
+    load. at: the load of the answer. gives_up: the durability lost. to_copy: commands or lines."""
 
     changes: tuple[ChangeRecord, ...]
     at: float
@@ -251,5 +241,4 @@ class Variant(Compared):
 
     @property
     def gain(self) -> LevelRatio:
-        """At the load that the answer is about."""
         return next(level for level in self.levels if level.load == self.at)

@@ -9,7 +9,7 @@ from loadframe.model.limit import Limit, NextLimit
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """An estimate with its 90 % interval; an end that the data cannot support is 0 or infinity."""
+    """90 % interval; an end that the data cannot support is 0 or infinity."""
 
     value: float
     low: float
@@ -18,8 +18,6 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class ForecastPoint:
-    """What one window at this load should show: throughput in 1/s, and p95 latency where latencies were measured."""
-
     load: float
     throughput: Estimate
     latency_p95_ms: Estimate | None
@@ -27,8 +25,8 @@ class ForecastPoint:
 
 @dataclass(frozen=True, slots=True)
 class ForecastCapacity:
-    """The highest throughput (1/s) that the resources and limits allow, at least the one measured, and the load at
-    which the first of them saturates. limited_by: a resource, or the id of a limit of the ledger."""
+    """The highest throughput (1/s) that resources and limits allow, and the load at which the first of them saturates.
+    limited_by: a resource, or the id of a limit."""
 
     throughput: Estimate
     load: Estimate
@@ -37,9 +35,8 @@ class ForecastCapacity:
 
 @dataclass(frozen=True, slots=True)
 class ResourceForecast:
-    """One resource. demand_s: seconds of one of its servers per request, at the highest load measured, with its
-    interval; growth: the demand at saturation over that at the lowest load, None where nearly 1. utilization: at the
-    highest load measured. at_load: where it saturates; None where out of sight."""
+    """demand_s: seconds of one server per request, at the highest load measured; growth: the demand at saturation over
+    that at the lowest load. utilization: at the highest load. at_load: where it saturates; None where out of sight."""
 
     resource: str
     demand_s: float
@@ -53,8 +50,6 @@ class ResourceForecast:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A forecast throughput and the measured one; inside: within the interval."""
-
     load: float
     predicted: float
     low: float
@@ -65,7 +60,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """All forecasts scored on this machine: `inside` of `count` held (90 %). median_error: of the relative error."""
+    """All forecasts scored on this machine: `inside` of `count` held (90 %). median_error: relative."""
 
     inside: int
     count: int
@@ -74,10 +69,9 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What measurements showed of a forecast. throughput: the highest, 1/s, at at_load. saturated_at: where the line
-    through the lowest load reaches it; None where the curve does not bend and nothing is used up. limited_by: the most
-    used resource of those forecast, and its use (0..1). load_inside, throughput_inside: whether the forecast's
-    intervals of saturation hold them; None without saturation."""
+    """throughput: the highest, 1/s, at at_load. saturated_at: where the line through the lowest load reaches it; None
+    where the curve does not bend and nothing is used up. limited_by: the most used resource of those forecast, and its
+    use. load_inside, throughput_inside: whether the intervals of saturation hold."""
 
     at_load: float
     throughput: float
@@ -90,13 +84,11 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a system will do at loads that were not measured, or why that is unknown. source: of the measurements;
-    measured: their loads. kind: waiting clients (closed), or an offered rate. saturation, exhaustion: resources, and
-    limits of the ledger, in order of the load at which they saturate. refused: the reason; only exhaustion is given
-    then. notes: sentences for the reader. scored, reached: by later measurements. at_least: the highest measured
-    throughput; without capacity nothing more is known. unexplained: why there is no capacity; throughputs rest on the
-    curve alone. curves: real servers of the calibration. first, first_from: what limits this state by its run's case
-    study."""
+    """source: of the measurements; measured: their loads. kind: waiting clients (closed), or an offered rate.
+    saturation, exhaustion: resources, and limits, by the load at which they saturate. refused: the reason; only
+    exhaustion is given then. scored, reached: by later measurements. at_least: the highest measured throughput.
+    unexplained: why there is no capacity. curves: real servers of the calibration. first, first_from: what limits this
+    state by its run's case study."""
 
     source: str
     axis: str
@@ -118,5 +110,4 @@ class Forecast:
 
     @property
     def limited(self) -> bool:
-        """Whether what limits it lies within the loads measured."""
         return self.first_from is not None and self.first_from.load <= self.measured[-1]

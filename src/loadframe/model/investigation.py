@@ -1,5 +1,4 @@
-"""The whole investigation: rounds, outcome, machine, run quality. A field's `alias` is its key in run folders and
-JSON."""
+"""The whole investigation. A field's `alias` is its key in run folders and JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,8 +16,8 @@ from loadframe.model.verdict import WORK, Compared, FleetDrivers, LevelRatio, Ve
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Measure, diagnose, change, prove: once around the loop. clamped: settings that were reduced, in words. ruled_out:
-    the causes that were looked for and are not it."""
+    """Measure, diagnose, change, prove. clamped: settings that were reduced, in words. ruled_out: looked for and not
+    it."""
 
     number: int
     treatment: str
@@ -34,7 +33,6 @@ class Round:
     ruled_out: tuple[RuledOut, ...] = ()
 
     def interval_of(self, limit: "NextLimit") -> LoadInterval | None:
-        """The interval in which the limits, findings or bend give the load of what limits next."""
         listed: list[LoadInterval | None] = [
             candidate.exhausted_at for candidate in self.limits if candidate.id == limit.id
         ]
@@ -45,8 +43,6 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A metric on both sides, at the highest common level: medians over the steps."""
-
     metric: str
     level: float
     target: float
@@ -55,10 +51,9 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Alternative(Compared):
-    """Another server, or other settings, measured in the same blocks as the study's target. round: its state, curve,
-    limits and causes. verdict: against the target; by_level: the same at each level, simultaneously. divergence: the
-    load at which their ratio begins to change, or None. witnesses: metrics in which they differ. cold: as by_level, for
-    steps that begin with nothing cached. version: of another kind of target, or ""."""
+    """Measured in the same blocks as the study's target. verdict: against the target; by_level: simultaneously.
+    divergence: where their ratio begins to change. witnesses: metrics in which they differ. cold: for steps that begin
+    with nothing cached. version: of another kind of target."""
 
     name: str
     target_kind: str
@@ -75,8 +70,8 @@ Ending = Literal["a clean stop", "SIGKILL"]
 
 @dataclass(frozen=True, slots=True)
 class WarmRestart:
-    """What a cache still had after a restart: of the objects requested, those that it did not fetch from its origin.
-    kept: None where it did not come back; error says why."""
+    """kept: of the objects requested, those not fetched from the origin; None where the cache did not come back; error
+    says why."""
 
     treatment: str
     target_kind: str
@@ -108,7 +103,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A change that gained in each of its too few blocks. more_s: measuring time that would decide, by `command`."""
+    """Gained in each of its too few blocks. more_s: that would decide, by `command`."""
 
     remedy: str
     told: Verdict
@@ -118,10 +113,9 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The target failed under a load: it died, or refused or did not answer after a step, until the run gave up. step:
-    its number, 0 where the target died in it. state: title of the treatment, "" for the study's own. path, status: the
-    last request and its answer, 0 for none (why). waited_s: time of retries without other load. died: how its process
-    ended; full: what had run out, or "". log: its last lines. went_on: restarted for lower loads."""
+    """Where the target died, or refused or did not answer after a step, until the run gave up. step: 0 where it died in
+    it. state: title of the treatment. path, status: last request and answer, 0 for none (why). waited_s: of retries.
+    died: how its process ended; full: what had run out. log: last lines. went_on: restarted for lower loads."""
 
     step: int
     level: float
@@ -139,8 +133,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class LadderStep:
-    """One kept change: its ratio with the interval, and its share of the whole gain, in logarithms; None where that is
-    not decided. gives_up: durability, in words."""
+    """share: of the whole gain, in logarithms; None where not decided. gives_up: durability."""
 
     change: str
     ratio: float
@@ -152,7 +145,7 @@ class LadderStep:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The machine, as far as it matters for the numbers. facts: further lines for the report, name -> text."""
+    """facts: further lines for the report, name -> text."""
 
     hostname: str
     kernel: str
@@ -165,8 +158,6 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class StudySummary:
-    """What a report needs to know of the study."""
-
     name: str
     question: str
     target_kind: str
@@ -180,19 +171,16 @@ class StudySummary:
     cage: Mapping[str, str]
     story: str = ""
     work_unit: str = WORK
-    """Unit of work that throughput counts."""
 
     @property
     def load_unit(self) -> str:
-        """What the load axis counts, in the user's words."""
         return self.axis_unit or self.axis.replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
 class UnrevertedChange:
-    """A setting of the machine, or of an attached server, that could not be reverted when the run ended, or may not
-    have been. of: whose, in words. before, after: the first and the run's value; None where a lost host does not report
-    it. because: in words. host: of the fleet, or ""."""
+    """Not, or perhaps not, reverted when the run ended. of: whose. before, after: the first and the run's value; None
+    where a lost host does not report it. host: of the fleet."""
 
     setting: str
     of: str
@@ -204,8 +192,6 @@ class UnrevertedChange:
 
 @dataclass(frozen=True, slots=True)
 class BlindCounter:
-    """A counter that was blind in so many steps. because: in words, as in the first of them."""
-
     counter: str
     steps: int
     because: str
@@ -213,10 +199,9 @@ class BlindCounter:
 
 @dataclass(frozen=True, slots=True)
 class RunQuality:
-    """How the run went: what a reader needs in order to trust it. flags: number of steps by flag. recorder_cpu_share:
-    CPU-seconds of the recorder per second (1.0 = one core). late_ticks: late or missing, of ticks. seconds: from the
-    first step's preparation to the last step. blind: counters that contradicted others. influences: what else affected
-    steps. beside: the programs that work for the target."""
+    """flags: steps by flag. recorder_cpu_share: CPU-seconds per second. late_ticks: or missing. seconds: from the first
+    step's preparation to the last step. blind: counters that contradicted others. influences: what else affected steps.
+    beside: programs that work for the target."""
 
     steps: int
     repeated: int
@@ -234,7 +219,7 @@ class RunQuality:
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """A bend that a limit explains. load: where the limit begins to act; curve: the bend of the curve alone."""
+    """load: where the limit begins to act; curve: the bend of the curve alone."""
 
     load: LoadInterval
     curve: LoadInterval
@@ -243,8 +228,6 @@ class Bend:
 
 @dataclass(frozen=True, slots=True)
 class StateSummary:
-    """The curve before or after, in two numbers. bend: where a limit explains the knee."""
-
     peak: Peak
     knee: LoadInterval | None
     bend: Bend | None = None
@@ -252,7 +235,7 @@ class StateSummary:
 
 @dataclass(frozen=True, slots=True)
 class AnswerCompared:
-    """One answer of the target and of the other program: bytes or entries. differences: entries that only one has."""
+    """Bytes or entries. differences: entries that only one has."""
 
     answer: str
     target: int
@@ -266,7 +249,7 @@ class AnswerCompared:
 
 @dataclass(frozen=True, slots=True)
 class AnswersCompared:
-    """All answers about one thing (`of`) at a level. beside: the other programs. missing: why there is none, or ""."""
+    """All about one thing (`of`) at a level. beside: the other programs. missing: why there is none."""
 
     of: str
     load: float
@@ -276,18 +259,15 @@ class AnswersCompared:
 
     @property
     def equal(self) -> bool | None:
-        """None where there was nothing to compare."""
         return all(answer.equal for answer in self.answers) if self.answers else None
 
 
 @dataclass(frozen=True, slots=True)
 class Investigation:
-    """The whole loop: what was asked, measured, found, changed and proved. The report is made from this alone.
-    latencies: of all requests at one level, in the first state and the last kept one. answers: of the target and of
-    comparable programs. drivers: all driving hosts compared with fewer, in the first state. fleet_limits: of hosts and
-    links, in the first state. stop: where the target did not recover from a step. variants: sets of changes to choose
-    from, the one that gives nothing up first. unfinished: the best change that the budget did not prove. rules: version
-    of the concluding rules; an older record is concluded again from its steps."""
+    """The report is made from this alone. latencies: at one level, in the first state and the last kept one. answers:
+    of the target and of comparable programs. drivers, fleet_limits: in the first state. stop: where the target did not
+    recover. variants: sets of changes, the one that gives nothing up first. unfinished: the best change that the budget
+    did not prove. rules: of concluding; an older record is concluded again from its steps."""
 
     run: str
     report: str
@@ -319,7 +299,7 @@ class Investigation:
 
     @property
     def gain(self) -> Verdict | None:
-        """Of the last state against the first, over the loads that it was judged at; None where nothing was kept."""
+        """Over the loads that it was judged at; None where nothing was kept."""
         return self.variants[-1].told if self.variants else None
 
     @property

@@ -9,10 +9,9 @@ from loadframe.model.verdict import Compared, FleetHosts, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One change of a ladder, in the study's order. changes: against the state before it. comparison: with that state,
-    or None; for a kept change its fresh blocks are those of the whole ladder. refused: why the target cannot work with
-    it, or "". at_top: all that are kept against all but this one (leave-one-out), or None. share: of the whole gain, in
-    logarithms, if that is proven. gives_up: durability, in words."""
+    """changes: against the state before it. comparison: with that; for a kept change its fresh blocks are those of the
+    whole ladder. refused: why the target cannot work with it. at_top: all that are kept against all but this one.
+    share: of the whole gain, in logarithms, if proven. gives_up: durability."""
 
     change: str
     changes: tuple[Change, ...]
@@ -25,14 +24,12 @@ class Rung:
 
     @property
     def told(self) -> Verdict | None:
-        """Its reported verdict against the state before it."""
         return None if self.comparison is None else self.comparison.told
 
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """A change whose factor depends on others. verdict: its factor at the top over that in its place; with a partner,
-    with it over without it, all others in place."""
+    """verdict: its factor at the top over that in its place; with a partner, with it over without it."""
 
     change: str
     partner: str | None
@@ -41,7 +38,7 @@ class Interaction:
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """name: of a component, or of a kind of thread. cores: CPU time (s/s). of: CPUs that it may use; 1 for a thread."""
+    """name: of a component, or a kind of thread. cores: s/s. of: CPUs that it may use; 1 for a thread."""
 
     name: str
     cores: float
@@ -50,9 +47,9 @@ class CpuUse:
 
 @dataclass(frozen=True, slots=True)
 class StateUse:
-    """CPU time in a state of a ladder, the busiest first: medians over its steps at the highest level. state: its
-    changes with " + " between them, "" for the start. threads: the busiest of each component. kinds: means over the
-    target's threads of a kind, where it reports kinds. busy: 0..1, of all CPUs; others: its part outside the study."""
+    """The busiest first: medians over steps at the highest level. state: its changes with " + " between them. threads:
+    the busiest of each component. kinds: means over threads of a kind. busy: 0..1, of all CPUs; others: its part
+    outside the study."""
 
     state: str
     level: float
@@ -67,9 +64,8 @@ class StateUse:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The changes of a study, one on top of the other. total: all kept ones against the start, in the same blocks as
-    their gains, or None. finished: False for a run that was stopped or killed. hosts: of a fleet, how equal they are.
-    cpu_use: by state, the start first. to_copy: what is kept, as lines to copy."""
+    """total: all kept changes against the start, in the same blocks as their gains. finished: False for a run that was
+    stopped. hosts: of a fleet, how equal they are. cpu_use: by state. to_copy: what is kept."""
 
     run: str
     report: str
@@ -94,7 +90,6 @@ class Ladder:
 
     @property
     def net_changes(self) -> tuple[Change, ...]:
-        """What differs at the top from the start, one per setting."""
         net: dict[tuple[str, str], Change] = {}
         for rung in self.kept:
             for change in rung.changes:

@@ -6,20 +6,18 @@ from typing import Literal
 from loadframe.model.curve import Saturation
 
 LimitStatus = Literal["reached", "near", "free", "unlimited", ""]
-"""Use against ceiling; "" where it was not judged."""
-
+""" "" where it was not judged."""
 REACHED = 0.97
-"""Share of its ceiling from which on a use counts as at it: caches stop just short of what they may hold."""
+"""Of its ceiling: caches stop just short of what they may hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Something finite. ceiling, use, headroom = ceiling - use: in the limit's own unit; an infinite ceiling: the
-    machine sets none. configured: as asked for, or None; effective: as used. exhausted_at: the load at which use
-    crosses the ceiling, None where use does not grow with load. loud: reaching it gives errors; else (silent) it only
-    slows. chain: ids of lower limits that cap this one. thrash_metric: must rise once it is reached; harm: its current
-    value, or None. title: subject of a sentence. waits: nothing counts when it is reached; requests wait. setting: what
-    gives it its size, or "". near: the share of the ceiling from which on its source calls it near."""
+    """ceiling, use, headroom = ceiling - use: in its own unit; infinite: the machine sets none. configured: as asked
+    for; effective: as used. exhausted_at: where use crosses the ceiling. loud: reaching it gives errors; else it only
+    slows. chain: ids of lower limits that cap it. thrash_metric: rises once it is reached; harm: its value. title:
+    subject of a sentence. waits: requests wait, uncounted. setting: gives it its size. near: share of the ceiling that
+    its source calls near."""
 
     id: str
     layer: str
@@ -44,13 +42,13 @@ class Limit:
 
     @property
     def costs_nothing(self) -> bool:
-        """Whether a silent limit is reached while its counter of harm stands still: a warm cache is full."""
+        """A silent limit is reached while its counter of harm stands still: a warm cache is full."""
         return self.status == "reached" and not self.loud and self.harm == 0
 
 
 @dataclass(frozen=True, slots=True)
 class NextLimit:
-    """What limits next: the finding or limit, and the load at which it saturates (None: beyond what was tested)."""
+    """load: None beyond what was tested."""
 
     id: str
     load: float | None
@@ -60,8 +58,6 @@ class NextLimit:
 
 @dataclass(frozen=True, slots=True)
 class UnreadLimit:
-    """A limit that exists here and could not be read, and why."""
-
     id: str
     layer: str
     title: str
@@ -71,8 +67,8 @@ class UnreadLimit:
 
 @dataclass(frozen=True, slots=True)
 class LedgerNow:
-    """The limits now, the most urgent first. subject: whose limits, in words. watched_s: between the first and the last
-    of `readings`; `exhausted_at` of a limit is in seconds from the last. clamped: settings that were reduced."""
+    """The most urgent first. watched_s: between the first and the last of `readings`; `exhausted_at` is in seconds from
+    the last. clamped: settings that were reduced."""
 
     subject: str
     watched_s: float

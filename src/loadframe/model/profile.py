@@ -1,4 +1,4 @@
-"""Where the time went: stacks, their classes, functions and flames."""
+"""Where the time went."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,16 +6,15 @@ from typing import Literal
 from loadframe.model.target import Requirement
 
 ProfileKind = Literal["cpu", "threads"]
-"""cpu: which functions ran, sampled by time on the CPU. threads: what all threads were doing, at each sample."""
-
+"""cpu: functions, by time on the CPU. threads: what all threads were doing, at each sample."""
 ProfilePlace = Literal["below", "past", "lowest", "highest"]
-"""Below or past the bend; where there is none, the lowest and the highest level."""
+"""Without a bend the lowest and the highest level."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A thread's frames, from the outermost to the innermost, and the samples with them. Frames of the kernel end with
-    `_[k]`; a function without a name is its file in brackets, `[mariadbd]`."""
+    """From the outermost to the innermost frame. Frames of the kernel end with `_[k]`; a function without a name is its
+    file in brackets, `[mariadbd]`."""
 
     frames: tuple[str, ...]
     count: int
@@ -23,9 +22,9 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSource:
-    """One file of collapsed stacks. component: target, driver, or rest (everything else on the machine). rate: cpu:
-    samples per second of CPU time; threads: samples in the window. seconds: of the window that was sampled (perf takes
-    a moment to begin). lost: samples that did not arrive or could not be read."""
+    """A file of collapsed stacks. component: target, driver, or rest (of the machine). rate: cpu: samples per second of
+    CPU time; threads: samples in the window. seconds: sampled (perf takes a moment to begin). lost: did not arrive or
+    could not be read."""
 
     kind: ProfileKind
     component: str
@@ -38,8 +37,7 @@ class ProfileSource:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledStep:
-    """An extra step for its profile alone, in no curve and no verdict. seconds: of its window; requests: done in it;
-    missing: what could not be sampled, and how to get it."""
+    """In no curve and no verdict. seconds: of its window; requests: done in it; missing: what could not be sampled."""
 
     place: ProfilePlace
     treatment: str
@@ -53,9 +51,8 @@ class ProfiledStep:
 
 @dataclass(frozen=True, slots=True)
 class ClassShare:
-    """One class of functions (analysis/stacks.py). share: of all samples, with its 95 % interval. amount: CPU-seconds
-    per second, or threads on average. demand_ms: CPU time per request; None for threads. change: of that against the
-    baseline; None without one or without a proven difference."""
+    """share: of all samples, 95 %. amount: CPU-seconds per second, or threads. demand_ms: CPU time per request; None
+    for threads. change: against the baseline, if proven."""
 
     id: str
     title: str
@@ -69,7 +66,7 @@ class ClassShare:
 
 @dataclass(frozen=True, slots=True)
 class FunctionShare:
-    """What one function took by itself, without those that it called."""
+    """By itself, without those that it called."""
 
     name: str
     class_id: str
@@ -78,8 +75,8 @@ class FunctionShare:
 
 @dataclass(frozen=True, slots=True)
 class FlameFrame:
-    """A box of a flame graph. depth: 0 is the outermost frame. start, width: shares of all samples. class_id: that of
-    most of its samples. change: its CPU time per request over the baseline's (2.0: twice as much), if proven."""
+    """depth: 0 is the outermost frame. start, width: shares. class_id: of most of its samples. change: CPU time per
+    request over the baseline's, if proven."""
 
     name: str
     depth: int
@@ -91,8 +88,6 @@ class FlameFrame:
 
 @dataclass(frozen=True, slots=True)
 class ProfileBaseline:
-    """The profiled step with which a flame graph is compared."""
-
     place: ProfilePlace
     treatment: str
     level: float
@@ -100,8 +95,8 @@ class ProfileBaseline:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Where the time of one component went in one step. kernel_share: samples in the kernel; unresolved_share: without
-    a name for the innermost function; truncated_share: without the outermost frames."""
+    """Of one component in one step. kernel_share, unresolved_share (innermost function without a name), truncated_share
+    (without the outermost frames): of samples."""
 
     kind: ProfileKind
     component: str

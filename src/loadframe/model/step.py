@@ -7,11 +7,10 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Latency of the requests in flight in a window (analysis/window.py), 0 where there were none; without failed ones,
-    as an immediate error would look like a short response time. From each request's own begin in a closed loop, where
-    nothing corrects for coordinated omission; from its intended start on an axis of OPEN_LOOP_AXES. max_ms: the
-    longest, or the age of one that had not ended. p999_ms: 0 in runs older than it. In runs of older versions only the
-    requests that ended in the window count."""
+    """Of the requests in flight in a window (analysis/window.py), 0 for none; without failed ones, as an immediate
+    error would look like a short response. From each request's own begin in a closed loop; from its intended start on
+    OPEN_LOOP_AXES. max_ms: or the age of one that had not ended. In older runs: p999_ms 0, and only the requests that
+    ended in the window."""
 
     mean_ms: float
     p50_ms: float
@@ -23,8 +22,6 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class OperationSummary:
-    """One kind of request in a step. mean_ms, p95_ms: as of Latency."""
-
     name: str
     requests: int
     errors: int
@@ -33,15 +30,15 @@ class OperationSummary:
 
 
 Purpose = Literal["", "warming", "sizing", "curve", "side by side", "proof", "trial"]
-"""What a step was taken for. warming: after a start or another treatment; it counts for nothing. sizing: whether a
-limit that a remedy raised is large enough. curve: one state over the levels. side by side: alternatives in the same
-blocks. proof: treatments against each other. trial: of a search. "": a curve, proof or trial of an older version."""
+"""warming: after a start or another treatment; counts for nothing. sizing: whether a raised limit is large enough.
+curve: one state over the levels. side by side: alternatives in the same blocks. proof: treatments against each other.
+trial: of a search. "": a curve, proof or trial of an older version."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepRequest:
-    """Request for a step. window_s: None: the study's. most_waiting: in an open loop, ends it once more requests than
-    this should have begun and have not ended. warmup_s: the least warm-up, where the study sets none."""
+    """window_s: None: the study's. most_waiting: in an open loop, ends it once more requests wait. warmup_s: the least
+    warm-up, where the study sets none."""
 
     treatment: str
     level: float
@@ -55,8 +52,8 @@ class StepRequest:
 
 @dataclass(frozen=True, slots=True)
 class Blind:
-    """A counter that contradicted others and is not used. counter: the metric that names it; metrics: all that come
-    from it, which the step lacks. because: the contradiction, in words."""
+    """Contradicted others and is not used. counter: the metric that names it; metrics: all that come from it. because:
+    the contradiction."""
 
     counter: str
     metrics: tuple[str, ...]
@@ -65,14 +62,11 @@ class Blind:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One measured window: one level, one treatment, one block. level: value on the load axis. started_s..ended_s: the
-    driver ran; window_start_s..window_end_s: what counts, after the warm-up. batches: throughput (1/s) of equal slices
-    of the window in time order, for the noise within the step. waiting_share: time that requests waited for a lock or
-    in a queue, over all their time. metrics: averages, rates and peaks over the window, by the names in units.py.
-    closed_loop: a request began when the one before had ended and its user had thought, for think_s on average: of N
-    users X (R + Z) = N holds, with Z this time (the response time law). flags: why to read the step with care (FLAGS).
-    blind: counters that contradicted others. needed_s: with the flag TOO_FEW, the shortest window that would have been
-    enough; else 0. round, block: None for warming; sizing has no block, side by side no round."""
+    """level: on the load axis. started_s..ended_s: the driver ran; window_start_s..window_end_s: what counts. batches:
+    throughput (1/s) of equal slices of the window. waiting_share: of requests' time, in a lock or queue. metrics:
+    averages, rates and peaks, by the names in units.py. closed_loop: of N users, who think for think_s, X (R + Z) = N
+    (response time law). flags: FLAGS. blind: counters that contradicted others. needed_s: with TOO_FEW, the window that
+    would have been enough. round, block: None for warming; sizing has no block, side by side no round."""
 
     number: int
     round: int | None
@@ -100,17 +94,16 @@ class Step:
 
     @property
     def latency_known(self) -> bool:
-        """Whether its latencies are known: not where no request was done; else all of them are 0."""
         return self.requests > 0 and not {NO_LATENCIES, OUT_OF_BALANCE}.intersection(self.flags)
 
     @property
     def counts(self) -> bool:
-        """Whether it is a measurement: not if it warmed the target, had too few requests, or the target failed."""
+        """Not if it warmed the target, had too few requests, or the target failed."""
         return self.purpose != "warming" and not {TOO_FEW, NOT_RECOVERED}.intersection(self.flags)
 
 
 def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
-    """The steps of each block, blocks in rising order; steps without a block are left out."""
+    """Blocks rising; steps without one are left out."""
     blocks: dict[int, list[Step]] = {}
     for step in steps:
         if step.block is not None:
@@ -119,8 +112,7 @@ def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
 
 
 UNFINISHED = 0xFFFFFFFF
-"""The outcome, in a request log, of a request that had not ended with its driver; its latency is its age."""
-
+"""In a request log, of a request that had not ended with its driver; its latency is its age."""
 UNSETTLED = "not-settled"
 TOO_FEW = "too-few"
 OUT_OF_BALANCE = "out-of-balance"
@@ -129,7 +121,6 @@ NO_LATENCIES = "no-latencies"
 TIME_UNIT = "time-unit"
 NOT_RECOVERED = "not-recovered"
 PART_LOST = "part-lost"
-
 FLAGS: Mapping[str, str] = {
     UNSETTLED: "the warm-up had not ended when the window began",
     TOO_FEW: "the window had fewer than 20 requests or was shorter than 5 response times, so nothing is decided by it",
@@ -153,18 +144,15 @@ FLAGS: Mapping[str, str] = {
     NOT_RECOVERED: "after it the target was dead, did not answer, or still refused although no load was left",
     "ended-early": "the target fell so far behind the offered load that the step was stopped early",
 }
-"""The closed list of flags that a step can carry."""
-
 InfluenceKind = Literal["effect", "disturbance"]
-"""effect: it follows the state and the load, whenever measured. disturbance: it follows time, or that is unknown."""
+"""effect: it follows the state and the load. disturbance: it follows time, or that is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Influence:
-    """What affected steps besides the study, and what it follows (analysis/disturbance.py). flag: of the affected
-    steps. low, high: its quantity in these, None for a mere flag; elsewhere: the most in all other states and loads, or
-    None. left_out: steps that do not count for it. goes_with: the disk's metric that correlates. names: programs that
-    use most of the CPUs, where these are what is taken."""
+    """What affected steps besides the study, and what it follows (analysis/disturbance.py). low, high: its quantity,
+    None for a mere flag; elsewhere: the most in other states and loads. left_out: steps that do not count for it.
+    goes_with: the disk's metric that correlates. names: programs that use most of the CPUs."""
 
     flag: str
     kind: InfluenceKind
@@ -181,7 +169,7 @@ class Influence:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A program that the target connects to: its CPU time (s/s), of all CPUs, at the first state's highest load."""
+    """That the target connects to: CPU time (s/s), of all CPUs, at the first state's highest load."""
 
     name: str
     cores: float
@@ -190,19 +178,16 @@ class Beside:
 
 
 RATE_AXES = frozenset({"rate"})
-"""Load axes that count the requests offered per second."""
-
+"""Requests offered per second."""
 OPEN_LOOP_AXES = RATE_AXES | {"speed"}
-"""Load axes on which requests begin on schedule, whatever became of the ones before."""
-
+"""Requests begin on schedule, whatever became of the ones before."""
 CLIENT_AXES = frozenset({"clients", "concurrency", "sessions", "threads"})
-"""Load axes that count clients, each with one request after the other."""
+"""Clients, each with one request after the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One window at one load, whoever measured it. throughput in 1/s; utilizations: share of each resource in use
-    (0..1) by its name; latencies None where not measured."""
+    """throughput in 1/s; utilizations: of resources (0..1) by name."""
 
     load: float
     throughput: float
@@ -213,11 +198,9 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Windows at several loads; several at one load are blocks. name: their source. axis: what grows. unit: of the
-    loads, in words, or "". servers: number of equal servers of a resource (default 1). ceilings: resources that are
-    part of another one or contain it: they bound the throughput, and their time is not added up. flattening: resources
-    of which each request provably needs less and less: their saturation is not forecast. by_the_hour: those that follow
-    the hour of the day."""
+    """Several windows at one load are blocks. name: their source. axis: what grows. servers: of a resource (default 1).
+    ceilings: part of another resource or containing it: they bound the throughput. flattening: each request needs less
+    and less: their saturation is not forecast. by_the_hour: they follow the hour of the day."""
 
     name: str
     rows: tuple[Observation, ...]
@@ -230,29 +213,24 @@ class Observations:
 
     @property
     def loads(self) -> tuple[float, ...]:
-        """Every load once, ascending."""
         return tuple(sorted({row.load for row in self.rows}))
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """The resources whose utilisation is known in every row, in the order of the first."""
         names = self.rows[0].utilizations if self.rows else ()
         return tuple(name for name in names if all(name in row.utilizations for row in self.rows))
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyPoint:
-    """One request in `one_in` took longer than `latency_ms`: at 2 that is the median, at 1,000 p99.9."""
-
     one_in: float
     latency_ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyDistribution:
-    """Latencies of the requests of some steps of one treatment at one level, merged by their counts. left_out: failed
-    requests, as an immediate error is no short response time; failed: those included, in older runs. latency: of all
-    together. points: one_in rises from 1, the shortest, to `requests`, the longest."""
+    """Of steps of one treatment at one level, merged by their counts. left_out: failed requests; failed: those
+    included, in older runs. points: one_in from 1, the shortest, to `requests`, the longest."""
 
     treatment: str
     level: float

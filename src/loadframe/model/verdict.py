@@ -1,21 +1,18 @@
-"""One side against the other: the ratio, and whether it is proved."""
+"""One side against the other."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 WORK = "requests"
-"""What throughput counts by default."""
 Decision = Literal["better", "worse", "no-proven-difference", "cannot-tell"]
 NOT_KNOWN = (1e-50, 1e50)
-"""Ends of an interval that is open: files hold no larger numbers than 1e100."""
+"""Of an open interval: files hold no numbers beyond 1e100."""
 MOST_BLOCKS = 100
-"""Of one comparison, that a study may ask for."""
 ROUNDING = 1e-9
-"""An end of an interval within rounding of 1 is not a difference."""
+"""An end within rounding of 1 is not a difference."""
 
 
 def decide(low: float, high: float) -> Decision:
-    """From the ends of a ratio's interval."""
     if low > 1 + ROUNDING:
         return "better"
     if high < 1 - ROUNDING:
@@ -25,9 +22,8 @@ def decide(low: float, high: float) -> Decision:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """What two sessions of one machine differ by without a change, in addition to the scatter of their values. share:
-    of a value, at most (95 %). learnt_from: number of equal sessions, 0: a stated prior. low, high: the interval by the
-    values alone, which the verdict's own one widens."""
+    """What two sessions of one machine differ by without a change. share: at most (95 %). learnt_from: equal sessions,
+    0: a stated prior. low, high: by the values alone."""
 
     share: float
     learnt_from: int
@@ -37,15 +33,11 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The statistical answer on two treatments: ratio after / before with its interval, and the decision. Where one
-    side served nothing there is no ratio (1, and NOT_KNOWN), and `method` says why. block_ratios: in order. levels:
-    over which the ratio was taken. confidence: that the interval holds over all looks; `method` gives that of the last
-    look alone. floor: the 95 % interval of both sides against themselves, every block against the next one: what equal
-    servers show in these blocks; below six blocks the extremes seen; None without scatter. may_overstate: these blocks
-    also decided that the change is kept, or measuring stops; what is kept because it looked good looks better than it
-    is. unsettled_at: levels at which a warm-up had not ended, where there are no others: the interval covers what can
-    still change. sessions: what widens the interval of sides measured at different times; `blocks` is then the number
-    of values of the shorter one."""
+    """ratio: after / before. Where one side served nothing there is none (1, and NOT_KNOWN), and `method` says why.
+    confidence: over all looks; `method` gives that of the last. floor: 95 %, of both sides against themselves, block
+    against block; below six blocks the extremes. may_overstate: these blocks also decided that the change is kept, or
+    measuring stops. unsettled_at: levels without an ended warm-up: the interval covers what can still change. sessions:
+    what widens the interval of sides measured at different times; `blocks` is then the values of the shorter one."""
 
     ratio: float
     low: float
@@ -63,29 +55,26 @@ class Verdict:
 
     @property
     def has_ratio(self) -> bool:
-        """Whether there is one; else `method` says why not."""
         return (self.low, self.high) != NOT_KNOWN
 
     @property
     def decided(self) -> bool:
-        """Whether it is known which of the two is better."""
         return self.decision in ("better", "worse")
 
     @property
     def exceeds_noise(self) -> bool:
-        """Whether a gain is proved and larger than what equal states showed in its own blocks, if these scatter."""
+        """A gain that is proved and larger than what equal states showed in its own blocks."""
         return self.decision == "better" and (self.floor is None or self.ratio > self.floor[1])
 
     @property
     def clears_noise(self) -> bool:
-        """Whether all of its interval is."""
         return self.decision == "better" and (self.floor is None or self.low > self.floor[1])
 
 
 @dataclass(frozen=True, slots=True)
 class LevelRatio:
-    """After / before at one level, of the throughputs (1/s), with the ratio's interval from the blocks at this level,
-    both states' curves (from_curves), or the overall verdict; low = high = ratio where unknown: nothing is decided."""
+    """At one level, in 1/s, with the ratio's interval from its blocks, both curves (from_curves), or the overall
+    verdict; low = high = ratio where unknown."""
 
     load: float
     before: float
@@ -106,9 +95,8 @@ class LevelRatio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Two states compared in blocks. verdict: of the blocks that decided. fresh: of those measured after `verdict` had
-    promised a gain, which decided nothing, or None. levels: of these if there are any, rising; `told` names those that
-    it is over."""
+    """In blocks. verdict: of those that decided. fresh: of those measured after `verdict` had promised a gain. levels:
+    of these if there are any, rising; `told` names those that it is over."""
 
     verdict: Verdict
     levels: tuple[LevelRatio, ...] = ()
@@ -116,14 +104,11 @@ class Compared:
 
     @property
     def told(self) -> Verdict:
-        """The reported verdict: of the fresh blocks, if there are any."""
         return self.fresh or self.verdict
 
 
 @dataclass(frozen=True, slots=True)
 class OperationTimes:
-    """One kind of request at one level, before and after a change: means over all its requests."""
-
     load: float
     name: str
     before_ms: float
@@ -143,8 +128,7 @@ class Margin:
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """How many values, blocks or steps (`what`) of each side would decide, if they go on like these. count: None where
-    no number would: equal sessions differ by more than that."""
+    """Of `what` on each side, to decide. count: None where no number would."""
 
     count: int | None
     what: str
@@ -152,7 +136,7 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One quantity of the values of both sides ("mean", "p99", ...), and its verdict, or None for too few values."""
+    """ "mean", "p99", ...; verdict: None for too few values."""
 
     name: str
     before: float | None
@@ -163,10 +147,9 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Compared):
-    """A verdict on `after` against `before` (names), outside an investigation. what: the thing compared.
-    lower_is_better: then "better" is a ratio below 1. margin: if asked for. notes: sentences for the reader. run: the
-    run folder made for it, or "". by: the quantity that decides; "" for throughputs of steps. quantities: further ones.
-    work_unit: what throughput counts. needed: where the data cannot tell."""
+    """Of `after` against `before`, outside an investigation. lower_is_better: then "better" is a ratio below 1. run:
+    made for it, or "". by: the quantity that decides; "" for throughputs of steps. quantities: further ones. needed:
+    where the data cannot tell."""
 
     before: str
     after: str

@@ -1,1 +1,1 @@
-"""Forecasts from measurements at low loads, and their scoring (docs/predicting.md). Pure: records in, records out."""
+"""Forecasts from measurements at low loads, and their scoring (docs/predicting.md). Pure."""

@@ -1,6 +1,5 @@
-"""Candidate models of a throughput beyond the measured loads; each is simple, and wrong in its own way: flat, line,
-economy, power, law, network (docs/mathematics.md). Without resources `line` has no end; `economy` and `network` need
-them. A limit that runs out ends the growth of all."""
+"""Candidate models of a throughput beyond the measured loads: flat, line, economy, power, law, network
+(docs/mathematics.md). Without resources `line` has no end; `economy` and `network` need them."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,44 +17,31 @@ from loadframe.prediction.system import Kind
 ALONE = ("flat", "power", "law", "line")
 WITH_RESOURCES = ("flat", "law", "line", "economy", "network")
 BOUNDED = ("line", "economy", "network")
-"""Models with a maximum."""
-
 NETWORKS, SEED = 40, 20261123
-"""Draws of the network: their median moves by less than 1 % with more."""
-
+"""Of the network: the median moves by less than 1 % with more."""
 SLOPE_SPREAD = 0.15
-"""Prior standard deviation of the exponent of a resource's use around 1."""
-
+"""Prior, of the exponent of a resource's use around 1."""
 USE_ERROR = 0.08
-"""Of the logarithm of a utilisation, in addition to RESOLUTION."""
-
+"""Of the logarithm of a utilisation, besides RESOLUTION."""
 RESOLUTION = 0.004
 RISING = 0.5
-"""A throughput with this elasticity or more at the highest loads still rises."""
-
+"""Elasticity at the highest loads of a throughput that still rises."""
 REGIMES = tuple(f"{kind} {way}" for kind in ("closed", "rate") for way in ("rising", "bent"))
 ELASTICITY_SPREAD = 0.25
 THROUGHPUT_ERROR = 0.05
-
 SHARPNESS = 6.0
 """How sharply a line of clients turns into its ceiling: (X_line^-p + ceiling^-p)^(-1/p)."""
-
 FURTHEST_CEILING = 10
-"""Doublings of the highest load at which a network's maximum is evaluated."""
-
 LAW_SIGMA, LAW_KAPPA = 0.15, 0.0005
-"""Prior terms of the law, per client of the lowest load; each is known to a factor of e^LAW_SPREAD."""
-
+"""Prior terms per client of the lowest load, each known to a factor of e^LAW_SPREAD."""
 LAW_SPREAD = 1.5
-
 FITS = 1024
-"""Cached fits of the law: backtests on a curve's first loads repeat each many times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The medians at each load: loads, throughputs (n,), used: each resource's utilisations (n,); throughputs above 0.
-    limit: the load at which a limit runs out, or inf. rows: the observations, of resources only."""
+    """Medians at each load: loads, throughputs (n,), used: each resource's utilisations (n,). limit: the load at which
+    a limit runs out, or inf. rows: of resources only."""
 
     kind: Kind
     loads: Floats
@@ -65,7 +51,6 @@ class Seen:
     limit: float = math.inf
 
     def before(self, count: int) -> "Seen":
-        """The first `count` loads."""
         used = {name: values[:count] for name, values in self.used.items()}
         top = float(self.loads[count - 1])
         rows = replace(self.rows, rows=tuple(row for row in self.rows.rows if row.load <= top))
@@ -73,7 +58,6 @@ class Seen:
 
 
 def seen(observations: Observations, kind: Kind, resources: Sequence[str], limit: float = math.inf) -> Seen:
-    """The observations as the candidates need them. resources: those that rise."""
     rows = systems.working(observations)
     by_load: dict[float, list[int]] = {}
     for index, row in enumerate(rows):
@@ -94,7 +78,7 @@ def seen(observations: Observations, kind: Kind, resources: Sequence[str], limit
 
 
 def forecasts(data: Seen, loads: Floats, names: Sequence[str]) -> dict[str, Floats]:
-    """log X of each candidate at the loads, (L,), constant beyond a limit."""
+    """log X of each at the loads, (L,), constant beyond a limit."""
     within = np.minimum(loads, max(data.limit, float(data.loads[-1])))
     top, last = math.log(float(data.throughputs[-1])), float(data.loads[-1])
     made: dict[str, Callable[[], Floats]] = {
@@ -109,8 +93,8 @@ def forecasts(data: Seen, loads: Floats, names: Sequence[str]) -> dict[str, Floa
 
 
 def least_squares(data: Seen, loads: Floats) -> Floats:
-    """log X of the law by plain least squares, (L,): not a candidate, but averaged with their common forecast. With too
-    few loads for a fit, that of the candidate. Constant beyond a limit."""
+    """log X of the law by plain least squares, (L,): averaged with the candidates' forecast; that of the candidate with
+    too few loads for a fit."""
     within = np.minimum(loads, max(data.limit, float(data.loads[-1])))
     if len(data.loads) < scalability.FEWEST_POINTS:
         return _law(data, within)
@@ -124,7 +108,7 @@ def _least_squares(loads: tuple[float, ...], throughputs: tuple[float, ...]) -> 
 
 
 def ceilings(data: Seen) -> dict[str, float]:
-    """log of each BOUNDED model's maximum; at least what was measured."""
+    """log of each BOUNDED maximum; at least what was measured."""
     furthest = np.array([float(data.loads[-1]) * 2.0**FURTHEST_CEILING])
     best = math.log(float(data.throughputs.max()))
     return {
@@ -135,27 +119,26 @@ def ceilings(data: Seen) -> dict[str, float]:
 
 
 def slope(data: Seen) -> float:
-    """X / N in the upper half of the loads."""
     half = len(data.loads) // 2
     return float(np.median(data.throughputs[half:] / data.loads[half:]))
 
 
 def elasticity(data: Seen) -> float:
-    """d log X / d log N at the highest loads: least squares, each load half as heavy as the next, prior around 1."""
+    """d log X / d log N at the highest loads: each load half as heavy as the next, prior around 1."""
     x, y = np.log(data.loads / data.loads[-1]), np.log(data.throughputs / data.throughputs[-1])
     weight = 0.5 ** np.arange(len(x))[::-1] / THROUGHPUT_ERROR**2
     return _held_near_1(x, y, np.asarray(weight, dtype=np.float64), ELASTICITY_SPREAD)[2]
 
 
 def _held_near_1(x: Floats, y: Floats, weight: Floats, spread: float) -> tuple[float, float, float]:
-    """Means of x and y, and the slope of the line through them by least squares, with a normal prior around 1."""
+    """Means of x and y, and the slope by least squares, with a normal prior around 1."""
     centre, level = (weight * x).sum() / weight.sum(), (weight * y).sum() / weight.sum()
     squares, product = (weight * (x - centre) ** 2).sum(), (weight * (x - centre) * (y - level)).sum()
     return float(centre), float(level), float((product + 1 / spread**2) / (squares + 1 / spread**2))
 
 
 def offered(data: Seen, loads: Floats) -> Floats:
-    """log of the most that can be served at these loads: of a rate what is offered, as windows count it; else inf."""
+    """log of the most that can be served: of a rate what is offered, as windows count it; else inf."""
     if data.kind != "rate":
         return np.full(len(loads), math.inf)
     share = max(1.0, float(np.median(data.throughputs / data.loads)))
@@ -163,7 +146,7 @@ def offered(data: Seen, loads: Floats) -> Floats:
 
 
 def regime(data: Seen) -> str:
-    """Of REGIMES: the kind of load, and whether the throughput still follows it."""
+    """The kind of load, and whether the throughput still follows it."""
     return f"{data.kind} {'rising' if elasticity(data) >= RISING else 'bent'}"
 
 
@@ -178,7 +161,7 @@ def _law_at(values: Floats, n: Floats) -> Floats:
 
 @lru_cache(maxsize=FITS)
 def _law_terms(loads: tuple[float, ...], throughputs: tuple[float, ...]) -> tuple[float, ...]:
-    """The law in n = N / N_low, its three logarithms by Levenberg and Marquardt's method with a normal prior."""
+    """In n = N / N_low, logarithms by Levenberg and Marquardt's method with a normal prior."""
     n, y = np.array(loads) / loads[0], np.log(throughputs)
     prior = np.array([float(y[0]), math.log(LAW_SIGMA), math.log(LAW_KAPPA)])
     spread = np.array([3.0, LAW_SPREAD, LAW_SPREAD])
@@ -207,7 +190,7 @@ def _law_terms(loads: tuple[float, ...], throughputs: tuple[float, ...]) -> tupl
 
 
 def need(data: Seen, name: str, *, grows: bool) -> tuple[float, float]:
-    """(log u, b) of U = u X^b for a resource: b = 1, or fitted with a prior around 1."""
+    """(log u, b) of U = u X^b: b = 1, or fitted with a prior around 1."""
     used, x = np.maximum(data.used[name], RESOLUTION / 4), np.log(data.throughputs)
     error = np.hypot(USE_ERROR, RESOLUTION / used)
     weight = 0.5 ** np.arange(len(x))[::-1] / error**2
@@ -220,13 +203,11 @@ def need(data: Seen, name: str, *, grows: bool) -> tuple[float, float]:
 
 
 def used_up(data: Seen, name: str, *, grows: bool) -> float:
-    """log X at which a resource is used up."""
     log_u, b = need(data, name, grows=grows)
     return -log_u / b
 
 
 def ceiling(data: Seen, *, grows: bool) -> float:
-    """log X at which the first resource is used up; inf without any."""
     return min((used_up(data, name, grows=grows) for name in data.used), default=math.inf)
 
 

@@ -16,7 +16,7 @@ from loadframe.analysis.arrays import Floats, Whole
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A shape h of growth; mean: prior mean of the growth until saturation; ends: no growth beyond that."""
+    """Of shape h; mean: prior, until saturation; ends: no growth beyond that."""
 
     h: Callable[[Floats], Floats]
     mean: float
@@ -29,37 +29,26 @@ GROWTHS = (
     Growth(np.square, -0.2, ends=True),
     Growth(lambda loads: -1 / np.sqrt(loads), -0.3),
 )
-"""With equal priors."""
-
 STEADY_PRIOR = 0.35
-"""Prior probability that a request needs the same at every load."""
-
+"""That a request needs the same at every load."""
 GROWTH_DEVIATIONS = {0.25: 0.8, 1.0: 0.2}
-"""If it grows: standard deviation of the growth around its mean -> its prior. Economies of scale (group commit) make it
-negative; growth by more than a half is rare, and not excluded."""
-
+"""Else: deviation of the growth around its mean -> its prior. Group commit makes it negative; more than a half is
+rare."""
 BACKGROUND_PRIOR, BACKGROUND_DEVIATION = 0.25, 0.02
-"""Prior probability that a resource is used without requests, and its utilisation then (about)."""
-
+"""That a resource is used without requests, and its utilisation then."""
 RESOLUTION = 0.003
-"""Utilisations are counted in ticks and rounded; none is known better than this."""
-
+"""Utilisations are counted in ticks and rounded."""
 ERRORS = np.geomspace(0.003, 0.3, 24)
-"""Relative errors of a window that are considered, of its throughput or its utilisation."""
-
 TYPICAL_ERROR, ERROR_SPREAD = 0.035, 0.7
-"""Prior median of a window's error, and the standard deviation of its logarithm: two thirds lie within a factor of two.
-Three windows hardly show their own error."""
-
+"""Prior median of a window's error, and the deviation of its logarithm: three windows hardly show their own."""
 LEAST_LEFT = 0.08
-"""Economies of scale were seen to leave a quarter to an eleventh of a single request's demand; this is the floor."""
+"""Economies of scale leave a quarter to an eleventh of a single request's demand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
     """Draws of u(N) = U / X beyond the background, seconds of the whole resource per request. base, growth, background:
-    (S,); shape: (S,), index of the growth's shape, -1 for none. error: (S,), relative error of one window. low,
-    saturation: N_low and N_sat."""
+    (S,); shape: (S,), of the growth, -1 for none. error: (S,), of one window. low, saturation: N_low and N_sat."""
 
     base: Floats
     growth: Floats
@@ -70,11 +59,10 @@ class Demand:
     saturation: float
 
     def at(self, loads: Floats) -> Floats:
-        """u at each load: (S, L)."""
         return self.base[:, None] * self.grown(loads)
 
     def grown(self, loads: Floats) -> Floats:
-        """The same, as a share of u at the lowest load measured."""
+        """As a share of u at the lowest load."""
         shares = np.ones((len(self.base), len(loads)))
         for index, growth in enumerate(GROWTHS):
             mine = self.shape == index
@@ -91,7 +79,7 @@ def draw(
     count: int,
     random: np.random.Generator,
 ) -> Demand:
-    """`count` draws for one resource from its measurements, (n,) each. saturation: N_sat; throughputs above zero."""
+    """From its measurements, (n,) each, throughputs above zero. saturation: N_sat."""
     low = float(loads.min())
     far = max(saturation, 1.5 * low)
     scale = np.hypot(utilizations, RESOLUTION)
@@ -116,8 +104,8 @@ def draw(
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """One model at every error of the grid. evidence: (E,) logarithms, prior included; mean: (E, p); root: (E, p, p),
-    root of the covariance; free: which of (u, u c, U0) it has."""
+    """At every error of the grid. evidence: (E,) logarithms, prior included; mean: (E, p); root: (E, p, p), of the
+    covariance; free: which of (u, u c, U0) it has."""
 
     shape: int
     free: tuple[int, ...]
@@ -126,7 +114,7 @@ class _Model:
     root: Floats
 
     def coefficients(self, errors: Whole, random: np.random.Generator) -> Floats:
-        """Draws of (u, u c, U0), one for each index of an error: (len(errors), 3)."""
+        """(u, u c, U0) for each index of an error: (len(errors), 3)."""
         noise = random.standard_normal((len(errors), len(self.free)))
         drawn = np.zeros((len(errors), 3))
         drawn[:, self.free] = self.mean[errors] + np.einsum("npq,nq->np", self.root[errors], noise)
@@ -145,7 +133,6 @@ def _weigh(
     low: float,
     far: float,
 ) -> _Model:
-    """Posterior and evidence of one model: normal prior times normal likelihood, in units of each window's error."""
     columns, prior_mean, prior_deviation, free = [throughputs], [guess], [10 * guess], [0]
     if shape >= 0:
         way = _way(GROWTHS[shape], loads, low, far)
@@ -175,8 +162,8 @@ def _weigh(
 
 
 def _root(covariance: Floats) -> Floats:
-    """Roots of covariances, (E, p, p). Where windows differ ten-thousandfold, rounding makes some of them indefinite:
-    then the nearest ones without negative eigenvalues (Higham, Linear Algebra and its Applications 103, 1988)."""
+    """Of covariances, (E, p, p); without negative eigenvalues, which rounding makes (Higham, Linear Algebra and its
+    Applications 103, 1988)."""
     try:
         return np.asarray(np.linalg.cholesky(covariance))
     except np.linalg.LinAlgError:
@@ -185,12 +172,11 @@ def _root(covariance: Floats) -> Floats:
 
 
 def error_prior() -> Floats:
-    """log density of each error of the grid, in logarithms of the error."""
     return np.asarray(-0.5 * (np.log(ERRORS / TYPICAL_ERROR) / ERROR_SPREAD) ** 2)
 
 
 def _way(growth: Growth, loads: Floats, low: float, far: float) -> Floats:
-    """g(N): 0 at the lowest load, 1 at saturation; 0 where that is so far that the growth overflows a double."""
+    """g(N): 0 at the lowest load, 1 at saturation; 0 where the growth overflows a double."""
     with np.errstate(over="ignore"):
         ends = growth.h(np.array([low, far]))
     way = (growth.h(loads) - ends[0]) / (ends[1] - ends[0])

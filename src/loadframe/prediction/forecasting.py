@@ -1,6 +1,5 @@
-"""Observations in, a forecast out: what saturates first and at which load, throughput and latency at any load
-(docs/mathematics.md). Where resources explain the load, their candidates take part, and the maximum is forecast; where
-they do not, only the curve counts, and the maximum is a bound."""
+"""Observations in, a forecast out (docs/mathematics.md). Where resources explain the load, their candidates take part,
+and the maximum is forecast; else it is a bound."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -38,11 +37,8 @@ from loadframe.prediction.system import Kind, System
 DRAWS = 400
 SEED = 20260401
 FURTHER = (2.0, 4.0)
-"""Default loads: these times the highest one measured."""
-
 SOON = 2.0
-"""What saturates beyond this many times the load of the first saturation does not matter yet."""
-
+"""Beyond this many times the load of the first saturation nothing matters yet."""
 NO_INTERVAL = "Latencies have no interval: no curve of the library tells how far such forecasts are off."
 MORE_BY_THE_CURVE = (
     "More is forecast than what saturates first is expected to allow, but no more than the high end of that: the shape "
@@ -53,11 +49,8 @@ FLATTENING = (
     "the first limit."
 )
 VAGUE = 4.0
-"""For a growth with ends that are further apart than this only the nearer one is reported."""
-
+"""Factor between the ends of a growth of which only the nearer is reported."""
 LEAST_WEIGHT = 0.02
-"""A candidate with less weight is not mentioned."""
-
 WORDS = {
     "flat": "what the highest load gave",
     "power": "its last slope",
@@ -78,10 +71,9 @@ def forecast(
     first_from: LoadInterval | None = None,
     library: Library | None = None,
 ) -> Forecast:
-    """The forecast for the loads `at`, or the reason why there is none. kind: of the load; by default inferred. limits:
-    with the load at which they run out; what was seen to be full outranks the demands. first, first_from: the known
-    limit, and from which load on. library: source of intervals and weights; by default the one in this package. Seeded:
-    the same data give the same forecast."""
+    """For the loads `at`, or the reason for none. kind: of the load; by default inferred. limits: with the load at
+    which they run out; what was seen to be full outranks the demands. first, first_from: the known limit. library: of
+    intervals and weights. Seeded."""
     kind = kind or systems.kind_of(observations)
     library = library or libraries.shipped()
     running_out = sorted(
@@ -158,13 +150,13 @@ def _explained(observations: Observations, kind: Kind) -> tuple[System | None, s
 
 
 MISSED = 0.2
-"""A law that misses the highest load measured by more (in logarithms) does not describe the curve, and is ignored: a
-cliff follows no law, and averaging halfway forecast a fall there (400/s at five loads up to 128, 200/s at 129)."""
+"""Logarithm by which a law may miss the highest load: a cliff follows no law (else a fall to 400/s at 129 was forecast
+halfway: 400/s at five loads up to 128, 200/s at 129)."""
 
 
 def throughput(data: Seen, loads: Floats, weighed: Weighed, calibrated: Calibrated) -> list[Estimate]:
-    """At each load; within the measured loads, interpolated between their medians. Beyond them no less than the
-    measured maximum, unless the highest load had less than that. For a rate no more than is offered."""
+    """Within the measured loads interpolated between their medians; beyond no less than the measured maximum, unless
+    the highest load had less; for a rate no more than is offered."""
     top, measured = float(data.loads[-1]), np.log(data.throughputs)
     beyond, doublings = np.maximum(loads, top), np.log2(loads / top)
     foretold = candidates.forecasts(data, beyond, tuple(weighed.weights))
@@ -186,8 +178,8 @@ def _at_most(expected: Estimate, most: float) -> Estimate:
 
 
 def held_back(expected: Estimate, most: Estimate) -> Estimate:
-    """A forecast beyond the maximum becomes the mean of both, in logarithms, but never below its own interval; nothing
-    exceeds the maximum's high end."""
+    """Beyond the maximum the mean of both, in logarithms, not below its own interval; nothing exceeds the maximum's
+    high end."""
     ended = _at_most(expected, most.high)
     if ended.value <= most.value:
         return ended
@@ -202,7 +194,6 @@ def _points(
     weighed: Weighed,
     calibrated: Calibrated,
 ) -> tuple[ForecastPoint, ...]:
-    """One window at each load: the interval includes the error of a window."""
     if not len(loads):
         return ()
     drawn = None if system is None else systems.p95_ms(system, observations, loads, np.random.default_rng(SEED))
@@ -223,7 +214,6 @@ def _capacity(
     limit: Limit | None,
     least: float,
 ) -> ForecastCapacity | None:
-    """The first limit: a resource, or a limit that runs out earlier."""
     resources = saturating.by_resources(data, saturation, calibrated, least) if saturation else None
     at = None if limit is None else limit.exhausted_at
     if limit is None or at is None or (resources is not None and resources.load.value <= at.load):
@@ -287,38 +277,28 @@ def _apart(saturation: Sequence[ResourceForecast], capacity: ForecastCapacity) -
 
 
 def _grown(resource: str, growth: Estimate) -> str:
-    """With only the nearer end where the ends are far apart."""
+    """With only the nearer end where they are far apart."""
     more = growth.low > 1
-    value, low, high = _rounded(growth.value, growth.low, growth.high)
+    for digits in (2, 3, 4):
+        texts = tuple(f"{float(f'{number:.{digits}g}'):,.15g}" for number in (growth.value, growth.low, growth.high))
+        if len(set(texts)) == len({growth.value, growth.low, growth.high}):
+            break
+    value, low, high = texts
     times = f"{value} times as much at its saturation ({low} to {high})"
     if growth.high > VAGUE * growth.low:
         times = f"{'at least' if more else 'at most'} {low if more else high} times as much at its saturation"
     return f"A request needs {'more' if more else 'less'} of {resource} the higher the load is: {times}."
 
 
-def _rounded(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """Two significant digits each, or more where these would hide that the ends differ."""
-    for digits in (2, 3, 4):
-        texts = tuple(f"{float(f'{number:.{digits}g}'):,.15g}" for number in (value, low, high))
-        if len(set(texts)) == len({value, low, high}):
-            break
-    return texts[0], texts[1], texts[2]
-
-
 LEAST_FACTOR = 1.15
-"""No expectation is narrower than this factor to either side: objectives are missed near, not at, saturation."""
-
+"""Factor to either side: objectives are missed near, not at, saturation."""
 LOADS = 24
-"""Number of loads tried to find where the latency passes its limit."""
-
 FURTHEST = 16.0
-"""Nothing is expected beyond this many times the highest load measured, four doublings."""
 
 
 def expected(observations: Observations, *, latency_p95_ms: float | None = None) -> LoadInterval | None:
-    """The load at which the first resource saturates or the p95 latency passes its limit, whichever comes first, with
-    the interval of the network's draws; None where resources do not explain the observations, or no limit is in sight.
-    A starting point for trials, not a claim: a forecast's interval would be too wide for that."""
+    """Where the first resource saturates or the p95 latency passes its limit, with the interval of the network's draws;
+    None where resources do not explain the observations, or no limit is in sight. A starting point for trials."""
     if refusal.too_little(observations) is not None:
         return None
     system, _ = _explained(observations, systems.kind_of(observations))
@@ -348,11 +328,10 @@ def _passed(loads: Floats, p95_ms: Floats, limit_ms: float) -> float:
 
 
 USED_UP = 0.95
-"""A resource with this use is used up, whether the levels show a bend or not."""
+"""A use from here on is used up."""
 
 
 def score(forecast: Forecast, measured: Sequence[Observation]) -> Forecast:
-    """The forecast with a score for each load that was forecast and measured, by the median of several windows."""
     scores = []
     for point in forecast.at:
         actual = [row.throughput for row in measured if row.load == point.load]
@@ -364,7 +343,6 @@ def score(forecast: Forecast, measured: Sequence[Observation]) -> Forecast:
 
 
 def came(forecast: Forecast, measured: Observations, curve: Curve) -> Forecast:
-    """The forecast with what was reached at all loads; unchanged where it was refused."""
     if forecast.capacity is None:
         return forecast
     lowest = measured.loads[0]
@@ -390,7 +368,7 @@ def came(forecast: Forecast, measured: Observations, curve: Curve) -> Forecast:
 
 
 def calibrate(scores: Iterable[Scored]) -> Calibration | None:
-    """How often the interval held; None without any score."""
+    """How often the interval held."""
     all_scores = list(scores)
     if not all_scores:
         return None

@@ -1,5 +1,4 @@
-"""Statistics of forecasts on a library of real and of published curves: calibration.json, which
-benchmarks/server_curves.py computes from both."""
+"""Statistics of forecasts on real and published curves: calibration.json, by benchmarks/server_curves.py."""
 
 import json
 import math
@@ -16,14 +15,13 @@ from loadframe.model import Limit
 from loadframe.prediction import pool
 
 FILE = "calibration.json"
-
 LEAST_APART = 0.05
-"""Added before logarithms are taken: candidates that agree may all be wrong."""
+"""Added before logarithms: candidates that agree may all be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Ends of a 90 % interval as multiples of the scale; infinite where the library is too small for that side."""
+    """Of a 90 % interval as multiples of the scale; infinite where the library is too small for that side."""
 
     low: float
     high: float
@@ -31,29 +29,27 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The likely error of a forecast, in logarithms: e^level (r + BASE)^reach (apart + LEAST_APART)^spread, r the
-    doublings beyond the highest measured load, apart how far the candidates lie around the forecast."""
+    """Of the error, in logarithms: e^level (r + BASE)^reach (apart + LEAST_APART)^spread, r the doublings beyond the
+    highest load, apart how far the candidates lie around the forecast."""
 
     level: float
     reach: float
     spread: float
 
     def of(self, doublings: Floats, apart: Floats) -> Floats:
-        """At each load: (L,)."""
         return np.asarray(np.exp(self.level + known(doublings, apart) @ np.array([self.reach, self.spread])))
 
 
 def known(doublings: Floats, apart: Floats) -> Floats:
-    """The predictors of a forecast's error, (n,) each, as the columns that the scale is linear in: (n, 2)."""
+    """Predictors of a forecast's error, linear in the scale's parameters: (n, 2)."""
     return np.column_stack([np.log(np.maximum(doublings, 0.0) + pool.BASE), np.log(apart + LEAST_APART)])
 
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """errors: of each candidate per doubling, by regime; most_errors: of each candidate's ceiling; scale, points: of
-    forecasts at a load; most_throughput, most_load: of the highest throughput, and of the load where it is reached in
-    proportion; doublings: how far beyond the data at least five of the library's groups reach; curves: groups that it
-    rests on; trust: its weight against a study's own backtests."""
+    """errors: of each candidate per doubling, by regime; most_errors: of its ceiling; scale, points: of forecasts at a
+    load; most_throughput, most_load: of the maximum, and its load; doublings: that five of the library's groups reach;
+    curves: groups; trust: weight against a study's own backtests."""
 
     errors: Mapping[str, Mapping[str, float]]
     most_errors: Mapping[str, float]
@@ -76,23 +72,20 @@ class Library:
 
 @cache
 def shipped() -> Library:
-    """The one in this package."""
     text = json.loads(resources.files("loadframe.prediction").joinpath(FILE).read_text(encoding="utf-8"))
     return Library(_read(text["alone"]), _read(text["explained"]))
 
 
 def binds(limit: Limit) -> bool:
-    """Whether a limit that runs out ends the growth: a loud one refuses requests; a silent one on something that the
-    server counts itself slows all down. Shares and rates are forecast as resources; queues come and go."""
+    """Ends the growth: a loud limit refuses requests; a silent one on what the server counts itself slows all down.
+    Shares and rates are forecast as resources; queues come and go."""
     counted = bool(limit.thrash_metric) and not limit.thrash_metric.startswith("system.")
     return limit.loud or (limit.unit == "count" and counted)
 
 
 def _read(entry: Mapping[str, Any]) -> Calibrated:
-    ends = {name: _bounds(entry[name]) for name in ("points", "most_throughput", "most_load")}
+    ends = {}
+    for name in ("points", "most_throughput", "most_load"):
+        low, high = entry[name]["low"], entry[name]["high"]
+        ends[name] = Bounds(-math.inf if low is None else low, math.inf if high is None else high)
     return Calibrated(**{**entry, **ends, "scale": Scale(**entry["scale"])})
-
-
-def _bounds(ends: Mapping[str, float | None]) -> Bounds:
-    low, high = ends["low"], ends["high"]
-    return Bounds(-math.inf if low is None else low, math.inf if high is None else high)

@@ -1,9 +1,7 @@
-"""The candidates' weights, and the likely error of their common forecast (docs/mathematics.md). A candidate's error is
-per doubling: |log (actual / forecast)| / (r + BASE), r the doublings from the highest load that it rests on. The
-forecast is the mean of the weighted median of the logarithms, so that one candidate's ceiling does not move it, and of
-the scalability law by plain least squares, half each. Its likely error is learnt from the library (`library.Scale`);
-for the maximum it is
-    FLOOR + (weighted error) (r + BASE) + (weighted standard deviation of the candidates around the forecast)"""
+"""The candidates' weights, and the likely error of their common forecast (docs/mathematics.md): the mean of the
+weighted median of the logarithms, so that one candidate's ceiling does not move it, and of the scalability law by plain
+least squares. An error is per doubling: |log (actual / forecast)| / (r + BASE). For the maximum it is FLOOR + (weighted
+error) (r + BASE) + (weighted deviation of the candidates)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,28 +15,24 @@ from loadframe.prediction.candidates import Seen
 
 BASE = 0.3
 FLOOR = 0.03
-"""No forecast is known better than this, the difference of two windows."""
-
+"""The difference of two windows."""
 LEAST_ERROR = 0.01
 POWER = 3.0
 TRUST = 6.0
-"""The library counts like this many forecasts of the study's own."""
-
+"""Forecasts of the study's own that the library counts as."""
 BACKTESTS, FEWEST = 3, 2
-"""This many of the last loads are forecast, from FEWEST loads or more."""
+"""Of the last loads, from FEWEST loads or more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """Candidates by name: weights, which sum to 1, and the expected error per doubling of each."""
-
     weights: Mapping[str, float]
     errors: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """log X at each load, the candidates' weighted standard deviation, and the scale of the maximum's error: (L,)."""
+    """log X at each load, the candidates' weighted deviation, the scale of the maximum's error: (L,)."""
 
     log_x: Floats
     apart: Floats
@@ -59,7 +53,6 @@ def backtests(data: Seen, names: Sequence[str]) -> dict[str, list[float]]:
 
 
 def weigh(own: Mapping[str, Sequence[float]], library: Mapping[str, float], trust: float = TRUST) -> Weighed:
-    """own: errors of the backtests; library: mean errors of the candidates there; trust: its weight."""
     errors = {
         name: math.exp(
             (trust * math.log(library[name] + LEAST_ERROR) + sum(math.log(error + LEAST_ERROR) for error in mine))
@@ -71,7 +64,6 @@ def weigh(own: Mapping[str, Sequence[float]], library: Mapping[str, float], trus
 
 
 def shares(errors: Mapping[str, float]) -> dict[str, float]:
-    """The weight of each candidate with this error."""
     raw = {name: (error + LEAST_ERROR) ** -POWER for name, error in errors.items()}
     total = sum(raw.values())
     return {name: value / total for name, value in raw.items()}
@@ -80,13 +72,16 @@ def shares(errors: Mapping[str, float]) -> dict[str, float]:
 def pooled(
     estimates: Mapping[str, Floats], doublings: Floats, weighed: Weighed, least_squares: Floats | None = None
 ) -> Pooled:
-    """estimates: log X of every candidate, (L,); missing ones are ignored. doublings: r, (L,). least_squares: log X of
-    the law, (L,), to average the median with; None where it does not apply, as for a maximum."""
+    """estimates: log X of every candidate, (L,). doublings: r, (L,). least_squares: log X of the law, (L,), to average
+    the median with; None for a maximum."""
     names = [name for name in estimates if name in weighed.weights]
     weight = np.array([weighed.weights[name] for name in names])
     weight = weight / weight.sum()
     values = np.stack([estimates[name] for name in names])
-    log_x = _middle(values, weight)
+    order = np.argsort(values, axis=0)
+    ordered, mine = np.take_along_axis(values, order, 0), weight[order]
+    middles = np.cumsum(mine, axis=0) - mine / 2
+    log_x = np.array([np.interp(0.5, middles[:, at], ordered[:, at]) for at in range(values.shape[1])])
     if least_squares is not None:
         log_x = (log_x + least_squares) / 2
     apart = np.sqrt(weight @ (values - log_x) ** 2)
@@ -94,17 +89,9 @@ def pooled(
     return Pooled(log_x, apart, FLOOR + error * (np.maximum(doublings, 0.0) + BASE) + apart)
 
 
-def _middle(values: Floats, weight: Floats) -> Floats:
-    """Weighted median of (C, L) over the candidates, interpolated between the middles of their weights: (L,)."""
-    order = np.argsort(values, axis=0)
-    ordered, mine = np.take_along_axis(values, order, 0), weight[order]
-    middles = np.cumsum(mine, axis=0) - mine / 2
-    return np.array([np.interp(0.5, middles[:, at], ordered[:, at]) for at in range(values.shape[1])])
-
-
 def most(data: Seen, errors: Mapping[str, float]) -> tuple[float, float, float]:
-    """(log of the highest throughput, log of the load at which it is reached in proportion, scale of both). errors: of
-    each candidate's ceiling, in the library."""
+    """(log of the highest throughput, of the load at which it is reached in proportion, scale of both). errors: of each
+    candidate's ceiling, in the library."""
     ceilings = {name: np.array([value]) for name, value in candidates.ceilings(data).items() if math.isfinite(value)}
     weighed = Weighed(shares({name: errors[name] for name in ceilings}), errors)
     slope, top = math.log(candidates.slope(data)), math.log(float(data.loads[-1]))

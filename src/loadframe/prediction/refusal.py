@@ -1,4 +1,4 @@
-"""When the data cannot carry a forecast: the reasons, in words. A guess that looks like one is worse than none."""
+"""Why the data carry no forecast: a guess that looks like one is worse than none."""
 
 import math
 
@@ -12,43 +12,33 @@ from loadframe.prediction import system as systems
 from loadframe.prediction.system import System
 
 FEWEST_LOADS = 2
-"""One load does not show a growing demand."""
-
 FEWEST_WINDOWS = 3
 """A line through two windows has no known error."""
-
 LEAST_USED = 0.05
-"""A resource used less than this at the highest load is twenty loads away from its limit: out of sight."""
-
+"""Use at the highest load of a resource that is out of sight of its limit."""
 FEWEST_ALONE = 3
-"""A curve without resources is forecast from at least this many loads, as in the library."""
-
+"""Of a curve without resources, as in the library."""
 CONFIDENCE = 0.95
 NEAR = 0.85
-"""A resource used this much explains a throughput that stops growing."""
-
+"""Use that explains a throughput that stops growing."""
 FULL, GREW = 0.97, 1.5
-"""A resource at FULL while the throughput grows by this factor does not limit it."""
-
+"""Throughput that grows by this factor is not limited by a resource at FULL."""
 GREW_FAR = 3.0
-"""Nor does one at NEAR that does not rise while the throughput grows by this factor: a memory that is always in use."""
-
+"""Nor by one at NEAR that does not rise meanwhile: a memory that is always in use."""
 UNEXPLAINED, ERRORS = 0.15, 3.0
-"""A throughput this share, and this many standard errors, below what resources explain has an unmeasured limit."""
+"""Share, and standard errors, below what resources explain: an unmeasured limit."""
 UNMEASURED = " Something not measured holds requests up: a lock, a queue, the network."
 OUT_OF_SIGHT = " The first limit is not visible; measure higher loads, or more resources."
-"""Unknown where the resources do not explain a throughput; a run's case study may know it."""
+"""The resources do not explain it; a run's case study may know it."""
 
 
 def load(observations: Observations) -> str:
-    """The highest: "256 active jobs", "load 8"."""
     top, unit = f"{observations.loads[-1]:,g}", observations.unit
     return f"{top} {unit}" if unit else f"load {top}"
 
 
 def rising(observations: Observations) -> tuple[str, ...]:
-    """The resources whose utilisation grows with the throughput, beyond measurement errors (one-sided t-test, 95 %), or
-    that are nearly used up."""
+    """Use grows with the throughput, beyond errors (one-sided t-test, 95 %), or is nearly all."""
     rows = systems.working(observations)
     throughputs = np.array([row.throughput for row in rows])
     names = []
@@ -69,14 +59,12 @@ def rising(observations: Observations) -> tuple[str, ...]:
 
 
 def _grows_while(share: float, throughputs: Floats, used: Floats, factor: float) -> bool:
-    """Whether the throughput kept growing by this factor while the resource was used this much: others use it, or it
-    serves more at once the more there is to do. Its utilisation then shows no ceiling."""
+    """The throughput kept growing while the resource was used this much: its utilisation shows no ceiling."""
     full = throughputs[used >= share]
     return len(full) >= FEWEST_LOADS and float(full.max()) > factor * float(full.min())
 
 
 def too_little(observations: Observations) -> str | None:
-    """Why there can be no forecast with any model; None where there can."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
     if not rows:
@@ -100,7 +88,6 @@ def too_little(observations: Observations) -> str | None:
 
 
 def nothing_rises(observations: Observations) -> str | None:
-    """Why no resource shows what would saturate; None where one does."""
     if not observations.resources:
         return "No utilisation was measured, so the saturating resource is unknown. Give columns util.NAME, or a run."
     if rising(observations):
@@ -124,7 +111,6 @@ def nothing_rises(observations: Observations) -> str | None:
 
 
 def too_few_alone(observations: Observations) -> str | None:
-    """Why the curve alone carries no forecast either; None where it does."""
     loads = {row.load for row in systems.working(observations)}
     if len(loads) >= FEWEST_ALONE:
         return None
@@ -132,9 +118,8 @@ def too_few_alone(observations: Observations) -> str | None:
 
 
 def after(system: System, observations: Observations) -> str | None:
-    """Why the model does not explain the measurements; None where it does. The delay and the error of a window are
-    fitted at the lower half of the loads; at the highest one the throughput must be what the resources and this delay
-    give, unless a resource is nearly used up there."""
+    """Why the model does not explain the measurements: fitted at the lower half of the loads, it must give the
+    throughput at the highest, unless a resource is nearly used up there."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
     top = loads[-1]

@@ -1,7 +1,5 @@
-"""The resources in the metrics of a run's steps: of the machine, of each component and its cgroup, of the driver. CPUs
-of components in cgroups are stations, and the machine's CPUs, which contain them, only bound the throughput; without
-cgroups the machine's CPUs are the station, and each component's share of them bounds. Rate limits (bytes and operations
-per second) take no time until they are met: they bound."""
+"""The resources in the metrics of a run's steps. CPUs of components in cgroups are stations, and the machine's bound;
+without cgroups the machine's are the station. Rate limits take no time until they are met: they bound."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -10,14 +8,11 @@ from loadframe.analysis.selection import select
 from loadframe.model import Limit, Observation, Observations, Step
 
 MACHINE_CPU = "cpu"
-
 STATIONS: Mapping[str, str] = {
     "system.cpu.utilization": MACHINE_CPU,
     "system.disk.busy": "disk",
     "workload.lock_held": "lock.writer",
 }
-"""Machine metrics that are the utilisation of one resource -> the resource's name."""
-
 CAGED = re.compile(r"(?P<component>.+)\.cage\.(?P<what>cpu|read_bytes|write_bytes|reads|writes)\.utilization")
 OWN_CPU = re.compile(r"(?P<component>(?!system\b).+)\.cpu\.utilization")
 HOTTEST = re.compile(r"(?P<component>.+)\.cpu\.hottest_thread")
@@ -26,11 +21,10 @@ COUNTS: Mapping[str, str] = {
     "cage.cpu.utilization": "cage.cpu.limit",
     "cpu.utilization": "cpu.limit",
 }
-"""Suffix of a utilisation metric -> suffix of the metric with the number of servers."""
 
 
 def observe(steps: Sequence[Step], *, name: str, axis: str, unit: str = "") -> Observations:
-    """The steps of one treatment as a forecast needs them. Only what every step has is a resource."""
+    """Only what every step has is a resource."""
     counting = select(steps).steps
     metrics = sorted(set.intersection(*(set(step.metrics) for step in counting))) if counting else []
     if any(metric.startswith("shard1.") for metric in metrics):  # its shards are counted, not the whole
@@ -59,8 +53,7 @@ def observe(steps: Sequence[Step], *, name: str, axis: str, unit: str = "") -> O
 
 
 def _resource(metric: str, metrics: Sequence[str]) -> str | None:
-    """The resource that a metric is the utilisation of; None for other metrics, and for a component's CPUs where its
-    cgroup's are measured."""
+    """Not a component's CPUs where its cgroup's are measured."""
     if metric in STATIONS:
         return STATIONS[metric]
     if caged := CAGED.fullmatch(metric):
@@ -74,7 +67,6 @@ def _resource(metric: str, metrics: Sequence[str]) -> str | None:
 
 
 def of_limit(limit: Limit) -> str | None:
-    """The resource that is used up where this limit is reached; None where a forecast knows none."""
     of_share = f"{limit.use_metric.removesuffix('.busy_cores').removesuffix('.cores')}.utilization"
     return _resource(limit.use_metric, ()) or _resource(of_share, ())
 

@@ -1,7 +1,6 @@
-"""The system of a forecast: resources with drawn demands, a delay for all that was not measured, and its load: closed
-(a number of clients or pipelines, N) or a rate (requests per second are offered). Throughput and p95 latency:
-docs/mathematics.md. The delay Z is what is left of the cycle N / X at the measured loads: think time, waits that no
-utilisation shows, and work besides the resources; negative where requests use several resources at once."""
+"""The system of a forecast: resources with drawn demands, a delay for all that was not measured, and its load, closed
+(N clients) or a rate: docs/mathematics.md. The delay Z is what is left of the cycle N / X at the measured loads;
+negative where requests use several resources at once."""
 
 import math
 from collections.abc import Sequence
@@ -17,39 +16,27 @@ from loadframe.prediction import demands
 from loadframe.prediction.demands import Demand
 
 Kind = Literal["closed", "rate"]
-
 AS_OFFERED = 0.05
-"""A throughput within this share of the load at every level is an offered rate, not clients."""
-
+"""Share of the load within which a throughput is an offered rate."""
 LARGEST_EXACT = 300
-"""Beyond this many clients Schweitzer's approximation suffices: its error falls with the population, to 0.3 %."""
-
+"""Clients; beyond Schweitzer's approximation errs by 0.3 %."""
 APPROXIMATE = 1e-6
-"""Tolerance of a queue, as a share of the population: finer than any measurement."""
-
 IRREGULAR = 0.5
 """Prior: every second system is as irregular as mean value analysis assumes, the others between that and regular."""
-
 UNSATURATED = 0.8
-"""The delay is fitted at loads below this share of saturation: beyond, it does not show in the throughput."""
-
+"""Share of saturation up to which the delay is fitted."""
 DELAY_ROUNDS, CLOSE = 12, 1e-3
-"""Most rounds of fitting it, and the tolerance, a share of the shortest cycle."""
-
+"""Of fitting it; tolerance: of the shortest cycle."""
 REACH = 64.0
-"""Saturations are looked for up to this many times the first guess."""
-
 GRID = 120
 NOTHING = 1e-6
-"""A throughput below this share of the highest counts as none."""
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """S draws of a system with K stations. demands: of every resource by its name, stations and ceilings; delay_s: Z,
-    (S,); offered: X / N for rates, (S,); error: relative error of one window's throughput, (S,); saturation: the first
-    guess of the load at which it saturates. regular: 0 where the throughput is that of mean value analysis, 1 where it
-    is the asymptotic bound, (S,)."""
+    """S draws with K stations. demands: by resource, stations and ceilings; delay_s: Z, (S,); offered: X / N for rates,
+    (S,); error: of one window's throughput, (S,); saturation: first guess of its load. regular: 0 for mean value
+    analysis, 1 for the asymptotic bound, (S,)."""
 
     kind: Kind
     demands: dict[str, Demand]
@@ -62,14 +49,13 @@ class System:
     regular: Floats
 
     def throughput(self, loads: Floats) -> Floats:
-        """X at each load: (S, L)."""
         most = np.min([1 / demand.at(loads) for demand in self.demands.values()], axis=0)
         wanted = self.offered[:, None] * loads if self.kind == "rate" else self._closed(loads)
         return np.asarray(np.minimum(wanted, most))
 
     def saturates_at(self, name: str) -> Floats:
-        """The load at which requests would keep a resource busy all the time, if none had to wait: (S,), inf where that
-        is too far away. Closed: N* with N* u = Z + sum D, both at N*; rate: where the ceiling is offered."""
+        """The load at which requests keep a resource busy, if none had to wait: (S,), inf where too far away. Closed:
+        N* with N* u = Z + sum D, both at N*; rate: where the ceiling is offered."""
         loads = self.saturation * np.geomspace(1 / REACH, REACH, GRID)
         if self.kind == "rate":
             wanted = 1 / self.offered[:, None]
@@ -86,31 +72,32 @@ class System:
         return np.where(crossed.any(axis=1), crossing, np.inf)
 
     def _work_s(self, loads: Floats) -> Floats:
-        """D of each station at each load: (S, L, K)."""
         work_s = [
             self.demands[name].at(loads) * count for name, count in zip(self.stations, self.servers, strict=False)
         ]
         return np.stack(work_s, axis=-1) if work_s else np.zeros((len(self.delay_s), len(loads), 1))
 
     def stations_at(self, loads: Floats) -> tuple[Floats, Floats]:
-        """Seconds of work and of waiting of a request at each station (inf beyond the highest possible rate), (S, L,
-        K) each."""
+        """Seconds of work and of waiting of a request (inf beyond the highest rate), (S, L, K)."""
         work = self._work_s(loads)
         if self.kind == "rate":
-            return work, _open_waiting_s(self.offered[:, None] * loads, work, self.servers)
+            used = (self.offered[:, None] * loads)[..., None] * work / self.servers
+            below = np.minimum(used, 1 - 1e-12)
+            waiting = work / self.servers * below ** (np.sqrt(2 * (self.servers + 1)) - 1) / (1 - below)
+            return work, np.where(used < 1, waiting, np.inf)
         solved = queueing.schweitzer(work, loads, self._delay(work), self.servers, APPROXIMATE)
         return work, np.maximum(solved.residence_s - work, 0.0)
 
     def _delay(self, work: Floats) -> Floats:
-        """A negative delay leaves at least the longest station; a request without any station still takes some time."""
+        """A negative delay leaves at least the longest station."""
         whole = work.sum(axis=-1)
         some_s = 1e-9  # less than anything that is measured
         least = np.where(whole > 0, (work / self.servers).max(axis=-1) - whole, some_s)
         return np.asarray(np.maximum(self.delay_s[:, None], least))
 
     def _closed(self, loads: Floats) -> Floats:
-        """The network with as many requests as clients, (S, L): Schweitzer's approximation for every draw, corrected by
-        the exact result at the middle of the draws."""
+        """With as many requests as clients, (S, L): Schweitzer for every draw, corrected by the exact result at their
+        middle."""
         work = self._work_s(loads)
         delay = self._delay(work)
         near = queueing.schweitzer(work, loads, delay, self.servers, APPROXIMATE).throughput
@@ -127,17 +114,8 @@ class System:
         return np.asarray((1 - share) * waiting + share * np.maximum(bound, waiting))
 
 
-def _open_waiting_s(arrivals: Floats, work: Floats, servers: Floats) -> Floats:
-    """Mean wait at stations with m servers, Poisson arrivals and exponential service, approximately: D / m U^(sqrt(2 (m
-    + 1)) - 1) / (1 - U) (Sakasegawa, Annals of the Institute of Statistical Mathematics 29, 1977)."""
-    used = arrivals[..., None] * work / servers
-    below = np.minimum(used, 1 - 1e-12)
-    waiting = work / servers * below ** (np.sqrt(2 * (servers + 1)) - 1) / (1 - below)
-    return np.where(used < 1, waiting, np.inf)
-
-
 def _exact(work: Floats, load: float, think_s: float, servers: Floats) -> float | None:
-    """X with this many clients, interpolated between whole numbers. None for a negative delay, or if it takes long."""
+    """Interpolated between whole numbers. None for a negative delay, or if it takes long."""
     if load > LARGEST_EXACT or think_s < 0:
         return None
     below = math.floor(load)
@@ -146,13 +124,12 @@ def _exact(work: Floats, load: float, think_s: float, servers: Floats) -> float 
 
 
 def working(observations: Observations) -> list[Observation]:
-    """The windows with a noteworthy throughput."""
     highest = max((row.throughput for row in observations.rows), default=0.0)
     return [row for row in observations.rows if row.throughput > NOTHING * highest]
 
 
 def kind_of(observations: Observations) -> Kind:
-    """The kind of load: a rate where the throughput equals it at the lowest loads, clients otherwise."""
+    """A rate where the throughput equals it at the lowest loads."""
     if observations.axis in RATE_AXES | CLIENT_AXES:
         return "rate" if observations.axis in RATE_AXES else "closed"
     loads = observations.loads
@@ -163,7 +140,6 @@ def kind_of(observations: Observations) -> Kind:
 def draw(
     observations: Observations, resources: Sequence[str], kind: Kind, count: int, random: np.random.Generator
 ) -> System:
-    """`count` systems that the observations may come from. resources: those to follow, measured at every load."""
     rows = working(observations)
     loads = np.array([row.load for row in rows])
     throughputs = np.array([row.throughput for row in rows])
@@ -196,7 +172,6 @@ def draw(
 
 
 def fitted(system: System, loads: Floats, throughputs: Floats, random: np.random.Generator) -> System:
-    """The system with the delay (or the rate) fitted to the throughputs at low loads, and the residual error."""
     low = loads <= max(UNSATURATED * system.saturation, loads.min())
     loads, throughputs = loads[low], throughputs[low]
     levels, where = np.unique(loads, return_inverse=True)
@@ -223,7 +198,7 @@ def fitted(system: System, loads: Floats, throughputs: Floats, random: np.random
 
 
 def _errors(residuals: Floats, random: np.random.Generator) -> Floats:
-    """Draws of a window's relative error, from the residuals, (S, n), and the prior."""
+    """Of a window, from the residuals, (S, n), and the prior."""
     squares = (residuals**2).sum(axis=1, keepdims=True)
     freedom = residuals.shape[1] - 1
     weight = demands.error_prior() - freedom * np.log(demands.ERRORS) - squares / (2 * demands.ERRORS**2)
@@ -233,16 +208,14 @@ def _errors(residuals: Floats, random: np.random.Generator) -> Floats:
 
 
 NORMAL_95 = 1.645
-
 MODEL_ERROR = 0.1
-"""Relative error added per doubling of the latency: service times are not exponential, queues not fair."""
-
+"""Per doubling of the latency: service times are not exponential, queues not fair."""
 LEAST_MS = 1e-12
 """Less is no latency, and its ratios overflow."""
 
 
 def between_ms(observations: Observations, loads: Floats) -> Floats:
-    """The p95 latency, interpolated in logarithms between the measured loads' medians; NaN beyond them: (L,)."""
+    """p95, interpolated in logarithms between the medians; NaN beyond: (L,)."""
     by_load: dict[float, list[float]] = {}
     for row in observations.rows:
         if row.latency_p95_ms is not None:
@@ -256,8 +229,7 @@ def between_ms(observations: Observations, loads: Floats) -> Floats:
 
 
 def p95_ms(system: System, observations: Observations, loads: Floats, random: np.random.Generator) -> Floats | None:
-    """Draws of the p95 latency at each load, (S, L), inf where a rate is more than can be served; None where no latency
-    was measured."""
+    """Draws of the p95 latency, (S, L), inf beyond the highest rate; None where none was measured."""
     rows = [row for row in observations.rows if row.latency_p95_ms is not None and row.throughput > 0]
     if not rows:
         return None
@@ -279,7 +251,6 @@ def p95_ms(system: System, observations: Observations, loads: Floats, random: np
 
 
 def _p95_s(system: System, loads: Floats) -> Floats:
-    """p95 of the time at the stations: (S, L)."""
     served, waiting = system.stations_at(loads)
     unit = served / system.servers
     ahead = np.divide(waiting, unit, out=np.zeros_like(waiting), where=unit > 0)

@@ -1,4 +1,4 @@
-"""A study's alternatives in words: how far apart they are at each load, where they diverge, and the causes of it."""
+"""A study's alternatives in words: how far apart they are at each load, where they diverge, and why."""
 
 from collections.abc import Iterable
 
@@ -6,14 +6,13 @@ from loadframe.model import Alternative, Decision, Finding, Investigation, LoadI
 from loadframe.reporting import verdict_words, words
 
 FULLY_TOLD = 3
-"""Up to this many alternatives each have a sentence of their own in the first lines of a report."""
-
+"""Up to this many alternatives have a sentence each in the first lines of a report."""
 TINY = 1e-9
-"""Relative tolerance: a place computed from the logarithm of a level counts as that level."""
+"""Relative: a place computed from the logarithm of a level counts as that level."""
 
 
 def sentence(inv: Investigation, alternative: Alternative) -> str:
-    """The ratio at the lowest and at the highest load; the overall ratio first where all loads agree."""
+    """The ratio at the lowest and the highest load; the overall one first where all loads agree."""
     unit = inv.study.load_unit
     ends = alternative.by_level[:1] + alternative.by_level[1:][-1:]
     over = "over all loads"
@@ -28,7 +27,7 @@ def _by_level(verdicts: Iterable[Verdict], unit: str) -> list[str]:
 
 
 def sentences(inv: Investigation, alternative: Alternative) -> list[str]:
-    """Overall, lowest and highest load, where they diverge, and the causes that only one of them has."""
+    """Overall, lowest and highest load, where they diverge, and causes that only one of them has."""
     unit = inv.study.load_unit
     said = [f"{alternative.name} against {inv.study.target_kind}: {sentence(inv, alternative)}"]
     if alternative.divergence is not None:
@@ -45,8 +44,7 @@ def sentences(inv: Investigation, alternative: Alternative) -> list[str]:
 
 
 def lead(inv: Investigation) -> str:
-    """The comparison in a sentence or two: proven differences with their ratios, then the rest. Of many alternatives
-    the fastest leads and the others are shortened. Empty without alternatives."""
+    """Proven differences with their ratios, then the rest; of many alternatives the fastest leads. "" without any."""
     target = inv.study.target_kind
     proven = {alternative.name: verdicts for alternative in inv.alternatives if (verdicts := _proven(alternative))}
     if len(proven) > FULLY_TOLD:
@@ -62,8 +60,8 @@ def lead(inv: Investigation) -> str:
 
 
 def _proven(alternative: Alternative) -> list[Verdict]:
-    """At the highest load with a proven difference, else over all loads: an average of loads with and without a
-    difference holds at none of them. Where the order reverses, also the highest load with the opposite decision."""
+    """At the highest load with a proven difference, else over all loads: an average of loads with and without one holds
+    at none of them. Where the order reverses, also the highest load with the opposite decision."""
     verdicts = (*reversed(alternative.by_level), alternative.verdict)
     by_decision: dict[Decision, Verdict] = {}
     for verdict in verdicts:
@@ -93,12 +91,11 @@ def _ratios(inv: Investigation, verdicts: list[Verdict], of: str = "") -> str:
 
 
 def differ(alternative: Alternative) -> bool:
-    """Whether a difference is proved at any load; else the ratio may change, but which is ahead is not known."""
     return any(verdict.decided for verdict in alternative.by_level)
 
 
 def place_of(divergence: LoadInterval, alternative: Alternative, unit: str) -> str:
-    """Where an alternative diverges from the target; at the lowest level, they may already have diverged below it."""
+    """Where an alternative diverges from the target; at the lowest level it may already have done so below it."""
     lowest = alternative.by_level[0].levels[0]
     if divergence.low > lowest * (1 + TINY):
         return f"at {words.load_interval(divergence, unit)}"
@@ -110,7 +107,6 @@ def _causes(findings: Iterable[Finding]) -> dict[str, str]:
 
 
 def warm_restart_sentence(restart: WarmRestart) -> str:
-    """What a cache still held, or why that is not known."""
     if restart.kept is None:
         return f"What {restart.target_kind} has after {restart.how} is not known: {words.strip(restart.error)}."
     return f"After {restart.how} {restart.target_kind} still had {restart.kept:,} of {restart.asked:,} objects."

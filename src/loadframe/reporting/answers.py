@@ -1,5 +1,4 @@
-"""The answer of an investigation for every outcome: what limits, what to do, what that gains; then what comes next. At
-most three lines, without intervals."""
+"""The answer of an investigation in at most three lines: what limits, what to do, what that gains; then what next."""
 
 import math
 
@@ -13,6 +12,7 @@ from loadframe.model import (
     Finding,
     Investigation,
     LevelRatio,
+    StateSummary,
     Stop,
     Variant,
 )
@@ -30,9 +30,8 @@ from loadframe.reporting.next_step import (
 from loadframe.units import show
 
 NAMED = 2
-"""Number of settings that the answer names; of more, only the last, which the others are for."""
+"""Settings that the answer names; of more, only the last, which the others are for."""
 NOT_OF_THE_TARGET = ("driver-limited", "link-full", "stopped-answering", "interrupted")
-"""Outcomes that leave open what limits the target."""
 
 
 def answer(inv: Investigation) -> str:
@@ -40,8 +39,7 @@ def answer(inv: Investigation) -> str:
 
 
 def lines(inv: Investigation) -> list[str]:
-    """What limits, what to do and what that gains. A comparison with alternatives comes first, except after what ended
-    the run."""
+    """A comparison with alternatives comes first, except after what ended the run."""
     sentences, compared = [line for line in _lines(inv) if line], alternatives.lead(inv)
     if compared and inv.outcome.kind in NOT_OF_THE_TARGET:
         sentences.append(compared)
@@ -54,8 +52,7 @@ def lines(inv: Investigation) -> list[str]:
 
 
 def next_line(inv: Investigation) -> str:
-    """ "Next: the table cache, at 420 jobs.", with "(suspected)" where no change has proved the cause. "" where the
-    lines before say it already, or it cannot be known."""
+    """ "Next: the table cache, at 420 jobs (suspected)."; "" where the lines before say it, or it is not known."""
     limit, gained = inv.next_limit, inv.outcome.kind == "gained"
     if inv.outcome.kind in NOT_OF_THE_TARGET or (limit is None and not gained):
         return ""
@@ -69,7 +66,7 @@ def next_line(inv: Investigation) -> str:
 
 
 def _lines(inv: Investigation) -> list[str]:
-    action = _action(inv)
+    action, state, unit = _action(inv), inv.after or inv.before, inv.study.load_unit
     if inv.stop is not None and inv.outcome.kind == "gained" and inv.variants:
         return [stop_sentence(inv.stop, inv.study.load_unit), _what_to_do(inv)[0], _held(inv, inv.stop)]
     match inv.outcome.kind:
@@ -78,7 +75,12 @@ def _lines(inv: Investigation) -> list[str]:
         case "gained":
             return [_limit(inv), words.sentence(inv.outcome.text)]
         case "cpu-saturated":
-            limit = f"The CPUs are the limit{_where_it_bends(inv)}{_busiest(inv)}."
+            most = [program for program in inv.quality.beside if program.cores >= program.of / 2]
+            busiest = (
+                f"; {program.name}, which the target connects to, has {rounding.plain(program.cores)} of {program.of:g}"
+                for program in most[:1]
+            )
+            limit = f"The CPUs are the limit{_where_it_bends(inv)}{''.join(busiest)}."
             return [limit, words.sentence(MORE_CPU), _untouched(inv)]
         case "driver-limited":
             drivers = "The load driver is" if inv.drivers is None else f"The {len(inv.drivers.drivers)} drivers are"
@@ -86,7 +88,10 @@ def _lines(inv: Investigation) -> list[str]:
         case "link-full":
             return [f"The link from the target is full{_where_it_bends(inv)}; no more is said of the target.", action]
         case "no-limit-reached":
-            return [f"No limit was reached{_highest(inv)}.", action, _untouched(inv)]
+            reached = ""
+            if inv.study.levels and state is not None:
+                reached = f" up to {words.load(max(inv.study.levels), unit)}: {_peak(inv, state)}"
+            return [f"No limit was reached{reached}.", action, _untouched(inv)]
         case "limit-not-seen":
             curve = explained(inv.rounds[-1])
             phrase = words.curve_phrase(curve, inv.study.load_unit)
@@ -112,9 +117,6 @@ def _lines(inv: Investigation) -> list[str]:
             return _interrupted(inv)
 
 
-# --- what limits ---
-
-
 def _limit(inv: Investigation) -> str:
     findings = facts.main_findings(inv)
     if not findings and not inv.rounds:
@@ -131,7 +133,6 @@ def _limit(inv: Investigation) -> str:
 
 
 def _start(inv: Investigation, finding: Finding) -> str:
-    """Where throughput stops growing; a finding that acts from the first level on has no such place."""
     unit, curve = inv.study.load_unit, inv.rounds[0].curve
     reached, acts = finding.reached_at, acts_from(inv.rounds[0], finding)
     if reached is None or acts is None:
@@ -154,35 +155,21 @@ def _start(inv: Investigation, finding: Finding) -> str:
     return f"Throughput stops growing at {place}"
 
 
-def _busiest(inv: Investigation) -> str:
-    most = [program for program in inv.quality.beside if program.cores >= program.of / 2]
-    if not most:
-        return ""
-    return f"; {most[0].name}, which the target connects to, has {rounding.plain(most[0].cores)} of {most[0].of:g}"
-
-
 def _where_it_bends(inv: Investigation) -> str:
     state = inv.after or inv.before
     if state is None:
         return ""
     place = state.bend.load if state.bend else state.knee
     bend = f" from {words.about_load(place, inv.study.load_unit)} on" if place else ""
-    return f"{bend}: throughput peaks at {words.peak(state, inv.study.load_unit, inv.study.work_unit)}"
+    return f"{bend}: {_peak(inv, state)}"
 
 
-def _highest(inv: Investigation) -> str:
-    state, unit = inv.after or inv.before, inv.study.load_unit
-    if not inv.study.levels or state is None:
-        return ""
-    peak = words.peak(state, unit, inv.study.work_unit)
-    return f" up to {words.load(max(inv.study.levels), unit)}: throughput peaks at {peak}"
-
-
-# --- what to do, and what it gives ---
+def _peak(inv: Investigation, state: StateSummary) -> str:
+    return f"throughput peaks at {words.peak(state, inv.study.load_unit, inv.study.work_unit)}"
 
 
 def _action(inv: Investigation) -> str:
-    """What to do where no change was kept. The limit stands in the line before, another limit in the next line."""
+    """Where no change was kept. The limit stands in the line before, another limit in the next line."""
     step = next_step(inv)
     if not step.limit or inv.next_limit is None:
         return step.action
@@ -191,7 +178,7 @@ def _action(inv: Investigation) -> str:
 
 
 def _what_to_do(inv: Investigation) -> list[str]:
-    """A line for each variant, the one that gives up nothing first; a single variant has a line for its price."""
+    """A line for each variant, the one that gives up nothing first; a single variant has one for its price."""
     if not inv.variants:
         return [_untouched(inv)]
     first, *more = inv.variants
@@ -209,7 +196,7 @@ def _what_to_do(inv: Investigation) -> list[str]:
 
 
 def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
-    """kept: remedies behind the changes; a single remedy changes the other settings because its last one needs them."""
+    """kept: remedies behind the changes; a single one changes the other settings because its last needs them."""
     settings = [
         f"{change.setting} = {change_words.value(change.setting, change.after)}{change_words.clamped(change)}"
         for change in changes
@@ -220,11 +207,9 @@ def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
 
 
 SMALL = 1.2
-"""An interval within this factor of 1 on both sides counts as no gain; our choice."""
 
 
 def _gain(variant: Variant, unit: str) -> str:
-    """ "4.2x at 256 jobs; none at 32"; loads without a decision stand below."""
     at = variant.gain
     none = [level for level in variant.levels if not level.decided and level is not at and _is_none(level)]
     where = words.load(at.load, unit)
@@ -250,12 +235,11 @@ def _listed(none: list[LevelRatio]) -> str:
 
 
 def _but(variant: Variant) -> str:
-    """Only the first clause; all of it stands below."""
     return f", but {words.strip(variant.gives_up.partition(';')[0])}" if variant.gives_up else ""
 
 
 MORE_MEMORY = 0.1
-"""Share of the target's memory before; more than that is a price worth a line of the answer; our choice."""
+"""Share of the target's memory from which on more is a price worth a line; our choice."""
 
 
 def _price(inv: Investigation) -> str:
@@ -282,11 +266,7 @@ def _tried(inv: Investigation) -> str:
     return f"None of the {tried} changes that were tried shows a proven gain; all were put back." if tried else ""
 
 
-# --- runs that ended early ---
-
-
 def stop_sentence(stop: Stop | None, unit: str) -> str:
-    """At which load the target failed, and how; "" where it did not."""
     if stop is None:
         return ""
     state = f", in another state ({words.strip(stop.state)})," if stop.state else ""
@@ -304,7 +284,6 @@ def stop_sentence(stop: Stop | None, unit: str) -> str:
 
 
 LONGEST_WORDS = 80
-"""Characters of a log line in the answer."""
 
 
 def _held(inv: Investigation, stop: Stop) -> str:

@@ -13,10 +13,15 @@ from loadframe.reporting.vega import AFTER, BEFORE, INK, LoadAxis, Plot, Size, V
 from loadframe.reporting.verdict_words import CLASSES
 
 LEAST = 0.001
+LOOPS = {
+    True: "Open loop: latencies count from the intended start of each request.",
+    False: "Closed loop: each client sends a request when its previous one has ended; latencies count from the actual "
+    "start.",
+}
 
 
 def of(search: Capacity, about: doc.About | None = None, went: RunQuality | None = None) -> doc.Document:
-    """A search, without its picture. about, went: what was measured, and its run quality; the record has neither."""
+    """about, went: what was measured, and its run quality, which the record has not."""
     return doc.Document(
         kind="Search for the capacity",
         answer=(answer(search),),
@@ -39,7 +44,8 @@ def _asides(search: Capacity) -> Iterator[doc.Aside]:
         far = "" if search.end == "found" else ", as far as it is known"
         about = f"{search.load_unit}: the highest load that meets the objective{far}"
         yield doc.Aside(doc.Span(rounding.plain(search.load), to="#levels"), (about,), "gain", "page")
-    yield doc.Aside("Objective", (f"{words.sentence(objective(search.objective))} {_loop(search)}",))
+    loop = LOOPS[search.open_loop]
+    yield doc.Aside("Objective", (f"{words.sentence(objective(search.objective))} {loop}",))
     yield doc.Aside("Proof", (_proof(search),))
     if search.expected is not None:
         yield doc.Aside("Expected beforehand", (f"{words.load_interval(search.expected, search.load_unit)}.",))
@@ -136,7 +142,6 @@ def answer(search: Capacity) -> str:
 
 
 def objective(asked: CapacityObjective) -> str:
-    """What a level must meet, in words."""
     parts = [f"{WORDS[name]} latency within {limit:g} ms" for name, limit in latency_limits(asked).items()]
     parts += [f"at most {100 * asked.error_ratio:g} % of the requests failed"] if asked.error_ratio is not None else []
     parts += [f"at most {100 * asked.loss_ratio:g} % of the requests lost"] if asked.loss_ratio is not None else []
@@ -144,7 +149,7 @@ def objective(asked: CapacityObjective) -> str:
 
 
 def probability(value: float) -> str:
-    """The noise is not known well enough for less than LEAST (a thousandth) to mean anything."""
+    """The noise is not known well enough for less than a thousandth to mean anything."""
     return rounding.percent(value) if value >= LEAST else f"< {rounding.percent(LEAST)}"
 
 
@@ -171,15 +176,6 @@ def _next_step(search: Capacity) -> str:
             return "Give the search more time (measure.budget), or ask for less precision (measure.precision)."
     plan = f"Plan with {low} or less. " if low else ""
     return f"{plan}`loadframe investigate` names what limits there, and tries remedies."
-
-
-def _loop(search: Capacity) -> str:
-    if search.open_loop:
-        return "Open loop: latencies count from the intended start of each request."
-    return (
-        "Closed loop: each client sends a request when its previous one has ended; latencies count "
-        "from the actual start."
-    )
 
 
 # --- the picture ---

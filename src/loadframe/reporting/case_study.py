@@ -1,4 +1,4 @@
-"""An investigation as a document: decides what is shown where; the sentences come from *words.py."""
+"""An investigation as a document: what is shown where."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
@@ -32,12 +32,18 @@ Charts = Mapping[str, Chart]
 
 
 def of(inv: Investigation, drawn: Charts) -> doc.Document:
-    """The whole case study. drawn: its charts, for a page."""
     first = ("alternatives" if "alternatives" in drawn else "side-by-side-1") if inv.alternatives else ""
     beside = f"Its answers beside those of {inv.answers[0].beside}" if inv.answers else ""
     about, took = doc.About(inv.run, inv.study, inv.host), f"the whole run took {rounding.seconds(inv.seconds)}"
     fleet = [] if inv.drivers is None else [drivers_sentence(inv.drivers)]
     alone = inv.rounds[-1].ruled_out if inv.rounds and not facts.main_findings(inv) else ()
+    refuted = tuple(
+        (
+            doc.Span(finding_words.cause(inv, finding.id), title=finding.id),
+            " ".join(words.sentence(finding_words.evidence_sentence(piece)) for piece in finding.evidence[:1]),
+        )
+        for finding in facts.refuted_findings(inv)
+    )
     clamped = (words.sentence(text) for round_ in inv.rounds for text in round_.clamped)
     warnings = (*fleet, *fleet_limits_sentences(inv.fleet_limits), *inv.warnings, inv.outcome.text, took)
     return doc.Document(
@@ -62,7 +68,7 @@ def of(inv: Investigation, drawn: Charts) -> doc.Document:
             doc.section("Forecast and outcome", "forecast", _forecast(inv, drawn)),
             doc.section("Cause and evidence", "finding", _findings(inv, drawn), "Cause and evidence"),
             doc.section("What was ruled out", "ruled-out", _ruled_out(inv, alone)),
-            doc.section("Suspected, then refuted by a trial", "refuted", _refuted(inv)),
+            doc.section("Suspected, then refuted by a trial", "refuted", [doc.Facts(refuted, "facts wide-facts")]),
             doc.section("Changes and proof", "changes", trials.tried(inv), "Changes and proof"),
             doc.listed("Silently clamped", dict.fromkeys(clamped), "clamped"),
             doc.section(
@@ -90,11 +96,7 @@ def _figures(drawn: Charts, *chosen: str, look: str = "") -> Iterator[doc.Figure
     return (doc.Figure(drawn[name], look) for name in chosen if name in drawn)
 
 
-# --- the first screen ---
-
-
 def _asides(inv: Investigation) -> Iterator[doc.Aside]:
-    """The most important first: a screen shows as many as fit."""
     unit, work, reach, best = inv.study.load_unit, inv.study.work_unit, verdict_words.reach_of(inv), inv.variants[-1:]
     yield doc.Aside("Asked", (inv.study.question,), only="text")
     for variant in best if inv.gain and not facts.crowded(inv) else ():
@@ -148,9 +150,6 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     yield doc.brief_quality(inv.quality)
 
 
-# --- curves ---
-
-
 def _curves(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     if not inv.rounds:
         return
@@ -166,9 +165,6 @@ def _curves(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     elif silence := quality_words.silence_sentence(inv):
         yield doc.Prose(silence)
     yield from (curve_report.of_round(inv, round_) for round_ in inv.rounds)
-
-
-# --- side by side, restarts, forecast ---
 
 
 def _side_by_side(inv: Investigation, alternative: Alternative, number: int, drawn: Charts, first: str) -> doc.Section:
@@ -230,9 +226,6 @@ def _forecast(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     yield doc.Items(forecast.notes)
 
 
-# --- causes ---
-
-
 def _findings(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     evidence = (*_figures(drawn, *(name for name in drawn if name.startswith("evidence"))),)
     for finding, ruled_out in facts.findings_and_ruled_out(inv):
@@ -281,17 +274,6 @@ def _ruled_out(inv: Investigation, items: Sequence[RuledOut]) -> Iterator[doc.Bl
             (doc.Span("; ".join(names), title=by_name[names[0]][0].id), reason) for reason, names in by_reason.items()
         )
         yield doc.Group((doc.Facts(rows, "facts wide-facts"),), "small", heading)
-
-
-def _refuted(inv: Investigation) -> Iterator[doc.Block]:
-    rows: list[tuple[doc.Words, doc.Words]] = []
-    for finding in facts.refuted_findings(inv):
-        said = (words.sentence(finding_words.evidence_sentence(piece)) for piece in finding.evidence[:1])
-        rows.append((doc.Span(finding_words.cause(inv, finding.id), title=finding.id), " ".join(said)))
-    yield doc.Facts(tuple(rows), "facts wide-facts")
-
-
-# --- use, time, limits ---
 
 
 def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:

@@ -22,13 +22,11 @@ from loadframe.units import show
 
 
 def change(change: ChangeRecord | Change) -> str:
-    """ "table_open_cache from 64 to 2000", with the effective value where it differs."""
     origin = "" if change.before is None else f" from {value(change.setting, change.before)}"
     return f"{change.setting}{origin} to {value(change.setting, change.after)}{clamped(change)}"
 
 
 def clamped(change: ChangeRecord | Change) -> str:
-    """ " (the target uses 431)" where the effective value differs from the requested one."""
     effective = change.read_back if isinstance(change, ChangeRecord) else None
     if effective is None or facts.same_value(effective, change.after):
         return ""
@@ -36,18 +34,15 @@ def clamped(change: ChangeRecord | Change) -> str:
 
 
 _BYTES = re.compile(r"(?:_size|_bytes|_memory|memory\.max)$")
-"""Settings whose number is a count of bytes."""
 
 
 def value(name: str, setting: SettingValue | None) -> str:
-    """As a configuration spells it; a count of bytes gets a readable unit."""
     if isinstance(setting, int | float) and not isinstance(setting, bool) and _BYTES.search(name) and setting >= 1024:
         return show(float(setting), "bytes")
     return facts.shown(setting)
 
 
 def price_sentences(price: Price) -> list[str]:
-    """Price of a remedy: memory, durability, a longer tail; empty where nothing was measured or given up."""
     memory = ""
     before, after = price.memory_before_bytes, price.memory_after_bytes
     if before is not None and after is not None and math.isfinite(before) and math.isfinite(after):
@@ -59,7 +54,6 @@ def price_sentences(price: Price) -> list[str]:
 
 
 def trial_sentence(trial: Trial, unit: str = "") -> str:
-    """The outcome of a remedy, and why one that had looked good was reverted."""
     fate = verdict_words.FATES[trial.kept]
     if not trial.kept and (trial.fresh is not None or trial.verdict.decision == "better"):
         worse = trial.told.decision == "worse"
@@ -78,7 +72,7 @@ def control_sentence(control: Control) -> str:
 
 
 APART = 1.1
-"""Factor from which the product of the parts and the whole would read as a contradiction."""
+"""Factor from which the parts' product would seem to contradict the whole."""
 
 
 def parts_sentence(inv: Investigation) -> str:
@@ -96,7 +90,6 @@ def parts_sentence(inv: Investigation) -> str:
 
 
 def untried(inv: Investigation) -> list[UntriedRemedy]:
-    """Remedies shown but never tried, each once, without those that a later round tried."""
     tried = {trial.remedy.id for round_ in inv.rounds for trial in round_.tried}
     shown = {
         skipped.remedy.id: replace(skipped, because=_because(inv, round_, skipped))
@@ -108,7 +101,6 @@ def untried(inv: Investigation) -> list[UntriedRemedy]:
 
 
 def _because(inv: Investigation, round_: Round, remedy: UntriedRemedy) -> str:
-    """For a remedy passed over because another was kept first: also why no later round tried it."""
     if not remedy.because.startswith(KEPT_FIRST):
         return remedy.because
     if round_ is not inv.rounds[-1]:
@@ -119,7 +111,6 @@ def _because(inv: Investigation, round_: Round, remedy: UntriedRemedy) -> str:
 
 
 def durability_sentences(inv: Investigation) -> list[str]:
-    """The gain with durability kept and relaxed; empty where the kept changes give up none."""
     unit = inv.study.load_unit
     return [
         f"with durability {'relaxed' if variant.gives_up else 'kept'}: "

@@ -1,5 +1,5 @@
-"""A comparison as a document, and its verdicts for continuous integration: a job summary and annotations for GitHub
-Actions, JUnit XML for the rest. Proven worse by more than the margin fails; undecided is a warning, and skipped."""
+"""A comparison as a document, and for continuous integration: a summary and annotations for GitHub Actions, JUnit XML
+for others. Proven worse by more than the margin fails; undecided is a warning, and skipped."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,6 @@ def _parts(comparison: Comparison) -> tuple[tuple[str, Iterable[str]], ...]:
 
 
 def _quantity(row: Quantity) -> str:
-    """ "p99: worse, 5.7 times (4.9 to 6.6), 10.6 before, 60 after"."""
     if row.verdict is None or row.before is None or row.after is None:
         return f"{row.name}: not judged, {row.because}"
     values = f"{rounding.plain(row.before)} before, {rounding.plain(row.after)} after"
@@ -44,24 +43,24 @@ def _quantity(row: Quantity) -> str:
     return f"{row.name}: {decided}{verdict_words.ratio_words(row.verdict)}, {values}"
 
 
-# --- GitHub Actions ---
-
 LEVELS: Mapping[Answer, str] = {"proven-worse": "error", "cannot-tell": "warning", "proven-not-worse": "notice"}
-"""Severity of an annotation where a margin was given. Without one nothing fails: worse is a warning."""
+"""Severity of an annotation. Without a margin nothing fails: worse is a warning."""
 
 
 def github_annotations(comparisons: Sequence[Comparison]) -> list[str]:
-    """A workflow command for each verdict, one line each.
-    https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
-    return [
-        f"::{_level(comparison)} title={title.replace(':', '%3A').replace(',', '%2C')}::{_data(_sentence(comparison))}"
-        for comparison in comparisons
-        for title in [_data(f"Loadframe: {comparison.after} against {comparison.before}")]
-    ]
+    """https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
+    commands = []
+    for comparison in comparisons:
+        level = "warning" if comparison.verdict.decision == "worse" else "notice"
+        level = level if comparison.margin is None else LEVELS[comparison.margin.answer]
+        title = _data(f"Loadframe: {comparison.after} against {comparison.before}")
+        title = title.replace(":", "%3A").replace(",", "%2C")
+        commands.append(f"::{level} title={title}::{_data(_sentence(comparison))}")
+    return commands
 
 
 def github_summary(comparisons: Sequence[Comparison]) -> str:
-    """A job summary in GitHub's Markdown: a table of the verdicts, with the details of each below it."""
+    """A job summary in GitHub's Markdown: a table of the verdicts, then the details of each."""
     rows = tuple(
         (
             f"{comparison.after} against {comparison.before}",
@@ -82,12 +81,6 @@ def github_summary(comparisons: Sequence[Comparison]) -> str:
     return markdown.render(doc.Document("Comparisons", (), (section,)))
 
 
-def _level(comparison: Comparison) -> str:
-    if comparison.margin is not None:
-        return LEVELS[comparison.margin.answer]
-    return "warning" if comparison.verdict.decision == "worse" else "notice"
-
-
 def _sentence(comparison: Comparison) -> str:
     allowed = "" if comparison.margin is None else f" {verdict_words.margin_sentence(comparison.margin)}"
     needed = (
@@ -99,19 +92,15 @@ def _sentence(comparison: Comparison) -> str:
 
 
 def _data(text: str) -> str:
-    """On one line, escaped as the runner decodes it."""
     return said.words(text, 4000).replace("%", "%25")
 
 
-# --- JUnit ---
-
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that no XML document may have, not even as references (XML 1.0, section 2.2)."""
+"""Not allowed in XML, not even as references (XML 1.0, section 2.2)."""
 
 
 def junit_xml(comparisons: Sequence[Comparison]) -> bytes:
-    """A JUnit document as Ant writes it and Jenkins and GitLab read it, one test per comparison. Failed: proven worse
-    by more than the margin. Skipped: undecided."""
+    """As Ant writes it and Jenkins and GitLab read it: a test for each comparison."""
     cases = [_case(comparison) for comparison in comparisons]
     counts = {
         "tests": str(len(cases)),

@@ -1,7 +1,7 @@
-"""A curve as a document: its shape, a table with a bar for each level, every step, and the run quality."""
+"""A curve as a document: shape, levels, every step, run quality."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from loadframe.diagnosis.windows import bend_of, explained
 from loadframe.metrics import is_known
@@ -22,7 +22,6 @@ STEP_COLUMNS = {
 }
 P999 = "latency_p999_ms"
 COUNTED = frozenset({"step", "level", "block", "errors"})
-"""Columns that were set or counted, not measured: not rounded."""
 FILE = doc.Span("steps.jsonl", to="steps.jsonl")
 
 
@@ -38,8 +37,9 @@ def _anchor(level: float) -> str:
 
 
 def blocks(inv: Investigation) -> Iterator[doc.Block]:
-    """Every step of each round, with every metric that is not zero throughout."""
-    shown = [(round_, str(round_.number), _state_title(inv, round_)) for round_ in inv.rounds]
+    labels = [facts.label_of(inv, round_) or f"round {round_.number}" for round_ in inv.rounds]
+    titles = [label if " = " in label else words.capital(label) for label in labels]
+    shown = [(round_, str(round_.number), title) for round_, title in zip(inv.rounds, titles, strict=True)]
     shown += [
         (alternative.round, f"side-by-side-{number}", f"{alternative.name}: {alternative.round.treatment}")
         for number, alternative in enumerate(inv.alternatives, start=1)
@@ -54,11 +54,6 @@ def blocks(inv: Investigation) -> Iterator[doc.Block]:
         )
 
 
-def _state_title(inv: Investigation, round_: Round) -> str:
-    label = facts.label_of(inv, round_) or f"round {round_.number}"
-    return label if " = " in label else words.capital(label)
-
-
 def _steps_table(inv: Investigation, round_: Round, anchor: str) -> doc.Table:
     metrics = facts.footprint_metrics(round_.footprint)
     rows = sorted(round_.footprint, key=lambda row: (row.get("level", 0.0), row.get("block", 0.0)))
@@ -70,17 +65,15 @@ def _steps_table(inv: Investigation, round_: Round, anchor: str) -> doc.Table:
     lines = []
     for row in rows:
         level = row.get("level", 0.0)
-        cells = [_step_cell(name, row) for name in own]
+        known = [(name, row.get(name, math.nan)) for name in own]
+        cells = [
+            "" if not math.isfinite(value) else (rounding.exact if name in COUNTED else rounding.plain)(value)
+            for name, value in known
+        ]
         cells += [show_metric(name, row[name]) if name in row else "" for name in metrics]
         lines.append(doc.Row(tuple(cells), anchor="" if level in anchored else f"data-{anchor}-{_anchor(level)}"))
         anchored.add(level)
     return doc.Table(tuple(heads), tuple(lines), "figures raw", anchor=f"data-{anchor}")
-
-
-def _step_cell(name: str, row: Mapping[str, float]) -> str:
-    if not math.isfinite(row.get(name, math.nan)):
-        return ""
-    return rounding.exact(row[name]) if name in COUNTED else rounding.plain(row[name])
 
 
 BAR_WIDTH = 30
@@ -95,8 +88,7 @@ def render_curve(
     answers: Sequence[AnswersCompared] = (),
     more: Sequence[doc.Section] = (),
 ) -> str:
-    """The curve as text. unit: of the load axis, default its name. work: what throughput counts. answers: its answers
-    compared with other programs' answers. more: further sections of its run."""
+    """unit: of the load axis, default its name. answers: compared with other programs'. more: sections of its run."""
     unit = unit or curve.axis.replace("_", " ")
     sections = (
         levels(curve, unit, work),
@@ -113,7 +105,7 @@ def sentences(curve: Curve, unit: str, work: str = WORK) -> tuple[str, ...]:
 
 
 def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False) -> doc.Section:
-    """Load, throughput with its interval, p95 latency, and a bar. response: response times (1 / throughput) instead."""
+    """response: response times (1 / throughput) instead of throughputs."""
     points = sorted(curve.points, key=lambda point: point.load)
     if response:
         points = [point for point in points if point.throughput > 0]
@@ -145,7 +137,6 @@ def _value(point: CurvePoint, work: str, response: bool) -> str:
 
 
 def of_round(inv: Investigation, round_: Round) -> doc.Group:
-    """The curve of a round, linked to its steps."""
     unit, work, curve = inv.study.load_unit, inv.study.work_unit, round_.curve
     first, after = round_ is inv.rounds[0], round_ is inv.rounds[-1] and inv.after is not None
     state = "Before" if first else "After" if after else f"Between, {facts.label_of(inv, round_)}"

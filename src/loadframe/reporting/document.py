@@ -1,4 +1,4 @@
-"""A report as one record, built once from the result of a run; terminal.py, html.py and markdown.py render it."""
+"""A report as one record, which terminal.py, html.py and markdown.py render."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,15 +13,15 @@ from loadframe.reporting.vega import Chart
 from loadframe.units import show
 
 AWAY = frozenset({"settings", "environment", "reproduce"})
-"""Sections that belong to the answer for a reader who is not at the machine."""
+"""Sections for a reader who is not at the machine."""
 Only = Literal["", "page", "text", "screen"]
-"""Where a part is shown: everywhere, on a page, in a text, or on the screen (the short form without sections)."""
+"""Everywhere, on a page, in a text, or on the screen (the short form without sections)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words with a look: code, note, below (a note on its own line), quiet, b, high, page (a link that a text omits),
-    or "tag NAME" of a status. to: an anchor, or a file of the run folder. title: the tooltip."""
+    """look: code, note, below (a note on its own line), quiet, b, high, page (a link that a text omits), or "tag NAME"
+    of a status. to: an anchor, or a file of the run folder. title: the tooltip."""
 
     text: str
     look: str = ""
@@ -34,7 +34,6 @@ Cells = tuple[Words, ...]
 
 
 def plain(shown: Words) -> str:
-    """The words without their looks."""
     match shown:
         case str():
             return shown
@@ -46,21 +45,16 @@ def plain(shown: Words) -> str:
 
 
 def numbers(*heads: str) -> "tuple[Column, ...]":
-    """Right-aligned columns."""
     return tuple(Column(head, side=">") for head in heads)
 
 
 def code_list(names: Sequence[str]) -> tuple[str | Span, ...]:
-    """Settings or values as code, separated by commas."""
     return tuple(piece for name in names for piece in (", ", Span(name, "code")))[1:]
-
-
-# --- blocks ---
 
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A paragraph. look: prose, price, or note (how to read the page; a text leaves it out)."""
+    """look: prose, price, or note (which a text leaves out)."""
 
     words: Words
     look: str = "prose"
@@ -73,7 +67,7 @@ class Items:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """label: the head on a small screen and in a text. side: alignment of the cells. title: the tooltip."""
+    """label: the head on a small screen and in a text. title: the tooltip."""
 
     head: str
     label: str = ""
@@ -94,7 +88,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """look: stack (a block for each row on a small screen), figures (numbers). most: rows that a text shows; 0: all."""
+    """look: stack (a block for each row on a small screen), figures. most: rows that a text shows; 0: all."""
 
     heads: Heads
     rows: tuple[Row | Cells, ...]
@@ -113,8 +107,6 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with their values."""
-
     rows: tuple[tuple[Words, Words], ...]
     look: str = "facts"
 
@@ -128,28 +120,22 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Lines to copy verbatim."""
-
     lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """Differences between two states, by layer."""
-
     changes: tuple[Change | ChangeRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Commands, each with a description."""
-
     lines: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture that is no chart. legend: above it. name: of its file. anchor: on the page, "" for none."""
+    """A picture that is no chart. anchor: on the page, "" for none."""
 
     name: str
     caption: str
@@ -173,12 +159,9 @@ class Group:
 Block = Prose | Items | Table | Facts | Figure | Settings | Diff | Commands | Drawing | Group
 
 
-# --- the document ---
-
-
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """One item of the first screen, hidden without lines. look: gain (the heading is a large number), next, ..."""
+    """Hidden without lines. look: gain (the heading is a large number), next, ..."""
 
     heading: Words
     lines: Cells
@@ -188,7 +171,7 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Hidden without blocks. place: its name in the contents; "" where it is not listed."""
+    """Hidden without blocks. place: its name in the contents, if listed."""
 
     heading: str
     anchor: str
@@ -199,8 +182,6 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What every page shows about its run."""
-
     run: str
     study: StudySummary
     host: Host
@@ -208,8 +189,8 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """kind: the kicker of the report. empty: shown where there is no picture. report: path of the page or of the run;
-    "" where there is none. about: None where only a text is wanted."""
+    """kind: the kicker. empty: shown where there is no picture. report: path of the page or run. about: None for a text
+    alone."""
 
     kind: str
     answer: tuple[str, ...]
@@ -229,7 +210,6 @@ class Document:
 
 
 def section(heading: str, anchor: str, blocks: Iterable[Block], place: str = "", only: Only = "") -> Section:
-    """Without blocks that have nothing to show: a table without rows, a list without items."""
     return Section(heading, anchor, tuple(_filled(blocks)), place, only)
 
 
@@ -246,11 +226,7 @@ def listed(heading: str, items: Iterable[Words], anchor: str = "") -> Section:
     return section(heading, anchor, [Items(tuple(items))])
 
 
-# --- parts of every kind of report ---
-
-
 def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
-    """What was measured, and on which machine."""
     if about is None:
         return Section("", "environment", ())
     study, host = about.study, about.host
@@ -270,19 +246,17 @@ def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
 
 
 def quality(run_quality: RunQuality | None, warnings: Sequence[str]) -> Section:
-    """How the run went, and what to read with care."""
     sentences = (*(() if run_quality is None else quality_words.sentences(run_quality)), *warnings)
     return section("Run quality", "quality", [Items(tuple(map(words.sentence, sentences)))], "Run quality")
 
 
 def brief_quality(run_quality: RunQuality | None) -> Aside:
-    """Its first three sentences, for a screen."""
     sentences = () if run_quality is None else quality_words.sentences(run_quality)[:3]
     return Aside("Quality", tuple(map(words.sentence, sentences)), only="screen")
 
 
 def reproduce(run: str, *lines: tuple[str, str]) -> Section:
-    """The commands to repeat it; {run} and {study} are replaced by the run folder and its study."""
+    """The commands to repeat it; {run} and {study} become the run folder and its study."""
     places = {"run": shlex.quote(run), "study": shlex.quote(f"{run}/study.toml")}
     again = ("loadframe report {run}", "this page again, from the record")
     commands = tuple((command.format(**places), what) for command, what in (*lines, again))

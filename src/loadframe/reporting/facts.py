@@ -1,4 +1,4 @@
-"""Selects what the report is about: which finding, trial and curve. Text, page and charts agree, as all use it."""
+"""Selects what the report is about: text, page and charts use the same finding, trial and curve."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,14 +26,13 @@ from loadframe.model import (
 from loadframe.switches import spelled
 
 FOOTPRINT_KEYS = frozenset({"step", "level", "block", "throughput", "latency_p95_ms", "latency_p999_ms", "errors"})
-
 Role = Literal["before", "between", "after"]
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Throughput of one state of the target over the levels. curve is None where only the proof's levels were measured;
-    its points then have no interval and no latency."""
+    """One state's throughput over the levels. curve: None where only the proof's levels were measured, without
+    intervals."""
 
     role: Role
     label: str
@@ -44,8 +43,8 @@ class Series:
 
 def main_findings(inv: Investigation) -> tuple[Finding, ...]:
     """The confirmed findings in order, then those that a change helped against, each id once; else the best suspected
-    one of the first round that has one; none where the drivers limit. That other programs took the CPUs comes before
-    everything unconfirmed, unless a change is kept all the same."""
+    one; none where the drivers limit. That other programs took the CPUs comes before everything unconfirmed, unless a
+    change is kept."""
     if inv.drivers is not None and inv.drivers.limit_the_curve:
         return ()
     crowded = [finding for round_ in inv.rounds for finding in round_.findings if finding.id == OTHERS][:1]
@@ -66,13 +65,12 @@ def main_findings(inv: Investigation) -> tuple[Finding, ...]:
 
 
 def crowded(inv: Investigation) -> bool:
-    """Whether other programs had the CPUs, so that nothing was judged."""
     return any(finding.id == OTHERS for finding in main_findings(inv)[:1])
 
 
 def findings_and_ruled_out(inv: Investigation) -> Iterator[tuple[Finding, tuple[RuledOut, ...]]]:
-    """The main findings and the suspected ones, each with what was ruled out along with it and not listed before. A
-    shown cause is never listed as ruled out: what speaks against it in another state stands with it."""
+    """The main findings and the suspected ones, each with what was ruled out along with it and not listed before. What
+    speaks against a shown cause in another state stands with it."""
     shown = (*main_findings(inv), *suspected_findings(inv))
     named, said = {finding.id for finding in shown}, set[RuledOut]()
     for finding in shown:
@@ -81,7 +79,7 @@ def findings_and_ruled_out(inv: Investigation) -> Iterator[tuple[Finding, tuple[
 
 
 def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str], ...]:
-    """The state that ruled out a suspected finding, in words, and why; the latest of several, () for none."""
+    """The latest state that ruled out a suspected finding, in words, and why."""
     if finding.status != "suspected":
         return ()
     states = {inv.rounds[-1].number: "in the last state", inv.rounds[0].number: "before any change"}
@@ -95,8 +93,7 @@ def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str],
 
 
 def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """Causes suspected in the last state besides the main ones. Earlier suspicions went with the changes; what was
-    refuted in one state is open again in another."""
+    """Causes suspected in the last state besides the main ones; earlier suspicions went with the changes."""
     main = {finding.id for finding in main_findings(inv)}
     last = (finding for round_ in inv.rounds[-1:] for finding in round_.findings)
     return tuple(finding for finding in last if finding.status == "suspected" and finding.id not in main)
@@ -108,15 +105,12 @@ SILENT_MS, SILENT_TIMES = 200.0, 20.0
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """The longest time without a completed request at a load, ms; stalled_ms: without a clock tick of the machine."""
-
     load: float
     silence_ms: float
     stalled_ms: float
 
 
 def silences(round_: Round) -> tuple[Silence, ...]:
-    """The loads at which no request completed for a while, with the worst case of each."""
     worst: dict[float, Silence] = {}
     for row in round_.footprint:
         longest, throughput = row.get("workload.silence_ms", 0.0), row["throughput"]
@@ -128,7 +122,6 @@ def silences(round_: Round) -> tuple[Silence, ...]:
 
 
 def disturbed_steps(inv: Investigation) -> int:
-    """A lower bound: the steps that the most frequent disturbance hit."""
     return max((influence.steps for influence in inv.quality.influences if influence.kind == "disturbance"), default=0)
 
 
@@ -137,19 +130,18 @@ def mostly_disturbed(inv: Investigation) -> bool:
 
 
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """Causes that a trial refuted, each id once, unless a change helped against them or they return later."""
+    """Each id once, unless a change helped against it or it returns later."""
     shown = {finding.id for finding in main_findings(inv)}
     latest = {finding.id: finding for round_ in inv.rounds for finding in round_.findings}
     return tuple(f for f in latest.values() if f.status == "refuted" and f.id not in shown)
 
 
 def round_of(inv: Investigation, finding: Finding) -> Round:
-    """The round in which this finding (the same object) was made."""
     return next(round_ for round_ in inv.rounds if any(finding is other for other in round_.findings))
 
 
 def series(inv: Investigation) -> tuple[Series, ...]:
-    """The states to draw: before, between, and after. Empty without a round; only "before" where nothing was kept."""
+    """Empty without a round; only "before" where nothing was kept."""
     if not inv.rounds:
         return ()
     first = inv.rounds[0]
@@ -172,18 +164,15 @@ def _last_kept(round_: Round) -> Trial | None:
 
 
 def _label(trial: Trial) -> str:
-    """The change the remedy is about, which comes last in its chain."""
     needed = [change for change in trial.remedy.changes if change.needed]
     return f"{needed[-1].setting} = {shown(needed[-1].after)}" if needed else trial.remedy.title
 
 
 def net_changes(inv: Investigation) -> tuple[ChangeRecord, ...]:
-    """The overall difference: the kept and needed changes, one per setting, each from its original value."""
     return conclusion.net_changes(conclusion.kept_trials(inv.rounds))
 
 
 def shown(value: SettingValue | None) -> str:
-    """A setting's value as a configuration file spells it; "unset" for None."""
     if value is None:
         return "unset"
     if isinstance(value, bool):
@@ -204,12 +193,11 @@ def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
 
 
 def same_value(value: SettingValue | None, other: SettingValue | None) -> bool:
-    """Whether a target would treat both alike: "WAL" and "wal", 1 and "1", true and "ON" do not differ."""
+    """Whether a target treats both alike: "WAL" and "wal", 1 and "1", true and "ON"."""
     return spelled(shown(value)) == spelled(shown(other))
 
 
 def gives_up(inv: Investigation) -> tuple[str, ...]:
-    """The durability that the kept remedies give up, in words."""
     said = [trial.remedy.price.durability for trial in conclusion.kept_trials(inv.rounds)] + [
         step.gives_up for step in inv.ladder
     ]
@@ -217,18 +205,20 @@ def gives_up(inv: Investigation) -> tuple[str, ...]:
 
 
 def fullness(limit: Limit) -> float:
-    """Use as a share of the ceiling; 0 without a finite, positive ceiling."""
     if limit.ceiling <= 0 or not math.isfinite(limit.ceiling) or not math.isfinite(limit.use):
         return 0.0
     return limit.use / limit.ceiling
 
 
 def limit_of_bend(inv: Investigation, bend: Bend | None) -> str:
-    """Title of the limit that explains a bend; its id where no title is known, "" for none."""
     if bend is None:
         return ""
-    titles = {limit.id: limit.title for round_ in inv.rounds for limit in round_.limits if limit.title}
-    return titles.get(bend.limit, bend.limit)
+    return titles_of(inv.rounds).get(bend.limit, bend.limit)
+
+
+def titles_of(rounds: Iterable[Round]) -> dict[str, str]:
+    """Of their limits, by id."""
+    return {limit.id: limit.title for round_ in rounds for limit in round_.limits if limit.title}
 
 
 def label_of(inv: Investigation, round_: Round) -> str:
@@ -252,7 +242,6 @@ def values_by_level(round_: Round, metric: str) -> dict[float, list[float]]:
 
 
 def means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Mean of each metric over the rows that have it."""
     values: dict[str, list[float]] = {}
     for row in rows:
         for name, value in row.items():
@@ -262,5 +251,4 @@ def means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def footprint_metrics(rows: Iterable[Mapping[str, float]]) -> tuple[str, ...]:
-    """The metrics of a round's steps, without those that are zero in every step."""
     return tuple(sorted({name for row in rows for name, value in row.items() if value} - FOOTPRINT_KEYS))

@@ -1,4 +1,4 @@
-"""Causes in words, with their evidence: only a confirmed one is stated as a fact."""
+"""Causes in words, with their evidence."""
 
 import math
 
@@ -23,7 +23,6 @@ COMPARISONS = {
 
 
 def metric_words(metric: str) -> str:
-    """A metric in plain words; an unregistered name is spelled out."""
     if not is_known(metric):
         return metric.replace(".", " ").replace("_", " ")
     what = metric_of(metric).what
@@ -35,7 +34,6 @@ def metric_words(metric: str) -> str:
 
 
 def evidence_threshold(evidence: Evidence) -> str:
-    """ "more than 10/s"; "" without a threshold."""
     if not math.isfinite(evidence.threshold):
         return ""
     words = COMPARISONS.get(evidence.comparison.strip(), evidence.comparison.strip())
@@ -43,31 +41,27 @@ def evidence_threshold(evidence: Evidence) -> str:
 
 
 def evidence_window(evidence: Evidence, unit: str) -> str:
-    """ "from the peak on, at 2 to 4 workers": where it was measured, its levels with their unit."""
     _, at, levels = evidence.window.rpartition(", at ")
     numbers = bool(at) and not levels.replace(" to ", "").strip("0123456789.,e+-")
     return f"{evidence.window} {unit}" if numbers and unit else evidence.window
 
 
 def evidence_value(evidence: Evidence) -> str:
-    """ "disk cache flushes per request of the workload: 4"."""
     return f"{metric_words(evidence.metric)}: {show_metric(evidence.metric, evidence.value)}"
 
 
 def evidence_brief(evidence: Evidence) -> str:
-    """ "disk cache flushes per request of the workload: 4 past the bend": one counter may appear with two windows."""
+    """With its window: one counter may appear with two."""
     return f"{evidence_value(evidence)} {evidence.window.partition(', at ')[0]}".strip()
 
 
 def evidence_sentence(evidence: Evidence) -> str:
-    """One piece of evidence in a line: metric, value, threshold and window."""
     threshold = evidence_threshold(evidence)
     note = "; ".join(filter(None, (threshold and f"threshold: {threshold}", evidence.window)))
     return f"{evidence_value(evidence)}{f' ({note})' if note else ''}"
 
 
 def mechanism_sentence(finding: Finding) -> str:
-    """How the cause's own evidence moved with the change for it; "" where that was not judged."""
     if finding.mechanism is None:
         return ""
     if finding.id in GROWTH:
@@ -77,12 +71,11 @@ def mechanism_sentence(finding: Finding) -> str:
 
 
 def tells_mechanism(finding: Finding) -> bool:
-    """Whether `sentence` already contains the mechanism."""
     return finding.id in GROWTH and finding.status == "suspected" and finding.mechanism is not None
 
 
 def sentence(inv: Investigation, finding: Finding) -> str:
-    """A finding's title with its status, the load at which it begins, and what ruled it out in another state."""
+    """With its status, the load at which it begins, and what ruled it out in another state."""
     unit = inv.study.load_unit
     start = f", from {words.load_interval(finding.reached_at, unit)} on" if finding.reached_at else ""
     against = "".join(
@@ -101,26 +94,22 @@ TITLES = {
 
 
 def chain(inv: Investigation, limit: Limit) -> str:
-    """The limits that cap it, of those that this run read."""
-    titles = {limit.id: limit.title for round_ in inv.rounds for limit in round_.limits if limit.title}
+    titles = facts.titles_of(inv.rounds)
     return "; ".join(titles[id_] for id_ in limit.chain if id_ in titles)
 
 
 def cause(inv: Investigation, id_: str) -> str:
-    """As a heading: the title of this run's finding or limit, else of the signature, else the id in words."""
+    """As a heading: the title of this run's finding or limit, else of the signature."""
     rounds = (*inv.rounds, *(alternative.round for alternative in inv.alternatives))
-    limits = {limit.id: limit.title for round_ in rounds for limit in round_.limits if limit.title}
     findings = {finding.id: finding.title for round_ in rounds for finding in round_.findings if finding.title}
-    titles = TITLES | limits | findings
+    titles = TITLES | facts.titles_of(rounds) | findings
     return heading(titles.get(id_, id_.replace(".", ": ", 1).replace("_", " ")))
 
 
 def remedy(inv: Investigation, id_: str) -> str:
-    """The title of a remedy that was tried; anything but a remedy's id is a title already."""
     titles = {trial.remedy.id: trial.remedy.title for round_ in inv.rounds for trial in round_.tried}
     return heading(titles.get(id_, id_))
 
 
 def heading(text: str) -> str:
-    """With a capital, without a full stop."""
     return words.sentence(text)[:-1]

@@ -1,7 +1,6 @@
-"""Profiles in words, and their flame graphs as SVG: a box's width is its share of the samples, its row the call depth
-(Gregg, The Flame Graph, CACM 59(6), 2016). One profile is coloured by class of work or by its change against another;
-in a differential graph (Gregg, Differential Flame Graphs, 2014) a box is as wide as the mean of its two shares, so that
-what vanished stays visible; red: a larger share after, blue: a smaller one, where that is beyond chance."""
+"""Profiles in words, and their flame graphs as SVG (Gregg, The Flame Graph, CACM 59(6), 2016), coloured by class of
+work or by change; in a differential graph (Gregg, Differential Flame Graphs, 2014) a box is as wide as the mean of its
+two shares, so that what vanished stays visible."""
 
 import math
 from collections.abc import Sequence
@@ -24,16 +23,13 @@ BASELINES = {**PLACES, "below": "what it costs below the bend", "lowest": "the l
 HIGH = ("past", "highest")
 MOST_CLASSES = 3
 SMALL = 0.02
-"""Smaller classes are left out of sentences; the table has them all."""
 
 
 def of_kind(inv: Investigation, kind: ProfileKind, component: str = "target") -> tuple[Profile, ...]:
-    """The profiles of one kind and component, in the order taken."""
     return tuple(profile for profile in inv.profiles if (profile.kind, profile.component) == (kind, component))
 
 
 def where(inv: Investigation, profile: Profile) -> str:
-    """ "past the bend, at 64 active jobs, after the changes"."""
     level = words.load(profile.level, inv.study.load_unit)
     after = ", after the changes" if inv.rounds and profile.treatment != inv.rounds[0].treatment else ""
     if profile.place in ("lowest", "highest"):
@@ -54,7 +50,6 @@ def rows(profiles: Sequence[Profile]) -> list[tuple[str, list[ClassShare | None]
 
 
 def share(class_share: ClassShare | None) -> str:
-    """ "31 % (28 to 34)"; "" for None."""
     if class_share is None:
         return ""
     if not rounding.has_width(class_share.low, class_share.high):
@@ -64,12 +59,10 @@ def share(class_share: ClassShare | None) -> str:
 
 
 def demand(class_share: ClassShare | None) -> str:
-    """CPU time per request; "" where unknown."""
     return cost(class_share.demand_ms) if class_share is not None and class_share.demand_ms is not None else ""
 
 
 def cost(value_ms: float) -> str:
-    """ "140 µs"; from a millisecond on "1.4 ms"."""
     return words.milliseconds(value_ms) if value_ms >= 1 else f"{rounding.plain(1000 * value_ms)} µs"
 
 
@@ -78,18 +71,19 @@ def threads(class_share: ClassShare | None) -> str:
 
 
 def demand_ms(profile: Profile) -> float | None:
-    """CPU time per request of all classes, in ms; None where no request completed."""
     parts = [class_share.demand_ms for class_share in profile.classes if class_share.demand_ms is not None]
     return sum(parts) if parts else None
 
 
 def cpu_sentence(inv: Investigation, profile: Profile) -> str:
-    """Where the CPU time of one profile went, the largest classes first, and the cost of a request."""
-    named = [class_share for class_share in profile.classes if class_share.share >= SMALL][:MOST_CLASSES]
-    parts = ", ".join(f"{class_share.title} {share(class_share)}" for class_share in named)
+    parts = ", ".join(f"{class_share.title} {share(class_share)}" for class_share in _largest(profile))
     total = demand_ms(profile)
     price = f"; a request costs {cost(total)} of CPU" if total is not None else ""
     return f"{where(inv, profile)}, the {profile.component}'s CPU time is {parts}{price}{_changes(inv, profile)}"
+
+
+def _largest(profile: Profile) -> list[ClassShare]:
+    return [class_share for class_share in profile.classes if class_share.share >= SMALL][:MOST_CLASSES]
 
 
 def _changes(inv: Investigation, profile: Profile) -> str:
@@ -105,15 +99,7 @@ def _changes(inv: Investigation, profile: Profile) -> str:
     return f", against {baseline_words(inv, profile)} {parts}"
 
 
-def threads_sentence(inv: Investigation, profile: Profile) -> str:
-    named = [class_share for class_share in profile.classes if class_share.share >= SMALL][:MOST_CLASSES]
-    parts = ", ".join(f"{threads(class_share)} {class_share.title}" for class_share in named)
-    total = rounding.plain(sum(class_share.amount for class_share in profile.classes))
-    return f"{where(inv, profile)}, of {total} threads on average: {parts}"
-
-
 def rest_sentence(inv: Investigation, profile: Profile) -> str:
-    """What else ran meanwhile, by thread name."""
     cores = sum(class_share.amount for class_share in profile.classes)
     roots = sorted((box for box in profile.flame if box.depth == 0), key=lambda box: -box.width)
     names = ", ".join(f"{box.name} {rounding.percent(box.width)}" for box in roots[:MOST_CLASSES])
@@ -133,14 +119,13 @@ def quality_sentence(profile: Profile) -> str:
 
 
 def with_flame(inv: Investigation) -> tuple[Profile, ...]:
-    """CPU profiles to draw: the target's, past the bend first, the others in order, then the driver's at high load."""
+    """The target's, past the bend first, then the driver's at high load."""
     driver = [profile for profile in of_kind(inv, "cpu", "driver") if profile.place in HIGH][:1]
     target = sorted(of_kind(inv, "cpu"), key=lambda profile: profile.place not in HIGH)
     return tuple(profile for profile in (*target, *driver) if profile.flame)
 
 
 def baseline_words(inv: Investigation, profile: Profile) -> str:
-    """The baseline of a flame graph's changes; "" for none."""
     base = profile.against
     if base is None:
         return ""
@@ -149,7 +134,6 @@ def baseline_words(inv: Investigation, profile: Profile) -> str:
 
 
 def missing_sentences(inv: Investigation) -> list[str]:
-    """What could not be sampled, and how to get it."""
     return [
         f"Not sampled: {requirement.what} ({words.strip(requirement.how_to_get_it)})."
         for requirement in inv.profile_missing
@@ -157,43 +141,48 @@ def missing_sentences(inv: Investigation) -> list[str]:
 
 
 def summary(inv: Investigation) -> list[str]:
-    """For a screen: the CPU time (or else the threads) of the first state past the bend, and what is missing."""
+    """The CPU time (or else the threads) of the first state past the bend, and what is missing."""
     cpu = [cpu_sentence(inv, profile) for profile in of_kind(inv, "cpu") if profile.place in HIGH]
-    states = [threads_sentence(inv, profile) for profile in of_kind(inv, "threads") if profile.place in HIGH]
+    states = []
+    for profile in (profile for profile in of_kind(inv, "threads") if profile.place in HIGH):
+        parts = ", ".join(f"{threads(class_share)} {class_share.title}" for class_share in _largest(profile))
+        total = rounding.plain(sum(class_share.amount for class_share in profile.classes))
+        states.append(f"{where(inv, profile)}, of {total} threads on average: {parts}")
     return [*map(words.sentence, (cpu or states)[:1]), *missing_sentences(inv)]
 
 
 WIDTH = 1200
 ROW = 18
 CHARACTER = 6.7
-"""Width of a character of the 11-pixel monospace face, in pixels."""
+"""Pixels, of the 11-pixel monospace face."""
 PADDING = 4
 FEWEST = 5
-"""A box with room for fewer characters has no name."""
 SHADES = (math.log(1.25), math.log(2.0))
-"""Logarithms of ratios: below the first they get the palest shade, from the second on the strongest."""
 
 
 def svg(profile: Profile, *, label: str) -> Markup:
-    """One flame graph, WIDTH units wide; empty where there is nothing to draw. label: for screen readers."""
     if not profile.flame:
         return Markup("")
     depth = max(frame.depth for frame in profile.flame) + 2
     height = depth * ROW
     whole = f"all of {counted(profile.samples, 'sample')}"
     boxes = [box(whole, whole, "", 0.0, float(WIDTH), height - ROW)]
-    boxes += [_frame(frame, height - (frame.depth + 2) * ROW) for frame in profile.flame]
+    for frame in profile.flame:
+        bare, name = _named(frame.name)
+        said = f"{name}: {rounding.percent(frame.width)} of the samples"
+        if frame.change is not None:
+            said += f", {rounding.plain(frame.change)} times the CPU time per request"
+        classes = f"{f'k-{frame.class_id} ' if frame.class_id else ''}{shade(frame.change)}".strip()
+        y = height - (frame.depth + 2) * ROW
+        boxes.append(box(bare, said, classes, frame.start * WIDTH, frame.width * WIDTH, y))
     about = {"class": "flame", "viewBox": f"0 0 {WIDTH} {height}", "role": "img", "aria-label": label}
     return element("svg", about, *boxes)
 
 
-def _frame(frame: FlameFrame, y: int) -> Markup:
-    name = frame.name.removesuffix("_[k]")
-    said = f"{name}{' (kernel)' if name != frame.name else ''}: {rounding.percent(frame.width)} of the samples"
-    if frame.change is not None:
-        said += f", {rounding.plain(frame.change)} times the CPU time per request"
-    classes = f"{f'k-{frame.class_id} ' if frame.class_id else ''}{shade(frame.change)}".strip()
-    return box(name, said, classes, frame.start * WIDTH, frame.width * WIDTH, y)
+def _named(name: str) -> tuple[str, str]:
+    """A function's name, and for people."""
+    bare = name.removesuffix("_[k]")
+    return bare, f"{bare}{' (kernel)' if bare != name else ''}"
 
 
 def box(name: str, said: str, classes: str, x: float, width: float, y: int) -> Markup:
@@ -204,7 +193,6 @@ def box(name: str, said: str, classes: str, x: float, width: float, y: int) -> M
 
 
 def fitted(name: str, width: float) -> str:
-    """As much of a name as fits into a box; "" where only a few characters do."""
     room = int((width - 2 * PADDING) / CHARACTER)
     if room < FEWEST:
         return ""
@@ -212,7 +200,7 @@ def fitted(name: str, width: float) -> str:
 
 
 def shade(change: float | None) -> str:
-    """The class of a change's shade: up or down, 1 (slight) to 3 (strong); "" for none."""
+    """Up or down, 1 (slight) to 3 (strong); "" for none."""
     return "" if change is None or change <= 0 else _shade(math.log(change), SHADES)
 
 
@@ -224,16 +212,12 @@ Z_BOX = 3.29
 """As for the changes of one profile's boxes (analysis/stacks.py)."""
 ALL = "all of the CPU time"
 NARROWEST = 0.0025
-"""Boxes below this share have no name and are left out."""
 POINTS = (0.02, 0.1)
-"""Differences below the first get the palest shade, from the second on the strongest."""
 FIRST = 3
 
 
 @dataclass(slots=True)
 class Node:
-    """A frame with its shares before and after, and its callees."""
-
     name: str
     before: float = 0.0
     after: float = 0.0
@@ -246,14 +230,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two CPU profiles of the target, at one place of the curve, in the first and in the last state."""
-
     before: Profile
     after: Profile
 
 
 def pair_of(inv: Investigation) -> Difference | None:
-    """The pair at high load; None where one of the two was not sampled."""
     if not inv.rounds:
         return None
     first = inv.rounds[0].treatment
@@ -264,7 +245,6 @@ def pair_of(inv: Investigation) -> Difference | None:
 
 
 def merged(difference: Difference) -> Node:
-    """One tree of both profiles; its root is all of the CPU time."""
     root = Node(ALL, 1.0, 1.0)
     _grow(root, difference.before.flame, "before")
     _grow(root, difference.after.flame, "after")
@@ -272,27 +252,22 @@ def merged(difference: Difference) -> Node:
 
 
 def _grow(root: Node, boxes: tuple[FlameFrame, ...], side: str) -> None:
-    """A box's parent is the box one row below that contains it."""
     row: list[tuple[FlameFrame, Node]] = []
     previous: list[tuple[FlameFrame, Node]] = []
     depth = 0
     for frame in sorted(boxes, key=lambda frame: (frame.depth, frame.start)):
         if frame.depth != depth:
             previous, row, depth = row, [], frame.depth
-        parent = root if frame.depth == 0 else _within(previous, frame)
+        middle = frame.start + frame.width / 2
+        within = (node for below, node in previous if below.start <= middle <= below.start + below.width)
+        parent = root if frame.depth == 0 else next(within, None)
         if parent is not None:
             node = parent.below.setdefault(frame.name, Node(frame.name))
             setattr(node, side, getattr(node, side) + frame.width)
             row.append((frame, node))
 
 
-def _within(row: list[tuple[FlameFrame, Node]], frame: FlameFrame) -> Node | None:
-    middle = frame.start + frame.width / 2
-    return next((node for below, node in row if below.start <= middle <= below.start + below.width), None)
-
-
 def beyond_chance(node: Node, difference: Difference) -> bool:
-    """Whether the two shares differ by more than sampling noise: the test of two proportions."""
     before, after = difference.before.samples, difference.after.samples
     pooled = (node.before * before + node.after * after) / (before + after)
     spread = math.sqrt(max(pooled * (1 - pooled), 0.0) * (1 / before + 1 / after))
@@ -300,15 +275,10 @@ def beyond_chance(node: Node, difference: Difference) -> bool:
 
 
 def difference_shade(node: Node, difference: Difference) -> str:
-    """up or down, 1 (slight) to 3 (strong); "" for no proven difference."""
     return _shade(node.after - node.before, POINTS) if beyond_chance(node, difference) else ""
 
 
-# --- in words ---
-
-
 def difference_sentence(inv: Investigation, difference: Difference) -> str:
-    """The CPU cost of a request before and after, and the functions whose share changed most."""
     before, after = demand_ms(difference.before), demand_ms(difference.after)
     price = ""
     if before is not None and after is not None:
@@ -322,7 +292,7 @@ def difference_sentence(inv: Investigation, difference: Difference) -> str:
 
 
 def changed(difference: Difference) -> list[tuple[str, Node]]:
-    """The innermost boxes whose share differs beyond chance, the largest difference first, each function once."""
+    """The innermost boxes whose share differs beyond chance, the largest difference first."""
     pending, leaves = list(merged(difference).below.values()), dict[str, Node]()
     while pending:
         node = pending.pop()
@@ -349,11 +319,7 @@ def _percent(share: float) -> str:
     return rounding.percent(share) if share >= NARROWEST else "less than 0.25 %"
 
 
-# --- the drawing ---
-
-
 def difference_svg(inv: Investigation, difference: Difference) -> Markup:
-    """The differential graph, WIDTH units wide, with a tooltip for each box."""
     root = merged(difference)
     boxes: list[tuple[Node, int, float]] = []
     pending = [(root, -1, 0.0)]
@@ -365,7 +331,12 @@ def difference_svg(inv: Investigation, difference: Difference) -> Markup:
                 pending.append((below, depth + 1, start))
             start += below.width
     height = (max(depth for _, depth, _ in boxes) + 2) * ROW
-    drawn = [_box(node, difference, height - (depth + 2) * ROW, start) for node, depth, start in boxes]
+    drawn = []
+    for node, depth, start in boxes:
+        bare, name = _named(node.name)
+        said = ALL if node.name == ALL else f"{name}: {_shares(node)}"
+        look, y = difference_shade(node, difference), height - (depth + 2) * ROW
+        drawn.append(box(bare, said, look, start * WIDTH, node.width * WIDTH, y))
     about = {
         "class": "flame difference",
         "viewBox": f"0 0 {WIDTH} {height}",
@@ -373,10 +344,3 @@ def difference_svg(inv: Investigation, difference: Difference) -> Markup:
         "aria-label": f"Flame graph, before against after. {difference_sentence(inv, difference)}.",
     }
     return element("svg", about, *drawn)
-
-
-def _box(node: Node, difference: Difference, y: int, start: float) -> Markup:
-    bare = node.name.removesuffix("_[k]")
-    name = f"{bare}{' (kernel)' if bare != node.name else ''}"
-    said = ALL if node.name == ALL else f"{name}: {_shares(node)}"
-    return box(bare, said, difference_shade(node, difference), start * WIDTH, node.width * WIDTH, y)

@@ -1,7 +1,7 @@
 """Forecasts of load as text: the answer, its basis, and how often such forecasts were right."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from loadframe.model import WORK, Calibration, Estimate, Forecast, Limit, LoadInterval, NextLimit, Reached, Scored
 from loadframe.prediction.resources import of_limit
@@ -17,7 +17,6 @@ def render_forecast(
     calibration: Calibration | None = None,
     work: str = WORK,
 ) -> str:
-    """What saturates first and what each load will give, or why that is unknown. unit, work: of load and throughput."""
     unit = unit or forecast.axis.replace("_", " ")
     earlier = []
     if calibration is not None:
@@ -33,19 +32,18 @@ def render_forecast(
 
 
 def outcome(forecast: Forecast, unit: str, work: str = WORK) -> list[str]:
-    """The forecast and its outcome in sentences; the reason where it was refused."""
     if forecast.refused is not None:
         return [f"No forecast. {forecast.refused}"]
     said = [_answer(forecast, unit, work)]
     if forecast.reached is not None:
-        said.append(_reached(forecast, forecast.reached, unit, work))
+        said.append(_reached(forecast.reached, unit, work))
     if forecast.scored:
         inside, count = sum(score.inside for score in forecast.scored), len(forecast.scored)
         said.append(f"The throughput was inside its interval at {inside} of the {counted(count, 'load')} forecast.")
     return said
 
 
-def _reached(forecast: Forecast, reached: Reached, unit: str, work: str) -> str:
+def _reached(reached: Reached, unit: str, work: str) -> str:
     at = f"at most {words.throughput(reached.throughput, work)}, at {words.load(reached.at_load, unit)}"
     used = f" ({reached.limited_by} {rounding.percent(reached.utilization)} used)" if reached.limited_by else ""
     if reached.saturated_at is None:
@@ -56,7 +54,6 @@ def _reached(forecast: Forecast, reached: Reached, unit: str, work: str) -> str:
 
 
 def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
-    """The forecast at each load next to the measured outcome; and where each resource and limit is used up."""
     slow, came = any(point.latency_p95_ms for point in forecast.at), {score.load: score for score in forecast.scored}
     load, value, measured = doc.numbers(words.capital(unit), f"Forecast, {work}/s", "Measured")
     outcomes: doc.Heads = (measured, doc.Column("", "Outcome"), "Off by") if came else ()
@@ -72,7 +69,6 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
 
 
 def _full(forecast: Forecast, unit: str) -> Iterator[tuple[float, doc.Cells]]:
-    """A row for each resource and limit, and for what limits, with the load to sort by."""
     top = rounding.exact(_top(forecast)) if forecast.measured else ""
     known = {saturation.resource for saturation in forecast.saturation} | {limit.id for limit in forecast.exhaustion}
     by_resource = {of_limit(limit) or limit.id: limit for limit in reversed(forecast.exhaustion)}
@@ -119,15 +115,14 @@ def _answer(forecast: Forecast, unit: str, work: str) -> str:
     said = f"What limits{first_of_all}: {named[limit]}" if limit in named else f"{limit} saturates{first_of_all}"
     said = f"What limits: {cause}" if cause else f"{said}, at {_load(capacity.load, unit, top)}"
     throughput, ends = _interval(capacity.throughput, forecast.at_least, brief=True)
-    between = f" ({ends})" if ends else ""
-    return (
-        f"{said}; that allows {throughput} {work}/s{between}. Measured at {_measured(forecast.measured, unit)}; "
-        "intervals of 90 %."
-    )
+    between, loads, last = f" ({ends})" if ends else "", forecast.measured, words.load(top, unit)
+    measured = f"{rounding.exact(loads[0])} to {last}, {len(loads)} levels"
+    if len(loads) <= 4:
+        measured = words.and_list([*map(rounding.exact, loads[:-1]), last])
+    return f"{said}; that allows {throughput} {work}/s{between}. Measured at {measured}; intervals of 90 %."
 
 
 def _load(at: Estimate | LoadInterval, unit: str, seen: float = 0.0) -> str:
-    """ "79 active jobs", "310 requests/s (204 to 950)"; a load without an interval as it is."""
     load = at.value if isinstance(at, Estimate) else at.load
     if at.low == at.high:
         return words.load(load, unit)
@@ -139,12 +134,6 @@ def _top(forecast: Forecast) -> float:
     return forecast.measured[-1] if forecast.measured else 0.0
 
 
-def _measured(loads: Sequence[float], unit: str) -> str:
-    if len(loads) <= 4:
-        return words.and_list([*(rounding.exact(load) for load in loads[:-1]), words.load(loads[-1], unit)])
-    return f"{rounding.exact(loads[0])} to {words.load(loads[-1], unit)}, {len(loads)} levels"
-
-
 def _latency(estimate: Estimate) -> str:
     if estimate.low <= 0 and not math.isfinite(estimate.high):
         return f"{rounding.plain(estimate.value)} ms"
@@ -153,8 +142,8 @@ def _latency(estimate: Estimate) -> str:
 
 
 def _interval(estimate: Estimate, seen: float = 0.0, *, brief: bool = False) -> tuple[str, str]:
-    """ "146", "135 to 157"; "135 or more" and "at most 157" where one end is unknown. seen: a value not below this is
-    not rounded below it. brief: two digits for a sentence, and no interval whose ends look alike."""
+    """ "146", "135 to 157"; "135 or more" where one end is unknown. seen: not rounded below this. brief: two digits,
+    and no interval whose ends look alike."""
     if estimate.low <= 0 or not math.isfinite(estimate.high):
         value = _no_less(rounding.plain(estimate.value), estimate.value, seen)
         low = f"{_no_less(rounding.plain(estimate.low), estimate.low, seen)} or more" if estimate.low > 0 else ""
@@ -169,7 +158,7 @@ def _interval(estimate: Estimate, seen: float = 0.0, *, brief: bool = False) -> 
 
 
 def _no_less(text: str, value: float, seen: float) -> str:
-    """With more digits where rounding would put the value below what was seen."""
+    """With more digits where rounding would put it below what was seen."""
     if value < seen or float(text.replace(",", "")) >= seen:
         return text
     plain = rounding.plain(value)

@@ -1,4 +1,4 @@
-"""The ratio of each change over the noise band (what equal states differ by, A/A), and all changes as a waterfall."""
+"""The ratio of each change over the noise band (A/A: what equal states differ by), and all changes as a waterfall."""
 
 import math
 import textwrap
@@ -14,21 +14,19 @@ from loadframe.reporting.vega import AFTER, BETWEEN, CHARACTER_PX, INK, QUIET, C
 NOISE = "#D3DAE1"
 LINE_PX, LANE_PX, GAP_PX, FOOT_PX, EDGE_PX = 16, 18, 14, 34, 10
 FURTHEST = 10.0
-"""An interval is cut at this many times its ratio either way: that of two blocks would flatten all others."""
+"""Factor around its ratio at which an interval is cut: that of two blocks would flatten all others."""
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """One row. kept: whether the change stayed; None for all changes together."""
-
     name: str
     verdict: Verdict
     kept: bool | None
 
     @property
     def clear(self) -> bool | None:
-        """Whether its whole interval lies outside the noise; None where no noise is known."""
+        """Whether its interval lies outside the noise; None where that is not known."""
         if self.verdict.floor is None:
             return None
         low, high = self.verdict.floor
@@ -36,7 +34,6 @@ class Gain:
 
 
 def gains(inv: Investigation) -> list[Gain]:
-    """The changes in the order in which they were tried; then all kept ones together, where they are several."""
     tried = [
         Gain(words.sentence(trial.remedy.title)[:-1], trial.told, trial.kept)
         for round_ in inv.rounds
@@ -47,11 +44,7 @@ def gains(inv: Investigation) -> list[Gain]:
     return [gain for gain in tried if gain.verdict.has_ratio]
 
 
-# --- in words ---
-
-
 def title(inv: Investigation) -> str:
-    """How many of the changes are clear of the noise, as a fact."""
     tried = [gain for gain in gains(inv) if gain.kept is not None]
     if len(tried) == 1:
         said = {True: "is clear of", False: "is within reach of", None: "beside"}[tried[0].clear]
@@ -81,11 +74,7 @@ def _said(gain: Gain) -> str:
     return "; ".join(part for part in (verdict_words.ratio_words(gain.verdict), fate, noise) if part)
 
 
-# --- the drawing ---
-
-
 def chart(inv: Investigation, size: Size) -> Plot | None:
-    """A lane for each change, on one logarithmic scale; None where none was tried."""
     drawn = gains(inv)
     if not drawn:
         return None
@@ -120,7 +109,6 @@ class _Drawing(Canvas):
         return EDGE_PX + self._width * min(max(share, 0.0), 1.0)
 
     def row(self, top: float, gain: Gain, name: Sequence[str], said: Sequence[str]) -> float:
-        """One change; returns the top of the next one."""
         self.heading(0, top, LINE_PX, name, [(line, QUIET) for line in said])
         top += LINE_PX * (len(name) + len(said))
         middle, colour = top + LANE_PX / 2, BETWEEN if gain.kept is False else INK if gain.kept is None else AFTER
@@ -141,7 +129,6 @@ class _Drawing(Canvas):
         return top + LANE_PX + GAP_PX
 
     def scale(self, top: float) -> None:
-        """The ratios below the lanes, as many as do not touch."""
         shown, previous = [], -math.inf
         for tick in TICKS:
             if self._low <= math.log(tick) <= self._high and self._at(tick) - previous >= 34:
@@ -155,15 +142,12 @@ class _Drawing(Canvas):
 
 
 Row = dict[str, Any]
-
 ROOM = 3.0
-"""Room for the label of the longest bar, as a factor on the log scale; the rest of the label extends to the right."""
 WIDEST = 10.0
-"""A ladder bar's interval is cut at this many times the bar: that of two blocks would flatten all others."""
 
 
 def ladder(inv: Investigation, size: Size) -> Plot | None:
-    """The kept changes as a waterfall, logarithmic (equal lengths are equal factors); None for fewer than two."""
+    """The kept changes, logarithmic: equal lengths are equal factors. None for fewer than two."""
     rows: list[Row] = []
     reached = 1.0
     for step in inv.ladder:
@@ -208,7 +192,6 @@ def waterfall(ladder: Ladder, size: Size) -> Plot | None:
 
 
 def _beside(verdict: Verdict, reached: float) -> Row:
-    """Start and end of a bar, and its interval, cut at WIDEST."""
     low, high = max(verdict.low, verdict.ratio / WIDEST), min(verdict.high, verdict.ratio * WIDEST)
     return {"from": reached, "to": reached * verdict.ratio, "low": reached * low, "high": reached * high}
 

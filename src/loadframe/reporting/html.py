@@ -1,6 +1,6 @@
-"""A document as one self-contained HTML file, fully readable without its few lines of script. Every attribute and every
-text is escaped by `element`, in SVG by Vega's engine, in JSON by embedded_json; the Content-Security-Policy allows only
-the page's own scripts and style, by their hashes."""
+"""A document as one self-contained HTML file, readable without its few lines of script. Text is escaped by `element`,
+in SVG by Vega's engine, in JSON by embedded_json; the Content-Security-Policy allows the page's own scripts and style
+only."""
 
 import base64
 import hashlib
@@ -27,17 +27,15 @@ FILES: Mapping[str, tuple[str, ...]] = {
     "trials": ("trials.jsonl", STEPS),
     "flame": ("profiles/steps.jsonl", "profiles"),
 }
-"""Prefix of a figure's name -> files of the run folder; other figures are drawn from the steps."""
+"""Prefix of a figure's name -> files of the run folder."""
 TO = "figures"
 SCRIPTS = {"figure-files": "figures.js", "settings-copy": "copy.js", "flame-zoom": "flame.js"}
-"""Ids of the script elements -> their files."""
 HEADINGS = {"": "h3", "small": "h4"}
 Attribute = str | int | float
 VOID = frozenset({"meta", "input"})
 
 
 def own_scripts() -> list[str]:
-    """The complete scripts of the pages, which the Content-Security-Policy allows."""
     return [read(name) for name in SCRIPTS.values()]
 
 
@@ -46,7 +44,7 @@ def read(name: str) -> str:
 
 
 def element(tag: str, attributes: Mapping[str, Attribute], *inside: str | Markup) -> Markup:
-    """One element; text inside is escaped, elements stay. An attribute with the value "" is left out."""
+    """Text inside is escaped, elements stay. An attribute with the value "" is left out."""
     rendered = Markup("").join(
         Markup(' {}="{}"').format(name, value) for name, value in attributes.items() if value != ""
     )
@@ -56,12 +54,11 @@ def element(tag: str, attributes: Mapping[str, Attribute], *inside: str | Markup
 
 
 def joined(*inside: str | Markup) -> Markup:
-    """Concatenated text and elements; text is escaped."""
     return Markup("").join(map(escape, inside))
 
 
 def policy(scripts: list[str], styles: list[str]) -> str:
-    """A Content-Security-Policy (https://www.w3.org/TR/CSP3/) that allows only a page's own scripts and styles."""
+    """https://www.w3.org/TR/CSP3/"""
     return (
         f"default-src 'none'; script-src {hashes(scripts)}; style-src {hashes(styles)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -69,13 +66,11 @@ def policy(scripts: list[str], styles: list[str]) -> str:
 
 
 def hashes(texts: list[str]) -> str:
-    """Source expressions of a Content-Security-Policy that allow exactly these texts."""
     digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts)
     return " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
 
 
 def render(document: doc.Document) -> str:
-    """The whole page. The document must have an `about`."""
     assert document.about is not None, "a page tells what was measured"
     page, study = _Page(document, document.about), document.about.study
     head = element(
@@ -100,7 +95,7 @@ def render(document: doc.Document) -> str:
 
 
 def embedded_json(text: str) -> Markup:
-    """JSON for a data block, escaped so that nothing in it can end the block."""
+    """Escaped so that nothing in it can end the data block."""
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 

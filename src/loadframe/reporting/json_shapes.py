@@ -1,5 +1,5 @@
-"""The JSON shapes that other tools rely on. Keys may be added; none is ever renamed or removed. A record's fields are
-its keys; exceptions are in SHAPES. Numbers that are not finite are null."""
+"""The JSON shapes that other tools rely on: keys may be added, none is ever renamed or removed. A record's fields are
+its keys, with exceptions in SHAPES. Numbers that are not finite are null."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -32,19 +32,18 @@ from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting import answers, limits_report, stages, verdict_words
 
 Json = dict[str, Any]
-
 INTERVAL = ("ratio", "low", "high", "decision", "confidence")
 
 
 def curve_json(curve: Curve, *, quality: RunQuality | None = None, answers: Sequence[AnswersCompared] = ()) -> Json:
     """loadframe.curve/1; throughput in requests per second, latency in ms, loads in the unit of the axis. quality: of
-    the whole run, with the recorder's own cost. answers: the target's answers compared with other programs' answers."""
+    the whole run. answers: compared with other programs'."""
     more: Json = {} if quality is None else {"conduct": quality}
     return json_object({**_curve(curve), **more, **({"answers": answers} if answers else {})})
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> Json:
-    """A single comparison is loadframe.verdict/1 with its subject; several are loadframe.comparison/1."""
+    """One is loadframe.verdict/1 with its subject, several are loadframe.comparison/1."""
     shapes = []
     for comparison in comparisons:
         about = fields_of(comparison, "verdict", "fresh", "axis_unit", "levels")
@@ -59,13 +58,13 @@ def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None)
 
 
 def ledger_json(now: LedgerNow) -> Json:
-    """loadframe.limits/1 at one moment: the axis of exhausted_at is seconds from the last reading."""
+    """loadframe.limits/1; exhausted_at in seconds from the last reading."""
     moment = {"axis": "seconds from now", "chains": limits_report.chains(now.limits)}
     return json_object({"schema": "loadframe.limits/1", **fields_of(now), **moment})
 
 
 def investigation_json(inv: Investigation) -> Json:
-    """loadframe.investigation/1: everything that the page shows."""
+    """loadframe.investigation/1."""
     of_workers = stages.of_workers(inv)
     more = {
         "answer": {"lines": answers.lines(inv), "next": answers.next_line(inv)},
@@ -80,10 +79,9 @@ def investigation_json(inv: Investigation) -> Json:
 
 
 def ladder_json(ladder: Ladder) -> Json:
-    """loadframe.ladder/1; ratios are of throughput, low and high their intervals at `confidence`. steps: in the study's
-    order; a kept one against the kept ones before it, in the same blocks as the total, a reverted one against the state
-    before it. share: of the total, in logarithms; null where the total is not proven or the change not kept. levels: of
-    the total."""
+    """loadframe.ladder/1; ratios of throughput. steps: in the study's order; a kept one against the kept ones before
+    it, a reverted one against the state before it. share: of the total, in logarithms; null where that is not proven or
+    the change not kept. levels: of the total."""
     return json_object(
         {
             "schema": "loadframe.ladder/1",
@@ -136,8 +134,8 @@ def quality_of_run(quality: RunQuality | None) -> Json:
 
 
 def capacity_json(search: Capacity) -> Json:
-    """loadframe.capacity/1. capacity: null where even the lowest level misses; its low is null where none is shown to
-    meet yet, its high where none is shown to miss. Loads in the unit of the axis, throughput in requests per second."""
+    """loadframe.capacity/1. capacity: null where even the lowest level misses; its low or high null where no level is
+    shown to meet, or to miss. Loads in the unit of the axis, throughput in 1/s."""
     bounds = {"load": search.load, "low": search.low, "high": search.high}
     return json_object(
         {
@@ -150,7 +148,7 @@ def capacity_json(search: Capacity) -> Json:
 
 
 def verdict_json(verdict: Verdict) -> Json:
-    """loadframe.verdict/1. low, high: null where the interval is open on that side; ratio: null where there is none."""
+    """loadframe.verdict/1. low, high: null where the interval is open; ratio: null where there is none."""
     known = verdict.has_ratio, verdict.low > NOT_KNOWN[0], verdict.high < NOT_KNOWN[1]
     none = {name: None for name, there in zip(("ratio", "low", "high"), known, strict=True) if not there}
     return {"schema": "loadframe.verdict/1", **fields_of(verdict), **none}
@@ -192,12 +190,11 @@ def fields_of(record: Any, *without: str) -> Json:
 
 
 def json_object(value: Mapping[Any, Any]) -> Json:
-    """Of records and numbers of any kind, as JSON has them."""
     return {str(key): _clean(item) for key, item in value.items()}
 
 
 def _clean(value: Any) -> Any:
-    """Null for what is not finite, plain numbers for numpy's, lists for tuples, objects for records."""
+    """Null for what is not finite, plain numbers for numpy's."""
     if is_dataclass(value):
         return json_object(SHAPES.get(type(value), fields_of)(value))
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""A ladder as a document: the gain of each change, what was reverted, interactions, and the busiest threads."""
+"""A ladder as a document."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,13 +8,11 @@ from loadframe.reporting import change_words, rounding, verdict_words, words
 from loadframe.reporting import document as doc
 
 FULL = 0.9
-"""Share of one CPU, or of a component's CPUs, that counts as full; our choice, as in the signatures of hot threads."""
+"""Share of one CPU, or of a component's, that counts as full; our choice, as in the signatures of hot threads."""
 TOLD = 0.02
-"""Share of the machine's CPUs below which other programs' use is not mentioned."""
 
 
 def states(ladder: Ladder) -> tuple[StateUse, ...]:
-    """States with any measured CPU use."""
     return tuple(use for use in ladder.cpu_use if use.threads or use.components)
 
 
@@ -38,7 +36,6 @@ def sentences(ladder: Ladder) -> Iterator[str]:
 
 
 def _limit(use: StateUse) -> str:
-    """What is at its limit; the busiest thread is named in any case."""
     kinds = f"; the busiest kind is {_shown(use.kinds[:1])}" if use.kinds else ""
     thread = "" if not use.threads else f"{use.threads[0].name} ({use.threads[0].cores:.2f} of one CPU{kinds})"
     busiest = thread and f"the busiest thread is one of {thread}"
@@ -74,13 +71,14 @@ NO_GOVERNOR = (("Governor", "none that could be set on this machine"),)
 
 def of(ladder: Ladder) -> doc.Document:
     about = doc.About(ladder.run, ladder.study, ladder.host)
+    net = doc.Group((doc.Diff(ladder.net_changes),), summary="Before and after", only="page")
     return doc.Document(
         kind="Ladder of gains",
         answer=lines(ladder),
         sections=(
             doc.section("The ladder", "ladder", _ladder(ladder), "The ladder"),
             doc.section("The busiest threads", "cpu", _threads(ladder), "The busiest threads"),
-            doc.section("Settings to copy", "settings", _settings(ladder), "Settings to copy"),
+            doc.section("Settings to copy", "settings", (doc.Settings(ladder.to_copy), net), "Settings to copy"),
             doc.environment(about, *NO_GOVERNOR * ("governor" not in ladder.host.facts)),
             doc.quality(ladder.quality, ladder.warnings),
             doc.reproduce(ladder.run, ("loadframe ladder {study}", "the whole ladder")),
@@ -102,7 +100,10 @@ def _asides(ladder: Ladder) -> Iterator[doc.Aside]:
         if len(ladder.total.levels) > 1:
             yield doc.Aside("At each load", (verdict_words.by_load(ladder.total, unit),))
     kept = words.and_list([_named(rung) for rung in ladder.kept])
-    others = [_told(rung, fate(rung, keeps_all=ladder.keeps_all)) for rung in ladder.rungs if not rung.kept]
+    others = []
+    for rung in (rung for rung in ladder.rungs if not rung.kept):
+        ratio = f" {verdict_words.ratio_words(rung.told)}" if rung.told is not None and rung.told.has_ratio else ""
+        others.append(f"{rung.change}{ratio}: {fate(rung, keeps_all=ladder.keeps_all)}")
     given_up = [f"{rung.change}: {words.strip(rung.gives_up)}" for rung in ladder.kept if rung.gives_up]
     for title, text in (("Kept", kept), ("Not kept", "; ".join(others)), ("Given up for it", "; ".join(given_up))):
         if text:
@@ -165,13 +166,7 @@ def _threads(ladder: Ladder) -> Iterator[doc.Block]:
     )
 
 
-def _settings(ladder: Ladder) -> Iterator[doc.Block]:
-    yield doc.Settings(ladder.to_copy)
-    yield doc.Group((doc.Diff(ladder.net_changes),), summary="Before and after", only="page")
-
-
 def lines(ladder: Ladder) -> tuple[str, ...]:
-    """The answer: what to set and its gain, without intervals; what it costs; which change gives most."""
     if not ladder.finished:
         better = words.and_list([rung.change for rung in ladder.kept])
         until = f" Better until then: {better}." if better else ""
@@ -197,7 +192,6 @@ def answer(ladder: Ladder) -> str:
 
 
 def proof(ladder: Ladder, total: Verdict) -> str:
-    """What the whole gain rests on: blocks of its own, or the product of the trials."""
     if "product" in total.method:
         return "It is the product of the trials, which decided what is kept: it may be overstated."
     return verdict_words.proof_sentence(total, ladder.study.load_unit)
@@ -206,11 +200,6 @@ def proof(ladder: Ladder, total: Verdict) -> str:
 def _named(rung: Rung) -> str:
     changes = words.and_list([change_words.change(change) for change in rung.changes])
     return f"{rung.change} ({changes})" if changes else rung.change
-
-
-def _told(rung: Rung, fate: str) -> str:
-    ratio = f" {verdict_words.ratio_words(rung.told)}" if rung.told is not None and rung.told.has_ratio else ""
-    return f"{rung.change}{ratio}: {fate}"
 
 
 def next_step(ladder: Ladder) -> str:
@@ -241,7 +230,6 @@ def fate(rung: Rung, *, keeps_all: bool = False) -> str:
 
 
 def interaction_sentence(interaction: Interaction) -> str:
-    """ "With threads, pool is worth 2.1 times (1.6 to 2.8) as much as without it: they depend on each other"."""
     much = f"{interaction.change} is worth {verdict_words.ratio_words(interaction.verdict)} as much as"
     if interaction.partner is None:
         return f"At the top, {much} at its place in the order: later changes alter what it gives"

@@ -1,4 +1,4 @@
-"""All latencies at one level, before and after: as percentiles on the scale of HdrHistogram's plots, and as a table."""
+"""All latencies at one level, before and after: percentiles on the scale of HdrHistogram's plots, and a table."""
 
 import math
 from collections.abc import Sequence
@@ -10,18 +10,16 @@ from loadframe.reporting.vega import AFTER, BEFORE, Plot, Size, ValueAxis, quant
 STATES = (("before", BEFORE), ("after", AFTER))
 COLUMNS = ("Requests", "Mean", "p50", "p99", "p99.9", "Max")
 BEYOND = {"p99": 100, "p99.9": 1000}
-"""Percentile -> number of requests of which one lies beyond it."""
+"""Percentile -> requests of which one lies beyond it."""
 UNBROKEN = "\u00a0"
-"""Between a number and its unit, in narrow tables."""
 SLOWER = 2.0
-"""Factor; less may be noise of a percentile that few requests lie beyond."""
+"""Less may be noise of a percentile."""
 FEW_BEYOND = 10
-"""With fewer requests beyond it a percentile is uncertain (analysis/quantity.py)."""
+"""Requests beyond a certain percentile (analysis/quantity.py)."""
 
 
 def percentiles(inv: Investigation, size: Size) -> Plot | None:
-    """Latency over percentile, both logarithmic: 90, 99 and 99.9 are equally spaced (HdrHistogram's plots). The dot at
-    the right end is the longest request. one_in: of how many requests one lies above."""
+    """Both logarithmic: 90, 99 and 99.9 are equally spaced. one_in: requests of which one lies above."""
     drawn = _states(inv)
     if not drawn:
         return None
@@ -48,7 +46,6 @@ def percentiles(inv: Investigation, size: Size) -> Plot | None:
 
 
 def title(inv: Investigation) -> str:
-    """ "Latencies at 4 workers: p99 3.21 ms before, 0.4 ms after": the highest percentile that all states have."""
     drawn = _states(inv)
     if not drawn:
         return ""
@@ -61,9 +58,8 @@ def title(inv: Investigation) -> str:
 
 
 def slower(inv: Investigation) -> str:
-    """What the slowest requests take, where after the changes most requests are faster and the slowest are not; else
-    "". The last percentile that both states have requests beyond decides, not the longest request, which grows with
-    their number."""
+    """What the slowest requests take, where most are faster after the changes and the slowest are not. The last
+    percentile with requests beyond in both states decides: the longest request grows with their number."""
     drawn = [distribution for _, _, distribution in _states(inv)]
     if len(drawn) < 2:
         return ""
@@ -98,7 +94,7 @@ def note(inv: Investigation) -> str:
 
 
 def rows(inv: Investigation) -> list[tuple[str, list[str]]]:
-    """A row per state: its name, and a cell for each of COLUMNS; empty where the requests are too few."""
+    """A row per state, a cell for each of COLUMNS; empty where the requests are too few."""
     drawn = _states(inv)
     names = [label.capitalize() for label, _, _ in drawn] if len(drawn) > 1 else [""]
     table = []

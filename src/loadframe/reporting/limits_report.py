@@ -1,5 +1,4 @@
-"""Limits: at one moment as a document; of a run as a table, and how full each is over the load: a panel for each limit,
-with a bar for each level, before and after the changes."""
+"""Limits: at one moment, of a run as a table, and how full each is over the load, before and after the changes."""
 
 import math
 import textwrap
@@ -20,17 +19,15 @@ from loadframe.units import show, show_metric
 EMPTY = "#E9EDF1"
 COLOURS = {"before": BEFORE, "after": AFTER}
 MOST, SHOWN_FROM, ALWAYS_SHOWN = 6, 0.1, 3
-"""MOST: panels. Of limits that stay below SHOWN_FROM of their ceiling only the fullest ALWAYS_SHOWN are drawn."""
+"""MOST: panels. Below SHOWN_FROM of their ceiling only the fullest ALWAYS_SHOWN limits are drawn."""
 ACROSS = {True: 3, False: 1}
-"""Panels side by side, by whether the picture is wide."""
 TERSE_BELOW = 400
 GAP_PX, BARS_PX, LINE_PX, FOOT_PX = 26, 74, 15, 22
 FULL, FILLING = 1.0, 0.5
-"""Opacity of a bar at its ceiling, and of one below it."""
 
 
 def render_limits(now: LedgerNow, *, width: int = 110) -> str:
-    """What is reached or runs out first, with its cost; then the rest, the chains, and what could not be read."""
+    """What is reached or runs out first; then the rest, the chains, and what could not be read."""
     urgent = [limit for limit in now.limits if limit.status in ("reached", "near") or limit.exhausted_at is not None]
     rest = [limit for limit in now.limits if limit not in urgent and limit.status != "unlimited"]
     unlimited = [limit.id for limit in now.limits if limit.status == "unlimited"]
@@ -59,7 +56,7 @@ def render_limits(now: LedgerNow, *, width: int = 110) -> str:
 
 
 def chains(limits: Sequence[Limit]) -> list[tuple[str, ...]]:
-    """The limits that others cap, each followed by what caps it, as far as read; without chains that end another."""
+    """Limits that others cap, each followed by what caps it; without chains that end another."""
     known = {limit.id: limit for limit in limits if math.isfinite(limit.ceiling)}
 
     def linked(name: str, order: tuple[str, ...]) -> tuple[str, ...]:
@@ -73,7 +70,6 @@ def chains(limits: Sequence[Limit]) -> list[tuple[str, ...]]:
 
 
 def of_run(inv: Investigation) -> Iterator[doc.Block]:
-    """The limits of the last round: those that run out first, then the fullest."""
     limits = list(inv.rounds[-1].limits) if inv.rounds else []
     limits.sort(key=lambda limit: (limit.exhausted_at.load if limit.exhausted_at else math.inf, -facts.fullness(limit)))
     heads = ("Limit", "Ceiling", "Use", "Headroom", "When reached", "Runs out at")
@@ -107,9 +103,6 @@ def _of_run(inv: Investigation, limit: Limit) -> doc.Row:
         when,
     )
     return doc.Row(cells, "marked" if inv.next_limit and inv.next_limit.id == limit.id else "")
-
-
-# --- words ---
 
 
 def _urgent(limit: Limit) -> str:
@@ -146,13 +139,10 @@ def _percent(limit: Limit) -> str:
     return "< 0.1 %" if 0 < share < 0.001 else rounding.percent(share)
 
 
-# --- bars ---
-
-
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One limit. shares: by state (before, after) and level the median of its use, as a share of the ceiling: as in
-    analysis.saturation, one step of several that reaches it does not make it full."""
+    """shares: by state (before, after) and level the median use, as a share of the ceiling: one step that reaches it
+    does not make it full."""
 
     name: str
     shares: Mapping[str, Mapping[float, float]]
@@ -162,7 +152,7 @@ class Panel:
         return max(share for by_level in self.shares.values() for share in by_level.values())
 
     def full_from(self, state: str) -> float | None:
-        """The lowest level from which on it is full at every level; None where it is not full at the highest one."""
+        """The lowest level from which on it is full; None where it is not at the highest one."""
         reached = None
         for level, share in sorted(self.shares[state].items(), reverse=True):
             if share < REACHED:
@@ -176,7 +166,6 @@ class Panel:
 
 
 def panels(inv: Investigation) -> list[Panel]:
-    """The limits whose use was measured at several levels, the fullest first."""
     by_limit: dict[str, dict[str, Mapping[float, float]]] = {}
     names: dict[str, str] = {}
     for state in plots.measured_ends(inv):
@@ -190,7 +179,6 @@ def panels(inv: Investigation) -> list[Panel]:
 
 
 def name(limit: Limit) -> str:
-    """ "The table cache": the title without its explanatory clause."""
     bare = (limit.title or limit.id).partition(",")[0].strip()
     return bare if bare == limit.id else f"{bare[:1].upper()}{bare[1:]}"
 
@@ -206,11 +194,7 @@ def shown(panels: Sequence[Panel]) -> list[Panel]:
     return [panel for rank, panel in enumerate(panels) if rank < ALWAYS_SHOWN or panel.fullest >= SHOWN_FROM][:MOST]
 
 
-# --- in words ---
-
-
 def title(inv: Investigation) -> str:
-    """Which limit is full from which level on, before and after, as a fact."""
     all_panels, unit = panels(inv), inv.study.load_unit
     if not all_panels:
         return ""
@@ -250,7 +234,6 @@ def _state_words(panels: Sequence[Panel], state: str, unit: str) -> str:
 
 
 def note(inv: Investigation) -> str:
-    """How to read the bars, and how many are left out."""
     all_panels = panels(inv)
     left = len(all_panels) - len(shown(all_panels))
     meaning = (
@@ -270,18 +253,21 @@ def _panel_words(panel: Panel, state: str, unit: str) -> str:
     return f"{label}at most {rounding.percent(share)}{f', at {words.load(level, unit)}' if unit else ''}"
 
 
-# --- the drawing ---
-
-
 def chart(inv: Investigation, size: Size) -> Plot | None:
-    """A panel for each limit; None where none was measured at two levels."""
     drawn = shown(panels(inv))
     if not drawn:
         return None
     across = ACROSS[size.width >= TERSE_BELOW]
     width = (size.width - GAP_PX * (across - 1)) / across
     titles = [textwrap.wrap(panel.name, int(width / CHARACTER_PX)) for panel in drawn]
-    said = [_said(panel, width) for panel in drawn]
+    said = [
+        [
+            (line, COLOURS[state] if len(panel.shares) > 1 else INK)
+            for state in panel.shares
+            for line in textwrap.wrap(_panel_words(panel, state, ""), int(width / CHARACTER_PX))
+        ]
+        for panel in drawn
+    ]
     head = LINE_PX * (max(map(len, titles)) + max(map(len, said))) + 8
     height = head + BARS_PX + FOOT_PX + GAP_PX
     whole = Size(size.width, round(height * math.ceil(len(drawn) / across)))
@@ -295,15 +281,6 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
         for panel in drawn
     )
     return drawing.finished()
-
-
-def _said(panel: Panel, width: float) -> list[tuple[str, str]]:
-    several = len(panel.shares) > 1
-    return [
-        (line, COLOURS[state] if several else INK)
-        for state in panel.shares
-        for line in textwrap.wrap(_panel_words(panel, state, ""), int(width / CHARACTER_PX))
-    ]
 
 
 class _Drawing(Canvas):
@@ -337,7 +314,7 @@ class _Drawing(Canvas):
 
 
 def _labelled(levels: Sequence[float], slot: float) -> list[tuple[int, str]]:
-    """The levels that have room for their number below their bar: the ends, and those between that do not touch."""
+    """The ends, and levels between that have room for their number."""
     texts = [rounding.plain(level) for level in levels]
     last = len(levels) - 1
     kept = [0]

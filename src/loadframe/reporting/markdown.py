@@ -1,5 +1,5 @@
-"""A document in GitHub's Markdown (https://github.github.com/gfm/), to paste into a ticket or a pull request. Text of a
-server, a study or a file stays text: no link, no element, no mention, on one line."""
+"""A document in GitHub's Markdown (https://github.github.com/gfm/). Text of a server, a study or a file stays text: no
+link, no element, no mention."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,16 +8,14 @@ from loadframe.reporting import change_words
 from loadframe.reporting import document as doc
 
 MARKUP = re.compile(r"[\\`*<>&|\[\]~$@#]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=\bwww)\.", re.I)
-"""Possible markup anywhere in a line. An underscore within a word is none; "@" and "#" would be mentions, "://" and
-"www." links."""
+"""Anywhere in a line. An underscore within a word is none; "@" and "#" would be mentions, "://" and "www." links."""
 BEGINS = re.compile(r"^(?= ?[-+](?:\s|$|-))|(?:^ ?\d{1,9})(?=[.)](?:\s|$))")
-"""Possible markup at the beginning of a line: an item, a numbered item, a rule."""
+"""At the beginning of a line: an item, a rule."""
 NOT_BROKEN = "&#8203;"
-"""A zero-width space."""
 
 
 def render(document: doc.Document, *, brief: bool = False) -> str:
-    """The answer, the asides and the sections, without pictures. brief: only the sections for a reader elsewhere."""
+    """brief: only the sections for a reader elsewhere."""
     about = document.about
     head = [f"## {text(about.study.question)}", f"{document.kind} of {text(about.study.name)}."] if about else []
     asides = [line for aside in document.beside("") for line in _aside(aside)]
@@ -37,7 +35,6 @@ def _aside(aside: doc.Aside) -> Iterator[str]:
 
 
 def blocks(shown: Iterable[doc.Block]) -> Iterator[str]:
-    """The blocks' paragraphs, to be separated by empty lines."""
     for block in shown:
         match block:
             case doc.Prose(told, look) if not look.startswith("note"):
@@ -78,7 +75,6 @@ def _table(table: doc.Table) -> Iterator[str]:
 
 
 def inline(shown: doc.Words) -> str:
-    """Words on one line; settings and values as code."""
     match shown:
         case doc.Span(look="code"):
             return _code(shown.text)
@@ -89,24 +85,22 @@ def inline(shown: doc.Words) -> str:
 
 
 def text(raw: str) -> str:
-    """Any text, on one line, with its markup escaped."""
     line = re.sub(r"\s+", " ", raw)
     return BEGINS.sub(rf"\g<0>{NOT_BROKEN}", MARKUP.sub(lambda match: _escaped(match[0]), line))
 
 
 def _escaped(char: str) -> str:
-    """A character reference, which no renderer reads as markup; "@" and "#" are matched after decoding, so a zero-width
-    space breaks the name."""
+    """ "@" and "#" are matched after decoding, so a zero-width space breaks the name."""
     return f"{char}{NOT_BROKEN}" if char in "@#" else f"&#{ord(char)};"
 
 
 def _code(raw: str) -> str:
-    """As an element where it holds a character that could end the code or a table's cell."""
+    """As an element where a character could end the code or a table's cell."""
     return f"`{raw}`" if re.fullmatch(r"[^\s`|\\]([^`|\\\r\n]*[^\s`|\\])?", raw) else f"<code>{text(raw)}</code>"
 
 
 def _fenced(lines: Iterable[str]) -> str:
-    """Lines to copy verbatim. The fence is longer than any within."""
+    """The fence is longer than any within."""
     inside = "\n".join(lines)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", inside)), default=0))
     return f"{fence}\n{inside}\n{fence}"

@@ -1,4 +1,4 @@
-"""What to do after an investigation: the action first, then why, in a box of the first screen."""
+"""What to do after an investigation, and why."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from loadframe.reporting import change_words, facts, rounding, words
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """action, why: sentences. why: may be "". limit: whether it is about the next limit."""
+    """action, why: sentences. limit: whether it is about the next limit."""
 
     action: str
     why: str = ""
@@ -44,8 +44,7 @@ ACTIONS = {
 
 
 def next_step(inv: Investigation) -> NextStep:
-    """What to do about the next limit, else what to do next; where the curve alone shows the limit, what would confirm
-    it."""
+    """About the next limit, else by the outcome; where the curve alone shows the limit, what would confirm it."""
     first = _to_confirm(inv) or _not_tried(inv)
     if first is not None:
         return first
@@ -70,7 +69,6 @@ def next_step(inv: Investigation) -> NextStep:
 
 
 def without_limit(inv: Investigation) -> NextStep:
-    """What to do next, by the outcome alone."""
     match inv.outcome.kind:
         case "interrupted":
             return NextStep(f"Run it again to finish it; the finished steps are kept in {inv.run}.")
@@ -118,7 +116,6 @@ def without_limit(inv: Investigation) -> NextStep:
 
 
 def none_in_sight(inv: Investigation) -> str:
-    """For a last state whose limit is not known."""
     last, unit = inv.rounds[-1].curve, inv.study.load_unit
     if conclusion.stops_growing(last) is not None:
         return f"not known. Throughput {words.curve_phrase(last, unit)}, and nothing that is seen is exhausted there."
@@ -145,7 +142,6 @@ def _growth_next(growing: Finding) -> NextStep:
 
 
 def _to_confirm(inv: Investigation) -> NextStep | None:
-    """What would confirm a finding that only the curve shows; None for others."""
     findings = facts.main_findings(inv)
     if (
         not findings
@@ -172,7 +168,6 @@ def _to_confirm(inv: Investigation) -> NextStep | None:
 
 
 def _not_tried(inv: Investigation) -> NextStep | None:
-    """Untried remedies for a suspected cause that acts from the lowest level on; None elsewhere."""
     findings = facts.main_findings(inv)
     reached = findings[0].reached_at if findings else None
     if inv.outcome.kind != "limit-without-remedy" or reached is None or not inv.rounds:
@@ -197,7 +192,7 @@ def _first_id(inv: Investigation) -> str:
 
 
 def what_moves(inv: Investigation, limit: NextLimit) -> str:
-    """ "To get more, use a faster disk, ...", or the advice of its finding; "" where neither is known."""
+    """ "To get more, use a faster disk, ...", or the advice of its finding."""
     if move := ACTIONS.get(limit.id):
         return words.sentence(f"To get more, {move}")
     finding = _finding(inv, limit)
@@ -211,13 +206,12 @@ def _finding(inv: Investigation, limit: NextLimit) -> Finding | None:
 
 
 def is_suspected(inv: Investigation, limit: NextLimit) -> bool:
-    """Whether it is a cause that no change has proved; False for a limit that was measured or extrapolated."""
     finding = _finding(inv, limit)
     return finding is not None and finding.status == "suspected"
 
 
 def next_limit_words(inv: Investigation, limit: NextLimit) -> str:
-    """ "one writer holds the lock, at 2 workers"; "the table cache, at about 420 active jobs (extrapolated)"."""
+    """ "the table cache, at about 420 active jobs (extrapolated)"."""
     title = f"the limit {limit.id}" if limit.title == limit.id else words.strip(limit.title)
     if limit.load is None or not inv.rounds:
         return title

@@ -1,4 +1,4 @@
-"""The single drawings of the case study, in any size; None where there are no data for one."""
+"""The drawings of the case study, in any size; None where there are no data for one."""
 
 import itertools
 import math
@@ -15,13 +15,12 @@ from loadframe.reporting import alternatives, facts, rounding, vega, words
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, LoadAxis, Plot, Size, ValueAxis
 
 Row = dict[str, Any]
-
 COLOURS: Mapping[facts.Role, str] = {"before": BEFORE, "between": BETWEEN, "after": AFTER}
 PAINTED: Mapping[facts.Role, int] = {"between": 0, "before": 1, "after": 2}
 TERSE_BELOW = 320
-"""Pictures narrower than this many pixels have room for short labels only."""
+"""Pixels; narrower pictures have short labels."""
 LOG_THROUGHPUT_FROM_RATIO = 8.0
-"""Ratio of the states from which the lower curve would lie on the bottom of a linear scale."""
+"""Ratio of the states from which on a linear scale would flatten the lower curve."""
 SCALES: Mapping[str, tuple[float, str]] = {
     "share": (100.0, "%"),
     "bytes": (1 / 2**20, "MiB"),
@@ -29,18 +28,13 @@ SCALES: Mapping[str, tuple[float, str]] = {
     "1/s": (1.0, "per second"),
     "count": (1.0, ""),
 }
-"""Unit of a metric -> factor and unit on the chart's axis; other units are drawn unchanged."""
 PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d", "#72b7b2")
 OTHERS = (AFTER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Colours of alternatives in their order (Okabe and Ito); further ones repeat them in dashes."""
+"""Colours of alternatives (Okabe and Ito); further ones repeat them in dashes."""
 BOX_WIDTH = 12
 
 
-# --- the proof: throughput over load ---
-
-
 def proof_title(inv: Investigation) -> str:
-    """The fact that the chart of throughput over load shows; "" without a curve."""
     drawn, unit = facts.series(inv), inv.study.load_unit
     if not drawn or drawn[0].curve is None:
         return ""
@@ -60,14 +54,12 @@ def proof_title(inv: Investigation) -> str:
 
 
 def proof_note(inv: Investigation) -> str:
-    """Meaning of the bands and lines that the chart has."""
     ends = [state.curve for state in measured_ends(inv)]
     knee = " Dashed: where it bends, with its interval." if any(curve and curve.knee for curve in ends) else ""
     return f"Shaded: 95 % interval.{knee}"
 
 
 def throughput(inv: Investigation, size: Size) -> Plot | None:
-    """Throughput of every state over the levels, with interval bands, knees and cliffs."""
     drawn = [state for state in facts.series(inv) if throughput_rows(state)]
     if not drawn:
         return None
@@ -81,7 +73,7 @@ def throughput(inv: Investigation, size: Size) -> Plot | None:
 
 
 def throughput_rows(state: facts.Series) -> list[Row]:
-    """The points in the order of their loads; where no interval is known, low and high are the value."""
+    """In the order of their loads; where no interval is known, low and high are the value."""
     rows = []
     for point in sorted(state.points, key=lambda point: point.load):
         if math.isfinite(value := point.throughput):
@@ -92,7 +84,6 @@ def throughput_rows(state: facts.Series) -> list[Row]:
 
 
 def _throughput_axis(drawn: Sequence[facts.Series], what: str) -> ValueAxis:
-    """From zero, with room for the labels; logarithmic where the states are far apart."""
     rows = [row for state in drawn for row in throughput_rows(state)]
     top, lowest = max(row["high"] for row in rows) or 1.0, min(row["low"] for row in rows)
     if wants_log(drawn) and lowest > 0:
@@ -105,7 +96,6 @@ def per_second(inv: Investigation) -> str:
 
 
 def wants_log(drawn: Sequence[facts.Series]) -> bool:
-    """Whether a linear axis would flatten the lower state."""
     peaks = [max(point.throughput for point in state.points) for state in drawn if state.points]
     return len(peaks) > 1 and min(peaks) > 0 and max(peaks) / min(peaks) >= LOG_THROUGHPUT_FROM_RATIO
 
@@ -119,7 +109,6 @@ def _draw_curve(plot: Plot, state: facts.Series, colour: str = "", **look: Any) 
 
 
 def side_by_side(inv: Investigation, others: Sequence[Alternative], size: Size) -> Plot | None:
-    """Throughput of the target and of alternatives over the levels, and where a single one diverges."""
     if not inv.rounds:
         return None
     first = inv.rounds[0]
@@ -147,7 +136,6 @@ def side_by_side_title(inv: Investigation, alternative: Alternative) -> str:
 
 
 def _draw_bend(plot: Plot, state: facts.Series, rank: int) -> None:
-    """Knee (dashed, its interval shaded) and cliff (shaded from the last good level to the first bad one)."""
     curve = state.curve
     if curve is None or state.role == "between" or (curve.knee is None and curve.cliff is None):
         return
@@ -172,12 +160,7 @@ def _draw_bend(plot: Plot, state: facts.Series, rank: int) -> None:
     plot.write(at, plot.y.high, ", ".join(parts), colour, **look)
 
 
-# --- latency, blocks, metrics ---
-
-
 def latency(inv: Investigation, size: Size) -> Plot | None:
-    """p95 latency over the levels, before and after, on a logarithmic scale."""
-
     def rows(state: facts.Series) -> list[Row]:
         return [{"load": point.load, "value": point.latency_p95_ms} for point in state.points if _has_latency(point)]
 
@@ -186,7 +169,6 @@ def latency(inv: Investigation, size: Size) -> Plot | None:
 
 
 def latency_title(inv: Investigation) -> str:
-    """The p95 latency of each state at the highest common level."""
     tables = [{p.load: p.latency_p95_ms for p in state.points if _has_latency(p)} for state in ends_of(inv)]
     common = set.intersection(*(set(table) for table in tables)) if tables else set()
     if not common:
@@ -202,8 +184,8 @@ def _has_latency(point: CurvePoint) -> bool:
 
 
 def boxes(inv: Investigation, size: Size) -> Plot | None:
-    """Every step's throughput at every level, with quartiles, whiskers and outliers, the medians joined (Tukey,
-    Exploratory Data Analysis, 1977: whiskers end at the furthest value within 1.5 boxes)."""
+    """Every step's throughput, with quartiles, whiskers and outliers (Tukey, Exploratory Data Analysis, 1977: whiskers
+    end at the furthest value within 1.5 boxes)."""
     loads = load_axis(inv)
     drawn = [(state, rows) for state in measured_ends(inv) if (rows := _footprint_rows(state, "throughput", 1.0))]
     values = [row["value"] for _, rows in drawn for row in rows]
@@ -228,7 +210,6 @@ def boxes(inv: Investigation, size: Size) -> Plot | None:
 
 
 def box_of(load: float, values: Sequence[float]) -> Row:
-    """The box of one level: median, quartiles, the ends of the whiskers, and the outliers."""
     quarter, median, three_quarters = (float(value) for value in np.quantile(values, [0.25, 0.5, 0.75]))
     reach = 1.5 * (three_quarters - quarter)
     inside = [value for value in values if quarter - reach <= value <= three_quarters + reach]
@@ -251,7 +232,6 @@ def _by_load(rows: Iterable[Row]) -> list[tuple[float, list[float]]]:
 
 
 def forecast(inv: Investigation, size: Size) -> Plot | None:
-    """The forecast with its intervals, the throughput measured before any change, and where saturation was expected."""
     foretold, before = inv.forecast, next(iter(facts.series(inv)), None)
     if foretold is None or not foretold.at or before is None:
         return None
@@ -275,7 +255,6 @@ def forecast(inv: Investigation, size: Size) -> Plot | None:
 
 
 def forecast_title(inv: Investigation) -> str:
-    """The fact that the forecast's chart shows; "" without a forecast."""
     foretold = inv.forecast
     if foretold is None or not foretold.scored:
         return "The forecast" if foretold else ""
@@ -285,7 +264,7 @@ def forecast_title(inv: Investigation) -> str:
 
 
 def components(inv: Investigation, what: str, size: Size) -> Plot | None:
-    """Use by each of several components over the load, in the first state. what: the metric without the component."""
+    """what: the metric without the component."""
     rows = next((round_.footprint for round_ in inv.rounds if round_.footprint), ())
     names = sorted({name for row in rows for name in row if name.endswith(f".{what}")} - {f"target.{what}"})
     if len(names) < 2:
@@ -300,7 +279,6 @@ def components(inv: Investigation, what: str, size: Size) -> Plot | None:
 
 
 def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Plot | None:
-    """One metric over the levels, before and after, and the ceilings of the limit (by its id) in both states."""
     unit = metric_of(name).unit
     factor, title = SCALES.get(unit, (1.0, unit))
     drawn = [(state, rows) for state in measured_ends(inv) if (rows := _footprint_rows(state, name, factor))]
@@ -320,13 +298,18 @@ def _footprint_rows(state: facts.Series, name: str, factor: float) -> list[Row]:
 
 
 def ends_of(inv: Investigation) -> list[facts.Series]:
-    """The states before and after, without those between."""
     return [state for state in facts.series(inv) if state.role != "between"]
 
 
 def measured_ends(inv: Investigation) -> list[facts.Series]:
     """Those that were measured over all levels in a round of their own."""
     return [state for state in ends_of(inv) if state.curve is not None]
+
+
+def highest(series: facts.Series, levels: Iterable[float], unit: str) -> tuple[float, str]:
+    """The highest level, and where that is, in words."""
+    load = max(levels)
+    return load, f"{'After the change, at' if series.role == 'after' else 'At'} {words.load(load, unit)}"
 
 
 def seen(inv: Investigation, chart: str, levels: Callable[[facts.Series], object]) -> list[tuple[str, facts.Series]]:
@@ -344,7 +327,7 @@ def _lines(
     logarithmic: bool = False,
     ceilings: Sequence[tuple[str, float]] = (),
 ) -> Plot | None:
-    """Dots, and lines through their averages, each with its name and colour; ceilings: (colour, value) each."""
+    """Dots, and lines through their averages. ceilings: (colour, value)."""
     drawn = [(label, colour, rows) for label, colour, rows in drawn if rows]
     values = [row["value"] for _, _, rows in drawn for row in rows]
     if not values or not loads.levels:
@@ -364,7 +347,7 @@ def _lines(
 
 
 def evidence_metrics(inv: Investigation, finding: Finding) -> list[tuple[str, str]]:
-    """At most two recorded metrics that explain a finding: what rose, and the use of the limit (with its id)."""
+    """At most two recorded metrics: what rose, and the use of the limit (with its id)."""
     round_ = facts.round_of(inv, finding)
     recorded = set(facts.footprint_metrics(round_.footprint))
     limit = next((limit for limit in round_.limits if limit.id == finding.id), None)
@@ -375,6 +358,5 @@ def evidence_metrics(inv: Investigation, finding: Finding) -> list[tuple[str, st
 
 
 def load_axis(inv: Investigation) -> LoadAxis:
-    """The load axis of all charts: the levels that were measured."""
     loads = {point.load for state in facts.series(inv) for point in state.points}
     return LoadAxis(inv.study.load_unit, tuple(sorted(loads)))

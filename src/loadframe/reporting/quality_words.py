@@ -1,4 +1,4 @@
-"""Run quality in words: steps and flags, changes that are not reverted, times in which no request completed."""
+"""Run quality in words."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,6 @@ from loadframe.units import show
 
 
 def sentences(quality: RunQuality) -> list[str]:
-    """Changes not reverted, steps, counters that did not work, flags in plain words, the recorder's cost."""
     again = f", {quality.repeated} of them run again" if quality.repeated else ""
     lines = [
         *not_reverted_sentences(quality.not_reverted),
@@ -45,13 +44,11 @@ QUANTITIES = {
     "recorder-late": "no process ran for {} of the window",
     "driver-lag": "requests waited for the load driver's own CPUs for {} of their time",
 }
-"""By flag, for steps with a known amount."""
 TOLD = 0.1
-"""Share of all CPUs below which a program that works for the target is not named."""
+"""Share of all CPUs from which on a program that works for the target is named."""
 
 
 def beside_sentence(program: Beside) -> str:
-    """ "postgres, which the target connects to, used 1.57 of 2 CPUs at 4"."""
     cores, of = rounding.plain(program.cores), rounding.exact(program.of)
     return f"{program.name}, which the target connects to, used {cores} of {of} CPUs at {program.load:g}"
 
@@ -75,7 +72,6 @@ def _influence(influence: Influence, steps: int) -> str:
 
 
 def not_reverted_sentences(changes: Sequence[UnrevertedChange]) -> list[str]:
-    """Changes that could not be reverted when the run ended, and what to do."""
     return [
         f"{change.setting} of {change.of} {words.strip(change.because)}; "
         f"`loadframe changes revert`{f' on host {change.host}' if change.host else ''} tries again"
@@ -84,7 +80,6 @@ def not_reverted_sentences(changes: Sequence[UnrevertedChange]) -> list[str]:
 
 
 def silence_sentence(inv: Investigation) -> str:
-    """Where and for how long no request completed: the worst case of the run; "" where there was none."""
     rounds = [(inv.study.target_kind, round_) for round_ in inv.rounds]
     rounds += [(alternative.name, alternative.round) for alternative in inv.alternatives]
     silences = [(name, silence) for name, round_ in rounds for silence in facts.silences(round_)]

@@ -1,17 +1,17 @@
-"""Numbers for people: never more digits than the interval supports, in every text and on every page."""
+"""Numbers for people: never more digits than the interval supports."""
 
 import math
 
 WIDE = 4.0
 APART = 2.0
-"""Ends further apart than this factor get two digits each: with the last digit as coarse as the half-width, a value
-looks like its nearer end ("1,000 (1,000 to 3,000)" for 1,220, 1,020 and 2,950)."""
+"""Factor between ends that get two digits each: else a value looks like its nearer end ("1,000 (1,000 to 3,000)" for
+1,220, 1,020 and 2,950)."""
 
 
 def decimals_for(value: float, low: float, high: float) -> int:
     """Decimals (negative: tens, hundreds) at which the last digit is as coarse as the interval's half-width; more, up
-    to three, where an end or the value would become 0 ("0 to 30" for 2.9 to 31), or an end 1, without being so: of a
-    ratio's ends the side of 1 decides."""
+    to three, where an end or the value would become 0 ("0 to 30" for 2.9 to 31), or an end 1: of a ratio's ends the
+    side of 1 decides."""
     half_width = abs(high - low) / 2
     if not math.isfinite(half_width) or half_width <= 0:
         return _significant_decimals(value, 3)
@@ -32,27 +32,26 @@ def _significant_decimals(value: float, digits: int) -> int:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """The value with this number of decimals and thousands separators; tens and hundreds where decimals is negative."""
+    """With thousands separators; tens and hundreds where decimals is negative."""
     rounded = round(value, decimals)
     text = f"{rounded:,.{max(0, decimals)}f}"
     return "0" if text in {"-0", "0"} else text
 
 
 def plain(value: float) -> str:
-    """A number without an interval: three significant digits, no trailing zeros ("1,230", "12.5", "0.04")."""
+    """Three significant digits, no trailing zeros ("1,230", "12.5", "0.04")."""
     text = fixed(value, _significant_decimals(value, 3))
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def exact(value: float) -> str:
-    """A number that was given, not measured (a level, a ceiling): rounded to four decimals only."""
     text = f"{value:,.4f}"
     return text.rstrip("0").rstrip(".")
 
 
 def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """(value, low, high) as text with the digits that the interval supports; where the ends are more than APART times
-    apart, each with two significant digits ("5.2", "1.02", "27")."""
+    """As text with the digits that the interval supports; where the ends are more than APART times apart, each with
+    two."""
     if 0 < low <= value <= high < math.inf and high > APART * low:
         return _two_digits(value), _two_digits(low), _two_digits(high)
     decimals = decimals_for(value, low, high)
@@ -67,28 +66,25 @@ def _two_digits(value: float) -> str:
 
 
 def brief(value: float) -> str:
-    """Two significant digits, for sentences: "79", "10,000", "2.2", "2"."""
     return plain(float(_two_digits(value).replace(",", "")))
 
 
 def is_vague(low: float, high: float) -> bool:
-    """Whether the ends of a ratio's interval are over WIDE times apart: only the nearer is then worth showing."""
+    """Whether the ends are over WIDE times apart: only the nearer is worth showing."""
     return has_width(low, high) and low > 0 and high > WIDE * low
 
 
 def has_width(low: float, high: float) -> bool:
-    """Whether the two ends say more than the value alone."""
     return math.isfinite(low) and math.isfinite(high) and low != high
 
 
 def percent(share: float) -> str:
-    """A share (0..1) in per cent; two significant digits."""
     value = 100 * share
     return f"{fixed(value, max(0, _significant_decimals(value, 2)))} %"
 
 
 def seconds(value: float) -> str:
-    """A duration in at most two units; days from two days on."""
+    """At most two units; days from two days on."""
     if value < 90:
         return f"{plain(value)} s"
     if value < 5400:
@@ -99,6 +95,5 @@ def seconds(value: float) -> str:
 
 
 def _two(whole_s: int, unit: str, unit_s: int, smaller: str, smaller_s: int) -> str:
-    """ "50 min", "1 h 50 min": no zero of the smaller unit."""
     count, rest = whole_s // unit_s, whole_s % unit_s // smaller_s
     return f"{count} {unit} {rest} {smaller}" if rest else f"{count} {unit}"

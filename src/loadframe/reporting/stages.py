@@ -12,33 +12,24 @@ BUSY, BLOCKED, IDLE, QUEUE = "#0072B2", "#D55E00", "#DCE6EE", "#E69F00"
 LEGEND = (("at work", BUSY), ("blocked", BLOCKED), ("idle", IDLE), ("queue before it, of its room", QUEUE))
 ROW_PX, HEAD_PX = 46, 58
 BAR, GAP = 0.74, 0.14
-"""Width of a bar, and of the queue before it with its distance, in cells."""
 NAME_PX = 128
 MOST_LEVELS = {True: 6, False: 3}
-"""By whether the picture is wide: with more levels a bar would have no room for its number."""
 TERSE_BELOW = 400
 MOST_STAGES = 12
 HELPERS = CLIENT_AXES | {"scan_threads", "scanners", "pipelines", "workers"}
 """Load axes that count workers: for these the report says how many are enough."""
 LONGEST_NAME = 15
 SAID_FROM = 0.35
-"""Share of a bar; a narrower part has no room for its number."""
-
-
 TOLD = ("busy", "blocked", "idle", "waiting", "room", "workers", "at_work", "ms_per_entry", "entries")
-"""Fields of a stage in the JSON."""
 
 
 def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:
-    """The states with measured stages, before and after, with the names of their charts."""
     return plots.seen(inv, "stages", _levels)
 
 
 def title(series: facts.Series, unit: str) -> str:
-    """The stage that is busiest at the highest level, as a fact."""
     levels = _levels(series)
-    load = max(levels)
-    where = f"{'After the change, at' if series.role == 'after' else 'At'} {words.load(load, unit)}"
+    load, where = plots.highest(series, levels, unit)
     cells = {name: cell for name, cell in levels[load].items() if cell.busy is not None}
     if not cells:
         return f"{where}, the stages of the pipeline and their queues"
@@ -56,7 +47,6 @@ def note(series: facts.Series) -> str:
 
 
 def chart(inv: Investigation, series: facts.Series, size: Size) -> Plot | None:
-    """A row for each stage, in the order of the pipeline, a column for each level."""
     levels = _levels(series)
     shown, most = sorted(levels), MOST_LEVELS[size.width >= TERSE_BELOW]
     if len(shown) > most:
@@ -77,7 +67,6 @@ def chart(inv: Investigation, series: facts.Series, size: Size) -> Plot | None:
 
 
 def table(inv: Investigation) -> list[dict[str, object]]:
-    """For the JSON: the stages by state and level."""
     return [
         {
             "state": state.role,
@@ -92,12 +81,10 @@ def table(inv: Investigation) -> list[dict[str, object]]:
 
 
 def of_workers(inv: Investigation) -> Curve | None:
-    """The curve of the first state, for a load that counts workers."""
     return inv.rounds[0].curve if inv.rounds and inv.study.axis in HELPERS else None
 
 
 def helping(inv: Investigation) -> str:
-    """ "More threads stopped helping at 2 threads (1 to 3): ...", for a pipeline whose load counts workers."""
     curve = of_workers(inv)
     if curve is None or not rounds(inv):
         return ""
@@ -114,7 +101,6 @@ def helping(inv: Investigation) -> str:
 
 
 def _gives(more: More | None, unit: str) -> str:
-    """ " 4 threads give 1.9 times what 1 gives (95 % interval 1.8 to 2)."; and whether that is proven."""
     if more is None:
         return ""
     decision = decide(more.low, more.high)
@@ -124,7 +110,6 @@ def _gives(more: More | None, unit: str) -> str:
 
 
 def sentences(inv: Investigation) -> list[str]:
-    """For the text: each stage at the highest level of the first state."""
     states = rounds(inv)
     if not states:
         return []
@@ -152,12 +137,7 @@ def _percent(share: float | None) -> str:
     return f"{100 * (share or 0.0):.0f} %"
 
 
-# --- the drawing ---
-
-
 class _Drawing(Canvas):
-    """Cells in columns and rows: x in columns, y in rows from the top."""
-
     def __init__(self, size: Size, columns: int, rows: int) -> None:
         self._left, self._head = -NAME_PX / (size.width - NAME_PX) * columns, HEAD_PX / ROW_PX
         super().__init__(size, (self._left, float(columns)), (-self._head, float(rows)))
@@ -212,9 +192,6 @@ class _Drawing(Canvas):
 
     def _write(self, x: float, y: float, label: str, colour: str, **look: object) -> None:
         self.label(x, y, label, colour, baseline="middle", **look)
-
-
-# --- the data ---
 
 
 def _levels(series: facts.Series) -> dict[float, dict[str, Stage]]:

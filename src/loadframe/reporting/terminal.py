@@ -11,7 +11,7 @@ SCREEN = 25
 
 
 def render(document: doc.Document, width: int = WIDTH, more: str = "") -> str:
-    """The answer, the asides, then the sections; with `more`, which says where they are, only what fits on a screen."""
+    """more: where the sections are; with it only what fits on a screen."""
     first = [line for text in document.answer for line in wrapped(text, width, 0, 0)]
     asides = [_aside(aside, width) for aside in document.beside("screen" if more else "text")]
     if more:
@@ -40,7 +40,6 @@ def _aside(aside: doc.Aside, width: int) -> list[str]:
 
 
 def blocks(shown: Iterable[doc.Block], width: int) -> Iterator[str]:
-    """The lines of these blocks, indented."""
     for block in shown:
         match block:
             case doc.Prose(told, look) if not look.startswith("note"):
@@ -68,14 +67,8 @@ def blocks(shown: Iterable[doc.Block], width: int) -> Iterator[str]:
                 yield from blocks(inside, width)
 
 
-def _named(head: str, cell: str) -> str:
-    """ "trials: 4"; an abbreviation keeps its capitals; the cell alone where its column has no head."""
-    name = head if head[1:2].isupper() else head[:1].lower() + head[1:]
-    return f"{name}: {cell}" if name else cell
-
-
 def _table(table: doc.Table, width: int) -> Iterator[str]:
-    """A line for each row; items where the lines would be wider than the screen."""
+    """Items where the lines would be wider than the screen."""
     kept = [number for number, column in enumerate(table.columns) if column.only != "page"]
     heads = [table.columns[number].label or table.columns[number].head for number in kept]
     rows = [[doc.plain(row.cells[number]) for number in kept] for row in table.lines]
@@ -85,14 +78,14 @@ def _table(table: doc.Table, width: int) -> Iterator[str]:
         yield from (f"  {line}" for line in lines)
     else:
         for first, *others in shown:
-            cells = (_named(head, cell) for head, cell in zip(heads[1:], others, strict=True) if cell)
+            names = (head if head[1:2].isupper() else head[:1].lower() + head[1:] for head in heads[1:])
+            cells = (f"{name}: {cell}" if name else cell for name, cell in zip(names, others, strict=True) if cell)
             yield from wrapped(f"- {first}: {'; '.join(cells)}", width)
     if len(rows) > len(shown):
         yield f"  and {len(rows) - len(shown)} more, on the page"
 
 
 def _columns(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
-    """A line for each row. sides: alignment of each column, "<" or ">"."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     return [
         "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
@@ -101,7 +94,7 @@ def _columns(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
 
 
 def wrapped(text: str, width: int, indent: int = 2, hang: int = 2) -> list[str]:
-    """A text in lines of this width, the first one indented, the others by `hang` more; words stay whole."""
+    """The first line indented, the others by `hang` more; words stay whole."""
     first, others = " " * indent, " " * (indent + hang)
     return textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False

@@ -1,5 +1,5 @@
 """What is used, by the USE method (Gregg, Thinking Methodically about Performance, CACM 56(2), 2013), and where the
-time goes, as blocks of a document."""
+time goes."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +28,6 @@ READING = (
 
 
 def blocks(inv: Investigation) -> Iterator[doc.Block]:
-    """In a text the largest classes in a sentence; on a page tables and flame graphs."""
     yield doc.Group(tuple(map(doc.Prose, flame.summary(inv))), only="text")
     shown: list[doc.Block] = [*_tables(inv), *_drawings(inv)]
     rest = (flame.rest_sentence(inv, profile) for profile in flame.of_kind(inv, "cpu", "rest"))
@@ -103,8 +102,8 @@ def _legend(look: str, *colours: tuple[str, str]) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A row. use, saturation, errors: candidate metrics, the first measured one is shown; () where nothing counts it.
-    high: value of the first use metric from which on it is highlighted."""
+    """use, saturation, errors: candidate metrics, of which the first measured one is shown. high: use from which on it
+    is highlighted."""
 
     name: str
     use: tuple[str, ...]
@@ -157,13 +156,12 @@ RESOURCES = (
 
 
 def metrics() -> frozenset[str]:
-    """The metrics that the page shows of every run where measured, besides those of its evidence."""
     of_resources = (name for resource in RESOURCES for name in (*resource.use, *resource.saturation, *resource.errors))
     return frozenset((*of_resources, *waits.METRICS))
 
 
 def use(inv: Investigation) -> Iterator[doc.Block]:
-    """The resources with any value other than zero, at the highest level at which every shown state was measured."""
+    """Resources with any value, at the highest level at which every shown state was measured."""
     measured = [facts.by_level(state.round) for state in plots.measured_ends(inv)]
     levels = set.intersection(*map(set, measured)) if measured else set()
     if not levels:

@@ -1,4 +1,4 @@
-"""The changes that were tried, those that were not, and the settings to copy, as blocks of a document."""
+"""The changes that were tried, those that were not, and the settings to copy."""
 
 from collections.abc import Iterable, Iterator
 
@@ -38,7 +38,7 @@ def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
 
 
 def levels(rows: Iterable[LevelRatio], unit: str, before: str, after: str, to: str = "") -> doc.Table:
-    """Before, after and their ratio at each load. before, after: heads. to: link to the steps."""
+    """before, after: heads. to: link to the steps."""
     cells: Iterator[doc.Cells] = (
         (
             doc.Span(rounding.exact(row.load), to=to),
@@ -75,7 +75,6 @@ def _chain(trial: Trial) -> doc.Table:
 
 
 def ladder(inv: Investigation, drawn: tuple[doc.Block, ...]) -> Iterator[doc.Block]:
-    """The share of each kept change in the whole gain."""
     if len(inv.ladder) > 1:
         yield from drawn
         rows = (
@@ -95,7 +94,6 @@ def ladder(inv: Investigation, drawn: tuple[doc.Block, ...]) -> Iterator[doc.Blo
 
 
 def untried(inv: Investigation) -> Iterator[doc.Block]:
-    """The known remedies that were not tried, and why."""
     rows: list[tuple[doc.Words, doc.Words]] = []
     for skipped in change_words.untried(inv):
         changes = doc.code_list([change_words.change(change) for change in skipped.remedy.changes])
@@ -108,7 +106,6 @@ def untried(inv: Investigation) -> Iterator[doc.Block]:
 
 
 def settings(inv: Investigation) -> Iterator[doc.Block]:
-    """The overall difference, a block to copy for each variant."""
     net, given_up = facts.net_changes(inv), facts.gives_up(inv)
     if not net:
         return

@@ -20,31 +20,24 @@ BEFORE, BETWEEN, AFTER, INK, QUIET = "#D55E00", "#8A8A8A", "#0072B2", "#1F2933",
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 MOST_TICKS = 7
 LABEL_HEIGHT = 14
-"""Pixels between two labels at the ends of lines, so that they do not touch."""
 CHARACTER_PX = 6.9
-"""Of 12-pixel type, a generous estimate: a browser may lack the font that the engine measures."""
+"""Of 12-pixel type: a browser may lack the font that the engine measures."""
 SLACK = 1.2
-"""Pixels per character: a browser without the fonts of FONT takes a wider one, which would cut off the last names."""
-
+"""Pixels per character: a browser without FONT takes a wider one, which would cut off the last names."""
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
 Channel = dict[str, Any]
-"""Encoding of a field of the rows as a position, a colour or a text."""
 Spec = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Size of the plot inside the axes, in CSS pixels."""
-
     width: int
     height: int
 
 
 @dataclass(frozen=True, slots=True)
 class LoadAxis:
-    """The load in the user's units; its ticks are the levels themselves."""
-
     unit: str
     levels: tuple[float, ...]
 
@@ -64,8 +57,6 @@ class LoadAxis:
 
 @dataclass(frozen=True, slots=True)
 class ValueAxis:
-    """The axis of a measured quantity, from low to high."""
-
     title: str
     low: float
     high: float
@@ -80,7 +71,6 @@ class ValueAxis:
         return quantity(field, title, scale, **ticks, **number_labels(self.high))
 
     def height(self, value: float) -> float:
-        """Relative height of a value: 0 at the bottom, 1 at the top."""
         if self.logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -95,7 +85,8 @@ def text(field: str = "label") -> Channel:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5, 10, ... between two ends, or powers of ten if more than MOST_TICKS; none if fewer than two are left."""
+    """1, 2, 5 and their tenfolds between two ends, or powers of ten if more than MOST_TICKS; none if fewer than two are
+    left."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1,)):
         marks = [digit * 10.0**power for power in powers for digit in digits]
@@ -106,7 +97,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 class Plot:
-    """A drawing over one pair of axes, built up mark by mark: later marks lie above."""
+    """Built up mark by mark: later marks lie above."""
 
     def __init__(
         self, size: Size, x: Channel, y: ValueAxis | None = None, place: Callable[[float], str] = rounding.plain
@@ -118,11 +109,9 @@ class Plot:
         self._ends: list[tuple[float, float, str, str]] = []
         self._lines: list[tuple[str, list[tuple[float, float]]]] = []
         self._names: dict[tuple[str, tuple[float, float]], str] = {}
-        """Names of lines by colour and end point: several lines may have one colour."""
         self.left, self.right = 4.0, 10.0
-        """Padding left of the axis labels and right of the drawing, in pixels."""
         self.told = ""
-        """Description in sentences, where `described` cannot derive one from the lines."""
+        """Description, where the lines give none."""
 
     @property
     def y(self) -> ValueAxis:
@@ -130,7 +119,7 @@ class Plot:
         return self._y
 
     def add(self, kind: str, rows: Rows, encoding: Mapping[str, Channel], **look: Any) -> None:
-        """A mark for each of these rows, or one through all. Equal rows are stored once in the specification."""
+        """A mark for each of these rows, or one through all. Equal rows are stored once."""
         data = [dict(row) for row in rows]
         if data not in self._rows:
             self._rows.append(data)
@@ -138,19 +127,17 @@ class Plot:
         self._layers.append({"data": {"name": named}, "mark": {"type": kind, **look}, "encoding": dict(encoding)})
 
     def draw(self, kind: str, rows: Rows, colour: str, field: str = "value", to: str = "", **look: Any) -> None:
-        """A mark on both axes, at this field of the rows, or from it to another one."""
+        """At this field of the rows, or from it to another one."""
         y2 = {"y2": {"field": to}} if to else {}
         if kind == "line":
             self._lines.append((colour, [(row[self.x["field"]], row[field]) for row in rows]))
         self.add(kind, rows, {"x": self.x, "y": self.y.channel(field), **y2}, color=colour, **look)
 
     def shade(self, low: float, high: float, colour: str, opacity: float) -> None:
-        """A vertical band between two loads."""
         x2 = {"x2": {"field": "load2"}}
         self.add("rect", [{"load": low, "load2": high}], {"x": self.x, **x2}, color=colour, opacity=opacity)
 
     def rule(self, load: float, colour: str) -> None:
-        """A dashed vertical line."""
         self.add("rule", [{"load": load}], {"x": self.x}, color=colour, strokeDash=[4, 3], strokeWidth=1.2)
 
     def write(self, load: float, value: float, label: str, colour: str, **look: Any) -> None:
@@ -159,19 +146,17 @@ class Plot:
         self.add("text", [row], encoding, color=colour, **look)
 
     def end(self, label: str, colour: str, row: Row, field: str = "value") -> None:
-        """The name of a line, written at its last point where there are several lines."""
+        """Written at its last point where there are several lines."""
         load, value = row[self.x["field"]], row[field]
         self._names[colour, (load, value)] = label
         self._ends.append((value, load, label, colour))
 
     def ceiling(self, value: float, label: str, colour: str, left: float) -> None:
-        """A dotted horizontal line for a ceiling, named at its left end."""
         row = {"load": left, "value": value, "label": label}
         self.add("rule", [row], {"y": self.y.channel()}, color=colour, strokeDash=[2, 3])
         self.write(left, value, label, colour, align="left", dx=2, dy=-7)
 
     def described(self) -> str:
-        """The picture in words: start, extremes and end of each line."""
         if self.told or not self._lines:
             return self.told
         sentences = []
@@ -197,7 +182,6 @@ class Plot:
         return f"{rounding.plain(point[1])} at {self._place(point[0])}"
 
     def specification(self) -> Spec:
-        """The whole specification, with the style that all charts share."""
         slack = round(SLACK * max((len(label) for _, _, label, _ in self._ends), default=0))
         self._write_ends()
         return {
@@ -212,7 +196,7 @@ class Plot:
         }
 
     def _write_ends(self) -> None:
-        """The name of each line at its right end, moved apart where two would touch; none for a single line."""
+        """Moved apart where two would touch; none for a single line."""
         ends = sorted(self._ends) if len(self._ends) > 1 else []
         heights = [self.size.height * self.y.height(value) for value, *_ in ends]
         for (value, load, label, colour), height, place in zip(ends, heights, self._apart(heights), strict=True):
@@ -221,7 +205,7 @@ class Plot:
         self._ends = []
 
     def _apart(self, heights: Sequence[float]) -> list[float]:
-        """The same ascending heights, each moved up where it touches the one below; then down again from the top."""
+        """Each moved up where it touches the one below; then down again from the top."""
         places: list[float] = []
         for height in heights:
             places.append(max(height, places[-1] + LABEL_HEIGHT) if places else height)
@@ -233,7 +217,7 @@ class Plot:
 
 
 class Canvas(Plot):
-    """A drawing without axes. across, down: the coordinate ranges; by default pixels from the top left."""
+    """Without axes. across, down: coordinate ranges; by default pixels from the top left."""
 
     def __init__(
         self, size: Size, across: tuple[float, float] | None = None, down: tuple[float, float] | None = None
@@ -259,7 +243,6 @@ class Canvas(Plot):
             self.label(left, top + line_px * number, line, colour)
 
     def boxes(self, rows: Rows, colour: str, kind: str = "rect", **look: object) -> None:
-        """From x to x2 and from y to y2; lines where `kind` is rule."""
         self.add(kind, rows, {**self.place, "x2": {"field": "x2"}, "y2": {"field": "y2"}}, color=colour, **look)
 
     def box(self, left: float, right: float, top: float, bottom: float, colour: str, **look: Any) -> None:
@@ -268,8 +251,8 @@ class Canvas(Plot):
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One picture. title: the fact it shows. alt: a description in words. specs: Vega-Lite, one per size, the widest
-    first. metric: the one it shows, if any. svgs: rendered without the title, which the page sets itself."""
+    """title: the fact it shows. alt: a description in words. specs: one per size, the widest first. svgs: without the
+    title."""
 
     name: str
     title: str
@@ -286,7 +269,7 @@ class Chart:
 
 SI, PLAIN = "~s", ",.6~g"
 LONG_LOAD = 100_000
-"""From here on a load axis has SI prefixes; below, levels are written as they were given."""
+"""From here on a load axis has SI prefixes."""
 FIXED: Mapping[str, Any] = {"nice": False, "zero": False}
 CONFIG: Mapping[str, Any] = {
     "font": FONT,
@@ -308,7 +291,6 @@ CONFIG: Mapping[str, Any] = {
 
 
 def number_labels(largest: float) -> dict[str, Any]:
-    """Number format of an axis: 0 as 0, not as 0k."""
     written = number_format(largest)
     if written != SI:
         return {"format": written}
@@ -316,12 +298,12 @@ def number_labels(largest: float) -> dict[str, Any]:
 
 
 def number_format(largest: float) -> str:
-    """d3's format for an axis: SI prefixes only where the plain number would be long."""
+    """SI prefixes only where the plain number would be long."""
     return SI if largest >= 10_000 else PLAIN
 
 
 def is_geometric(levels: Sequence[float]) -> bool:
-    """Whether the levels are spaced more evenly on a logarithmic axis than on a linear one."""
+    """Whether they are spaced more evenly on a logarithmic axis."""
     ordered = sorted(set(levels))
     if len(ordered) < 3 or ordered[0] <= 0:
         return False
@@ -335,7 +317,7 @@ def _unevenness(values: list[float]) -> float:
 
 
 def start_engine() -> None:
-    """Start Vega's engine; its first rendering takes most of a second."""
+    """Its first rendering takes most of a second."""
     import vl_convert
 
     with in_words("The charts of the report cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
@@ -343,7 +325,7 @@ def start_engine() -> None:
 
 
 def render(spec: Mapping[str, Any], name: str, alt: str) -> Markup:
-    """A specification as an SVG element with unique ids, described by `alt`. The engine escapes its texts."""
+    """With unique ids, described by `alt`. The engine escapes its texts."""
     import vl_convert
 
     with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):

@@ -1,4 +1,4 @@
-"""Decisions and statuses in words: gains, comparisons, ladders, causes."""
+"""Decisions and statuses in words."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -32,8 +32,7 @@ from loadframe.progress import counted
 from loadframe.reporting import rounding, words
 
 Ratio = Verdict | LadderStep | LevelRatio | Reach | More
-"""What has a ratio and an interval: of 95 %, where it does not say."""
-
+"""What has an interval: of 95 %, where it does not say."""
 DECISIONS: Mapping[Decision, str] = {
     "better": "better",
     "worse": "worse",
@@ -42,10 +41,8 @@ DECISIONS: Mapping[Decision, str] = {
 }
 NO_DIFFERENCE = DECISIONS["no-proven-difference"]
 FATES = {True: "kept", False: "reverted", None: ""}
-"""Outcome of a tried change; None: all changes together."""
 TAKEN_BACK = "proved, and reverted as fresh blocks say the opposite"
 CLASSES = {"meets": "meets", "misses": "misses", "undecided": "unknown"}
-"""Of a level against an objective."""
 MARGINS: Mapping[Answer, str] = {
     "proven-worse": "it is proven to be worse by more than that",
     "proven-not-worse": "it is proven not to be worse by more than that",
@@ -66,24 +63,20 @@ UNPROVED: Mapping[FindingStatus, str] = {
     "helped": "A change for this cause helped, its mechanism was not observed",
     "suspected": "Suspected, not proved",
 }
-"""Before a cause that is not confirmed."""
 
 
 def status(finding: Finding) -> str:
-    """How far a cause is proved."""
     own = GROWTH_STATUS if finding.id in GROWTH else {}
     return own.get(finding.status, STATUS[finding.status])
 
 
 def times_the_throughput(verdict: Verdict, unit: str = "") -> str:
-    """ "4.1 times the throughput on average over 20, 40 and 80 active jobs"; without a unit, without the levels."""
+    """ "4.1 times the throughput on average over 20 and 40 active jobs"; without a unit, without the levels."""
     levels = verdict_levels(verdict, unit) if unit else ""
     return f"{led_ratio(verdict)} times the throughput {levels}".rstrip()
 
 
 def gain_sentence(verdict: Verdict, unit: str = "") -> str:
-    """ "4.1 times the throughput on average over 20, 40 and 80 active jobs (95 % interval 3.8 to 4.4, 5 blocks)";
-    without a unit, without the levels."""
     if not verdict.has_ratio:
         return without_ratio(verdict)
     sentence = f"{times_the_throughput(verdict, unit)} ({_interval_words(verdict)})"
@@ -96,12 +89,11 @@ def gain_sentence(verdict: Verdict, unit: str = "") -> str:
 
 
 def measured(verdict: Verdict) -> str:
-    """ "1.5 times (95 % interval 1.4 to 1.6, 5 blocks)"."""
     return f"{ratio(verdict)} times ({_interval_words(verdict)})" if verdict.has_ratio else without_ratio(verdict)
 
 
 def without_ratio(verdict: Verdict) -> str:
-    """ "worse: nothing was served in 3 of 3 blocks at 8; before: 840/s", "cannot tell: one side did nothing"."""
+    """ "worse: nothing was served in 3 of 3 blocks at 8; before: 840/s"."""
     return f"{DECISIONS[verdict.decision]}: {verdict.method}"
 
 
@@ -114,7 +106,6 @@ def apart(verdict: Verdict, where: str) -> str:
 
 
 def comparison_sentence(comparison: Comparison) -> str:
-    """ "wal against as given: better. 4.1 times the throughput (95 % interval 3.8 to 4.4, 5 blocks)."."""
     verdict = comparison.verdict
     if not verdict.has_ratio:
         return f"{comparison.after} against {comparison.before}: {without_ratio(verdict)}."
@@ -132,19 +123,18 @@ MOST_LOADS = 6
 
 
 def variant_name(variant: Variant) -> str:
-    """ "journal_mode and synchronous"; of more than two settings the last, which the others are for."""
+    """Of more than two settings the last, which the others are for."""
     names = [change.setting for change in variant.changes]
     return " and ".join(names if len(names) <= 2 else names[-1:]) or "the change"
 
 
 def variant_head(variant: Variant) -> str:
-    """Heading of a variant's settings: whether they give something up."""
     return f"But {words.strip(variant.gives_up.partition(';')[0])}:" if variant.gives_up else "Safe:"
 
 
 def by_load(compared: Compared, unit: str) -> str:
-    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4; at 1 from the curves, not block by block"; of more than
-    MOST_LOADS loads only the lowest, the judged ones, that of the answer, and the highest."""
+    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of more than MOST_LOADS loads the lowest, the judged ones,
+    that of the answer, and the highest."""
     shown, verdict = list(compared.levels), compared.told
     if len(shown) > MOST_LOADS:
         about = [compared.at] if isinstance(compared, Variant) else []
@@ -162,15 +152,12 @@ def by_load(compared: Compared, unit: str) -> str:
 
 
 def noise_sentence(verdict: Verdict) -> str:
-    """ "Equal states differed by 0.97 to 1.04 times in the same blocks."; "" where unknown."""
     if verdict.floor is None:
         return ""
     return f"Equal states differed by {' to '.join(map(rounding.plain, verdict.floor))} times in the same blocks."
 
 
 def proof_sentence(verdict: Verdict, unit: str) -> str:
-    """ "Block by block, on average over 2 and 4 workers: 32 times, 95 % interval 27 to 37, 3 blocks. Equal states
-    differed by ..."."""
     levels = verdict_levels(verdict, unit)
     where = f", {levels}" if levels else ""
     how = "Block by block" if verdict.block_ratios else "From the curves, not block by block"
@@ -180,7 +167,6 @@ def proof_sentence(verdict: Verdict, unit: str) -> str:
 
 
 def block_ratios(verdict: Verdict) -> str:
-    """ "Ratio in each block: 3.9, 4.2."; "" where unknown."""
     ratios = ", ".join(map(rounding.plain, verdict.block_ratios))
     return f"Ratio in each block: {ratios}." if ratios else ""
 
@@ -190,7 +176,6 @@ def margin_sentence(margin: Margin) -> str:
 
 
 def sessions_sentence(sessions: Sessions) -> str:
-    """How much two sessions of this machine differ, and the interval of the values without that."""
     share = rounding.percent(sessions.share)
     source = (
         f"learnt from {sessions.learnt_from} equal ones" if sessions.learnt_from else "a prior: no equal ones are known"
@@ -214,13 +199,11 @@ def needed_sentence(needed: Needed, sessions: Sessions | None) -> str:
 
 
 def level_ratio(row: LevelRatio, unit: str, work: str = WORK) -> str:
-    """ "at 4 clients: 2.1 times (1,200/s before, 2,520/s after)"."""
     before, after = words.throughput(row.before, work), words.throughput(row.after, work)
     return f"at {words.load(row.load, unit)}: {rounding.plain(row.ratio)} times ({before} before, {after} after)"
 
 
 def ratio(estimate: Ratio) -> str:
-    """ "3.1"; "" without a ratio."""
     if isinstance(estimate, Verdict) and not estimate.has_ratio:
         return ""
     return rounding.with_interval(estimate.ratio, estimate.low, estimate.high)[0]
@@ -232,7 +215,7 @@ def headline(verdict: Verdict) -> str:
 
 
 def led_ratio(estimate: Ratio) -> str:
-    """The ratio; "at least 11", the lower end, for a proven gain whose interval is too wide."""
+    """ "at least 11", the lower end, for a proven gain whose interval is too wide."""
     value, low, _ = rounding.with_interval(estimate.ratio, estimate.low, estimate.high)
     undecided = isinstance(estimate, Verdict) and estimate.decision != "better"
     return (
@@ -243,14 +226,12 @@ def led_ratio(estimate: Ratio) -> str:
 
 
 def led_gain(verdict: Verdict, unit: str) -> str:
-    """ "2.8x at 8 threads" for a proven gain, else ""."""
     if verdict.decision != "better" or not verdict.has_ratio:
         return ""
     return f"{led_ratio(verdict)}x {verdict_levels(verdict, unit)}".strip()
 
 
 BEYOND = 1000.0
-"""Interval ends are cut at this factor either way: beyond it hardly anything is known."""
 
 
 def ratio_interval(estimate: Ratio) -> str:
@@ -269,18 +250,17 @@ MAY_OVERSTATE = "from the deciding blocks, may be overstated"
 
 
 def fresh_words(decided: Verdict) -> str:
-    """ "from fresh blocks; the deciding blocks gave 2.9 times (95 % interval 2.1 to 4)"."""
     outcome = f"{ratio(decided)} times ({interval(decided)})" if decided.has_ratio else without_ratio(decided)
     return f"from fresh blocks; the deciding blocks gave {outcome}"
 
 
 USUAL = 0.95
-"""The confidence that a note states once for all intervals."""
+"""Confidence that a note states once for all intervals."""
 
 
 def ratio_words(verdict: Verdict) -> str:
-    """ "3.1 times (2.8 to 3.4)"; with another confidence than USUAL "3.1 times (97.5 % interval 2.7 to 3.5)"; "at least
-    3 times" where only that bound is known."""
+    """With another confidence than USUAL "3.1 times (97.5 % interval 2.7 to 3.5)"; "at least 3 times" where only that
+    bound is known."""
     if not verdict.has_ratio:
         return without_ratio(verdict)
     if NOT_KNOWN[0] == verdict.low or NOT_KNOWN[1] == verdict.high:
@@ -291,18 +271,16 @@ def ratio_words(verdict: Verdict) -> str:
 
 
 def confidence(estimate: Ratio) -> str:
-    """ "95 %", "97.5 %"."""
     return f"{100 * (estimate.confidence if isinstance(estimate, Verdict) else USUAL):.4g} %"
 
 
 def confident_interval(estimate: Ratio) -> str:
-    """ "95 % interval 3.8 to 4.4"; "" where no interval is known."""
+    """ "95 % interval 3.8 to 4.4"; "" where none is known."""
     ends = ratio_interval(estimate)
     return f"{confidence(estimate)} interval {ends}" if ends else ""
 
 
 def interval(estimate: Ratio) -> str:
-    """ "95 % interval 3.8 to 4.4", "no interval"."""
     return confident_interval(estimate) or "no interval"
 
 
@@ -313,8 +291,7 @@ def _interval_words(verdict: Verdict) -> str:
 
 
 def verdict_levels(verdict: Verdict, unit: str) -> str:
-    """ "at 40 active jobs", "on average over 20, 40 and 80 active jobs", "on average over 5 to 320 active jobs"; ""
-    where the levels are not known."""
+    """ "at 40 active jobs", "on average over 20, 40 and 80 active jobs", "on average over 5 to 320 active jobs"."""
     levels = sorted(verdict.levels)
     if not levels:
         return ""
@@ -325,8 +302,6 @@ def verdict_levels(verdict: Verdict, unit: str) -> str:
 
 
 def answers_sentence(compared: AnswersCompared) -> str:
-    """ "The same as du and find, of the tree of 25,000 entries: bytes on disk 3,309,568, ..."; the differences; or why
-    they were not compared."""
     if compared.equal is None:
         return f"Not compared with {compared.beside}, of {compared.of}: {compared.missing}."
     if compared.equal:
@@ -346,8 +321,8 @@ def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
 
 
 def reach_of(inv: Investigation) -> Reach | None:
-    """Peak and knee of the last curve against the first; None where nothing was gained or the last state was not
-    measured. Where both peaks are at one load, with the ratio known there."""
+    """Last curve against the first; None where nothing was gained or the last state was not measured. Where both peaks
+    are at one load, with the ratio known there."""
     if inv.gain is None or len(inv.rounds) < 2:
         return None
     first, last = inv.rounds[0], inv.rounds[-1]
@@ -362,8 +337,6 @@ def reach_of(inv: Investigation) -> Reach | None:
 
 
 def height_words(reach: Reach, unit: str) -> str:
-    """The peaks: "430/s at 1 worker before, 817/s at 2 workers after: 1.9 times, each at its own load (95 % interval
-    1.7 to 2.1)"; at one load without a ratio, which is reported elsewhere."""
     before, after = (f"{rounding.plain(end.throughput)}/s" for end in (reach.before, reach.after))
     if reach.before.load == reach.after.load:
         return f"{before} before, {after} after, both at {words.load(reach.after.load, unit)}"
@@ -375,7 +348,6 @@ def height_words(reach: Reach, unit: str) -> str:
 
 
 def knee_words(reach: Reach, unit: str) -> str:
-    """Where the curve saturates before and after; "" where it does in neither."""
     before, after = reach.knee
     first = "" if before is None else words.about_load(before, unit)
     if after is None:

@@ -1,4 +1,4 @@
-"""What the target's threads do over the load: a band for each wait class, and a line for the CPUs it may use."""
+"""What the target's threads do over the load, by wait class, beside the CPUs it may use."""
 
 import math
 from collections.abc import Mapping
@@ -19,30 +19,26 @@ BANDS: Mapping[str, tuple[str, str, str]] = {
     "unknown": ("not told", "#C4C9CF", "wait for what the kernel does not tell"),
     "idle": ("next request", "#DCE6EE", "wait for requests"),
 }
-"""Class -> label of the band, colour (some of Okabe and Ito's), and what a thread in it does; from the bottom up."""
+"""Class -> label of the band, colour, and what a thread in it does; from the bottom up."""
 METRICS = (*(f"target.waits.{name}" for name in BANDS), "target.cpu.limit")
 SHOWN_FROM = 0.04
-"""Share of the height; a thinner band has no label."""
 IDLE_HIDES = 3.0
-"""Where this many times more threads wait for the next request than do anything else, they are mentioned, not drawn."""
+"""Factor over all others from which on threads that wait for requests are not drawn."""
 CPUS_SHOWN_BELOW = 3.0
-"""A line of the CPUs this many times above all threads would flatten the bands."""
+"""Factor over all threads from which on a line of the CPUs would flatten the bands."""
 
 
 def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:
-    """The states with sampled threads, before and after, with the names of their charts."""
     return plots.seen(inv, "waits", _levels)
 
 
 def title(series: facts.Series, unit: str) -> str:
-    """What the threads did at the highest level, as a fact."""
     levels = _levels(series)
-    load = max(levels)
+    load, where = plots.highest(series, levels, unit)
     counts = levels[load]
     many = sorted(((count, name) for name, count in counts.items() if count >= 0.5 and name != "idle"), reverse=True)
     said = words.and_list([f"{_threads(count)} {BANDS[name][2]}" for count, name in many[:2]])
     threads = f"{_threads(sum(counts.values()))} threads of the target"
-    where = f"{'After the change, at' if series.role == 'after' else 'At'} {words.load(load, unit)}"
     return f"{where}, of {threads} {said}" if said else f"{where}, {threads} wait for requests"
 
 
@@ -52,7 +48,6 @@ def _threads(count: float) -> str:
 
 
 def note(series: facts.Series) -> str:
-    """Meaning of the bands, and what is not drawn."""
     meaning = "Threads on average, by what they wait for. An idle pool and a lock look alike from outside."
     levels = _levels(series)
     if _hides_idle(levels):
@@ -62,7 +57,6 @@ def note(series: facts.Series) -> str:
 
 
 def chart(inv: Investigation, series: facts.Series, size: Size) -> Plot | None:
-    """The bands over the levels; None for one level."""
     levels = _levels(series)
     if len(levels) < 2:
         return None

@@ -1,5 +1,4 @@
-"""Words that text and page share: loads, throughput, curves, and grammar. Verdicts, causes, changes and run quality
-have verdict_words.py, finding_words.py, change_words.py and quality_words.py."""
+"""Words that text and page share: loads, throughput, curves, and grammar."""
 
 import math
 from datetime import UTC, datetime
@@ -21,12 +20,9 @@ from loadframe.units import show
 
 
 def target_name(study: StudySummary) -> str:
-    """ "mariadb 10.11.14"; a server that names itself in its version is not named twice."""
+    """A server that names itself in its version is not named twice."""
     kind, version = study.target_kind, study.target_version
     return version if kind.lower() in version.lower() else f"{kind} {version}".strip()
-
-
-# --- loads, throughput, curves ---
 
 
 def load(value: float, unit: str) -> str:
@@ -48,7 +44,6 @@ def _singular(unit: str) -> str:
 
 
 def load_interval(interval: LoadInterval, unit: str) -> str:
-    """ "13 active jobs (12 to 14)", or the value alone where there is no interval."""
     if not rounding.has_width(interval.low, interval.high):
         return load(interval.load, unit)
     ends = (interval.load, interval.low, interval.high)
@@ -59,7 +54,6 @@ def load_interval(interval: LoadInterval, unit: str) -> str:
 
 
 def about_load(interval: LoadInterval, unit: str) -> str:
-    """ "about 13 active jobs": the same value, for the middle of a sentence."""
     if not rounding.has_width(interval.low, interval.high):
         return load(interval.load, unit)
     value, _, _ = rounding.with_interval(interval.load, interval.low, interval.high)
@@ -69,17 +63,15 @@ def about_load(interval: LoadInterval, unit: str) -> str:
 
 
 def forecast(value: float) -> float:
-    """Rounded to three digits: a derived load deserves no more, however narrow its interval."""
+    """Three digits: a derived load deserves no more, however narrow its interval."""
     return float(rounding.plain(value).replace(",", "")) if math.isfinite(value) else value
 
 
 def throughput(value: float, work: str = WORK) -> str:
-    """ "1,230 requests/s"; work: what is counted."""
     return f"{rounding.plain(value)} {work}/s"
 
 
 def point_throughput(point: CurvePoint, work: str = WORK) -> str:
-    """ "1,230 requests/s (1,190 to 1,270)": with as many digits as in a table or as a peak."""
     if not rounding.has_width(point.throughput_low, point.throughput_high):
         return throughput(point.throughput, work)
     low, high = rounding.plain(point.throughput_low), rounding.plain(point.throughput_high)
@@ -87,7 +79,7 @@ def point_throughput(point: CurvePoint, work: str = WORK) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """ "12.5 ms"; from ten seconds on in seconds; "" where unknown."""
+    """From ten seconds on in seconds; "" where unknown."""
     if value is None or not math.isfinite(value):
         return ""
     return f"{rounding.plain(value)} ms" if value < 10_000 else rounding.seconds(value / 1000)
@@ -100,7 +92,7 @@ def peak(state: StateSummary, unit: str, work: str = WORK) -> str:
 def state_sentence(
     state: StateSummary, unit: str, work: str = WORK, limit: str = "", curve: Curve | None = None
 ) -> str:
-    """Peak and knee of one state. limit: explains its bend. curve: the state's own, to say why there is no bend."""
+    """limit: explains its bend. curve: the state's own, to say why there is no bend."""
     if state.bend:
         bend = bends(state.bend, unit, limit)
     elif state.knee:
@@ -113,15 +105,12 @@ def state_sentence(
 
 
 def bends(bend: Bend, unit: str, limit: str = "") -> str:
-    """ "bends at 117 jobs (112 to 124), where a limit is reached (the table cache); the curve alone gives 90 jobs (60
-    to 140)"."""
     alone = load_interval(bend.curve, unit)
     where = f"a limit is reached ({limit})" if limit and limit != bend.limit else f"{bend.limit} is full"
     return f"bends at {load_interval(bend.load, unit)}, where {where}; the curve alone gives {alone}"
 
 
 def curve_phrase(curve: Curve, unit: str) -> str:
-    """The course of a curve, to follow the word "throughput"."""
     last = max((point.load for point in curve.points), default=curve.peak.load)
     bend = about_load(curve.knee, unit) if curve.knee else load(curve.peak.load, unit)
     if served_nothing(curve):
@@ -148,7 +137,7 @@ def curve_phrase(curve: Curve, unit: str) -> str:
 
 
 def _gradually(curve: Curve, between: LoadInterval, unit: str, last: float) -> str:
-    """ "levels off gradually, between about 5 and 80 clients": an end that is only that of the levels is not named."""
+    """An end that is only that of the levels is not named."""
     low, high = rounding.plain(forecast(between.low)), load(forecast(between.high), unit)
     begins = "the lowest load" if between.low <= min(point.load for point in curve.points) else low
     if curve.shape == "decline":
@@ -159,20 +148,17 @@ def _gradually(curve: Curve, between: LoadInterval, unit: str, last: float) -> s
 
 
 def served_nothing(curve: Curve) -> bool:
-    """Whether no level has any throughput: then there is no shape and no peak."""
     return bool(curve.points) and all(point.throughput == 0 for point in curve.points)
 
 
 FORESIGHT = 10.0
-"""The scalability law's peak is not reported beyond this many times the highest load, like other loads ahead."""
-
+"""Factor over the highest load beyond which the scalability law's peak is not reported."""
 CLOSED_LOOP = "Closed loop: a client sends nothing while its request waits, and the latencies do not show that."
 OPEN_LOOP = "Open loop: requests were offered at a fixed rate; each latency counts from the intended start."
 
 
 def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = WORK, limit: str = "") -> list[str]:
-    """Peak, knee, capacity, scalability law and loop, a sentence each. bend: where a limit explains its knee; limit:
-    its name."""
+    """A sentence each. bend: where a limit explains its knee; limit: its name."""
     height = point_throughput(curve.at_peak, work)
     lines = [] if served_nothing(curve) else [f"Peak: {height} at {load(curve.peak.load, unit)}."]
     if bend:
@@ -191,8 +177,8 @@ def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = W
 
 
 def _law_peak(law: Scalability, curve: Curve) -> LoadInterval | None:
-    """The law's peak with the interval of its kappa; None unless kappa is proven, and the peak near what was measured.
-    A peak below the highest load is refuted by a throughput that does not fall."""
+    """With the interval of its kappa; None unless that is proven, and the peak near what was measured. One below the
+    highest load is refuted by a throughput that does not fall."""
     highest_load, (low, high) = curve.points[-1].load, law.kappa_interval
     if law.peak_load is None or not 0 < low <= high or not law.peak_load <= FORESIGHT * highest_load:
         return None
@@ -203,22 +189,17 @@ def _law_peak(law: Scalability, curve: Curve) -> LoadInterval | None:
 
 
 def limit_number(value: float | None, limit: Limit) -> str:
-    """A limit's ceiling, use or headroom in its own unit; "" where it is unknown or unlimited."""
     if value is None or not math.isfinite(value):
         return ""
     return show(value, limit.unit)
 
 
-# --- grammar ---
-
-
 def strip(text: str) -> str:
-    """Without the full stop at the end, for use inside a sentence."""
     return text.strip().rstrip(".").rstrip()
 
 
 def sentence(text: str) -> str:
-    """With a capital and a full stop. Names (table_open_cache, books = 16) keep their spelling."""
+    """Names (table_open_cache, books = 16) keep their spelling."""
     bare = strip(text)
     if not bare:
         return ""
@@ -238,7 +219,7 @@ def and_list(items: list[str]) -> str:
 
 
 def moment(iso: str) -> str:
-    """ "25 November 2026, 22:48 UTC" from an ISO 8601 time; other text, or one without a time zone, unchanged."""
+    """ "25 November 2026, 22:48 UTC" from ISO 8601; other text, or one without a time zone, unchanged."""
     try:
         at = datetime.fromisoformat(iso)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The objective of a study besides throughput: on which levels, how much of it a trial used, what a proof shows."""
+"""The objective besides throughput: on which levels, how much of it a trial used, what a proof shows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,8 +11,8 @@ from loadframe_tune.model import ObjectiveLevel, ObjectiveSide, TuningObjective
 
 
 def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjective) -> Curve:
-    """The levels of the start's curve on which settings are judged: below the first that misses the objective, or the
-    lowest. In an open loop that first one, too: below it all that is offered is served already."""
+    """On which settings are judged: below the first level that misses the objective, or the lowest. In an open loop
+    that first one, too: below it all is served already."""
     levels = [point.load for point in curve.points]
     met = list(takewhile(lambda level: side(objective, start, level).met, levels))
     count = len(met) + 1 if curve.axis in OPEN_LOOP_AXES else max(len(met), 1)
@@ -20,7 +20,6 @@ def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjecti
 
 
 def used(objective: CapacityObjective | None, steps: Sequence[Step]) -> float | None:
-    """Largest share of what is allowed that these steps use at any level; None where nothing is asked."""
     if objective is None or not steps:
         return None
     return max(
@@ -30,7 +29,6 @@ def used(objective: CapacityObjective | None, steps: Sequence[Step]) -> float | 
 
 
 def side(objective: CapacityObjective, steps: Sequence[Step], level: float) -> ObjectiveSide:
-    """What steps of one state show at a level."""
     mine = [step for step in steps if step.level == level]
     return ObjectiveSide(
         latency_p95_ms=median([step.latency.p95_ms for step in mine if step.latency_known] or [0.0]),
@@ -42,7 +40,6 @@ def side(objective: CapacityObjective, steps: Sequence[Step], level: float) -> O
 def shown(
     objective: CapacityObjective | None, levels: Sequence[float], before: Sequence[Step], after: Sequence[Step]
 ) -> TuningObjective | None:
-    """The objective at each level before and after; after: None where there was no proof."""
     if objective is None:
         return None
     return TuningObjective(

@@ -1,7 +1,6 @@
-"""Remedies: ordered chains of changes that should lift a limit, sized from what was measured. Each is a function from
-the situation to a chain, registered under the finding ids that it addresses: those of a server in its
-`kinds/NAME/remedies.py`, those of the cage here. A chain names every link that has to hold, in the order in which they
-must be raised; one that already suffices has `needed` false. Remedies that give nothing up come first."""
+"""Remedies: ordered chains of changes that should lift a limit, sized from what was measured: functions of the
+situation, registered under the finding ids that they address. A chain names every link that has to hold, in order; one
+that already suffices has `needed` false."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,13 +17,12 @@ BUILDERS: dict[str, tuple[Builder, ...]] = {
     cause: tuple(builder for table in _TABLES for builder in table.get(cause, ()))
     for cause in dict.fromkeys(cause for table in _TABLES for cause in table)
 }
-"""By finding id."""
 
 
 def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
-    """Remedies for these findings, in their order; for one finding free ones first, known ones before a study's
-    settings, and last the settings that nothing speaks for. A remedy that is known to raise a later finding's limit
-    addresses both. What a stage waits for in its server comes before the stage, and its remedies address both."""
+    """In the findings' order; for one finding free ones first, known ones before a study's settings, last those that
+    nothing speaks for. A remedy known to raise a later finding's limit addresses both, as do remedies for what a stage
+    waits for in its server."""
     chosen: dict[str, Remedy] = {}
     for finding in stages_first(findings):
         remedies = [remedy for build in BUILDERS.get(finding.id, ()) if (remedy := build(situation)) is not None]
@@ -42,7 +40,7 @@ def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, 
 
 
 def proposed_for(round_: Round, situation: Situation) -> tuple[Remedy, ...]:
-    """The remedies for a round's findings; else, if throughput stops growing, all declared settings, for no cause."""
+    """Else, if throughput stops growing, all declared settings, for no cause."""
     proposed = propose(round_.findings, situation)
     return (
         proposed
@@ -52,7 +50,7 @@ def proposed_for(round_: Round, situation: Situation) -> tuple[Remedy, ...]:
 
 
 def joined(remedies: Sequence[Remedy]) -> Remedy:
-    """Several remedies as one, for limits in series. The later one counts for a setting that two of them change."""
+    """For limits in series. The later one counts for a setting that two of them change."""
     changes: dict[tuple[str, str], Change] = {}
     for change in (change for remedy in remedies for change in remedy.changes):
         known = changes.get((change.layer, change.setting))
@@ -73,14 +71,12 @@ def joined(remedies: Sequence[Remedy]) -> Remedy:
 
 
 def resized(remedy: Remedy, situation: Situation, limit: str, demand: float) -> Remedy | None:
-    """The same remedy for another demand on a limit that it addresses; None where there is none."""
     other = replace(situation, demands={**situation.demands, limit: demand})
     made = [build(other) for build in BUILDERS.get(limit, ())]
     return next((candidate for candidate in made if candidate is not None and candidate.id == remedy.id), None)
 
 
 def state_after(state: TargetState, remedy: Remedy) -> TargetState:
-    """The target's state once every needed change of the remedy is made."""
     settings, limits, options = dict(state.settings), dict(state.limits), dict(state.options)
     for change in remedy.changes:
         if not change.needed:

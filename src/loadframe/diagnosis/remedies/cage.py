@@ -1,4 +1,4 @@
-"""Remedies of the cage: raise what it allows, as far as the machine goes."""
+"""Raise what the cage allows, as far as the machine goes."""
 
 import math
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ from loadframe.units import show
 
 MIB = 1 << 20
 QUOTA_PERIOD_US = 100_000
-"""Microseconds; cpu.max is CPU time per period of this length."""
+"""Microseconds; cpu.max is CPU time per such period."""
 
 
 @dataclass(frozen=True, slots=True)
 class CageLimit:
-    """A limit of the private cage. setting: cgroup v2 name; scale: its units per unit of the ledger; ends_at: the
-    machine's limit; rate: demand without the limit cannot be estimated, as it can for memory or processes."""
+    """setting: cgroup v2 name; scale: its units per unit of the ledger; ends_at: the machine's limit; rate: demand
+    without the limit cannot be estimated."""
 
     setting: str
     words: str
@@ -46,12 +46,10 @@ CAGE: Mapping[str, CageLimit] = {
         for limit, row in OF_THE_TARGET.items()
     },
 }
-"""Without the driver's cage: that is part of the study's question, not a limit of the target."""
+"""Without the driver's cage: that is part of the study's question."""
 
 
 def _raise_cage(limit: str, *reached_by: str) -> Builder:
-    """reached_by: causes that this lifts, too."""
-
     def build(situation: Situation) -> Remedy | None:
         row = CAGE[limit]
         size, of_memory = raised(situation, limit, row.setting), row.setting.endswith("memory.max")

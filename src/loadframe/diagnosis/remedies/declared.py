@@ -1,4 +1,4 @@
-"""Remedies from settings that a study declares, the most likely first: only the service knows what they do."""
+"""Remedies from settings that a study declares, the most likely first."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,9 @@ from loadframe.model import (
 )
 
 FURTHER = 4.0
-"""A larger value should be felt and small against a machine: the first declared one from this factor on."""
+"""Factor to the first declared value that should be felt and small against a machine."""
 MOST = 6
-"""Settings that are tried for one cause: each trial takes a share of the budget and of the error."""
-
+"""For one cause: each trial takes a share of the budget and of the error."""
 WHOSE: Mapping[Layer, str] = {"server": "service", "application": "workload"}
 NAMED: Mapping[str, tuple[str, ...]] = {
     "service.parallelism": ("pool", "worker", "thread", "connection", "concurren", "parallel", "process", "max_"),
@@ -39,18 +38,18 @@ NAMED: Mapping[str, tuple[str, ...]] = {
     "growth.requests": ("retention", "max_", "limit", "history", "keep", "evict", "cache", "size"),
     "growth.time": ("retention", "max_", "limit", "history", "keep", "evict", "cache", "interval"),
 }
-"""Parts of the usual names of settings for causes inside a service. They decide the order alone."""
+"""Parts of the usual names of settings; they decide the order alone."""
 NOT_THE_TARGETS = frozenset({DRIVER_LIMITED, DRIVER_BESIDE, OTHERS})
-"""Where one of these holds, the curve is not the target's, and judges no setting."""
+"""The curve is then not the target's."""
 SAFER = frozenset({"disk.fsync"})
-"""Causes whose cost is that of safety: what gives some up is a likely remedy."""
+"""Their cost is that of safety: what gives some up is a likely remedy."""
 UNKNOWN = "the study declares it; what it does is not known"
 BECAUSE_DECLARED = "the study declares it; nothing that was seen speaks for it or against it"
 
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """rank: of the reason for it; lower ones are tried earlier."""
+    """rank: of the reason; lower ones are tried earlier."""
 
     rank: int
     knob: Knob
@@ -59,8 +58,7 @@ class _Ranked:
 
 
 def remedies(finding: Finding, situation: Situation) -> tuple[Remedy, ...]:
-    """Changes of declared settings that may remove a cause, the most likely first. None for a cause that no setting
-    declares and that is not one inside a service."""
+    """None for a cause that no setting declares and that is not one inside a service."""
     choices = [ranked for knob in situation.knobs if (ranked := _ranked(finding, situation, knob)) is not None]
     return tuple(
         _remedy((finding.id,), situation, choice) for choice in sorted(choices, key=lambda choice: choice.rank)[:MOST]
@@ -68,13 +66,13 @@ def remedies(finding: Finding, situation: Situation) -> tuple[Remedy, ...]:
 
 
 def is_blind(remedy: Remedy) -> bool:
-    """Whether the only reason for it is that the study declares the setting."""
+    """The only reason for it is that the study declares the setting."""
     return all(change.why == UNKNOWN for change in remedy.changes)
 
 
 def because_declared(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
-    """Changes of a service's declared settings, for a curve that stops growing without a cause that has a remedy. They
-    address no cause, so a gain names none. None where the curve is not the target's."""
+    """For a curve that stops growing without a cause that has a remedy; a gain names none. None where the curve is not
+    the target's."""
     if any(finding.id in NOT_THE_TARGETS for finding in findings):
         return ()
     choices = []
@@ -125,7 +123,7 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
 
 
 def _otherwise(finding: Finding, knob: Knob, now: SettingValue) -> SettingValue | None:
-    """For settings without a larger value. A workload's option is only tried at its next word."""
+    """A workload's option is only tried at its next word."""
     if knob.layer == "application":
         return next(iter(knob.above(now)), None)
     have, size = amount(now), in_service_by(finding)
@@ -135,7 +133,6 @@ def _otherwise(finding: Finding, knob: Knob, now: SettingValue) -> SettingValue 
 
 
 def ways_back(remedy: Remedy) -> frozenset[str]:
-    """Ids of the remedies that would undo this one."""
     return frozenset(
         f"{WHOSE[change.layer]}.{change.setting}.{change.before}" for change in remedy.changes if change.layer in WHOSE
     )
@@ -146,7 +143,6 @@ def _is(have: float | None, size: float) -> bool:
 
 
 def _amounts(situation: Situation, but: Knob) -> Iterator[float]:
-    """The other declared numbers, from 2 on."""
     for knob in situation.knobs:
         size = amount(situation.effective.get(knob.name, ""))
         if knob is not but and size is not None and size >= 2:
@@ -154,7 +150,6 @@ def _amounts(situation: Situation, but: Knob) -> Iterator[float]:
 
 
 def _larger(knob: Knob, now: SettingValue) -> SettingValue | None:
-    """None where it is no size, or at its most."""
     have = amount(now)
     if have is None:
         return None
@@ -171,7 +166,6 @@ def _larger(knob: Knob, now: SettingValue) -> SettingValue | None:
 
 
 def _other(knob: Knob, now: SettingValue) -> SettingValue | None:
-    """For settings without a larger value: the next declared word, or the smallest number."""
     others = [value for value in knob.values if value != now]
     if not others:
         return knob.low if not knob.values and knob.low is not None and knob.low != now else None

@@ -1,6 +1,4 @@
-"""Whether a reader of a change log follows: its lag does not grow, whatever its size. The lag (changes made and not
-applied yet) is regressed on time within a step. A reader that falls behind applies as fast as it can: the offered rate
-less the slope is the highest rate that it follows."""
+"""Whether a reader of a change log follows: its lag does not grow. One that falls behind applies as fast as it can."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,20 +12,17 @@ from loadframe.analysis.saturation import FEWEST_BATCHES, line, residuals
 from loadframe.model import LoadInterval
 
 Verdict = Literal["followed", "behind", "not proven"]
-
 CONFIDENCE = 0.95
 SLOW = 0.02
-"""A lag that grows by less than this share of the offered rate (the interval's high end) counts as not growing: a
-window of seconds cannot distinguish less from none."""
+"""Share of the offered rate (the interval's high end) up to which a lag's growth counts as none."""
 STRICT = 2.0
-"""Times the half-width: a lag that is summed over slices keeps the noise of all before. Simulated with 12 slices: of
-readers that are 3 % and more behind, up to 6 % seem to follow; of those with a tenth to spare 71 % do (without: 16)."""
+"""Times the half-width: a lag summed over slices keeps the noise of all before. Simulated with 12 slices: of readers
+that are 3 % and more behind, up to 6 % seem to follow; of those with a tenth to spare 71 % do (without: 16)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """slope: of the lag, changes/s, with its 95 % interval; infinite where too few readings are independent. applied:
-    changes/s that were applied, offered less slope."""
+    """slope: of the lag, changes/s, with its 95 % interval, infinite for too few independent readings."""
 
     offered: float
     slope: float
@@ -37,15 +32,13 @@ class Following:
 
     @property
     def applied(self) -> float:
-        """Changes/s."""
         return self.offered - self.slope
 
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """up_to: the highest offered rate (changes/s) that is proved to be followed, as all below it; 0 where none is.
-    behind_from: the lowest rate proved not to be followed; None for none. rate: what a reader that is behind applies,
-    with a 95 % interval: the highest rate that can be followed; None where no level is behind."""
+    """up_to: the highest rate (changes/s) proved to be followed, as all below it; 0 for none. behind_from: the lowest
+    proved not to be. rate: what a reader that is behind applies (95 %); None for none behind."""
 
     up_to: float
     behind_from: float | None
@@ -53,8 +46,7 @@ class Followed:
 
 
 def following(times_s: Sequence[float], lags: Sequence[float], offered: float) -> Following:
-    """One step: times of the readings (s, ascending), the lag (changes), the rate at which changes were made (1/s),
-    above zero."""
+    """times_s ascending, lags in changes, offered above zero."""
     rows = series.independent(list(zip(times_s, lags, strict=True)), residuals, fitted=2, fewest=FEWEST_BATCHES)
     fitted = line(*zip(*rows, strict=True)) if len(rows) >= FEWEST_BATCHES else None
     if fitted is None:
@@ -64,10 +56,8 @@ def following(times_s: Sequence[float], lags: Sequence[float], offered: float) -
 
 
 def by_rates(applied: Sequence[float], offered: float) -> Following:
-    """One step from the rates at which changes were applied in equal slices of its time (1/s, in time order): the lag
-    grows by what was offered and not applied. Where the lag only swings, neighbours differ, and the interval of their
-    mean is too wide to prove that it does not grow; then the line through the lag itself may. ValueError for an offered
-    rate that is not above zero."""
+    """From the applied rates (1/s) of equal slices, in time order. Where the lag only swings, the mean's interval is
+    too wide; then the line through the lag itself may prove it. ValueError unless offered is above zero."""
     if not offered > 0:
         raise ValueError(f"{offered} changes/s were offered; a rate above zero is needed")
     missing = offered - np.asarray(applied, dtype=np.float64)
@@ -96,8 +86,7 @@ def _verdict(low: float, high: float, offered: float) -> Verdict:
 
 
 def followed(steps: Sequence[Following]) -> Followed:
-    """All steps of a sweep over the change rate. A rate is followed where every step of it and of lower ones is; it is
-    not followed where most of its steps are behind."""
+    """A rate is followed where every step of it and of lower ones is; not where most of its steps are behind."""
     by_rate: Mapping[float, list[Following]] = {
         rate: [step for step in steps if step.offered == rate] for rate in sorted({step.offered for step in steps})
     }
@@ -116,7 +105,7 @@ def followed(steps: Sequence[Following]) -> Followed:
 
 
 def _applied(behind: Sequence[Following]) -> LoadInterval:
-    """The median of the applied rates; the interval covers the scatter of the steps and each one's own interval."""
+    """Median of the applied rates; the interval covers their scatter and each one's own."""
     rates = sorted(step.applied for step in behind)
     own = float(np.median([step.high - step.low for step in behind])) / 2
     return LoadInterval(
