@@ -20,7 +20,7 @@ class Behind:
         self.first: tuple[Identity, ...] = self._found()
 
     def pids(self) -> tuple[int, ...]:
-        """All of them now, the listening ones first; empty once they have ended."""
+        """The listening ones first; empty once they have ended."""
         if not any(identity.alive(process) for process in self.first):
             try:
                 self.first = self._found()
@@ -33,12 +33,12 @@ class Behind:
 
 
 def family(first: int) -> tuple[int, ...]:
-    """A process and its current descendants, the process itself first."""
+    """The process itself first."""
     return (first, *sorted(process.pid for process in identity.family(first) if process.pid != first))
 
 
 def family_of(first: Sequence[Identity]) -> tuple[int, ...]:
-    """The living ones of these processes and their current descendants, these first."""
+    """The living ones of these and their current descendants, these first."""
     alive = [process for process in first if identity.alive(process)]
     came = (descendant.pid for process in alive for descendant in identity.family(process.pid))
     return tuple(dict.fromkeys([*(process.pid for process in alive), *came]))
@@ -60,7 +60,7 @@ def parents(pids: Collection[int]) -> tuple[int, ...]:
 
 
 def comm_of(pid: int) -> str:
-    """The name of a process; "" where it has ended."""
+    """ "" where it has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -68,7 +68,7 @@ def comm_of(pid: int) -> str:
 
 
 def listeners(number: str, port: int) -> tuple[int, ...]:
-    """The processes that listen at an address, without descendants. TargetError, with the reason: not visible."""
+    """Without descendants. TargetError, with the reason: not visible."""
     sockets = listening.at(port, number)
     if not sockets:
         raise TargetError(
@@ -91,8 +91,8 @@ def listeners(number: str, port: int) -> tuple[int, ...]:
 
 
 class Components:
-    """The programs of this machine that a target connects to, which therefore work for it. Its clients, which connect
-    to it, are not among them. They are looked up again whenever it has connections to new places."""
+    """The programs of this machine that a target connects to, which therefore work for it; not those that connect to
+    it. They are looked up again whenever it has connections to new places."""
 
     def __init__(self) -> None:
         self._places: frozenset[object] = frozenset()
@@ -123,7 +123,7 @@ class Components:
         return tuple(self._first)
 
     def processes(self, but: Collection[int]) -> dict[str, tuple[int, ...]]:
-        """The living processes of each program with their descendants, except those in `but`, by the program's name."""
+        """The living processes of each program with their descendants, except those in `but`."""
         families = {name: family_of(first) for name, first in self._first.items()}
         alone = {name: tuple(pid for pid in pids if pid not in but) for name, pids in families.items()}
         return {name: pids for name, pids in alone.items() if pids}
@@ -147,6 +147,6 @@ def _unix_peers(pids: Collection[int]) -> tuple[int, ...]:
 
 
 def component_of(program: str, taken: Collection[str] = ()) -> str:
-    """The component's name for a program: letters, digits, "-" and "_"."""
+    """Of letters, digits, "-" and "_"."""
     name = re.sub(r"^[^a-z]+", "", re.sub(r"[^a-z0-9_-]+", "-", program.lower())).rstrip("-_") or "program"
     return f"{name}-behind" if name in taken else name

@@ -1,10 +1,7 @@
-"""What is known of a target's settings, as data, including those that a search may vary; the one place where a
-setting's value is checked.
-
-A catalogue is a table of SettingSpec. Values have one canonical form (names with underscores, numbers as numbers, sizes
-in bytes, times in the setting's own unit, a choice spelled as the target spells it), so that configured and effective
-values can be compared by `==`.
-"""
+"""The settings of a target as data, also those that a search may vary; the one place where a setting's value is
+checked. Values have one canonical form (names with underscores, numbers as numbers, sizes in bytes, times in the
+setting's own unit, a choice spelled as the target spells it), so that configured and effective values are compared
+by `==`."""
 
 import difflib
 import math
@@ -27,13 +24,13 @@ Kind = Literal["integer", "number", "text", "boolean", "bytes", "duration"]
 
 @dataclass(frozen=True, slots=True)
 class SettingSpec:
-    """One setting. low, high: smallest and largest value that the target accepts, None where it has no bound that
-    matters. dynamic: the running target accepts a new value. sized_at_start: at its start the target adapts this
-    setting, or others that were not set, to the rest and to the process's limits; only a restart shows the effective
-    value. choices: the words (or numbers) allowed. gives_up: what may be lost with values that are not `safe`; None for
-    nothing. safe: the values that lose nothing, where that is not the default alone. source: where low, high, choices
-    and default were read. unit: of a duration, one of TIMES. takes: the memory or disk space that its value takes, and
-    when. A low of -1 stands for a special value (off, automatic)."""
+    """One setting. low, high: what the target accepts, None for no bound that matters. dynamic: the running target
+    accepts a new value. sized_at_start: at its start the target adapts this setting, or others that were not set, to
+    the rest and to the process's limits; only a restart shows the effective value. choices: the words (or numbers)
+    allowed. gives_up: what may be lost with values that are not `safe`; None for nothing. safe: the values that lose
+    nothing, where that is not the default alone. source: where low, high, choices and default were read. unit: of a
+    duration, one of TIMES. takes: the memory or disk space that its value takes, and when. A low of -1 stands for a
+    special value (off, automatic)."""
 
     name: str
     kind: Kind
@@ -56,7 +53,7 @@ class SettingSpec:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The settings of one kind of target. source: where the list comes from, for messages."""
+    """source: where the list comes from, for messages."""
 
     kind: str
     specs: tuple[SettingSpec, ...]
@@ -83,7 +80,6 @@ class Catalogue:
         return {spec.name: spec.default for spec in self.specs if spec.default is not None}
 
     def needs_restart(self, name: str) -> bool:
-        """Whether only a restart makes a new value of this setting fully effective."""
         spec = self.get(name)
         return spec is None or not spec.dynamic or spec.sized_at_start
 
@@ -100,8 +96,8 @@ class Catalogue:
         return as_shown(text)
 
     def check(self, settings: Mapping[str, SettingValue], also: Iterable[str] = ()) -> dict[str, SettingValue]:
-        """The settings in canonical form. also: names beyond the catalogue, passed on unchecked. StudyError for an
-        unknown name (with close matches), a value of the wrong kind or out of bounds."""
+        """In canonical form. also: names beyond the catalogue, passed on unchecked. StudyError for an unknown name
+        (with close matches), a value of the wrong kind or out of bounds."""
         others = frozenset(also)
         checked: dict[str, SettingValue] = {}
 
@@ -128,8 +124,8 @@ class Catalogue:
 
 
 def catalogue_in(*files: Path) -> Catalogue:
-    """The catalogue in the [settings] of TOML files, in their order. The last file gives the kind, and the source of
-    rows in files that have none. ValueError, with file and row, for one that is none."""
+    """From the [settings] of TOML files, in their order. The last file gives the kind, and the source of rows in
+    files that have none. ValueError, with file and row."""
     documents = [toml_rows(file) for file in files]
     last = documents[-1]
     specs = (
@@ -160,12 +156,12 @@ def sized(value: Any) -> Any:
 
 
 def plain(name: str) -> str:
-    """The name of a setting in the one spelling used for comparison."""
+    """The one spelling used for comparison."""
     return name.strip().lower().replace("-", "_")
 
 
 def on_or_off(value: SettingValue) -> str:
-    """A canonical value as servers take it that have "on" and "off"."""
+    """As servers take it that have "on" and "off"."""
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
@@ -175,9 +171,9 @@ def differing(settings: Mapping[str, SettingValue], other: Mapping[str, SettingV
 
 
 def counters_in(file: Path, *sources: str, kind: str = "") -> dict[str, CounterSpec]:
-    """The counters of these sources, of all for none, by the server's own names, from a table of metrics: name | unit |
-    what | source, with the server's own name after the source where it differs. A unit per second means a counter that
-    only grows; any other is a level. kind: for tables that several kinds share."""
+    """The counters of these sources, of all for none, by the server's own names, from a table of metrics: name |
+    unit | what | source, with the server's own name after the source where it differs. A unit per second means a
+    counter that only grows; any other is a level. kind: for tables that several kinds share."""
     counters: dict[str, CounterSpec] = {}
     rows = (row for row in metric_rows(file).splitlines() if row.count("|") == 3)
     for cells in ([cell.strip() for cell in row.split("|")] for row in rows):
@@ -194,7 +190,7 @@ TIMES = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6,
 
 
 def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue:
-    """One value in canonical form. StudyError, with what would be right, for one that the target does not accept."""
+    """StudyError, with what would be right, for a value that the target does not accept."""
     words_or_switch = spec.kind in ("boolean", "text")
     read, right = _READERS[spec.kind]
     parsed = read(spec, value) if words_or_switch or not isinstance(value, bool) else None
@@ -270,10 +266,10 @@ Per = Literal["server", "connection"]
 
 @dataclass(frozen=True, slots=True)
 class Tunable:
-    """How far a setting may be varied, from a small machine's value to a large one's: over these values, or from low to
-    high in equal ratios. high: None is half of the machine's memory. relaxed: values that give up durability; searched
-    only where the study allows that. unit_bytes: memory that each unit of the value takes, per server or per
-    connection; 0 where it is negligible. without_effect: settings with any of which this one has no effect."""
+    """How far a setting may be varied, from a small machine's value to a large one's: over these values, or from low
+    to high in equal ratios. high: None is half of the machine's memory. relaxed: values that give up durability.
+    unit_bytes: memory that each unit of the value takes, per server or per connection; 0 where it is negligible.
+    without_effect: settings with any of which this one has no effect."""
 
     name: str
     values: tuple[SettingValue, ...] = ()

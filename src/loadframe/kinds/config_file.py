@@ -1,5 +1,5 @@
-"""A file of our own among the configuration of an attached server, and the server's restart: for settings that are only
-read at the start. The study names both; the file exists neither before nor after."""
+"""A file of our own among the configuration of an attached server, and the server's restart: for settings that are
+only read at the start. The file exists neither before nor after."""
 
 import errno
 import json
@@ -21,7 +21,7 @@ from loadframe.system.files import Folder, Whose
 RESTARTED_WITHIN_S = 120.0
 SETTLED_WITHIN_S = 30.0
 LONGEST_S = 3 * RESTARTED_WITHIN_S + SETTLED_WITHIN_S
-"""A restart begun earlier that is still under way, our own, and the server's answer."""
+"""An earlier restart that is still under way, our own, and the server's answer."""
 NAME = "configuration file"
 MOST_BYTES = 1_000_000
 BETWEEN = "; "
@@ -65,7 +65,7 @@ class ConfigFile:
         return config
 
     def make_room(self) -> None:
-        """ChangeError where a file exists already: it is not ours."""
+        """ChangeError where a file is there already."""
         if self._folder.exists(self._path.name) or self.read(NAME) != "":
             raise ChangeError(
                 f"target.config: {self._path} is there already",
@@ -73,9 +73,8 @@ class ConfigFile:
             )
 
     def read(self, name: str) -> SettingValue:
-        """Includes the file that is aside: half written, or about to go until the server has restarted without it.
-        ChangeError also for what we cannot have written: the folder may be the server's, and a link that its user puts
-        there, to a file that only we may read, would be restored readable for all."""
+        """Also of the file that is aside: half written, or about to go. ChangeError also for what we cannot have
+        written: a link that the server's user puts there would have us show a file that only we may read."""
         for name in (self._path.name, self._aside):
             with suppress(FileNotFoundError):
                 text = self._ours(name).decode("utf-8", "replace")
@@ -131,8 +130,8 @@ class ConfigFile:
         self._underway = False
 
     def _settle(self) -> None:
-        """Wait for an earlier restart that was not waited for: a server that is asked to end while it starts may do
-        neither (MariaDB 10.11 hung in one of 25). A server that cannot start gets only SETTLED_WITHIN_S."""
+        """Wait for an earlier restart: a server that is asked to end while it starts may do neither (MariaDB 10.11
+        hung in one of 25). A server that cannot start gets only SETTLED_WITHIN_S."""
         until = time.monotonic() + RESTARTED_WITHIN_S
         arguments = "".join(f"{word}\0" for word in self._restart)
         while identity.naming(arguments) and time.monotonic() < until:

@@ -15,21 +15,19 @@ from loadframe.kinds.private_target import PrivateTarget, Server
 from loadframe.model import CounterSpec
 
 SCHEMA = "loadframe"
-"""The schema of load drivers."""
 SETTLED_WITHIN_S = 30.0
 ENDS_WITHIN_S = 2.0
 REFUSED_REMEDY = "Its log says more. Correct the study or the server, and run it again."
 BUSY_REMEDY = "Its log and its list of connections say what it waits for. Run it again once that is over."
 SILENT_REMEDY = "Look at its log, and at what its machine and disk do; run it again once it answers."
 Answer = tuple[list[tuple[Any, ...]], list[str]]
-"""Rows, and the names of their columns where the driver is asked for them."""
 
 
 class Control(ABC):
-    """One connection, safe to use from several threads (one at a time); reconnects once where it was lost. Only here do
-    a database driver's exceptions become TargetErrors. server: its name in messages. lost: the driver's exceptions
-    after which a connection may be lost; errors: all of its own; garbled: those for an answer outside of its protocol.
-    patience_s: a server that is silent for longer, even under load, counts as hung."""
+    """One connection, safe to use from several threads (one at a time); reconnects once where it was lost. Only here
+    do a database driver's exceptions become TargetErrors. lost: those after which a connection may be lost; errors:
+    all of its own; garbled: those for an answer outside of its protocol. patience_s: a server that is silent for
+    longer, even under load, counts as hung."""
 
     server: str
     patience_s: float = 30.0
@@ -38,7 +36,7 @@ class Control(ABC):
     garbled: tuple[type[Exception], ...]
 
     def __init__(self, died: Callable[[], TargetError | None]) -> None:
-        """died: the TargetError that explains why the server is gone; None while its process lives."""
+        """died: why the server is gone; None while its process lives."""
         self._died = died
         self._connection: Any = None
         self._silent = False
@@ -46,7 +44,6 @@ class Control(ABC):
         self._lock = threading.Lock()
 
     def ping(self) -> bool:
-        """Whether the server answers a statement now."""
         try:
             return self.ask("SELECT 1") == [(1,)]
         except TargetError:
@@ -93,14 +90,14 @@ class Control(ABC):
                 raise self.is_other(statement, error) from error
 
     def _gone(self, within_s: float) -> TargetError | None:
-        """Why the server is gone. within_s: a killed server loses its connections a moment before it has ended."""
+        """A killed server loses its connections a moment before it has ended."""
         deadline = time.monotonic() + within_s
         while (died := self._died()) is None and time.monotonic() < deadline:
             time.sleep(0.02)
         return died
 
     def close(self) -> None:
-        """Close the connection. Idempotent; never raises."""
+        """Idempotent; never raises."""
         with self._lock:
             self._drop()
 
@@ -114,8 +111,7 @@ class Control(ABC):
     # --- for the subclass ---
 
     @abstractmethod
-    def _connected(self) -> Any:
-        """A new connection."""
+    def _connected(self) -> Any: ...
 
     @abstractmethod
     def _ask(self, statement: str, values: Sequence[Any]) -> Answer:
@@ -123,7 +119,7 @@ class Control(ABC):
 
     @abstractmethod
     def _is_lost(self, error: Exception) -> bool:
-        """Whether the connection was lost, so that a new one may work."""
+        """Whether a new connection may work."""
 
     @abstractmethod
     def _is_late(self, error: Exception) -> bool:
@@ -184,8 +180,8 @@ class DatabaseTarget(PrivateTarget[Server], Generic[Server, Own]):
 
 
 class AttachedDatabase(ABC, Generic[Own]):
-    """See kinds.base.Attached. names: of its process. changing: the statement that lists what other connections of the
-    account are doing that matches either of `patterns`: changing a setting, or the load's schema."""
+    """See kinds.base.Attached. names: of its process. changing: the statement that lists what other connections of
+    the account are doing that matches either of `patterns`: changing a setting, or the load's schema."""
 
     kind: str
     names: tuple[str, ...]
@@ -213,10 +209,9 @@ class AttachedDatabase(ABC, Generic[Own]):
 
     @abstractmethod
     def _told_pid(self) -> int | None:
-        """Its process as the server reports it, which counts where its address is of this machine."""
+        """As the server reports it, which counts where its address is of this machine."""
 
     def listener(self) -> int | None:
-        """The process that listens at its socket, where it has one of `names`; None by network."""
         return self._if_named(self._peer())
 
     def pid(self) -> int | None:
@@ -229,11 +224,10 @@ class AttachedDatabase(ABC, Generic[Own]):
         self._control.close()
 
     def _if_named(self, pid: int | None) -> int | None:
-        """The process, where it lives under one of `names`."""
         return pid if pid is not None and comm_of(pid) in self.names else None
 
 
 def shortened(statement: str) -> str:
-    """A statement as messages quote it: in one line of at most 80 characters."""
+    """As messages quote it: in one line of at most 80 characters."""
     shown = " ".join(statement.split())
     return shown if len(shown) <= 80 else f"{shown[:77]}..."

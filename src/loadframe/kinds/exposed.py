@@ -1,6 +1,6 @@
 """The counters that a service exposes, read while it is loaded. One thread for each source asks it at most once a
-second, five times in a short step. The answers are parsed after the load has ended, so that this takes no CPU from what
-is measured. What is missing is reported with its reason."""
+second, five times in a short step; the answers are parsed after the load. What is missing is reported with its
+reason."""
 
 import difflib
 import threading
@@ -25,7 +25,7 @@ NOT_SELECTED = "it has none of the names of `select`"
 GIVEN_UP_AFTER = 3
 """Failures in a row, after which a source is not asked again in the same step."""
 GIVEN_UP_FOR_GOOD = 6
-"""Failures in a row that end it for the run: an endless answer, or none, costs the measured service."""
+"""Failures in a row that end it for the run: asking costs the measured service."""
 
 
 @dataclass

@@ -1,5 +1,5 @@
-"""The sources of a service's counters: each is asked once, within bounds, and its answer is parsed later. While a load
-runs, only the bytes of an answer are kept, with the time at which it began."""
+"""The sources of a service's counters: each is asked once, within bounds. While a load runs, only the bytes of an
+answer are kept, with the time at which it began."""
 
 import contextlib
 import os
@@ -22,22 +22,22 @@ from loadframe.host.to_its_end import until_end
 from loadframe.study.exposed_tables import LOG, PORT, Address, MetricsTable
 
 ANSWER_BYTES, ANSWER_S = 8 * MIB, 2.0
-"""Limits of one reading. Prometheus' own default of 10 s for a scrape would be all of a window of a few seconds."""
+"""Of one reading. Prometheus' own default of 10 s for a scrape would be all of a window of a few seconds."""
 Port = Callable[[], int]
 """The port at which the target is loaded now: another one after each start."""
 Who = Callable[[], Allowance]
 """The user and the limits with which a command runs. TargetError where they are not known."""
 Environment = Callable[[], Mapping[str, str]]
-"""Environment variables of a command. TargetError where the study names a variable that is not set."""
+"""Of a command. TargetError where the study names a variable that is not set."""
 
 
 class UnreadError(Exception):
-    """A source did not answer, or not with counters; the message says why."""
+    """Why a source did not answer, or not with counters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The answer of a source. at_s: CLOCK_MONOTONIC when its answer began: a server makes it just before. after: it was
+    """The answer of a source. at_s: CLOCK_MONOTONIC when its answer began: a server makes it just before. after:
     asked once the load had ended, so that its levels are not those of the load."""
 
     at_s: float
@@ -47,8 +47,8 @@ class Taken:
 
 
 class HttpSource:
-    """An HTTP address. words: its name in messages, with the port of its last reading. pick: which counters of its
-    answers are wanted. Each reading opens a connection: one kept open could occupy a worker of the service."""
+    """words: its name in messages, with the port of its last reading. pick: which counters of its answers are
+    wanted. Each reading opens a connection: one kept open could occupy a worker of the service."""
 
     def __init__(self, table: MetricsTable, address: Address, pick: Pick, port: Port) -> None:
         self.words = self._text = table.prometheus or table.json_address or ""
@@ -56,7 +56,7 @@ class HttpSource:
         self._address, self._prometheus, self._port = address, table.prometheus is not None, port
 
     def take(self) -> Taken:
-        """Ask it now. UnreadError."""
+        """UnreadError."""
         number = self._port() if self._address.port is None else self._address.port
         self.words = self._text.replace(PORT, str(number))
         try:
@@ -79,14 +79,14 @@ class HttpSource:
             connection.close()
 
     def read(self, taken: Taken) -> Exposed:
-        """The counters in an answer. ExpositionError."""
+        """ExpositionError."""
         if self._prometheus:
             return read_prometheus(taken.data, self.pick, content_type=taken.content_type)
         return read_json(taken.data, self.pick)
 
 
 class CommandSource:
-    """As HttpSource, for a command. It is killed, with its whole session, once it has answered or its time is over."""
+    """As HttpSource. It is killed, with its whole session, once it has answered or its time is over."""
 
     def __init__(self, command: Sequence[str], pick: Pick, port: Port, who: Who, env: Environment) -> None:
         self.words = _told(command)

@@ -16,9 +16,9 @@ Settings = Mapping[str, SettingValue]
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """The server's own settings file. file: its name. head: its first lines. line: with {name} and {value} in it.
-    quotes: around a word. size: after a number of bytes. words: for false and true. statement: the SQL that sets it on
-    a running server, with the fields of line; "" where there is none."""
+    """The server's own settings file. head: its first lines. line: with {name} and {value} in it. quotes: around a
+    word. size: after a number of bytes. words: for false and true. statement: the SQL that sets it on a running
+    server; "" where there is none."""
 
     file: str
     line: str
@@ -32,14 +32,14 @@ class SettingsFile:
 OF_STUDY = SettingsFile(
     "tuned.toml", "{name} = {value}", head="[target.settings]\n", quotes='"', words=("false", "true")
 )
-"""As a study writes them: for servers whose own settings are in several files, or in no known one."""
+"""For servers whose own settings are in several files, or in no known one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attachable:
-    """How a running server of this kind is read and changed. host_of: from the address in a study and the option file,
-    the host, "" for a socket; raises as `attach` does. head: the first lines of a configuration file that its restart
-    reads. password: the environment variable that may hold one. read_only: why not to change it."""
+    """How a running server of this kind is read and changed. host_of: from the address in a study and the option
+    file, the host, "" for a socket; raises as `attach` does. head: the first lines of a configuration file that its
+    restart reads. password: the environment variable that may hold one. read_only: why not to change it."""
 
     attach: Attach
     host_of: Callable[[str, Path | None], str]
@@ -51,7 +51,7 @@ class Attachable:
 @dataclass(frozen=True, slots=True)
 class ByAddress:
     """A running server that is known by its address alone: it is loaded, never started or changed. host_of: from the
-    settings that name it. StudyError. unseen: what a study of it cannot observe, in a sentence or two."""
+    settings that name it; StudyError. unseen: what a study of it cannot observe."""
 
     host_of: Callable[[Settings], str]
     unseen: str
@@ -101,11 +101,11 @@ class KindOfTarget:
     one_system: bool = False
 
     def setting(self, name: str) -> SettingSpec | None:
-        """The catalogue's row of a setting; None for one that is only passed on."""
+        """None for one that is only passed on."""
         return self.catalogue.get(name)
 
     def gives_up(self, settings: Settings) -> str | None:
-        """The durability that these settings give up, in words; None where they give up none. StudyError."""
+        """The durability that these settings give up, in words. StudyError."""
         said = []
         for name, value in self.check_settings(settings).items():
             spec = self.setting(name)

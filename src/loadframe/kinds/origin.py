@@ -18,7 +18,6 @@ SETTINGS = {"worker_processes": 2, "worker_connections": 4096, "sendfile": True,
 
 
 def requirements() -> list[Requirement]:
-    """What it needs on this machine, and whether it is available."""
     return PACKAGE.requirements("nginx")
 
 
@@ -41,11 +40,10 @@ class Origin:
         return self._server.listens
 
     def create(self) -> None:
-        """Make its folders. MissingTool, TargetError."""
         self._server.create()
 
     def start(self) -> None:
-        """Start it unless it runs. TargetError."""
+        """Unless it runs. TargetError."""
         if self._server.started and self._server.died() is None:
             return
         self._server.stop()
@@ -58,7 +56,7 @@ class Origin:
             raise TargetError(f"the cache's origin: {died.fact}", remedy=died.remedy, details=died.details)
 
     def requests(self) -> int:
-        """Requests answered since its start, without those for its status; the last known number while it is busy."""
+        """Answered since its start, without those for its status; the last known number while it is busy."""
         if (counters := self._status.read()) is not None:
             self._asked += 1
             self._answered = int(counters["requests"]) - self._asked
@@ -74,19 +72,18 @@ class Origin:
         self._server.stop()
 
     def destroy(self) -> None:
-        """End it and remove its folder. Never raises."""
+        """Never raises."""
         self._status.close()
         self._server.destroy()
 
 
 class CacheTarget(PrivateTarget[OfTarget]):
-    """A cache in front of an origin of its own, `_origin`, which outlives the cache's restarts. Requests ask for files
-    of the origin, an nginx that serves the folder `Endpoint.options["files"]`."""
+    """A cache in front of an origin of its own, `_origin`, which outlives the cache's restarts. Requests ask for
+    files of the origin, which serves the folder `Endpoint.options["files"]`."""
 
     _origin: Origin
 
     def create(self) -> None:
-        """MissingTool without the cache's program or nginx; TargetError where a folder cannot be made."""
         super().create()
         self._origin.create()
 
@@ -100,7 +97,7 @@ class CacheTarget(PrivateTarget[OfTarget]):
             stored.remove_tree(name)
 
     def stop(self) -> None:
-        """Stop the cache and its origin; the origin's files stay, and what is cached on the disk."""
+        """The origin's files stay, and what is cached on the disk."""
         super().stop()
         self._origin.stop()
 

@@ -20,8 +20,8 @@ def ask(*command: str) -> subprocess.CompletedProcess[str]:
 
 @dataclass(frozen=True)
 class Package:
-    """Where a server is from. name: in messages. programs: those needed, the server first. install: how to get them.
-    asked: arguments that print the version. told: a pattern whose group finds it. find: a program's path."""
+    """Where a server is from. programs: those needed, the server first. install: how to get them. asked: arguments
+    that print the version. told: a pattern whose group finds it. find: a program's path."""
 
     name: str
     programs: tuple[str, ...]
@@ -31,11 +31,11 @@ class Package:
     find: Callable[[str], str | None] | None = None
 
     def program(self, name: str) -> str | None:
-        """The path of a program; None where it is not installed."""
+        """None where it is not installed."""
         return (self.find or installed)(name)
 
     def required(self, name: str = "") -> str:
-        """The path of a program, "" for the server itself; MissingTool where it is not installed."""
+        """The path of a program, "" for the server itself. MissingTool."""
         name = name or self.programs[0]
         path = self.program(name)
         if path is None:
@@ -43,13 +43,12 @@ class Package:
         return path
 
     def version(self) -> str:
-        """Name and version, for example "MariaDB 10.11.6". MissingTool."""
+        """For example "MariaDB 10.11.6". MissingTool."""
         said = _said((self.required(), *self.asked))
         match = re.search(self.told, said)
         return f"{self.name} {match[1]}" if match else f"{self.name} of unknown version"
 
     def requirements(self, kind: str) -> list[Requirement]:
-        """What a kind needs of this package, and whether it is installed."""
         return [Requirement(kind, name, self.program(name), self.install) for name in self.programs]
 
 

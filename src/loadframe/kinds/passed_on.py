@@ -1,5 +1,5 @@
-"""Settings of a private server that are not in the catalogue and are passed on to it: a study may come from a stranger,
-and none of its settings may run a program, load a library, reach another host, or name a file anywhere."""
+"""Settings of a private server that are not in the catalogue: a study may come from a stranger, and none of its
+settings may run a program, load a library, reach another host, or name a file anywhere."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -41,10 +41,10 @@ def check(
     known: Callable[[], Collection[str]],
     texts: Callable[[], Collection[str]] = frozenset,
 ) -> dict[str, SettingValue]:
-    """Settings of a private server in canonical form. StudyError, also for one that may not be passed on. reserved:
-    what a private instance decides itself. known: asks the installed server for the settings it knows besides the
-    catalogue; it checks their bounds itself. texts: which of these accept any text and are not known to be harmless,
-    where the server lists what they accept. Neither is called where the catalogue has all of them."""
+    """In canonical form. StudyError, also for one that may not be passed on. reserved: what a private instance
+    decides itself. known: asks the installed server for the settings it knows besides the catalogue; it checks their
+    bounds itself. texts: which of these accept any text and are not known to be harmless. Neither is called where
+    the catalogue has all of them."""
     for given in settings:
         if plain(given) in reserved:
             raise StudyError(

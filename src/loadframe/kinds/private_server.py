@@ -41,16 +41,16 @@ CHECK_TIMEOUT_S = 60.0  # a check takes 0.02 to 0.7 s
 
 @dataclass(frozen=True)
 class Account:
-    """A database account with a random password, which is never part of a printed record."""
+    """A database account with a random password, which is never printed."""
 
     user: str
     password: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
 
 
 class PrivateServer:
-    """A server process in a lease's folder. package: where it is from. name: in messages. host: the numeric address on
-    which it listens: loopback, unless it is set before the first start. stop_signal: asks it to end cleanly;
-    kill_signal: at once. death_signal: what the kernel sends it when we end."""
+    """A server process in a lease's folder. name: in messages. host: the numeric address on which it listens; set
+    before the first start. stop_signal: asks it to end cleanly; kill_signal: at once. death_signal: what the kernel
+    sends it when we end."""
 
     package: Package | None = None
     name: str
@@ -60,7 +60,7 @@ class PrivateServer:
     death_signal = signal.SIGKILL
 
     def __init__(self, lease: Lease, folder: str, user: Privilege, port: int | None) -> None:
-        """folder: its name in the lease's. user: runs the server. port: also to listen on `host`."""
+        """folder: its name in the lease's. port: also to listen on `host`, 0 for a free one."""
         self.folder = lease.folder / folder
         self.log = self.folder / "error.log"
         self.port = port
@@ -70,13 +70,13 @@ class PrivateServer:
 
     @property
     def socket(self) -> Path | None:
-        """The socket on which it listens; None for one that only listens on `host`."""
+        """None for one that only listens on `host`."""
         return None
 
     # --- before the start ---
 
     def create(self) -> None:
-        """Make its folders and their content. MissingTool, TargetError."""
+        """Its folders and their content. MissingTool, TargetError."""
         for name in self.package.programs if self.package is not None else ():
             self.required(name)
         self.check_place()
@@ -88,7 +88,6 @@ class PrivateServer:
             ) from error
 
     def prepare(self) -> None:
-        """What `create` makes. OSError, TargetError."""
         self.make_folders()
 
     def required(self, program: str = "") -> str:
@@ -113,7 +112,7 @@ class PrivateServer:
             )
 
     def make_folders(self, *private: Path) -> None:
-        """The server's folder, the socket's folder, open to all users, and folders for the server alone. OSError."""
+        """The server's folder, the socket's folder, open to all users, and folders for the server alone."""
         self.folder.mkdir()
         self.folder.chmod(0o755)
         public = () if self.socket is None else ((self.socket.parent, 0o755),)
@@ -123,7 +122,7 @@ class PrivateServer:
             self.give(folder)
 
     def give(self, path: Path) -> None:
-        """Give a path to the user who runs the server. TargetError where our user namespace does not map that user."""
+        """To the user who runs the server. TargetError where our user namespace does not map that user."""
         if self.user == US:
             return
         ids = ids_of(self.user)
@@ -139,7 +138,7 @@ class PrivateServer:
             ) from error
 
     def run_once(self, command: Sequence[str], log: str) -> None:
-        """Run a program as the server's user to its end; its output is kept as `log`. TargetError where it fails."""
+        """Run a program as the server's user; its output is kept as `log`. TargetError where it fails."""
         with self.log.open("ab") as output:
             allowance = self._in_folder(Allowance(self.user))
             process = spawn(command, allowance, stdout=output, stderr=output, cwd=self._lease.folder)
@@ -154,7 +153,7 @@ class PrivateServer:
         self.log.rename(self.folder / log)
 
     def answer_of(self, command: Sequence[str], fact: str, remedy: str) -> str:
-        """What a program prints that the server's user runs. TargetError with this fact where it fails."""
+        """What a program prints, run by the server's user. TargetError with this fact where it fails."""
         allowance = self._in_folder(Allowance(self.user))
         with spawn(command, allowance, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=NO_FOLDER) as process:
             said, complained = (output.decode("utf-8", "replace") for output in process.communicate())
@@ -188,7 +187,7 @@ class PrivateServer:
             return process.returncode, to_its_end.told(output).strip()
 
     def refusal(self, state: TargetState, said: str) -> TargetError:
-        """The error that it would not start with a state: with the settings that its output mentions, else all."""
+        """The error that it would not start, with the settings that its output mentions, else all."""
         asked: dict[str, SettingValue] = {**state.settings, **state.limits}
         words = said.replace("-", "_")
         named = {name: value for name, value in asked.items() if name in words} or asked
@@ -267,11 +266,9 @@ class PrivateServer:
             self._wait(0.01)
 
     def late(self, within_s: float) -> TargetError:
-        """The error that it does not answer after within_s; it still runs."""
         return self.failed(f"{self.name} does not answer after {within_s:.0f} s")
 
     def failed(self, fact: str, remedy: str = LAST_LINES) -> TargetError:
-        """An error with its last log lines."""
         return TargetError(fact, remedy=remedy, details=self.log_tail())
 
     def died(self, how: str = DIED) -> TargetError | None:
@@ -339,7 +336,6 @@ class PrivateServer:
             self._process = None
 
     def _let_go_on(self) -> None:
-        """Stopped processes would not see a signal, nor that the first one has ended."""
         assert self._process is not None
         for process in identity.family(self._process.pid):
             with contextlib.suppress(ProcessLookupError):
@@ -381,7 +377,7 @@ class PrivateServer:
         return self._process is not None
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of its log, empty where there is none; of an unbroken line the last TAIL_BYTES."""
+        """Empty without a log; of an unbroken line the last TAIL_BYTES."""
         try:
             with self.log.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -391,7 +387,7 @@ class PrivateServer:
         return "\n".join(text.splitlines()[-lines:])
 
     def _in_folder(self, allowance: Allowance) -> Allowance:
-        """The allowance of a process that may enter the lease's folder, with TMPDIR in the server's folder."""
+        """Of a process that may enter the lease's folder, with TMPDIR in the server's folder."""
         return self._lease.admitted(allowance, self.folder)
 
     def _wait(self, seconds: float) -> bool:
@@ -404,7 +400,7 @@ class PrivateServer:
 
 
 def do_all(actions: Iterable[Callable[[], None]]) -> None:
-    """Call all of them even where some fail; the first TargetError is raised at the end."""
+    """Call all of them even where some fail; then the first TargetError is raised."""
     errors = []
     for action in actions:
         try:
@@ -416,7 +412,7 @@ def do_all(actions: Iterable[Callable[[], None]]) -> None:
 
 
 def write_readable(path: Path, text: str) -> None:
-    """Write a file that the server's user can read, whatever our umask; the lease's folder is closed to others."""
+    """A file that the server's user can read, whatever our umask; the lease's folder is closed to others."""
     path.write_text(text, encoding="utf-8")
     path.chmod(0o644)
 
@@ -429,7 +425,6 @@ def write_secret(path: Path, text: str) -> None:
 
 
 def open_descriptors(pid: int | None) -> int:
-    """How many descriptors a process has open. TargetError where it is gone."""
     try:
         return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - thousands of paths would be made
     except OSError as error:
@@ -437,7 +432,7 @@ def open_descriptors(pid: int | None) -> int:
 
 
 def soft_nofile(pid: int | None) -> int:
-    """RLIMIT_NOFILE (soft) of a process. TargetError where it is gone."""
+    """RLIMIT_NOFILE of a process. TargetError where it is gone."""
     try:
         return int(parse_limits(Path(f"/proc/{pid}/limits").read_bytes())["Max open files"].soft)
     except (OSError, RecordingError) as error:  # empty while the process is ending

@@ -1,4 +1,4 @@
-"""What targets that are one private server have in common: user, resources, state, changes of state, description."""
+"""What targets that are one private server have in common."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,8 +20,8 @@ Server = TypeVar("Server", bound=PrivateServer)
 
 
 class PrivateTarget(ABC, Generic[Server]):
-    """See kinds.base.Target. The subclass starts its server in a state, and changes a running one where that gives the
-    same effective values as a restart."""
+    """See kinds.base.Target. The subclass starts its server in a state, and changes a running one where that gives
+    the same effective values as a restart."""
 
     kind: str
     embedded = False
@@ -38,14 +38,13 @@ class PrivateTarget(ABC, Generic[Server]):
         """As the server reported its settings when it had entered this state, where it is asked only then."""
 
     def check_settings(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """In canonical form. StudyError."""
         return self.catalogue.check(settings)
 
     def create(self) -> None:
         self._server.create()
 
     def check(self, state: TargetState) -> None:
-        """By the catalogue alone, for a server without a check of its own."""
+        """By the catalogue alone."""
         self._wanted(state)
 
     def start(self, state: TargetState) -> None:
@@ -66,7 +65,7 @@ class PrivateTarget(ABC, Generic[Server]):
             self._change(wanted, changed)
 
     def reset(self) -> None:
-        """Nothing to reset by default: what stays is part of what is measured. The server has to run."""
+        """What stays is part of what is measured. The server has to run."""
         self._running()
 
     def stop(self) -> None:
@@ -79,7 +78,7 @@ class PrivateTarget(ABC, Generic[Server]):
         self._server.destroy()
 
     def effective(self) -> dict[str, SettingValue]:
-        """The settings as the server reported them, and the kernel's limit of open files."""
+        """As the server reported them, and the kernel's limit of open files."""
         self._running()
         return {**self._effective, NOFILE: soft_nofile(self._server.pid)}
 
@@ -112,24 +111,24 @@ class PrivateTarget(ABC, Generic[Server]):
 
     @abstractmethod
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
-        """Start the server in this state and return once it answers. TargetError where it does not."""
+        """Start the server in this state and return once it answers. TargetError."""
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether it answers now. Never raises."""
+        """Never raises."""
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """Change the running server, then call `_entered`. changed: the settings that differ, all dynamic."""
+        """Change the running server, then call `_entered`. changed: what differs, all dynamic."""
         raise NotImplementedError
 
     def _entered(self, state: TargetState) -> None:
         self._state = state
 
     def _hang_up(self) -> None:
-        """Close our connection to it. The server may have died, or never have been started."""
+        """Close our connection to it, which may never have been opened."""
 
     def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
-        """Settings as they are compared: including defaults, for a server whose defaults are written too."""
+        """As settings are compared: with defaults, for a server whose defaults are written too."""
         return settings
 
     def _left(self) -> None:

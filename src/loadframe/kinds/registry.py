@@ -1,6 +1,5 @@
-"""Every kind of target by its name, made or attached to. Nothing is added here: a kind registers itself in
-`kinds/NAME/kind.py`, one of another distribution by an entry point of the group `loadframe.kinds`; see
-docs/writing-a-target.md. changes/durable.py puts changed settings of running servers back."""
+"""Every kind of target by its name, made or attached to. A kind registers itself in `kinds/NAME/kind.py`, or by an
+entry point of the group `loadframe.kinds`; see docs/writing-a-target.md."""
 
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
@@ -55,7 +54,7 @@ def make_shards(kind: str, *, lease: Lease, resources: Mapping[str, Resources]) 
 
 
 def components(kind: str, shards: int | None, sql_nodes: int | None = None) -> tuple[str, ...]:
-    """The components of a target: "target" alone, or its pieces. StudyError for an unknown kind."""
+    """ "target" alone, or its pieces. StudyError for an unknown kind."""
     if shards is None:
         return ("target",)
     row = kind_named(kind)
@@ -100,7 +99,7 @@ def _with_canonical(study: Study, table: State) -> State:
 
 
 def needs(row: KindOfTarget) -> list[Requirement]:
-    """What a kind needs on this machine, as a study declares it, and whether it is available."""
+    """What a kind needs on this machine, as a study declares it."""
     return KINDS.needs(row.kind, lambda _: row.requirements())
 
 
@@ -111,7 +110,7 @@ def check() -> list[Requirement]:
 
 
 def kind_named(kind: str) -> KindOfTarget:
-    """The record of a kind. StudyError for an unknown or unusable one."""
+    """StudyError for an unknown or unusable one."""
     row = KINDS.get(kind)
     if row is not None:
         return row
@@ -124,13 +123,12 @@ def kind_named(kind: str) -> KindOfTarget:
 
 
 def attachable(kind: str) -> Attachable | None:
-    """How servers of a kind are attached to; None for an unknown kind and one that cannot be attached to."""
+    """None for an unknown kind and one that cannot be attached to."""
     row = KINDS.get(kind)
     return None if row is None else row.attachable
 
 
 def attachable_kinds() -> tuple[str, ...]:
-    """Every kind that can be attached to, in alphabetical order."""
     return tuple(sorted(kind for kind, row in KINDS.items() if row.attachable is not None))
 
 

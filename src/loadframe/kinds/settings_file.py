@@ -10,7 +10,7 @@ from loadframe.model import Change, ChangeRecord, SettingValue
 
 
 def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[str, str]:
-    """The target's own settings file: its name and text. StudyError without one, and for unprintable words."""
+    """The name and text of the target's own settings file. StudyError without one, and for unprintable words."""
     form = row.file
     if form is None:
         known = ", ".join(name for name, kind in registry.KINDS.items() if kind.file is not None)
@@ -38,8 +38,8 @@ OTHER_LAYERS = {
 
 
 def to_copy(row: KindOfTarget, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
-    """Changes as lines to type in: those of the target's own file, then those of its process and of the machine, then
-    which take effect only at a restart. StudyError as `written`."""
+    """Changes as lines to type in: those of the target's own file, then those of its process and of the machine,
+    then which take effect only at a restart. StudyError as `written`."""
     given = {
         change.setting: change.after
         for change in changes

@@ -28,7 +28,7 @@ from loadframe.kinds.mysql.settings import MARIADB_CATALOGUE, MYSQL_CATALOGUE
 from loadframe.model import Endpoint, SettingValue
 
 PASSWORD = "MYSQL_PWD"
-"""The environment variable in which MariaDB's own clients look for a password."""
+"""Where MariaDB's own clients look for a password."""
 PID_BYTES = 32
 PORT = 3306
 SOCKET = "/run/mysqld/mysqld.sock"
@@ -38,8 +38,8 @@ RESIZED_WITHIN_S = 30.0
 
 class AttachedFamily(AttachedDatabase["FamilyControl"]):
     """See kinds.base.Attached. The password comes from an option file or the environment, never from a command line,
-    and is not part of a printed record. name: in messages. files: the statement that lists the option files that the
-    server read. followed: the status variable that follows a setting that takes effect after its SET has returned."""
+    and is never printed. files: the statement that lists the option files that the server read. followed: the status
+    variable that follows a setting that takes effect after its SET has returned."""
 
     name: str
     files: str
@@ -54,8 +54,8 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
     patterns = ("SET GLOBAL %", f"%`{SCHEMA}`%")
 
     def __init__(self, asked: ServerAddress) -> None:
-        """Its address: a socket's path, or HOST[:PORT]; "": by the option file, else Debian's socket. TargetError where
-        the option file cannot be read, the server refuses us or a proxy answers, MissingTool without pymysql."""
+        """Its address: a socket's path, or HOST[:PORT]; "": by the option file, else Debian's socket. TargetError
+        where the option file cannot be read, the server refuses us or a proxy answers, MissingTool without pymysql."""
         options = read_client_options(asked.option_file) if asked.option_file is not None else {}
         self._control = FamilyControl(self.kind, self.name, options, asked)
         try:
@@ -74,7 +74,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         self.address = asked.written(self.kind, self._control.words, thing, self._control.number)
 
     def _check_direct(self) -> None:
-        """TargetError where a proxy answers, which may send a statement over any of its own connections."""
+        """A proxy may send a statement over any of its own connections."""
         if not self._control.direct():
             self._control.close()
             raise TargetError(
@@ -186,12 +186,12 @@ class AttachedMysql(AttachedFamily):
 
 
 def host_of(address: str, option_file: Path | None) -> str:
-    """The host that AttachedFamily would connect to, "" for a socket. Raises as that does; contacts no server."""
+    """ "" for a socket. Raises as AttachedFamily does; contacts no server."""
     return _where(address, read_client_options(option_file) if option_file is not None else {})[1]
 
 
 class FamilyControl(Control):
-    """A Control for any server, with the options that the family's own clients take. kind: of its endpoint."""
+    """With the options that the family's own clients take. kind: of its endpoint."""
 
     def __init__(self, kind: str, name: str, options: Mapping[str, str], asked: ServerAddress) -> None:
         password = options.get("password") or os.environ.get(PASSWORD, "")
@@ -210,12 +210,11 @@ class FamilyControl(Control):
 
     @property
     def number(self) -> str:
-        """The numeric address of the server; "" for a socket."""
+        """ "" for a socket."""
         return "" if self._reach.place is None else self._reach.place.number
 
     @property
     def here(self) -> bool:
-        """Whether the server is on this machine."""
         return self._reach.place is None or self._reach.place.here
 
     def endpoint(self) -> Endpoint:

@@ -39,14 +39,15 @@ class Control(database.Control):
         return rows[0]
 
     def direct(self) -> bool:
-        """Whether the server itself answers: a proxy numbers connections differently. A server announces the lower 32
-        bits of the connection's number (MySQL protocol, Handshake V10). `+ 0` keeps a proxy from answering itself."""
+        """Whether the server itself answers: a proxy numbers connections differently. A server announces the lower
+        32 bits of the connection's number (MySQL protocol, Handshake V10). `+ 0` keeps a proxy from answering
+        itself."""
         (answering,) = self.one("SELECT CONNECTION_ID() + 0", 1)
         with self._lock:
             return self._connection is None or int(answering) % (1 << 32) == self._connection.thread_id()
 
     def pairs(self, statement: str, names: Iterable[str]) -> dict[str, str]:
-        """The answer of a SHOW statement, for these names only, by name."""
+        """The answer of a SHOW statement, by name."""
         wanted = list(names)
         marks = ", ".join(["%s"] * len(wanted))
         rows = self.ask(f"{statement} WHERE Variable_name IN ({marks})", wanted)

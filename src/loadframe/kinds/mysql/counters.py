@@ -1,6 +1,6 @@
-"""The counters of MariaDB and MySQL, read in the steps of a study and by the limits, of private and of running servers.
-Names and meanings: SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES of MariaDB 10.11 and MySQL 9.7, MySQL's performance
-schema; its counters of the redo log came with 8.0.30."""
+"""The counters of MariaDB and MySQL, of private and of running servers. Names and meanings: SHOW GLOBAL STATUS and
+SHOW GLOBAL VARIABLES of MariaDB 10.11 and MySQL 9.7, MySQL's performance schema; its counters of the redo log came
+with 8.0.30."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ FILLED = "redo_fill"
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """The counters of one kind. redo: names in `status` of the used bytes of the redo log and of its capacity. usable:
-    its share that is used before pages have to be written. waits: by performance schema's names, in seconds."""
+    """redo: names in `status` of the used bytes of the redo log and of its capacity. usable: its share that is used
+    before pages have to be written. waits: by performance schema's names, in seconds."""
 
     kind: str
     status: tuple[CounterSpec, ...]
@@ -49,7 +49,7 @@ class Counting:
         return self.counted(texts) | self._waited(control)
 
     def counted(self, texts: Mapping[str, str]) -> dict[str, float]:
-        """From the values of the two SHOW statements, by CounterSpec.name; values that are not numbers are left out."""
+        """From the values of the two SHOW statements; values that are not numbers are left out."""
         numbers = {name: number for name, text in texts.items() if (number := finite(text)) is not None}
         age, most = (numbers.get(name, 0.0) for name in self.redo or ("", ""))
         return numbers | ({FILLED: age / (self.usable * most)} if most > 0 else {})

@@ -1,5 +1,5 @@
-"""Option files and command lines of MySQL's family: configured settings, and the account to connect with. Syntax:
-MariaDB documentation, "Configuring MariaDB with Option Files"; MySQL and MySQL Cluster read theirs alike."""
+"""Option files and command lines of MySQL's family: configured settings, and the account to connect with (MariaDB
+documentation, "Configuring MariaDB with Option Files")."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -40,7 +40,7 @@ def parse_arguments(words: Sequence[str]) -> dict[str, str]:
 
 
 def read_client_options(path: Path) -> dict[str, str]:
-    """The client's options in a file. TargetError where it cannot be read."""
+    """TargetError where the file cannot be read."""
     try:
         return parse_options(read_text_up_to(path, LARGEST_OPTION_FILE), CLIENT_GROUPS)
     except OSError as error:
@@ -51,8 +51,8 @@ def read_client_options(path: Path) -> dict[str, str]:
 
 
 def configured_options(arguments: Sequence[str], files: Iterable[Path], user: int) -> dict[str, str]:
-    """The configured options of a server of this user: the first MOST_FILES of its option files, then its command line.
-    The files are read with the server's rights; what it cannot read, what is too large or no file is skipped."""
+    """Of a server of this user: the first MOST_FILES of its option files, then its command line. The files are read
+    with the server's rights; what it cannot read, what is too large or no file is skipped."""
     options: dict[str, str] = {}
     for path in islice(files, MOST_FILES):
         try:

@@ -56,7 +56,7 @@ def known_options(server: str) -> frozenset[str]:
 
 
 class FamilyServer(PrivateServer):
-    """A private server of the family in a lease's folder. short: the name of its folder and its files."""
+    """short: the name of its folder and its files."""
 
     short: str
 
@@ -123,7 +123,7 @@ class FamilyServer(PrivateServer):
         return ("PROCESS, RELOAD ON *.*",)
 
     def _write_accounts(self) -> None:
-        """Account data go into files that only their readers may read, never into a command line."""
+        """Into files that only their readers may read, never into a command line."""
         control, workload = self.control_account, self.workload_account
         schemas = (f"{GRANTS} ON `{name}`.*" for name in (SCHEMA, f"{SCHEMA}\\_%"))
         granted = (*self.workload_grants(), *schemas)
@@ -165,8 +165,8 @@ class MariadbServer(FamilyServer):
         return "DELETE FROM mysql.global_priv WHERE User IN ('root', '');\nFLUSH PRIVILEGES;\n"
 
     def checking(self) -> Sequence[str]:
-        """A stopped server is started in its bootstrap mode and ends at once: that takes 0.2 s, reads the data without
-        changing them, and allocates the memory. While it runs, only the options are read."""
+        """A stopped server is started in its bootstrap mode and ends at once: that takes 0.2 s, reads the data
+        without changing them, and allocates the memory. While it runs, only the options are read."""
         return ("--help", "--verbose") if self.started else ("--bootstrap", "--innodb-read-only")
 
     def own_options(self) -> Sequence[str]:
@@ -190,7 +190,6 @@ class MysqlServer(FamilyServer):
         ]
 
     def without_others(self) -> str:
-        """The root account has no password."""
         return "DROP USER 'root'@'localhost';\n"
 
     def checking(self) -> Sequence[str]:

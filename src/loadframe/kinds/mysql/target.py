@@ -19,8 +19,8 @@ from loadframe.model import Endpoint, SettingValue, TargetState
 
 
 class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
-    """See kinds.base.Target. A change of state restarts the server unless every setting that differs is dynamic and not
-    sized at the start: the same state must give the same effective values, whichever state came before."""
+    """See kinds.base.Target. A change of state restarts the server unless every setting that differs is dynamic and
+    not sized at the start: the same state must give the same effective values, whichever state came before."""
 
     catalogue: Catalogue
     counting: Counting
@@ -28,7 +28,7 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """In canonical form; the installed server is asked about settings outside of the catalogue. StudyError."""
+        """The installed server is asked about settings outside of the catalogue. StudyError."""
         package = cls.make.package
         assert package is not None, "it is of a package"
         return passed_on.check(
@@ -64,7 +64,7 @@ class FamilyTarget(DatabaseTarget[FamilyServer, Control]):
     # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
-        """SHOW GLOBAL VARIABLES for the catalogue and the state's other settings; RLIMIT_NOFILE from the kernel."""
+        """Of the catalogue and the state's other settings; RLIMIT_NOFILE from the kernel."""
         names = dict.fromkeys([*self.catalogue.names(), *self._running().settings])
         variables = self._talk().pairs("SHOW GLOBAL VARIABLES", names)
         values = {name: self.catalogue.shown(name, variables[name]) for name in names if name in variables}

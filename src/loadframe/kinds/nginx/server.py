@@ -1,4 +1,4 @@
-"""The nginx processes: find the program, check the configuration, start, reload, read the status (stub_status)."""
+"""The nginx processes, their configuration, and their status (stub_status)."""
 
 import os
 import re
@@ -35,14 +35,14 @@ NO_WORKER = b" cannot be respawned"
 REUSED = b"reusing connections"
 """A worker without a free connection closes idle ones that clients keep open (ngx_drain_connections)."""
 KEPT_FREE = 16
-"""A worker with less than this part (1/16) of its connections free closes idle ones (ngx_drain_connections)."""
+"""A worker with less than 1/16 of its connections free closes idle ones (ngx_drain_connections)."""
 OWN_CONNECTIONS = 3
-"""Connections of each worker for the two listening sockets and the channel to the master."""
+"""Of each worker for the two listening sockets and the channel to the master."""
 
 
 class Server(PrivateServer):
-    """A private nginx in a lease's folder: a master and its workers, all of one unprivileged user. SIGQUIT ends it once
-    its requests are done, SIGTERM at once (nginx(8)). SIGKILL of the master alone would leave its workers running."""
+    """A master and its workers, all of one unprivileged user. SIGQUIT ends it once its requests are done, SIGTERM at
+    once (nginx(8)). SIGKILL of the master alone would leave its workers running."""
 
     package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGTERM
@@ -51,7 +51,7 @@ class Server(PrivateServer):
     kill = PrivateServer.kill_group
 
     def __init__(self, lease: Lease, user: Privilege, port: int, folder: str = "nginx") -> None:
-        """port: 0 for a free one. folder: its name in the lease's, so that there may be several."""
+        """folder: its name in the lease's, so that there may be several."""
         super().__init__(lease, folder, user, port)
         self.files = self.folder / "files"
         self.configuration = self.folder / "nginx.conf"
@@ -62,7 +62,7 @@ class Server(PrivateServer):
 
     @property
     def socket(self) -> Path:
-        """The socket of its status."""
+        """Of its status."""
         return self.folder / "run" / "status.sock"
 
     def prepare(self) -> None:
@@ -88,7 +88,7 @@ class Server(PrivateServer):
             raise self.refusal(state, said)
 
     def start(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """Start with these settings; return once `answers` is true. TargetError, with nginx's words, where it fails."""
+        """Return once `answers` is true. TargetError, with nginx's words, where it fails."""
         self.take_port()
         self._configure(settings, allowance)
         self._lost = self.logged()[NO_WORKER]
@@ -113,7 +113,7 @@ class Server(PrivateServer):
         return self.logged()[NO_WORKER] > self._lost
 
     def workers(self) -> tuple[int, ...]:
-        """The present workers, without the two processes of a cache that manage and load it."""
+        """The present ones, without the two processes of a cache that manage and load it."""
         return () if self.pid is None else tuple(pid for pid in children(self.pid) if _is_worker(pid))
 
     def watch_workers(self) -> None:
@@ -134,7 +134,7 @@ class Server(PrivateServer):
         return (self.required(), "-p", f"{self.folder}/", "-e", "stderr", "-c", str(configuration), *options)
 
     def _configure(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
-        """Write the configuration for the next start or reload; TargetError where nginx would not start with it."""
+        """TargetError where nginx would not start with it."""
         self._test(TargetState(settings, allowance.limits), allowance)
         self._aside.replace(self.configuration)
 
@@ -155,11 +155,11 @@ class Server(PrivateServer):
         )  # fmt: skip
 
     def before_servers(self, settings: Mapping[str, SettingValue]) -> list[str]:
-        """Further directives of the context http, without their semicolons."""
+        """Further directives of the context http."""
         return []
 
     def what_it_serves(self, settings: Mapping[str, SettingValue]) -> list[str]:
-        """The directives that say where answers come from, without their semicolons."""
+        """The directives that say where answers come from."""
         return [f"root {self.files}"]
 
 
@@ -199,12 +199,11 @@ def read_back(text: str) -> dict[str, str]:
 
 
 def names_of(form: str) -> list[str]:
-    """The settings that a directive carries."""
     return [name for _, name, _, _ in Formatter().parse(form) if name]
 
 
 def word(spec: SettingSpec, value: SettingValue | None) -> str:
-    """A canonical value as nginx takes it; None is the default."""
+    """As nginx takes it; None is the default."""
     if spec.name == "listen_reuseport":
         return "reuseport"
     value = spec.default if value is None else value
@@ -229,7 +228,7 @@ NAMES = ("connections", "accepts", "handled", "requests", "reading", "writing", 
 
 
 class Status:
-    """Reads the status of one nginx; safe to use from several threads, one at a time."""
+    """The status of one nginx; safe to use from several threads, one at a time."""
 
     def __init__(self, socket: Path) -> None:
         self._connection = Connection(socket, within_s=TIMEOUT_S, silent_s=TIMEOUT_S)

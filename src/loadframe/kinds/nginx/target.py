@@ -1,5 +1,6 @@
-"""nginx, as a private instance with its own configuration alone. It serves the files below `Endpoint.options["files"]`:
-as a web server, or as the origin of a cache. A cache keeps answers as files, which survive a restart."""
+"""nginx, as a private instance with its own configuration alone. It serves the files below
+`Endpoint.options["files"]`: as a web server, or as the origin of a cache. A cache keeps answers as files, which
+survive a restart."""
 
 import os
 import time
@@ -69,8 +70,8 @@ class NginxTarget(PrivateTarget[Server]):
         return {**super().effective(), "worker_processes": len(self._workers())}
 
     def counters(self) -> dict[str, float]:
-        """stub_status, the new lines of the log, and the activity of the workers. While all connections are taken nginx
-        does not report its status: then only the number of open connections is known."""
+        """stub_status, the new lines of the log, and the activity of the workers. While all connections are taken
+        nginx does not report its status: then only the number of open connections is known."""
         self._running()
         pids, per_worker = self._workers(), int(self._effective["worker_connections"])
         room = max(per_worker - OWN_CONNECTIONS, 0)
@@ -118,7 +119,7 @@ class NginxTarget(PrivateTarget[Server]):
         return len(self._server.workers()) == workers_of(wanted) and self._status.answers()
 
     def _workers(self) -> tuple[int, ...]:
-        """Its workers; looked up again only where one is missing or has ended, as a look walks over all processes."""
+        """Looked up again only where one is missing or has ended, as a look walks over all processes."""
         count = workers_of(self._state) if self._state is not None else 1
         if len(self._known) < count or not all(Path(f"/proc/{pid}").exists() for pid in self._known):
             self._known = self._server.workers()

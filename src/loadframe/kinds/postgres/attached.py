@@ -1,6 +1,6 @@
-"""A running PostgreSQL: read, and changed by ALTER SYSTEM and a reload alone; reached by its socket's folder or by host
-and port. A connection pooler (PgBouncer, Odyssey and the like) in front of it may send each statement over any
-connection of its own, and drop a connection's start-up parameters: a table made through it may be anywhere."""
+"""A running PostgreSQL: read, and changed by ALTER SYSTEM and a reload alone; reached by its socket's folder or by
+host and port. A connection pooler (PgBouncer, Odyssey) in front of it may send each statement over any connection of
+its own, and drop a connection's start-up parameters: a table made through it may be anywhere."""
 
 import configparser
 import os
@@ -27,7 +27,7 @@ from loadframe.kinds.postgres.target import CHILDREN, in_our_units, read_setting
 from loadframe.model import Endpoint, SettingValue
 
 PASSWORD = "PGPASSWORD"
-"""The environment variable in which libpq looks for a password."""
+"""Where libpq looks for a password."""
 SOCKETS = "/var/run/postgresql"
 """Debian's folder of sockets."""
 RELOADED_WITHIN_S = 10.0
@@ -35,8 +35,8 @@ MONITOR = "GRANT pg_monitor TO the account (it may then read statistics, and not
 
 
 class AttachedPostgres(AttachedDatabase[Control]):
-    """See kinds.base.Attached. The password comes from the option file or from where libpq looks for one (PGPASSWORD, a
-    password file), never from a command line, and is not part of a printed record."""
+    """See kinds.base.Attached. The password comes from the option file or from where libpq looks for one
+    (PGPASSWORD, a password file), never from a command line, and is never printed."""
 
     kind = "postgres"
     names = ("postgres", "postmaster")
@@ -50,8 +50,8 @@ class AttachedPostgres(AttachedDatabase[Control]):
     def __init__(self, asked: ServerAddress) -> None:
         """Its address: the folder of a socket, or the socket, or HOST[:PORT]; empty: what the option file says, else
         Debian's folder. The option file is a connection service file of libpq, of which the first section is used.
-        TargetError where the option file cannot be read, the server refuses us or is too old, the account may not see
-        the activity of others, or a pooler answers; MissingTool without psycopg."""
+        TargetError where the option file cannot be read, the server refuses us or is too old, the account may not
+        see the activity of others, or a pooler answers; MissingTool without psycopg."""
         options = _options(asked.option_file)
         name = asked.user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
         self._where = {**options, **_where(asked.address, options), "user": name}
@@ -112,7 +112,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return words(version).partition(" ")[0], statement(number), thing, words(port)
 
     def counters(self) -> dict[str, float]:
-        """One statement. What only the log has (refused connections) is left out."""
+        """What only the log has (refused connections) is left out."""
         return counted(self._control.row(self._statement), self._waited)
 
     def effective(self) -> dict[str, SettingValue]:
@@ -159,15 +159,15 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return () if first is None else (first, *sorted(pid for (pid,) in self._control.ask(CHILDREN)))
 
     def local(self) -> bool:
-        """Whether it is on this machine: by a socket; or by an address of this machine, unless the server sees another
-        one, as behind a container's forwarded port."""
+        """By a socket; or by an address of this machine, unless the server sees another one, as behind a container's
+        forwarded port."""
         if self._where["host"].startswith("/") or not self._here:
             return self._here
         (same,) = self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)
         return bool(same)
 
     def endpoint(self) -> Endpoint:
-        """As that of a private one (target.py), in our database; a password that only libpq knows is left to it."""
+        """As that of a private one, in our database; a password that only libpq knows is left to it."""
         where = self._where
         options = {
             "user": where["user"],
@@ -189,7 +189,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
 
 
 def host_of(address: str, option_file: Path | None) -> str:
-    """The host that AttachedPostgres would connect to, "" for a socket. Raises as that does; contacts no server."""
+    """ "" for a socket. Raises as AttachedPostgres does; contacts no server."""
     where = _where(address, _options(option_file))
     return "" if where["host"].startswith("/") else where.get(NUMBER, where["host"])
 
@@ -246,9 +246,9 @@ STATE = (
 
 
 def refuse_pooler(control: Control, where: Mapping[str, str], words: str, port: str) -> None:
-    """TargetError where connections to `where` (libpq's parameters) are not those of a server itself: another process
-    answers than the connection was given, start-up parameters have not arrived, or two connections share a process,
-    change it or reach two servers. control: a connection to it. port: the server's own, for advice."""
+    """TargetError where connections to `where` (libpq's parameters) are not those of a server itself: another
+    process answers than the connection was given, start-up parameters have not arrived, or two connections share a
+    process, change it or reach two servers. control: a connection to it. port: the server's own, for advice."""
     why = _other_process(control)
     if not why:
         try:

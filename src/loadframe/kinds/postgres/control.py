@@ -48,8 +48,8 @@ class Control(database.Control):
         return rows[0]
 
     def reload(self, who: str, within_s: float, log: Callable[[], str] = str) -> None:
-        """Have the server read its configuration, and return once it has: the postmaster reads it before its children.
-        TargetError where that takes longer than within_s. who: the server, in messages. log: its log, for details."""
+        """Return once the server has read its configuration: the postmaster reads it before its children.
+        TargetError after within_s. who: the server, in messages. log: its log, for details."""
         loaded, until = "SELECT pg_conf_load_time()", time.monotonic() + within_s
         before = self.ask(loaded)
         self.ask("SELECT pg_reload_conf()")
@@ -93,7 +93,7 @@ class Control(database.Control):
         return isinstance(error.__cause__, TimeoutError) or isinstance(error, self._psycopg.errors.ConnectionTimeout)
 
     def _pids(self) -> list[int]:
-        """The known ones: the one at the other end, and the one that listens."""
+        """The one at the other end, and the one that listens."""
         host = str(self._where.get("host", ""))
         if not host.startswith("/"):
             return []

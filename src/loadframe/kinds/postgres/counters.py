@@ -1,6 +1,5 @@
 """The counters of a PostgreSQL: one statement for each version, and the waits of its connections added up between
-looks. Views: PostgreSQL documentation, "The Cumulative Statistics System" and "System Views"; differences between
-versions are noted at the lines."""
+looks (documentation, "The Cumulative Statistics System" and "System Views")."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,8 +17,8 @@ WAITING = {
     "waiting_io": "wait_event_type = 'IO' AND wait_event NOT LIKE 'WAL%'",
     "waiting_wal": "wait_event LIKE 'WAL%' AND wait_event_type IN ('IO', 'LWLock')",
 }
-"""Kinds of waiting of a connection that works on a statement (documentation, "Wait Events"): WALSync and WALWrite are
-the wait for a commit to reach the disk, whichever connection flushes it."""
+"""Kinds of waiting of a connection that works on a statement (documentation, "Wait Events"): WALSync and WALWrite
+are the wait for a commit to reach the disk, whichever connection flushes it."""
 
 _ACTIVITY = """
     SELECT count(*) FILTER (WHERE backend_type = 'client backend') AS connections,
@@ -82,7 +81,7 @@ _SETTINGS = (
 
 
 def statement(version: int) -> str:
-    """The statement for a server of this version (server_version_num, from 140000 on): one row with every number."""
+    """For a server of this version (server_version_num, from 140000 on): one row with every number."""
     waiting = (f"count(*) FILTER (WHERE {_THEIRS} AND state = 'active' AND {what}) AS {name}"
                for name, what in WAITING.items())  # fmt: skip
     activity = _ACTIVITY.format(theirs=_THEIRS, lock=WAITING["waiting_lock"], waiting=", ".join(waiting))

@@ -33,7 +33,7 @@ DATABASE = "loadframe"
 PORT = 5432
 """A server that listens on no port has it only in the socket's name."""
 NO_PROCESS = b"could not fork new process"
-"""In the server's log, where a limit of processes or memory leaves none for a connection."""
+"""Where a limit of processes or memory leaves none for a connection."""
 OLDEST = 14
 """The first version with pg_stat_wal and pg_stat_database.sessions."""
 LOCKED = 'lock file "postmaster.pid" already exists'
@@ -42,7 +42,6 @@ REFUSED = b" 53300 FATAL"
 
 
 def requirements() -> list[Requirement]:
-    """What it needs on this machine, and whether it is available."""
     return [*PACKAGE.requirements("postgres"), python_package("postgres", "psycopg", "postgres")]
 
 
@@ -55,8 +54,8 @@ def described(postgres: str) -> dict[str, str]:
 
 
 class Server(PrivateServer):
-    """A private PostgreSQL in a lease's folder. SIGINT disconnects clients and writes a checkpoint, SIGQUIT ends it and
-    its children at once (postgres(1)); SIGKILL would leave children running, and its shared memory behind."""
+    """SIGINT disconnects clients and writes a checkpoint, SIGQUIT ends it and its children at once (postgres(1));
+    SIGKILL would leave children running, and its shared memory behind."""
 
     package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGINT
@@ -121,7 +120,7 @@ class Server(PrivateServer):
             shutil.copytree(like.data, self.data, symlinks=True, dirs_exist_ok=True)
 
     def start(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """Start with these settings and return once `answers` is true. TargetError where it does not start."""
+        """Return once `answers` is true. TargetError where it does not start."""
         self.take_port()
         self.configure(settings)
         command = (self.required(), "-D", str(self.data), "-c", f"config_file={self.configuration}")
@@ -129,10 +128,10 @@ class Server(PrivateServer):
         self.launch(command, allowance, answers)
 
     def check(self, state: TargetState, allowance: Allowance) -> None:
-        """TargetError, in the server's words, where it would not start in this state. PostgreSQL's own checks (postgres
-        -C, --check) leave out what only the postmaster looks at, so one is started with an hba_file that does not
-        exist: it reads that once it has its memory, before it touches the data, and ends (postmaster.c). Where one runs
-        on the same data it ends earlier, at their lock."""
+        """TargetError, in the server's words, where it would not start in this state. PostgreSQL's own checks
+        (postgres -C, --check) leave out what only the postmaster looks at, so one is started with an hba_file that
+        does not exist: it reads that once it has its memory, before it touches the data, and ends (postmaster.c).
+        Where one runs on the same data it ends earlier, at their lock."""
         if not self.started:
             self.take_port()
         nobody = self.folder / "nobody.conf"
@@ -190,7 +189,7 @@ class Server(PrivateServer):
 
 
 def word(spec: SettingSpec | None, value: SettingValue) -> str:
-    """A canonical value as the configuration file takes it."""
+    """As the configuration file takes it."""
     unit = {"bytes": "B", "duration": spec.unit}.get(spec.kind, "") if spec is not None and value != -1 else ""
     return f"{on_or_off(value)}{unit}"
 

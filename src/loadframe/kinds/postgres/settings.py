@@ -13,9 +13,8 @@ RESERVED, HARMLESS_TEXTS = (frozenset(toml_rows(_FILE)[names]) for names in ("re
 
 ASKED = tuple(counters_in(_METRICS, "activity", "ceiling", "counted", "wait").values())
 """activity: pg_stat_activity, as it is at this moment; without our own connection, except in `connections`. ceiling:
-ceilings that belong next to their use, and uses of shared memory and log. counted: sums over all databases. A
-connection reports at most once a second and when it ends (pgstat.c, PGSTAT_MIN_INTERVAL), so in a window of a second or
-two these are right to about a fifth; wal_bytes and checkpoints are always exact. wait: seconds that connections waited,
-by cause: those waiting at each look, times the time since the look before."""
+ceilings beside their use, and uses of shared memory and log. counted: sums over all databases. A connection reports
+at most once a second and when it ends (pgstat.c, PGSTAT_MIN_INTERVAL), so in a window of a second or two these are
+right to about a fifth; wal_bytes and checkpoints are exact. wait: seconds that connections waited, by cause."""
 REFUSALS = tuple(counters_in(_METRICS, "log").values())
 """From the server's log, which only a private instance lets us read."""

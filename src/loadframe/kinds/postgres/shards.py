@@ -1,4 +1,4 @@
-"""Several private PostgreSQLs side by side, as shards: each with data, a socket, processes and resources of its own."""
+"""Several private PostgreSQLs side by side, as shards."""
 
 from collections.abc import Mapping, Sequence
 
@@ -32,7 +32,6 @@ class PostgresShards:
             shard.create_like(first)
 
     def check(self, state: TargetState) -> None:
-        """The first one's check: all are alike."""
         self._first.check(state)
 
     def start(self, state: TargetState) -> None:

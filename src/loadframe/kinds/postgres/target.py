@@ -32,7 +32,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """In canonical form; the installed server is asked about settings outside of the catalogue. StudyError."""
+        """The installed server is asked about settings outside of the catalogue. StudyError."""
 
         def known() -> dict[str, str]:
             return described(PACKAGE.required())
@@ -60,7 +60,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
         super().create()
 
     def create_like(self, other: "PostgresTarget") -> None:
-        """As `create`, with a copy of the data of one that was created and has never run."""
+        """With a copy of the data of one that was created and has never run."""
         self._server.like = other._server
         self.create()
 
@@ -70,18 +70,17 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
         self._server.check(wanted, self._allowed(wanted))
 
     def reset(self) -> None:
-        """PostgreSQL keeps no high-water marks and no cache of handles that a step would inherit; it has to answer."""
+        """PostgreSQL keeps no high-water marks and no cache of handles; it has to answer."""
         self._talk().ask("SELECT 1")
 
     # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
-        """pg_settings for the catalogue and the state's other settings; RLIMIT_NOFILE from the kernel."""
+        """Of the catalogue and the state's other settings; RLIMIT_NOFILE from the kernel."""
         names = list(dict.fromkeys([*CATALOGUE.names(), *self._running().settings]))
         return {**read_settings(self._talk(), names), NOFILE: soft_nofile(self._server.pid)}
 
     def counters(self) -> dict[str, float]:
-        """One statement on the kept connection, and the new lines of the log."""
         row = self._talk().row(self._statement)
         return {**counted(row, self._waited), REFUSALS[0].name: float(self._server.refused())}
 
@@ -96,9 +95,9 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
             return (pid,)
 
     def endpoint(self) -> Endpoint:
-        """address: the socket's folder, libpq's host. options: user, password, port, database, schema; `socket`, that
-        folder; `option_file` holds them as a connection service file, so that no password has to be in a command line;
-        host where a port was asked for."""
+        """address: the socket's folder, libpq's host. options: user, password, port, database, schema; `socket`,
+        that folder; `option_file` holds them as a connection service file, so that no password has to be in a
+        command line; host where a port was asked for."""
         server, account = self._server, self._server.workload_account
         options = {
             "user": account.user,
@@ -138,7 +137,7 @@ class PostgresTarget(DatabaseTarget[Server, Control]):
         return self._control
 
     def _entered(self, state: TargetState) -> None:
-        """After a start: create the workload's account and database on the first one."""
+        """Create the workload's account and database on the first start."""
         self._state = state
         control, server = self._talk(), self._server
         ((number,),) = control.ask("SELECT current_setting('server_version_num')::int")
@@ -156,7 +155,7 @@ CHILDREN = "SELECT pid FROM pg_stat_get_activity(NULL)"
 
 
 def read_settings(control: Control, names: list[str]) -> dict[str, SettingValue]:
-    """Settings as the server uses them, in the catalogue's units; those that it does not have are absent."""
+    """In the catalogue's units; those that the server does not have are absent."""
     rows = control.ask("SELECT name, setting, unit FROM pg_settings WHERE lower(name) = ANY(%s)", [names])
     return {name.lower(): in_our_units(CATALOGUE.get(name.lower()), setting, unit) for name, setting, unit in rows}
 

@@ -60,8 +60,8 @@ class SqliteTarget:
         self.apply(state)
 
     def apply(self, state: TargetState) -> None:
-        """Bring the file to this state; settings of connections are in the next `endpoint`. Changing page_size rewrites
-        the file (VACUUM). TargetError where a process still uses the database."""
+        """Settings of connections are in the next `endpoint`. Changing page_size rewrites the file (VACUUM).
+        TargetError where a process still uses the database."""
         self.check(state)
         settings = CATALOGUE.check(state.settings)
         wanted = {**CATALOGUE.defaults(), **settings}
@@ -97,7 +97,7 @@ class SqliteTarget:
             return {name: _ask(connection, name) for name in CATALOGUE.names()}
 
     def counters(self) -> dict[str, float]:
-        """Sizes of the file and of its write-ahead log, in bytes; 0 where there is none."""
+        """In bytes; 0 where there is none."""
         self._started()
         return {
             "database_bytes": _size(self._file),
@@ -150,7 +150,7 @@ class SqliteTarget:
 
     @contextmanager
     def _connection(self, settings: Mapping[str, SettingValue]) -> Iterator[sqlite3.Connection]:
-        """A connection outside of transactions, opened with the load driver's rights, as its folder is the driver's."""
+        """Outside of transactions, opened with the load driver's rights, as its folder is the driver's."""
         if not self._folder.is_dir():
             raise TargetError(f"The folder of the SQLite database is gone: {self._folder}", remedy="Call create first.")
         try:

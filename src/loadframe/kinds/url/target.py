@@ -1,5 +1,5 @@
-"""A running server that is known by its address alone; its processes are recorded where it is on this machine. It has
-an owner: on another machine it is loaded only where the study says that its owner has authorised it."""
+"""A running server that is known by its address alone; its processes are recorded where it is on this machine. On
+another machine it is loaded only where the study says that its owner has authorised it."""
 
 import http.client
 from collections.abc import Mapping
@@ -41,7 +41,6 @@ class UrlTarget:
         """Nothing to create: it runs already."""
 
     def check(self, state: TargetState) -> None:
-        """Only the settings are checked: it runs already."""
         check_settings(state.settings)
 
     def start(self, state: TargetState) -> None:
@@ -61,7 +60,7 @@ class UrlTarget:
                 self._why_not = f"Its processes are not recorded: {error.fact}. {error.remedy}"
 
     def notes(self) -> tuple[str, ...]:
-        """Why its processes are not recorded; empty where they are."""
+        """Why its processes are not recorded."""
         return (self._why_not,) if self._why_not else ()
 
     def apply(self, state: TargetState) -> None:
@@ -152,7 +151,7 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
 
 
 def host_of(settings: Mapping[str, SettingValue]) -> str:
-    """The host that these settings name. StudyError."""
+    """StudyError."""
     return address_of(str(check_settings(settings)["url"]))[0]
 
 

@@ -1,5 +1,4 @@
-"""The Varnish processes: find the programs, start, read and set parameters, find the cache process. Its counters are
-read from its shared memory, through its own library, as varnishstat does."""
+"""The Varnish processes. Its counters are read from its shared memory, through its own library, as varnishstat does."""
 
 import contextlib
 import ctypes
@@ -40,7 +39,7 @@ def library() -> str | None:
 
 
 class Counters:
-    """Counters of the instance in this directory, read with its user's rights. group: see rights_of."""
+    """Of the instance in this directory, read with its user's rights. group: see rights_of."""
 
     def __init__(self, directory: Path, user: Privilege, group: int | None) -> None:
         self._directory, self._user, self._group = directory, user, group
@@ -49,7 +48,7 @@ class Counters:
         self._vsc: Any = None
 
     def read(self) -> dict[str, int]:
-        """All counters, by varnishstat's names; the storage's as STORAGE.*. Empty while no cache process runs."""
+        """By varnishstat's names; the storage's as STORAGE.*. Empty while no cache process runs."""
         self._api = self._api or _load()
         counters: dict[str, int] = {}
 
@@ -117,8 +116,8 @@ SETTINGS_OF_STORAGE = frozenset({"storage_kind", "storage_size", "storage_granul
 
 
 class Server(PrivateServer):
-    """A private Varnish in a lease's folder: a manager and its cache process, of one unprivileged user and one process
-    group. SIGTERM ends both (varnishd(1)); without its manager the cache process ends, too."""
+    """A manager and its cache process, of one unprivileged user and one process group. SIGTERM ends both
+    (varnishd(1)); without its manager the cache process ends, too."""
 
     package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGTERM
@@ -152,8 +151,8 @@ class Server(PrivateServer):
         self.launch(command, allowance, answers)
 
     def check(self, state: TargetState, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
-        """TargetError, in Varnish's words, where it would not start with these settings. It reads all options before it
-        compiles its configuration (`varnishd -C`). While it runs, its storage is not made a second time."""
+        """TargetError, in Varnish's words, where it would not start with these settings. It reads all options before
+        it compiles its configuration (`varnishd -C`). While it runs, its storage is not made a second time."""
         beside = self.store / "check.bin"
         storage = () if self.started else _storage(settings, beside)
         command = (self.required(), "-C", "-j", "none", "-n", str(self.directory), "-b", "127.0.0.1:80")
@@ -174,8 +173,8 @@ class Server(PrivateServer):
         }
 
     def stop(self) -> None:
-        """Stop the cache process, then the manager; TargetError where it had to be killed. A manager that gets SIGTERM
-        while it starts a cache process waits for that for ever (Varnish 7.1.1, one of ten such stops)."""
+        """TargetError where it had to be killed. A manager that gets SIGTERM while it starts a cache process waits
+        for that for ever (Varnish 7.1.1, one of ten such stops): the cache process is stopped first."""
         if self.died() is None:
             with contextlib.suppress(TargetError):  # it also reports where there is none to stop
                 self.ask("stop")

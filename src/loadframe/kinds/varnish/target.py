@@ -1,5 +1,5 @@
-"""Varnish, as a private instance in front of an origin of its own: own folder, own port, an unprivileged user. Its
-store ends with its cache process, whatever the storage: a restart leaves a cold cache."""
+"""Varnish, as a private instance in front of an origin of its own. Its store ends with its cache process, whatever
+the storage: a restart leaves a cold cache."""
 
 import http.client
 from collections.abc import Mapping, Sequence
@@ -99,7 +99,6 @@ class VarnishTarget(CacheTarget[Server]):
             connection.close()
 
     def _entered(self, state: TargetState) -> None:
-        """After a start or a change: record the settings in use."""
         manager = self._server.pid
         self._state, self._cache = state, next(iter(children(manager)), None) if manager is not None else None
         stands = self._server.parameters()
