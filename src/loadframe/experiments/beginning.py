@@ -22,11 +22,20 @@ from loadframe.formats.said import words as one_line
 from loadframe.host import identity, listening
 from loadframe.host.environment import located
 from loadframe.kinds.service import formats
-from loadframe.kinds.service.command_line import CommandLine, parsed, with_knobs, with_port, without_secrets
+from loadframe.kinds.service.command_line import (
+    CommandLine,
+    Given,
+    framework_of,
+    knobs_of,
+    parsed,
+    runtime_of,
+    with_knobs,
+    with_port,
+    without_secrets,
+)
 from loadframe.kinds.service.discovery import Discovered, discover, interpreter_of, is_go
 from loadframe.kinds.service.finding import name_of
 from loadframe.kinds.service.kind import PATH
-from loadframe.kinds.service.runtimes import Given, framework_of, knobs_of, runtime_of
 from loadframe.masking import remember
 from loadframe.progress import counted
 from loadframe.study.declaration import NAME

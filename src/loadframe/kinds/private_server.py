@@ -1,8 +1,11 @@
-"""What all private servers have in common: a folder of the lease, a process, a log, start and end."""
+"""What all private servers have in common: the package that they are from, a folder of the lease, a process, a log,
+start and end."""
 
 import contextlib
 import errno
+import functools
 import os
+import re
 import secrets
 import signal
 import socket as sockets
@@ -14,14 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadframe.connections.address import joined
-from loadframe.errors import NotRecovered, RecordingError, TargetError
+from loadframe.errors import MissingTool, NotRecovered, RecordingError, TargetError
 from loadframe.host import identity, to_its_end
-from loadframe.host.environment import NO_FOLDER
+from loadframe.host.environment import NO_FOLDER, SYSTEM, located
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
-from loadframe.kinds.package import Package
-from loadframe.model import SettingValue, TargetState
+from loadframe.model import Requirement, SettingValue, TargetState
 from loadframe.recording.procfs import parse_limits
 from loadframe.system.files import Folder, Whose
 from loadframe.system.trees import remove_tree
@@ -37,6 +39,57 @@ DIED = "died"
 TAIL_BYTES = 1 << 16
 """The end of a log, read for its last lines: lines may have any length."""
 CHECK_TIMEOUT_S = 60.0  # a check takes 0.02 to 0.7 s
+
+
+def ask(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a server's program that reports something; its output may hold any bytes."""
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, check=False, encoding="utf-8", errors="replace"
+    )
+
+
+@dataclass(frozen=True)
+class Package:
+    """Where a server is from. programs: those needed, the server first. install: how to get them. asked: arguments
+    that print the version. told: a pattern whose group finds it. find: a program's path."""
+
+    name: str
+    programs: tuple[str, ...]
+    install: str
+    asked: tuple[str, ...]
+    told: str
+    find: Callable[[str], str | None] | None = None
+
+    def program(self, name: str) -> str | None:
+        """None where it is not installed."""
+        return (self.find or installed)(name)
+
+    def required(self, name: str = "") -> str:
+        """The path of a program, "" for the server itself. MissingTool."""
+        name = name or self.programs[0]
+        path = self.program(name)
+        if path is None:
+            raise MissingTool(f"{name} is not installed", remedy=self.install)
+        return path
+
+    def version(self) -> str:
+        """For example "MariaDB 10.11.6". MissingTool."""
+        match = re.search(self.told, _printed((self.required(), *self.asked)))
+        return f"{self.name} {match[1]}" if match else f"{self.name} of unknown version"
+
+    def requirements(self, kind: str) -> list[Requirement]:
+        return [Requirement(kind, name, self.program(name), self.install) for name in self.programs]
+
+
+@functools.cache
+def _printed(command: tuple[str, ...]) -> str:
+    done = ask(*command)
+    return done.stdout + done.stderr
+
+
+def installed(program: str) -> str | None:
+    """The path of a program, also in /usr/sbin, which is often not in an ordinary user's PATH."""
+    return located(program, SYSTEM)
 
 
 @dataclass(frozen=True)
@@ -307,13 +360,17 @@ class PrivateServer:
         """Ask it to end and wait; the data stay. TargetError where it had to be killed."""
         if self._process is None:
             return
-        self._process.send_signal(self.stop_signal)
-        self._let_go_on()
+        self.ask_to_end()
         if self._wait(STOP_TIMEOUT_S):
             self._process = None
             return
         self.kill()
         raise self.failed(f"{self.name} did not stop within {STOP_TIMEOUT_S:.0f} s: killed")
+
+    def ask_to_end(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(self.stop_signal)
+        self._let_go_on()
 
     def kill(self) -> None:
         """End it at once. Never raises."""

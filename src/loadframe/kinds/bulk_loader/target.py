@@ -13,9 +13,8 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, Resources, stated
 from loadframe.kinds.bulk_loader.metrics import IN_FRONT
 from loadframe.kinds.bulk_loader.settings import CATALOGUE, SHARD
-from loadframe.kinds.postgres.server import requirements as requirements
-from loadframe.kinds.postgres.shards import PostgresShards
-from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.postgres.kind import PostgresShards, PostgresTarget
+from loadframe.kinds.postgres.kind import requirements as requirements
 from loadframe.kinds.private_server import PrivateServer, write_secret
 from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.version import __version__

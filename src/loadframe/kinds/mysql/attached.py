@@ -4,7 +4,8 @@ import os
 import pwd
 import socket as sockets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -22,9 +23,8 @@ from loadframe.kinds.base import ServerAddress
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.database import SCHEMA, AttachedDatabase
 from loadframe.kinds.mysql.control import Control
-from loadframe.kinds.mysql.counters import MARIADB, MYSQL, Counting
+from loadframe.kinds.mysql.counters import MARIADB, MARIADB_CATALOGUE, MYSQL, MYSQL_CATALOGUE, Counting
 from loadframe.kinds.mysql.options import configured_options, read_client_options
-from loadframe.kinds.mysql.settings import MARIADB_CATALOGUE, MYSQL_CATALOGUE
 from loadframe.model import Endpoint, SettingValue
 
 PASSWORD = "MYSQL_PWD"
@@ -67,47 +67,39 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
                 "its password. Reading takes no privilege.",
             ) from error
         self._version = words(version)
-        self._check_version()
-        self._check_direct()
+        self._check()
         self.words = f"{self.name} at {self._control.words}"
         thing = f"{self.kind} with {words(data)} on {words(host)}"
         self.address = asked.written(self.kind, self._control.words, thing, self._control.number)
 
-    def _check_direct(self) -> None:
-        """A proxy may send a statement over any of its own connections."""
-        if not self._control.direct():
-            self._control.close()
-            raise TargetError(
-                f"What answers at {self._control.words} is a proxy (such as ProxySQL or MaxScale), not the {self.name} "
-                "itself: a connection was given one number and has another one in the server",
-                remedy="Name the server itself, by its socket or its own port. Nothing was made or changed.",
-            )
-
-    def _check_version(self) -> None:
-        """TargetError for the other server of the family, whose settings have other names."""
+    def _check(self) -> None:
+        """TargetError for the other server of the family, whose settings have other names, and for a proxy, which may
+        send a statement over any of its own connections."""
         other = ("mysql", "MySQL") if self.kind == "mariadb" else ("mariadb", "MariaDB")
-        if ("MariaDB" in self._version) is (self.kind == "mariadb"):
-            return
-        where = self._control.words
-        self._control.close()
-        raise TargetError(
-            f"What answers at {where} is a {other[1]} ({self._version}), not a {self.name}",
-            remedy=f"Name its kind, {other[0]}.",
-        )
+        fact = remedy = ""
+        if ("MariaDB" in self._version) is not (self.kind == "mariadb"):
+            fact, remedy = f"a {other[1]} ({self._version}), not a {self.name}", f"Name its kind, {other[0]}."
+        elif not self._control.direct():
+            fact = (
+                f"a proxy (such as ProxySQL or MaxScale), not the {self.name} itself: a connection was given one "
+                "number and has another one in the server"
+            )
+            remedy = "Name the server itself, by its socket or its own port. Nothing was made or changed."
+        if fact:
+            self._control.close()
+            raise TargetError(f"What answers at {self._control.words} is {fact}", remedy=remedy)
 
     def counters(self) -> dict[str, float]:
         return self.counting.read(self._control)
 
     def effective(self) -> dict[str, SettingValue]:
-        variables = self._control.pairs("SHOW GLOBAL VARIABLES", self.catalogue.names())
-        return {name: self.catalogue.shown(name, text) for name, text in variables.items()}
+        return self._control.variables(self.catalogue, self.catalogue.names())
 
     def read(self, name: str) -> SettingValue:
         self.settle()
-        variables = self._control.pairs("SHOW GLOBAL VARIABLES", [name])
-        if name not in variables:
+        if name not in (values := self._control.variables(self.catalogue, [name])):
             raise TargetError(f"{self.words} has no setting {name}", remedy="Omit it.")
-        return self.catalogue.shown(name, variables[name])
+        return values[name]
 
     def write(self, name: str, value: SettingValue) -> None:
         """One SET GLOBAL, and the wait for a resize that goes on after its answer."""
@@ -124,8 +116,11 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
 
     def configured(self) -> dict[str, SettingValue]:
         """From the command line of a server on this machine, and its option files as far as its user may read them."""
-        rows = self._control.ask(self.files)
-        asked = _asked_for(self.pid(), [Path(str(row[0])) for row in rows if row])
+        files, pid, asked = self._control.ask(self.files), self.pid(), dict[str, str]()
+        with suppress(OSError):  # it has just ended; the next statement says so
+            if pid is not None:
+                arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+                asked = configured_options(arguments, [Path(str(row[0])) for row in files if row], user_of(pid))
         asked |= {"table_open_cache": asked["table_cache"]} if "table_cache" in asked else {}
         known = self.catalogue.names()
         return {name: self.catalogue.shown(name, text) for name, text in asked.items() if name in known}
@@ -248,13 +243,3 @@ def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, i
         return address, "", 0
     host, port = parted(address, options.get("port", str(PORT)))
     return None, host or address, int(port)
-
-
-def _asked_for(pid: int | None, files: Sequence[Path]) -> dict[str, str]:
-    if pid is None:
-        return {}
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
-        return configured_options(words, files, user_of(pid))
-    except OSError:  # it has just ended; the next statement says so
-        return {}

@@ -8,7 +8,9 @@ from loadframe.connections.mariadb_connection import CANNOT_CONNECT, GARBLED, Re
 from loadframe.errors import TargetError
 from loadframe.formats.said import words
 from loadframe.kinds import database
+from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.database import Answer
+from loadframe.model import SettingValue
 
 ANSWER_BYTES = 4 * MIB
 """A server's answers about itself have some 100 KiB."""
@@ -39,9 +41,8 @@ class Control(database.Control):
         return rows[0]
 
     def direct(self) -> bool:
-        """Whether the server itself answers: a proxy numbers connections differently. A server announces the lower
-        32 bits of the connection's number (MySQL protocol, Handshake V10). `+ 0` keeps a proxy from answering
-        itself."""
+        """Whether the server itself answers: a proxy numbers connections differently. A server announces the lower 32
+        bits of the connection's number (MySQL protocol, Handshake V10). `+ 0` keeps a proxy from answering itself."""
         (answering,) = self.one("SELECT CONNECTION_ID() + 0", 1)
         with self._lock:
             return self._connection is None or int(answering) % (1 << 32) == self._connection.thread_id()
@@ -52,6 +53,12 @@ class Control(database.Control):
         marks = ", ".join(["%s"] * len(wanted))
         rows = self.ask(f"{statement} WHERE Variable_name IN ({marks})", wanted)
         return {str(row[0]): str(row[1]) for row in rows if len(row) == 2 and row[0] in wanted}
+
+    def variables(self, catalogue: Catalogue, names: Iterable[str]) -> dict[str, SettingValue]:
+        """The settings that the server has of these, in the form of the catalogue."""
+        wanted = list(names)
+        texts = self.pairs("SHOW GLOBAL VARIABLES", wanted)
+        return {name: catalogue.shown(name, texts[name]) for name in wanted if name in texts}
 
     def _connected(self) -> Any:
         return connect(self._reach, most_bytes=ANSWER_BYTES, within_s=self.patience_s)

@@ -1,6 +1,6 @@
-"""The counters of MariaDB and MySQL, of private and of running servers. Names and meanings: SHOW GLOBAL STATUS and
-SHOW GLOBAL VARIABLES of MariaDB 10.11 and MySQL 9.7, MySQL's performance schema; its counters of the redo log came
-with 8.0.30."""
+"""The settings and counters of MariaDB and MySQL, of private and of running servers. Names and meanings: SHOW GLOBAL
+STATUS and SHOW GLOBAL VARIABLES of MariaDB 10.11 and MySQL 9.7, MySQL's performance schema; its counters of the redo
+log came with 8.0.30."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING
 
 from loadframe.errors import TargetError
 from loadframe.formats.plain_numbers import finite
-from loadframe.kinds.catalogue import counters_in
+from loadframe.kinds.catalogue import catalogue_in, counters_in, tunables_in
 from loadframe.kinds.mysql.metrics import OF_CAPACITY
+from loadframe.knowledge.rows import toml_rows
 from loadframe.model import CounterSpec
 
 if TYPE_CHECKING:
     from loadframe.kinds.mysql.control import Control  # a watch, which reads counters in its own way, does not need it
 
+_BOTH, _MARIADB, _MYSQL = (Path(__file__).with_name(f"{name}settings.toml") for name in ("", "mariadb_", "mysql_"))
+MARIADB_CATALOGUE, MARIADB_TUNABLES = catalogue_in(_BOTH, _MARIADB), tunables_in(_MARIADB)
+MYSQL_CATALOGUE, MYSQL_TUNABLES = catalogue_in(_BOTH, _MYSQL), tunables_in(_MYSQL)
+RESERVED = frozenset(toml_rows(_BOTH)["reserved"])
+"""Options that a private instance decides itself."""
 PICOSECONDS = 1e12
 WAITED = (
     "SELECT EVENT_NAME, SUM_TIMER_WAIT FROM performance_schema.events_waits_summary_global_by_event_name"

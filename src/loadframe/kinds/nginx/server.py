@@ -1,4 +1,4 @@
-"""The nginx processes, their configuration, and their status (stub_status)."""
+"""The nginx processes, their settings and configuration, and their status (stub_status)."""
 
 import os
 import re
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
 from string import Formatter
+from typing import Literal
 
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import TargetError
@@ -16,12 +17,35 @@ from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
-from loadframe.kinds.catalogue import SettingSpec, on_or_off
-from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, DIRECTIVES, LEFT_OUT, Context
+from loadframe.kinds.catalogue import SettingSpec, catalogue_in, counters_in, on_or_off, tunables_in
 from loadframe.kinds.own_counts import LogCounts
-from loadframe.kinds.package import Package
-from loadframe.kinds.private_server import PrivateServer, write_readable
+from loadframe.kinds.private_server import Package, PrivateServer, write_readable
+from loadframe.knowledge.rows import toml_rows
 from loadframe.model import SettingValue, TargetState
+
+Context = Literal["main", "events", "http", "listen", "cache", "proxy"]
+
+_FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", "metrics.txt"))
+CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
+"""dynamic: workers that a reload starts take the new value."""
+CACHE_CATALOGUE = catalogue_in(_FILE, Path(__file__).with_name("cache_settings.toml"))
+"""nginx's own defaults of proxy_cache_max_size, _inactive, _valid and _lock are none, 10 minutes, none and off; with
+ours nothing expires or is fetched twice in the middle of a study."""
+
+_ROWS = toml_rows(_FILE)
+DIRECTIVES: Mapping[Context, list[str]] = {
+    context: [form if "{" in form else f"{form} {{{form}}}" for form in forms]
+    for context, forms in _ROWS["directives"].items()
+}
+"""The lines of the configuration, with settings in braces."""
+LEFT_OUT = frozenset(_ROWS["left_out"])
+"""Settings whose defaults leave their lines out."""
+
+COUNTERS = tuple(counters_in(_METRICS).values())
+"""status: stub_status; our own reading is counted too. ceiling: the number of workers, the connections of each, and
+how many clients there may be before idle connections are closed; the descriptors that a worker may have, and those
+of the worker that has most. work: seconds of CPU, and in uninterruptible sleep (sampled at each look), averaged over
+the workers. log: counted in the error log, as nginx keeps no counter of them."""
 
 PACKAGE = Package("nginx", ("nginx",), "apt-get install nginx", ("-v",), r"nginx/(\S+)")
 RELOAD_TIMEOUT_S = 30.0
@@ -50,11 +74,11 @@ class Server(PrivateServer):
     death_signal = signal.SIGTERM
     kill = PrivateServer.kill_group
 
-    def __init__(self, lease: Lease, user: Privilege, port: int, folder: str = "nginx") -> None:
-        """folder: its name in the lease's, so that there may be several."""
+    def __init__(self, lease: Lease, folder: str, user: Privilege, port: int | None) -> None:
         super().__init__(lease, folder, user, port)
         self.files = self.folder / "files"
         self.configuration = self.folder / "nginx.conf"
+        self.status = Status(self.socket)
         self._aside = self.folder / "next.conf"
         self._temporary = self.folder / "tmp"
         self._log_counts = LogCounts(self.log, (NO_CONNECTION, NO_DESCRIPTOR, REUSED, NO_WORKER))
@@ -70,16 +94,16 @@ class Server(PrivateServer):
         self.files.mkdir()
         self.files.chmod(0o755)
 
-    def check(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
+    def try_out(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
         """TargetError, in nginx's words. `nginx -t` does not check workers, so a stopped one is started for 0.1 s."""
         if self.started:
             self._test(state, allowance)
             return
         try:
-            self.start(state.settings, allowance, answers)
+            self.begin(state.settings, allowance, answers)
         except TargetError as error:
             raise (self.refusal(state, error.details) if error.details else error) from error
-        self.stop()
+        PrivateServer.stop(self)
 
     def _test(self, state: TargetState, allowance: Allowance) -> None:
         write_readable(self._aside, self._text(state.settings))
@@ -87,7 +111,7 @@ class Server(PrivateServer):
         if status != 0:
             raise self.refusal(state, said)
 
-    def start(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
+    def begin(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
         """Return once `answers` is true. TargetError, with nginx's words, where it fails."""
         self.take_port()
         self._configure(settings, allowance)

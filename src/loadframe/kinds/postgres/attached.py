@@ -17,13 +17,11 @@ from loadframe.formats.named_files import LARGEST_OPTION_FILE, read_text_up_to
 from loadframe.formats.said import words
 from loadframe.host.identity import parent_of
 from loadframe.kinds.base import ServerAddress
+from loadframe.kinds.catalogue import SettingSpec, as_shown, on_or_off
 from loadframe.kinds.database import SCHEMA, AttachedDatabase
 from loadframe.kinds.own_counts import Waited
-from loadframe.kinds.postgres.control import Control
-from loadframe.kinds.postgres.counters import WAITING, counted, statement
-from loadframe.kinds.postgres.server import OLDEST, PORT, word
-from loadframe.kinds.postgres.settings import ASKED, CATALOGUE
-from loadframe.kinds.postgres.target import CHILDREN, in_our_units, read_settings
+from loadframe.kinds.postgres.control import PORT, Control
+from loadframe.kinds.postgres.counters import ASKED, CATALOGUE, OLDEST, WAITING, counted, statement
 from loadframe.model import Endpoint, SettingValue
 
 PASSWORD = "PGPASSWORD"
@@ -306,3 +304,31 @@ def _shared(first: _Marked, second: _Marked) -> str:
     if len({started for _, started in (*before, free, held)}) > 1:
         return "two connections reach two servers, which were started at different times"
     return "" if before == [free, held] and free != held else f"two connections share or change their processes: {pids}"
+
+
+CHILDREN = "SELECT pid FROM pg_stat_get_activity(NULL)"
+
+
+def read_settings(control: Control, names: list[str]) -> dict[str, SettingValue]:
+    """In the catalogue's units; those that the server does not have are absent."""
+    rows = control.ask("SELECT name, setting, unit FROM pg_settings WHERE lower(name) = ANY(%s)", [names])
+    return {name.lower(): in_our_units(CATALOGUE.get(name.lower()), setting, unit) for name, setting, unit in rows}
+
+
+def in_our_units(spec: SettingSpec | None, setting: str, unit: str | None) -> SettingValue:
+    """A value as pg_settings shows it, in canonical form where the catalogue knows it: 16384 of 8kB are 134217728."""
+    if spec is None:
+        return as_shown(setting)
+    text = setting
+    if spec.kind == "bytes" and unit and setting != "-1":
+        number = unit.rstrip("kMB")  # B, kB, MB, or a number of kB ("8kB")
+        text = str(int(setting) * int(number or 1) * {"B": 1, "kB": 2**10, "MB": 2**20}[unit.removeprefix(number)])
+    elif spec.kind == "duration" and unit and setting != "-1":
+        text = f"{setting}{unit}"
+    return CATALOGUE.shown(spec.name, text)
+
+
+def word(spec: SettingSpec | None, value: SettingValue) -> str:
+    """As the configuration file takes it."""
+    unit = {"bytes": "B", "duration": spec.unit}.get(spec.kind, "") if spec is not None and value != -1 else ""
+    return f"{on_or_off(value)}{unit}"

@@ -13,6 +13,8 @@ from loadframe.errors import TargetError
 from loadframe.kinds import database
 from loadframe.kinds.database import BUSY_REMEDY, Answer
 
+PORT = 5432
+"""A server that listens on no port has it only in the socket's name."""
 ANSWER_BYTES, ANSWER_S = 16 * MIB, 30.0
 """For a whole statement that reads. No timeout of the server's: it would be a setting of ours in what we read."""
 OURS: Mapping[str, str | int] = {"connect_timeout": 30, "application_name": "loadframe"}
@@ -97,7 +99,7 @@ class Control(database.Control):
         host = str(self._where.get("host", ""))
         if not host.startswith("/"):
             return []
-        listener = listening(f"{host}/.s.PGSQL.{self._where.get('port', 5432)}")
+        listener = listening(f"{host}/.s.PGSQL.{self._where.get('port', PORT)}")
         return [pid for pid in (self._backend, listener) if pid]
 
     def _let_go(self, connection: Any) -> None:

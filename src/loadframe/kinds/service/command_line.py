@@ -1,13 +1,121 @@
-"""A typed command line as a study declares it: its words, variables, and the places of its port and knobs. Pure."""
+"""A typed command line as a study declares it: its words, variables, and the places of its port and knobs; and the
+runtimes and frameworks of services: how each is recognised, and its knobs for how much it does at a time. Pure. Only
+`loadframe init` uses it, to write the knobs into the study. No diagnosis depends on it."""
 
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+from typing import Literal
 
 from loadframe.errors import StudyError
-from loadframe.kinds.service.runtimes import Given, Knob, place_of
+from loadframe.knowledge.rows import toml_rows
 from loadframe.masking import are_words, is_secret, replaced_words, secrets_in
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A runtime, or a framework on one. words: as people call it. program: a pattern of the whole name of the program;
+    of a framework, that of a program, a script or a module in its command line."""
+
+    id: str
+    words: str
+    program: str
+
+
+GO = Runtime("go", "Go", "")
+NATIVE = Runtime("native", "a compiled program", "")
+SCRIPT = Runtime("script", "a script", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A setting of a runtime or framework (of: its id) that decides how much is done at a time, or with how much
+    memory. flags: of the command line, the one to write first; empty for a variable. variable: of the environment; ""
+    for a flag. glued: its value follows the flag without a blank (-Xmx64m). default: in effect where it is not given,
+    None where that depends. source: where flag and default were read."""
+
+    of: str
+    setting: str
+    meaning: str
+    source: str
+    flags: tuple[str, ...] = ()
+    variable: str = ""
+    glued: bool = False
+    default: int | None = None
+
+
+_ROWS = toml_rows(Path(__file__).with_name("runtimes.toml"))
+RUNTIMES, FRAMEWORKS = (tuple(Runtime(**row) for row in _ROWS[rows]) for rows in ("runtimes", "frameworks"))
+KNOBS = tuple(Knob(**row) for row in _ROWS["knobs"])
+
+
+def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> Runtime:
+    """By the program's name, the mark of Go's linker (go), or, for a script, the name of its interpreter."""
+    if go:
+        return GO
+    runtime = _by_name(RUNTIMES, PurePath(executable).name) or NATIVE
+    if runtime is not NATIVE or not interpreter:
+        return runtime
+    by_script = runtime_of(interpreter)
+    return SCRIPT if by_script is NATIVE else by_script
+
+
+def framework_of(command: Sequence[str]) -> Runtime | None:
+    """The framework that a command line starts, by the names of its first four words that are no options."""
+    words = [word for word in command if not word.startswith("-")][:4]
+    known = (_by_name(FRAMEWORKS, PurePath(word).name.partition(":")[0]) for word in words)
+    return next(filter(None, known), None)
+
+
+def _by_name(rows: Sequence[Runtime], name: str) -> Runtime | None:
+    return next((row for row in rows if re.fullmatch(row.program, name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A knob, its value (None where unknown) and whether the command line or the environment sets it."""
+
+    knob: Knob
+    value: str | None
+    said: bool
+
+
+def knobs_of(runtime: str, framework: str, command: Sequence[str], environment: Mapping[str, str]) -> tuple[Given, ...]:
+    """Every knob of a runtime and a framework (ids, "" for none), the framework's first."""
+    given = []
+    for knob in (knob for of in (framework, runtime) if of for knob in KNOBS if knob.of == of):
+        place, default = place_of(knob, command), None if knob.default is None else str(knob.default)
+        value = environment.get(knob.variable) if place is None else place.value
+        given.append(Given(knob, default if value is None else value, said=value is not None))
+    return tuple(given)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command line has a flag: `count` words from `first`. between: what separates flag and value."""
+
+    first: int
+    count: int
+    flag: str
+    value: str
+    between: Literal["", "=", " "]
+
+
+def place_of(knob: Knob, command: Sequence[str]) -> Place | None:
+    """The last place of the flag, which counts; None where the command line does not have it."""
+    place = None
+    for number, word in enumerate(command[1:], start=1):
+        for flag in knob.flags:
+            if knob.glued and word.startswith(flag) and len(word) > len(flag):
+                place = Place(number, 1, flag, word[len(flag) :], "")
+            elif word.startswith(f"{flag}="):
+                place = Place(number, 1, flag, word[len(flag) + 1 :], "=")
+            elif not knob.glued and word == flag and number + 1 < len(command):
+                place = Place(number, 2, flag, command[number + 1], " ")
+    return place
+
 
 PORT = "{port}"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.S)

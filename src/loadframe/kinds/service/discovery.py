@@ -15,7 +15,7 @@ from loadframe.errors import RecordingError, TargetError
 from loadframe.host import identity, listening
 from loadframe.host.listening import Listening
 from loadframe.kinds.behind import parents
-from loadframe.kinds.service.runtimes import Given, framework_of, knobs_of, runtime_of
+from loadframe.kinds.service.command_line import Given, framework_of, knobs_of, runtime_of
 from loadframe.recording.procfs import parse_limits
 from loadframe.system.files import regular_file
 

@@ -16,9 +16,8 @@ from loadframe.kinds.service.finding import where
 from loadframe.kinds.service.formats import ENDINGS, PACKAGES
 from loadframe.kinds.service.read_back import FORM
 from loadframe.kinds.service.running import RunningService
-from loadframe.kinds.service.settings import CATALOGUE, KIND, catalogue, tunable
 from loadframe.kinds.service.target import ServiceTarget
-from loadframe.kinds.service.words import PLACE, knob_of, places, texts_of
+from loadframe.kinds.service.words import CATALOGUE, KIND, PLACE, catalogue, knob_of, places, texts_of, tunable
 from loadframe.metrics.exposed import OF
 from loadframe.model import Requirement
 from loadframe.study.declaration import TargetTable

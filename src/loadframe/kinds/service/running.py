@@ -25,8 +25,7 @@ from loadframe.kinds.service.files import OwnFile
 from loadframe.kinds.service.finding import Found, find, name_of, where
 from loadframe.kinds.service.read_back import accepts, read
 from loadframe.kinds.service.server import Company
-from loadframe.kinds.service.settings import KIND, catalogue
-from loadframe.kinds.service.words import filled, knob_of, of_environment, passed, shown
+from loadframe.kinds.service.words import KIND, catalogue, filled, knob_of, of_environment, passed, shown
 from loadframe.model import CounterSpec, Endpoint, SettingValue
 from loadframe.study.declaration import TargetTable
 

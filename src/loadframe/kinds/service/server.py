@@ -72,7 +72,7 @@ class Server(PrivateServer):
     def version(self) -> str:
         return f"service {Path(self._target.command[0]).name}"
 
-    def start(self, state: TargetState, allowance: Allowance, beside: Mapping[str, str]) -> None:
+    def begin(self, state: TargetState, allowance: Allowance, beside: Mapping[str, str]) -> None:
         """Start it in this state and return once it is ready. beside: values for its helpers' names in braces."""
         self.take_port()
         self._beside = beside
@@ -288,7 +288,7 @@ class Company:
                 server.stop()
             if server is not None and not server.started:
                 self._given[name] = given
-                server.start(TargetState(), Allowance(server.user, cpus=self._cpus), {**given, **self.places()})
+                server.begin(TargetState(), Allowance(server.user, cpus=self._cpus), {**given, **self.places()})
             elif server is None and name not in self._found:
                 self._found[name] = find(as_target(table))
 

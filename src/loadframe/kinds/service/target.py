@@ -14,13 +14,12 @@ from loadframe.kinds.exposed_sources import sources_of, stage_files
 from loadframe.kinds.private_target import PrivateTarget
 from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.server import Company, Server, started_by
-from loadframe.kinds.service.settings import KIND
-from loadframe.kinds.service.words import filled, passed, shown
+from loadframe.kinds.service.words import KIND, filled, passed, shown
 from loadframe.model import CounterSpec, Endpoint, TargetState
 from loadframe.study.declaration import TargetTable
 
 
-class ServiceTarget(PrivateTarget[Server]):
+class ServiceTarget(PrivateTarget, Server):
     """See kinds.base.Target. Its settings are those that the study declares."""
 
     kind = KIND
@@ -28,16 +27,12 @@ class ServiceTarget(PrivateTarget[Server]):
 
     def __init__(self, target: TargetTable, catalogue: Catalogue, lease: Lease, resources: Resources) -> None:
         """target: as the study has it, checked. It runs as the user whom the study names."""
-        allowance = resources.run_by(started_by(target.user, lease))
-        server = Server(lease, allowance.user, target)
-        super().__init__(server, allowance, data=server.data)
+        self._allowance = resources.run_by(started_by(target.user, lease))
+        Server.__init__(self, lease, self._allowance.user, target)
         self.catalogue = catalogue
-        self._target = target
-        asker = replace(allowance, groups=(), cpus=None)  # the cost of asking is not the service's
+        asker = replace(self._allowance, groups=(), cpus=None)  # the cost of asking is not the service's
         names = target.exposed_names
-        asked = sources_of(
-            target.metrics, tuple(names), lambda: self._server.port or 0, lambda: asker, lambda: passed(target)
-        )
+        asked = sources_of(target.metrics, tuple(names), lambda: self.port or 0, lambda: asker, lambda: passed(target))
         self.exposure = Exposure(asked, names)
         self._company = Company(target, lease, resources.cpus)
 
@@ -62,27 +57,27 @@ class ServiceTarget(PrivateTarget[Server]):
         """Empty: what it exposes is read at its own pace. TargetError where it has died."""
         self._running()
         self._company.check()
-        self._server.bound_log()
+        self.bound_log()
         return {}
 
     def notes(self) -> tuple[str, ...]:
-        return (*self._server.noted, *self._company.noted())
+        return (*self.noted, *self._company.noted())
 
     def stage_files(self) -> Sequence[Path]:
-        return stage_files(self._target.metrics, self._server.log)
+        return stage_files(self._target.metrics, self.log)
 
     def pids(self) -> tuple[int, ...]:
         """Its first process, and all its descendants now."""
-        first = self._server.pid
+        first = self.pid
         return () if first is None else family(first)
 
     def endpoint(self) -> Endpoint:
         """options: as of a server that is known by its address."""
-        address = f"127.0.0.1:{self._server.port}"
+        address = f"127.0.0.1:{self.port}"
         return Endpoint(self.kind, address, {"paths": self._target.paths or "/", "host": address})
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
-        self._server.start(wanted, allowance, self._company.places())
+        self.begin(wanted, allowance, self._company.places())
         self._run_commands(wanted, wanted.settings, allowance)
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
@@ -91,29 +86,29 @@ class ServiceTarget(PrivateTarget[Server]):
             PrivateTarget.stop(self)
             self.start(wanted)
             return
-        self._server.files.write(wanted, self._server.values(wanted))
+        self.files.write(wanted, self.values(wanted))
         self._run_commands(wanted, changed, self._allowed(wanted))
         self._entered(wanted)
 
     def _run_commands(self, wanted: TargetState, names: Iterable[str], allowance: Allowance) -> None:
-        values = self._server.values(wanted)
+        values = self.values(wanted)
         for name in names:
             with_value = {**values, "value": values[name]}
             if command := [filled(word, with_value) for word in self._target.setting[name].command]:
-                self._server.run(command, allowance, f"{name} was not applied")
+                self.run(command, allowance, f"{name} was not applied")
 
     def _answers(self) -> bool:
-        return self._server.accepts()
+        return self.accepts()
 
     def _entered(self, state: TargetState) -> None:
         """After a start or a change: record the values in use. TargetError where one cannot be read."""
-        self._effective = dict(state.settings)
-        values = self._server.values(state)
-        run = functools.partial(self._server.run, allowance=self._allowed(state))
+        self._effective = used = dict(state.settings)
+        values = self.values(state)
+        run = functools.partial(self.run, allowance=self._allowed(state))
         for name, table in self._target.setting.items():
             if table.read_back is not None:
                 fill = functools.partial(filled, values=values)
                 run_it = functools.partial(run, fact=f"target.setting.{name}.read_back")
-                value = read(name, table.read_back, run_it, fill, self._server.files.text_of)
-                self._effective[name] = self.catalogue.shown(name, shown(value))
+                value = read(name, table.read_back, run_it, fill, self.files.text_of)
+                used[name] = self.catalogue.shown(name, shown(value))
         self._state = replace(state)

@@ -1,5 +1,5 @@
-"""Names in braces in a study's texts: {port}, {data}, a setting by its name, a variable of pass_environment as
-{ENV:NAME}; a declared setting as a knob; and the environment that a service and its helpers get."""
+"""What a study declares of a service, as data: its settings, names in braces in its texts ({port}, {data}, a setting by
+its name, a variable of pass_environment as {ENV:NAME}), and the environment that it and its helpers get."""
 
 import os
 import re
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from loadframe.errors import TargetError
 from loadframe.host.environment import passed_on
+from loadframe.kinds.catalogue import Catalogue, Kind, SettingSpec, Tunable
 from loadframe.masking import remember, secrets_in
 from loadframe.model import Knob, SettingValue
 from loadframe.study.declaration import TargetTable
@@ -70,3 +71,56 @@ def knob_of(name: str, table: SettingTable, limit: str = "") -> Knob:
 def shown(value: SettingValue) -> str:
     """A value as the service is given it."""
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+KIND = "service"
+SOURCE = "a service has the settings that its study declares: [target.setting.NAME]"
+CATALOGUE = Catalogue(kind=KIND, source=SOURCE, specs=())
+"""Of a service of which nothing is declared."""
+
+
+def _spec(knob: Knob, dynamic: bool) -> SettingSpec:
+    kind = _kind_of(knob)
+    words = tuple(value for value in knob.values if isinstance(value, str | int) and not isinstance(value, bool))
+    listed = kind in ("integer", "text") and len(words) == len(knob.values)
+    numbers = [float(value) for value in knob.values if kind == "number"]
+    return SettingSpec(
+        knob.name,
+        kind,
+        dynamic,
+        low=min(numbers) if numbers else knob.low,
+        high=max(numbers) if numbers else knob.high,
+        choices=words if listed else (),
+        gives_up=knob.gives_up,
+        safe=knob.values[:1],
+        source=f"target.setting.{knob.name}",
+    )
+
+
+def _kind_of(knob: Knob) -> Kind:
+    """The kind of its values; of a mixture, text."""
+    values = knob.values or (knob.low or 0, knob.high or 0)
+    for kind, form in _FORMS:
+        if all(isinstance(value, form) and isinstance(value, bool) == (form is bool) for value in values):
+            return kind
+    return "text"
+
+
+_FORMS: tuple[tuple[Kind, type | tuple[type, ...]], ...] = (
+    ("boolean", bool),
+    ("integer", int),
+    ("number", (int, float)),
+)
+
+
+def tunable(knob: Knob) -> Tunable:
+    if not knob.values:
+        return Tunable(knob.name, low=knob.low or 0.0, high=knob.high)
+    if knob.gives_up is None:
+        return Tunable(knob.name, knob.values)
+    return Tunable(knob.name, knob.values[:1], relaxed=knob.values[1:])
+
+
+def catalogue(knobs: Iterable[tuple[Knob, bool]]) -> Catalogue:
+    """The catalogue of the declared settings, each with whether it is dynamic."""
+    return Catalogue(kind=KIND, source=SOURCE, specs=tuple(_spec(knob, dynamic) for knob, dynamic in knobs))
