@@ -11,8 +11,8 @@ from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 
 class Target(Protocol):
-    """A server under test that Loadframe starts privately: `create` once, `start`, any number of `apply` and
-    `reset`, `stop`, `destroy` (always, and idempotent). All raise TargetError, with the server's last log lines."""
+    """A server that Loadframe starts privately: `create` once, `start`, any number of `apply` and `reset`, `stop`,
+    `destroy` (always, idempotent). All raise TargetError, with the server's last log lines."""
 
     kind: str
     embedded: bool
@@ -24,50 +24,46 @@ class Target(Protocol):
         """Make the data directory. MissingTool without its programs."""
 
     def check(self, state: TargetState) -> None:
-        """Have the server's own check examine a state; nothing changes. TargetError, in its words, where it would
-        not start. Whether memory suffices is only tried while it is stopped."""
+        """By the server's own check; nothing changes. TargetError, in its words, where it would not start."""
 
     def start(self, state: TargetState) -> None:
-        """Start with this state and wait until it answers."""
+        """Returns once it answers."""
 
     def apply(self, state: TargetState) -> None:
-        """Go to another state with few restarts; the data stay."""
+        """With few restarts; the data stay."""
 
     def reset(self) -> None:
-        """Before a step: reset high-water marks and caches of handles, so that what is read after it belongs to it."""
+        """Before a step: reset high-water marks and caches of handles."""
 
-    def stop(self) -> None:
-        """Cleanly; the data stay."""
+    def stop(self) -> None: ...
 
     def destroy(self) -> None:
-        """Stop whatever runs and remove the data. Never raises for what is gone already."""
+        """Never raises for what is gone already."""
 
     def effective(self) -> dict[str, SettingValue]:
-        """The settings that it really uses, and the process's resource limits by their name."""
+        """As it really uses them, with the process's resource limits by their name."""
 
-    def counters(self) -> dict[str, float]:
-        """By CounterSpec.name."""
+    def counters(self) -> dict[str, float]: ...
 
     def pids(self) -> tuple[int, ...]:
         """The root of the process tree first; empty for an embedded target."""
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        """By component: "target" alone, or "shard1", "shard2", ... of a target in several pieces."""
+        """By component: "target" alone, or "shard1", "shard2", ..."""
 
     def endpoint(self) -> Endpoint:
         """How a driver reaches it; `shards` has the endpoint of each of several pieces."""
 
     def healthy(self) -> bool:
-        """Whether it answers now. Never raises."""
+        """Never raises."""
 
     def version(self) -> str:
         """For example "MariaDB 10.11.6"."""
 
-    def log_tail(self, lines: int = 20) -> str:
-        """Empty where it has no log."""
+    def log_tail(self, lines: int = 20) -> str: ...
 
     def describe(self) -> Mapping[str, str]:
-        """Where the data are and how it was started, in short words, for the report."""
+        """Where the data are and how it was started, for the report."""
 
 
 @runtime_checkable
@@ -102,7 +98,7 @@ class Noting(Protocol):
 
 @runtime_checkable
 class Answering(Protocol):
-    """A running server that may have no setting to read, and is checked by a connection instead."""
+    """A running server that may have no setting to read, and is checked by a connection."""
 
     def answers(self) -> bool:
         """Never raises."""
@@ -110,7 +106,7 @@ class Answering(Protocol):
 
 @runtime_checkable
 class Exposing(Protocol):
-    """A target that exposes counters, which threads read while the load runs."""
+    """A target with counters that threads read while the load runs."""
 
     exposure: Exposure
 
@@ -119,12 +115,11 @@ class Exposing(Protocol):
 class PrintsStages(Protocol):
     """A target that prints statistics of the stages of a pipeline (docs/pipelines.md)."""
 
-    def stage_files(self) -> Sequence[Path]:
-        """They are appended to from step to step."""
+    def stage_files(self) -> Sequence[Path]: ...
 
 
 class Attached(Protocol):
-    """A connection to a server that others started. All methods raise TargetError where it does not answer."""
+    """A connection to a server that others started. TargetError where it does not answer."""
 
     kind: str
     counter_specs: tuple[CounterSpec, ...]
@@ -134,8 +129,7 @@ class Attached(Protocol):
         """How to find it again: kind, address, option_file, user, thing, number (ServerAddress.written). No secret."""
 
     @property
-    def words(self) -> str:
-        """Where it is, for people."""
+    def words(self) -> str: ...
 
     def counters(self) -> dict[str, float]:
         """By CounterSpec.name; one that this server does not have is absent."""
@@ -143,17 +137,17 @@ class Attached(Protocol):
     def effective(self) -> dict[str, SettingValue]: ...
 
     def read(self, name: str) -> SettingValue:
-        """A setting of the catalogue, in the form that `write` takes, once the server has settled."""
+        """In the form that `write` takes, once the server has settled."""
 
     def write(self, name: str, value: SettingValue) -> None:
         """For all new connections, without a restart. TargetError where the server refuses."""
 
     def settle(self) -> None:
-        """Wait until no other connection of the account changes a setting or the load's schema: a server finishes
-        the statement of a client that was killed. TargetError where that takes too long."""
+        """Wait until no other connection of the account changes a setting or the load's schema: a server finishes the
+        statement of a killed client. TargetError where that takes too long."""
 
     def configured(self) -> dict[str, SettingValue]:
-        """The settings as configured, as far as they can be read."""
+        """As far as they can be read."""
 
     def pid(self) -> int | None:
         """None where it is on another machine or hidden."""
@@ -161,11 +155,10 @@ class Attached(Protocol):
     def listener(self) -> int | None:
         """Its process, from the kernel's list of who listens at the socket; None by network."""
 
-    def pids(self) -> tuple[int, ...]:
-        """The one of `pid` first; empty where they are not visible."""
+    def pids(self) -> tuple[int, ...]: ...
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
-        """The processes of the helpers that the study names, by the name of each."""
+        """Of the helpers that the study names, by the name of each."""
 
     def local(self) -> bool: ...
 
@@ -174,8 +167,7 @@ class Attached(Protocol):
 
     def version(self) -> str: ...
 
-    def describe(self) -> str:
-        """Where it is, in words."""
+    def describe(self) -> str: ...
 
     def close(self) -> None:
         """Never raises."""
@@ -183,8 +175,8 @@ class Attached(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where a running server is, and the account to use. account: how the user names one, for messages. number: the
-    numeric address that its name had when it was recorded; "": it is resolved now."""
+    """account: how the user names one, for messages. number: the numeric address of its name when recorded; "": it is
+    resolved now."""
 
     address: str = ""
     option_file: Path | None = None

@@ -33,7 +33,6 @@ class Behind:
 
 
 def family(first: int) -> tuple[int, ...]:
-    """The process itself first."""
     return (first, *sorted(process.pid for process in identity.family(first) if process.pid != first))
 
 
@@ -45,12 +44,12 @@ def family_of(first: Sequence[Identity]) -> tuple[int, ...]:
 
 
 SOCKET_KEEPER = "systemd"
-"""Holds the sockets of services that it starts at their first connection; no part of them (systemd.socket(5))."""
+"""Holds the sockets of services that it starts at their first connection (systemd.socket(5))."""
 
 
 def parents(pids: Collection[int]) -> tuple[int, ...]:
-    """Of processes that hold one port, those that started the others. Where each has a socket of its own
-    (SO_REUSEPORT): the process with the same command line that started all of them, though it holds none."""
+    """Of processes that hold one port, those that started the others; with SO_REUSEPORT the one with the same command
+    line that started all of them, though it holds none."""
     first = listening.first_of([pid for pid in pids if comm_of(pid) != SOCKET_KEEPER] or pids)
     above = {identity.parent_of(pid) for pid in first}
     if len(first) < 2 or len(above) != 1 or not (parent := above.pop()):
@@ -91,15 +90,15 @@ def listeners(number: str, port: int) -> tuple[int, ...]:
 
 
 class Components:
-    """The programs of this machine that a target connects to, which therefore work for it; not those that connect to
-    it. They are looked up again whenever it has connections to new places."""
+    """The programs of this machine that a target connects to; looked up again whenever it has connections to new
+    places."""
 
     def __init__(self) -> None:
         self._places: frozenset[object] = frozenset()
         self._first: dict[str, list[Identity]] = {}
 
     def look(self, pids: Collection[int], taken: Collection[str] = ()) -> None:
-        """Find the programs that the target is connected to now. taken: names that get the suffix "-behind"."""
+        """taken: names that get the suffix "-behind"."""
         tcp = [peer for peer in listening.peers(pids) if peer.here]
         unix = _unix_peers(pids)
         places: frozenset[object] = frozenset([*((peer.number, peer.port) for peer in tcp), *unix])
@@ -131,7 +130,7 @@ class Components:
 
 def _unix_peers(pids: Collection[int]) -> tuple[int, ...]:
     """Inodes of the listening Unix sockets that these processes have connected to: a connecting end has no name, the
-    accepted end has the listener's. Only this network namespace; empty where the kernel does not list the sockets."""
+    accepted end has the listener's. Empty where the kernel does not list the sockets."""
     try:
         known = unix_sockets()
     except RecordingError:
@@ -147,6 +146,5 @@ def _unix_peers(pids: Collection[int]) -> tuple[int, ...]:
 
 
 def component_of(program: str, taken: Collection[str] = ()) -> str:
-    """Of letters, digits, "-" and "_"."""
     name = re.sub(r"^[^a-z]+", "", re.sub(r"[^a-z0-9_-]+", "-", program.lower())).rstrip("-_") or "program"
     return f"{name}-behind" if name in taken else name

@@ -1,7 +1,6 @@
-"""The settings of a target as data, also those that a search may vary; the one place where a setting's value is
-checked. Values have one canonical form (names with underscores, numbers as numbers, sizes in bytes, times in the
-setting's own unit, a choice spelled as the target spells it), so that configured and effective values are compared
-by `==`."""
+"""The settings of a target as data; the one place where a setting's value is checked. Values have one canonical form
+(names with underscores, sizes in bytes, times in the setting's own unit, a choice spelled as the target spells it), so
+that configured and effective values are compared by `==`."""
 
 import difflib
 import math
@@ -24,13 +23,12 @@ Kind = Literal["integer", "number", "text", "boolean", "bytes", "duration"]
 
 @dataclass(frozen=True, slots=True)
 class SettingSpec:
-    """One setting. low, high: what the target accepts, None for no bound that matters. dynamic: the running target
-    accepts a new value. sized_at_start: at its start the target adapts this setting, or others that were not set, to
-    the rest and to the process's limits; only a restart shows the effective value. choices: the words (or numbers)
-    allowed. gives_up: what may be lost with values that are not `safe`; None for nothing. safe: the values that lose
-    nothing, where that is not the default alone. source: where low, high, choices and default were read. unit: of a
-    duration, one of TIMES. takes: the memory or disk space that its value takes, and when. A low of -1 stands for a
-    special value (off, automatic)."""
+    """low, high: what the target accepts, None for no bound; a low of -1 stands for a special value (off, automatic).
+    dynamic: the running target accepts a new value. sized_at_start: at its start the target adapts this setting, or
+    others, to the rest and to the process's limits; only a restart shows the effective value. gives_up: what may be
+    lost with values that are not `safe`. safe: the values that lose nothing, where that is not the default alone.
+    source: of low, high, choices and default. unit: of a duration, one of TIMES. takes: the memory or disk space that
+    its value takes, and when."""
 
     name: str
     kind: Kind
@@ -47,14 +45,12 @@ class SettingSpec:
     safe: Container[SettingValue] = ()
 
     def weakens(self, value: SettingValue) -> bool:
-        """Whether this value, in canonical form, gives up what `gives_up` says."""
+        """Whether this value gives up what `gives_up` says."""
         return self.gives_up is not None and value not in (self.safe or (self.default,))
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """source: where the list comes from, for messages."""
-
     kind: str
     specs: tuple[SettingSpec, ...]
     source: str
@@ -63,11 +59,10 @@ class Catalogue:
         return next((spec for spec in self.specs if spec.name == name), None)
 
     def spelt(self, name: str) -> SettingSpec | None:
-        """The setting by its name in any spelling: some targets write capitals in the names of their settings."""
+        """By its name in any spelling: some targets write capitals."""
         return next((spec for spec in self.specs if plain(spec.name) == plain(name)), None)
 
     def known(self, name: str) -> SettingSpec:
-        """A setting that must be in the catalogue."""
         spec = self.get(name)
         assert spec is not None, f"{name} is in the catalogue"
         return spec
@@ -76,7 +71,6 @@ class Catalogue:
         return tuple(spec.name for spec in self.specs)
 
     def defaults(self) -> dict[str, SettingValue]:
-        """The settings that have a default, with it."""
         return {spec.name: spec.default for spec in self.specs if spec.default is not None}
 
     def needs_restart(self, name: str) -> bool:
@@ -84,7 +78,7 @@ class Catalogue:
         return spec is None or not spec.dynamic or spec.sized_at_start
 
     def shown(self, name: str, text: str | None) -> SettingValue:
-        """A reported value, in canonical form where the setting is known; None: its default (0 without one)."""
+        """A reported value, canonical where the setting is known; None: its default (0 without one)."""
         spec = self.get(name)
         if text is None:
             return 0 if spec is None or spec.default is None else spec.default
@@ -96,8 +90,8 @@ class Catalogue:
         return as_shown(text)
 
     def check(self, settings: Mapping[str, SettingValue], also: Iterable[str] = ()) -> dict[str, SettingValue]:
-        """In canonical form. also: names beyond the catalogue, passed on unchecked. StudyError for an unknown name
-        (with close matches), a value of the wrong kind or out of bounds."""
+        """also: names beyond the catalogue, passed on unchecked. StudyError for an unknown name (with close matches), a
+        value of the wrong kind or out of bounds."""
         others = frozenset(also)
         checked: dict[str, SettingValue] = {}
 
@@ -124,8 +118,8 @@ class Catalogue:
 
 
 def catalogue_in(*files: Path) -> Catalogue:
-    """From the [settings] of TOML files, in their order. The last file gives the kind, and the source of rows in
-    files that have none. ValueError, with file and row."""
+    """From the [settings] of TOML files. The last one gives the kind, and the source of rows in files that have none.
+    ValueError, with file and row."""
     documents = [toml_rows(file) for file in files]
     last = documents[-1]
     specs = (
@@ -150,18 +144,16 @@ def _spec(where: str, name: str, row: Mapping[str, Any], source: str, document: 
 
 
 def sized(value: Any) -> Any:
-    """In bytes, of a size that may be written as 32M; any other value is returned unchanged."""
+    """In bytes, where it is written as 32M."""
     is_sized = isinstance(value, str) and value[:-1].isdigit()
     return int(value[:-1]) * UNITS[value[-1]] if is_sized else value
 
 
 def plain(name: str) -> str:
-    """The one spelling used for comparison."""
     return name.strip().lower().replace("-", "_")
 
 
 def on_or_off(value: SettingValue) -> str:
-    """As servers take it that have "on" and "off"."""
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
@@ -171,9 +163,9 @@ def differing(settings: Mapping[str, SettingValue], other: Mapping[str, SettingV
 
 
 def counters_in(file: Path, *sources: str, kind: str = "") -> dict[str, CounterSpec]:
-    """The counters of these sources, of all for none, by the server's own names, from a table of metrics: name |
-    unit | what | source, with the server's own name after the source where it differs. A unit per second means a
-    counter that only grows; any other is a level. kind: for tables that several kinds share."""
+    """From a table of metrics (name | unit | what | source, with the server's own name after the source where it
+    differs): the counters of these sources, of all for none, by the server's own names. A unit per second means a
+    counter that only grows. kind: for tables that several kinds share."""
     counters: dict[str, CounterSpec] = {}
     rows = (row for row in metric_rows(file).splitlines() if row.count("|") == 3)
     for cells in ([cell.strip() for cell in row.split("|")] for row in rows):
@@ -190,7 +182,7 @@ TIMES = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6,
 
 
 def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue:
-    """StudyError, with what would be right, for a value that the target does not accept."""
+    """StudyError, with what would be right."""
     words_or_switch = spec.kind in ("boolean", "text")
     read, right = _READERS[spec.kind]
     parsed = read(spec, value) if words_or_switch or not isinstance(value, bool) else None
@@ -209,7 +201,7 @@ def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue
 
 
 def as_shown(text: str) -> SettingValue:
-    """A value of an unknown setting as a server shows it: a whole number, or printable words."""
+    """Of an unknown setting: a whole number, or printable words."""
     number = whole(text)
     return words(text) if number is None else number
 
@@ -266,10 +258,9 @@ Per = Literal["server", "connection"]
 
 @dataclass(frozen=True, slots=True)
 class Tunable:
-    """How far a setting may be varied, from a small machine's value to a large one's: over these values, or from low
-    to high in equal ratios. high: None is half of the machine's memory. relaxed: values that give up durability.
-    unit_bytes: memory that each unit of the value takes, per server or per connection; 0 where it is negligible.
-    without_effect: settings with any of which this one has no effect."""
+    """How far a setting may be varied: over these values, or from low to high in equal ratios. high: None is half of
+    the machine's memory. relaxed: values that give up durability. unit_bytes: memory that each unit takes, per server
+    or per connection; 0 where it is negligible. without_effect: settings with any of which this one has no effect."""
 
     name: str
     values: tuple[SettingValue, ...] = ()
@@ -282,7 +273,7 @@ class Tunable:
 
 
 def tunables_in(file: Path) -> tuple[Tunable, ...]:
-    """The [tune] of our TOML file; a size may be written as 32M, and the largest as "half of memory"."""
+    """The [tune] of our TOML file."""
     rows = toml_rows(file).get("tune", {}).items()
     values = ((name, {column: _value(value) for column, value in row.items()}) for name, row in rows)
     return tuple(row_of(Tunable, f"{file.name}: [tune] {name}", {"name": name, **row}) for name, row in values)

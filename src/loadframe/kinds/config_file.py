@@ -1,5 +1,5 @@
-"""A file of our own among the configuration of an attached server, and the server's restart: for settings that are
-only read at the start. The file exists neither before nor after."""
+"""A file of our own among the configuration of an attached server, and the server's restart: for settings that are only
+read at the start."""
 
 import errno
 import json
@@ -21,7 +21,6 @@ from loadframe.system.files import Folder, Whose
 RESTARTED_WITHIN_S = 120.0
 SETTLED_WITHIN_S = 30.0
 LONGEST_S = 3 * RESTARTED_WITHIN_S + SETTLED_WITHIN_S
-"""An earlier restart that is still under way, our own, and the server's answer."""
 NAME = "configuration file"
 MOST_BYTES = 1_000_000
 BETWEEN = "; "
@@ -73,8 +72,8 @@ class ConfigFile:
             )
 
     def read(self, name: str) -> SettingValue:
-        """Also of the file that is aside: half written, or about to go. ChangeError also for what we cannot have
-        written: a link that the server's user puts there would have us show a file that only we may read."""
+        """Also of the file that is aside. ChangeError also for what we cannot have written: a link that the server's
+        user puts there would have us show a file that only we may read."""
         for name in (self._path.name, self._aside):
             with suppress(FileNotFoundError):
                 text = self._ours(name).decode("utf-8", "replace")
@@ -101,8 +100,8 @@ class ConfigFile:
         )
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Write the file and restart the server; "": restart it without the file, which then goes. ChangeError where
-        the file cannot be written, TargetError where the restart fails or no answer comes within RESTARTED_WITHIN_S."""
+        """And restart the server; "": restart it without the file, which then goes. ChangeError where the file cannot
+        be written, TargetError where the restart fails or no answer comes within RESTARTED_WITHIN_S."""
         try:
             if value != "":
                 lines = [f"{line}\n" for line in str(value).split(BETWEEN)]
@@ -130,8 +129,8 @@ class ConfigFile:
         self._underway = False
 
     def _settle(self) -> None:
-        """Wait for an earlier restart: a server that is asked to end while it starts may do neither (MariaDB 10.11
-        hung in one of 25). A server that cannot start gets only SETTLED_WITHIN_S."""
+        """A server that is asked to end while it starts may do neither (MariaDB 10.11 hung in one of 25). One that
+        cannot start gets only SETTLED_WITHIN_S."""
         until = time.monotonic() + RESTARTED_WITHIN_S
         arguments = "".join(f"{word}\0" for word in self._restart)
         while identity.naming(arguments) and time.monotonic() < until:

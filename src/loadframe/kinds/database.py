@@ -1,5 +1,4 @@
-"""What MariaDB and PostgreSQL have in common as targets: our own connection, a private server, a running server; and
-what a study may pass on to a private one beyond the catalogue."""
+"""What MariaDB and PostgreSQL have in common as targets, private and attached."""
 
 import re
 import threading
@@ -27,10 +26,9 @@ Answer = tuple[list[tuple[Any, ...]], list[str]]
 
 
 class Control(ABC):
-    """One connection, safe to use from several threads (one at a time); reconnects once where it was lost. Only here
-    do a database driver's exceptions become TargetErrors. lost: those after which a connection may be lost; errors:
-    all of its own; garbled: those for an answer outside of its protocol. patience_s: a server that is silent for
-    longer, even under load, counts as hung."""
+    """One connection, for several threads, one at a time; reconnects once where it was lost. A database driver's
+    exceptions become TargetErrors here. lost: those after which a connection may be lost; errors: all of its own;
+    garbled: for an answer outside of its protocol. patience_s: a server that is silent for longer counts as hung."""
 
     server: str
     patience_s: float = 30.0
@@ -57,7 +55,6 @@ class Control(ABC):
         return self.asked(statement, values)[0]
 
     def asked(self, statement: str, values: Sequence[Any] = ()) -> Answer:
-        """As `ask`, with the names of the columns."""
         with self._lock:
             if self._silent and told(self._pids()):
                 raise self._silence(statement)
@@ -129,8 +126,7 @@ class Control(ABC):
         """Whether the server was silent for too long."""
 
     @abstractmethod
-    def _pids(self) -> Iterable[int]:
-        """The server's processes, as far as they are visible."""
+    def _pids(self) -> Iterable[int]: ...
 
     @abstractmethod
     def _let_go(self, connection: Any) -> None:
@@ -164,8 +160,6 @@ Own = TypeVar("Own", bound=Control)
 
 
 class DatabaseTarget(PrivateTarget, Generic[Own]):
-    """A private server that is asked through a Control, from its start to its end."""
-
     _control: Own | None = None
 
     def _talk(self) -> Own:
@@ -183,8 +177,8 @@ class DatabaseTarget(PrivateTarget, Generic[Own]):
 
 
 class AttachedDatabase(ABC, Generic[Own]):
-    """See kinds.base.Attached. names: of its process. changing: the statement that lists what other connections of
-    the account are doing that matches either of `patterns`: changing a setting, or the load's schema."""
+    """See kinds.base.Attached. names: of its process. changing: the statement that lists what other connections of the
+    account do that matches either of `patterns`: changing a setting, or the load's schema."""
 
     kind: str
     names: tuple[str, ...]
@@ -212,7 +206,7 @@ class AttachedDatabase(ABC, Generic[Own]):
 
     @abstractmethod
     def _told_pid(self) -> int | None:
-        """As the server reports it, which counts where its address is of this machine."""
+        """As the server reports it."""
 
     def listener(self) -> int | None:
         return self._if_named(self._peer())
@@ -258,7 +252,7 @@ NEVER: Mapping[str, re.Pattern[str]] = {
         r"|(?!search_path).*(_|^)(file|keyfile|dir|destdir|path|directory|directories|command|library|libraries)"
     ),
 }
-"""Names, by what they begin or end with: programs, libraries, files and other hosts."""
+"""By what names begin or end with: programs, libraries, files and other hosts."""
 
 
 def check_passed_on(
@@ -269,10 +263,10 @@ def check_passed_on(
     known: Callable[[], Collection[str]],
     texts: Callable[[], Collection[str]] = frozenset,
 ) -> dict[str, SettingValue]:
-    """In canonical form. StudyError, also for one that may not be passed on. reserved: what a private instance
-    decides itself. known: asks the installed server for the settings it knows besides the catalogue; it checks their
-    bounds itself. texts: which of these accept any text and are not known to be harmless. Neither is called where
-    the catalogue has all of them."""
+    """Of a private server: a study may come from a stranger, and none of its settings may run a program, load a
+    library, reach another host, or name a file. StudyError. reserved: what a private instance decides itself. known:
+    asks the installed server for the settings besides the catalogue; it checks their bounds itself. texts: which of
+    these accept any text and are not known to be harmless."""
     for given in settings:
         if plain(given) in reserved:
             raise StudyError(

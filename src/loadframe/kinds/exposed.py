@@ -1,6 +1,5 @@
-"""The counters that a service exposes, read while it is loaded. One thread for each source asks it at most once a
-second, five times in a short step; the answers are parsed after the load. What is missing is reported with its
-reason."""
+"""The counters that a service exposes, read while it is loaded: each source by a thread, at most once a second, five
+times in a short step. The answers are parsed after the load. What is missing is reported with its reason."""
 
 import difflib
 import threading
@@ -19,7 +18,6 @@ from loadframe.model import CounterSpec, Reading
 
 EVERY_S, SHORTEST_S, IN_A_STEP = 1.0, 0.2, 5
 HELD_BYTES = 32 * MIB
-"""Of unparsed answers; a long step with long answers is parsed in between."""
 NO_NUMBER = "there is no number in it"
 NOT_SELECTED = "it has none of the names of `select`"
 GIVEN_UP_AFTER = 3
@@ -46,7 +44,7 @@ class _Asked:
 
 
 class Exposure:
-    """All sources of a study. wanted: metric names that its limits mention, and who mentions them, in words."""
+    """wanted: metric names that the study's limits mention, and who mentions them, in words."""
 
     def __init__(self, sources: Sequence[Source] = (), wanted: Mapping[str, str] | None = None) -> None:
         self._asked = [_Asked(source) for source in sources]
@@ -62,7 +60,6 @@ class Exposure:
 
     @contextmanager
     def watching(self, seconds: float) -> Iterator[None]:
-        """Read the sources while a load runs that takes this long."""
         every_s = min(EVERY_S, max(SHORTEST_S, seconds / IN_A_STEP))
         over = threading.Event()
         for asked in self._asked:
@@ -80,7 +77,7 @@ class Exposure:
                 thread.join()
 
     def readings(self) -> list[Reading]:
-        """The readings since the last call, each with its time."""
+        """Those since the last call."""
         for asked in self._asked:
             self._read(asked)
         with self._reading:
@@ -88,7 +85,7 @@ class Exposure:
         return readings
 
     def now(self) -> dict[str, float]:
-        """Ask all sources once: counters by CounterSpec.name; a source that does not answer contributes none."""
+        """By CounterSpec.name; a source that does not answer contributes none."""
         for asked in self._asked:
             self._take(asked)
         return {name: value for reading in self.readings() for name, value in reading.counters.items()}
@@ -165,7 +162,7 @@ class Exposure:
                 asked.changed.setdefault(family, (" and ".join(sorted(before)), " and ".join(sorted(types))))
 
     def _is_ours(self, asked: _Asked, name: str, *, counted: bool) -> bool:
-        """Whether a series is recorded for this source; a new name is registered where it can be."""
+        """A new name is registered where it can be."""
         metric = f"{OF}{name}"
         owner = self._owner.get(name)
         if owner is None and metric in METRICS:
@@ -183,7 +180,7 @@ class Exposure:
     # --- what is missing ---
 
     def missing(self) -> tuple[str, ...]:
-        """Which counters are missing, and why, in sentences."""
+        """Sentences on which counters are missing, and why."""
         sentences = [sentence for asked in self._asked for sentence in _missing_of(asked)]
         if self._specs:
             there = {spec.metric for spec in self._specs.values()}
@@ -216,7 +213,6 @@ def _missing_of(asked: _Asked) -> Iterator[str]:
 
 
 MOST_REMEMBERED = 10_000
-"""Names of series that are left out, for one reason."""
 
 
 def _add(left_out: dict[str, dict[str, None]], reason: str, names: Sequence[str]) -> None:
@@ -233,7 +229,6 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _alike(name: str, there: set[str]) -> str:
-    """ "; did you mean app_pool_size?", or ""."""
     bases = {metric.removeprefix(OF).partition("{")[0] for metric in there}
     series = [metric for metric in there if metric.removeprefix(OF).partition("{")[0] == name.partition("{")[0]]
     if len(series) > 1:

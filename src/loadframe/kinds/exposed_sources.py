@@ -1,5 +1,5 @@
-"""The sources of a service's counters: each is asked once, within bounds. While a load runs, only the bytes of an
-answer are kept, with the time at which it began."""
+"""The sources of a service's counters. While a load runs, only the bytes of an answer are kept, with the time at which
+it began."""
 
 import contextlib
 import os
@@ -22,13 +22,10 @@ from loadframe.host.to_its_end import until_end
 from loadframe.study.exposed_tables import LOG, PORT, Address, MetricsTable
 
 ANSWER_BYTES, ANSWER_S = 8 * MIB, 2.0
-"""Of one reading. Prometheus' own default of 10 s for a scrape would be all of a window of a few seconds."""
 Port = Callable[[], int]
-"""The port at which the target is loaded now: another one after each start."""
+"""Where the target is loaded now: another one after each start."""
 Who = Callable[[], Allowance]
-"""The user and the limits with which a command runs. TargetError where they are not known."""
 Environment = Callable[[], Mapping[str, str]]
-"""Of a command. TargetError where the study names a variable that is not set."""
 
 
 class UnreadError(Exception):
@@ -37,8 +34,8 @@ class UnreadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The answer of a source. at_s: CLOCK_MONOTONIC when its answer began: a server makes it just before. after:
-    asked once the load had ended, so that its levels are not those of the load."""
+    """at_s: CLOCK_MONOTONIC when the answer began. after: asked once the load had ended, so that its levels are not
+    those of the load."""
 
     at_s: float
     data: bytes
@@ -47,8 +44,8 @@ class Taken:
 
 
 class HttpSource:
-    """words: its name in messages, with the port of its last reading. pick: which counters of its answers are
-    wanted. Each reading opens a connection: one kept open could occupy a worker of the service."""
+    """words: its name in messages, with the port of its last reading. pick: the wanted counters. Each reading opens a
+    connection: one kept open could occupy a worker of the service."""
 
     def __init__(self, table: MetricsTable, address: Address, pick: Pick, port: Port) -> None:
         self.words = self._text = table.prometheus or table.json_address or ""
@@ -86,7 +83,7 @@ class HttpSource:
 
 
 class CommandSource:
-    """As HttpSource. It is killed, with its whole session, once it has answered or its time is over."""
+    """Killed, with its whole session, once it has answered or its time is over."""
 
     def __init__(self, command: Sequence[str], pick: Pick, port: Port, who: Who, env: Environment) -> None:
         self.words = _told(command)
@@ -144,12 +141,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def sources_of(
     tables: Sequence[MetricsTable], first: Sequence[str], port: Port, who: Who, env: Environment = passed_on
 ) -> list[Source]:
-    """The sources in a study's tables. first: names that are kept before others. who, env: for commands."""
+    """first: names that are kept before others. who, env: for commands; TargetError where they are not known."""
     return [_source(table, first, port, who, env) for table in tables if table.stages is None]
 
 
 def stage_files(tables: Sequence[MetricsTable], log: Path | None = None) -> tuple[Path, ...]:
-    """The files of stage statistics that a study's tables name. log: where the service prints."""
     named = (table.stages for table in tables if table.stages is not None)
     return tuple(path for name in named if (path := log if name == LOG else Path(name)) is not None)
 

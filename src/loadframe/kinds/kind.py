@@ -16,9 +16,8 @@ Settings = Mapping[str, SettingValue]
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """The server's own settings file. head: its first lines. line: with {name} and {value} in it. quotes: around a
-    word. size: after a number of bytes. words: for false and true. statement: the SQL that sets it on a running
-    server; "" where there is none."""
+    """head: its first lines. line: with {name} and {value} in it. quotes: around a word. size: after a number of bytes.
+    words: for false and true. statement: the SQL that sets it on a running server; "" where there is none."""
 
     file: str
     line: str
@@ -37,9 +36,9 @@ OF_STUDY = SettingsFile(
 
 @dataclass(frozen=True, slots=True)
 class Attachable:
-    """How a running server of this kind is read and changed. host_of: from the address in a study and the option
-    file, the host, "" for a socket; raises as `attach` does. head: the first lines of a configuration file that its
-    restart reads. password: the environment variable that may hold one. read_only: why not to change it."""
+    """host_of: from the address in a study and the option file, the host, "" for a socket; raises as `attach` does.
+    head: the first lines of a configuration file that its restart reads. password: the environment variable that may
+    hold one. read_only: why not to change it."""
 
     attach: Attach
     host_of: Callable[[str, Path | None], str]
@@ -50,8 +49,8 @@ class Attachable:
 
 @dataclass(frozen=True, slots=True)
 class ByAddress:
-    """A running server that is known by its address alone: it is loaded, never started or changed. host_of: from the
-    settings that name it; StudyError. unseen: what a study of it cannot observe."""
+    """A running server that is loaded, never started or changed. host_of: from the settings that name it; StudyError.
+    unseen: what a study of it cannot observe."""
 
     host_of: Callable[[Settings], str]
     unseen: str
@@ -101,7 +100,6 @@ class KindOfTarget:
     one_system: bool = False
 
     def setting(self, name: str) -> SettingSpec | None:
-        """None for one that is only passed on."""
         return self.catalogue.get(name)
 
     def gives_up(self, settings: Settings) -> str | None:

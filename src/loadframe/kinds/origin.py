@@ -11,7 +11,6 @@ from loadframe.model import Endpoint, Requirement, TargetState
 from loadframe.system.files import Folder, Whose
 
 MOST_STORES = 1000
-"""A cache has one for each layout that it used."""
 SETTINGS = {"worker_processes": 2, "worker_connections": 4096, "sendfile": True, "tcp_nopush": True}
 
 
@@ -41,7 +40,7 @@ class Origin(Server):
             raise TargetError(f"the cache's origin: {died.fact}", remedy=died.remedy, details=died.details)
 
     def requests(self) -> int:
-        """Answered since its start, without those for its status; the last known number while it is busy."""
+        """Since its start, without those for its status; the last known number while it is busy."""
         if (counters := self.status.read()) is not None:
             self._asked += 1
             self._answered = int(counters["requests"]) - self._asked
@@ -62,8 +61,8 @@ class Origin(Server):
 
 
 class CacheTarget(PrivateTarget):
-    """A cache in front of an origin of its own, `_origin`, which outlives the cache's restarts. Requests ask for
-    files of the origin, which serves the folder `Endpoint.options["files"]`."""
+    """A cache in front of an origin of its own, which outlives the cache's restarts. Requests ask for files in
+    `Endpoint.options["files"]`."""
 
     _origin: Origin
 
@@ -90,7 +89,7 @@ class CacheTarget(PrivateTarget):
         self._origin.destroy()
 
     def endpoint(self) -> Endpoint:
-        """address: host and port. options: `origin`, the origin's host and port; `files`, the folder that it serves."""
+        """options: `origin`, the origin's host and port; `files`, the folder that it serves."""
         options = {"files": str(self._origin.files), "origin": self._origin.listens}
         return Endpoint(self.kind, self.listens, options)
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 PART = 1 << 20
 LONGEST_LOOK_S = 5.0
-"""What was seen longer ago says nothing about the time since."""
 
 
 class LogCounts:
-    """How often each of some words occurs in the complete lines of a growing log. Reads only what is new."""
+    """How often each of some words occurs in the complete lines of a growing log."""
 
     def __init__(self, log: Path, words: Iterable[bytes]) -> None:
         self._log = log
@@ -20,7 +19,6 @@ class LogCounts:
         self._counts = dict.fromkeys(words, 0)
 
     def read(self) -> dict[bytes, int]:
-        """By the words; all 0 where there is no log."""
         with suppress(FileNotFoundError), self._log.open("rb") as log:
             if log.seek(0, os.SEEK_END) < self._read_to:  # its beginning was dropped
                 self._read_to = 0

@@ -1,5 +1,4 @@
-"""What all private servers have in common: the package that they are from, a folder of the lease, a process, a log,
-start and end."""
+"""What all private servers have in common: their package, a folder of the lease, a process, a log, start and end."""
 
 import contextlib
 import errno
@@ -35,9 +34,8 @@ KILL_TIMEOUT_S = 10.0
 LOOK_EVERY_S = 0.005
 LAST_LINES = "Its last log lines say why."
 DIED = "died"
-"""Means that the server had been ready; with other words it never was."""
+"""The server had been ready; with other words it never was."""
 TAIL_BYTES = 1 << 16
-"""The end of a log, read for its last lines: lines may have any length."""
 CHECK_TIMEOUT_S = 60.0  # a check takes 0.02 to 0.7 s
 
 
@@ -50,8 +48,8 @@ def ask(*command: str) -> subprocess.CompletedProcess[str]:
 
 @dataclass(frozen=True)
 class Package:
-    """Where a server is from. programs: those needed, the server first. install: how to get them. asked: arguments
-    that print the version. told: a pattern whose group finds it. find: a program's path."""
+    """programs: those needed, the server first. install: how to get them. asked: arguments that print the version.
+    told: a pattern whose group finds it. find: a program's path."""
 
     name: str
     programs: tuple[str, ...]
@@ -61,7 +59,6 @@ class Package:
     find: Callable[[str], str | None] | None = None
 
     def program(self, name: str) -> str | None:
-        """None where it is not installed."""
         return (self.find or installed)(name)
 
     def required(self, name: str = "") -> str:
@@ -73,7 +70,6 @@ class Package:
         return path
 
     def version(self) -> str:
-        """For example "MariaDB 10.11.6". MissingTool."""
         match = re.search(self.told, _printed((self.required(), *self.asked)))
         return f"{self.name} {match[1]}" if match else f"{self.name} of unknown version"
 
@@ -88,7 +84,7 @@ def _printed(command: tuple[str, ...]) -> str:
 
 
 def installed(program: str) -> str | None:
-    """The path of a program, also in /usr/sbin, which is often not in an ordinary user's PATH."""
+    """Also in /usr/sbin, which is often not in an ordinary user's PATH."""
     return located(program, SYSTEM)
 
 
@@ -101,9 +97,8 @@ class Account:
 
 
 class PrivateServer:
-    """A server process in a lease's folder. name: in messages. host: the numeric address on which it listens; set
-    before the first start. stop_signal: asks it to end cleanly; kill_signal: at once. death_signal: what the kernel
-    sends it when we end."""
+    """A server process in a lease's folder. name: in messages. host: the numeric address on which it listens.
+    stop_signal: asks it to end cleanly; kill_signal: at once. death_signal: what the kernel sends it when we end."""
 
     package: Package | None = None
     name: str
@@ -191,7 +186,7 @@ class PrivateServer:
             ) from error
 
     def run_once(self, command: Sequence[str], log: str) -> None:
-        """Run a program as the server's user; its output is kept as `log`. TargetError where it fails."""
+        """To its end; its output is kept as `log`. TargetError where it fails."""
         with self.log.open("ab") as output:
             allowance = self._in_folder(Allowance(self.user))
             process = spawn(command, allowance, stdout=output, stderr=output, cwd=self._lease.folder)
@@ -206,7 +201,7 @@ class PrivateServer:
         self.log.rename(self.folder / log)
 
     def answer_of(self, command: Sequence[str], fact: str, remedy: str) -> str:
-        """What a program prints, run by the server's user. TargetError with this fact where it fails."""
+        """What a program prints. TargetError with this fact where it fails."""
         allowance = self._in_folder(Allowance(self.user))
         with spawn(command, allowance, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=NO_FOLDER) as process:
             said, complained = (output.decode("utf-8", "replace") for output in process.communicate())
@@ -252,7 +247,7 @@ class PrivateServer:
         )
 
     def take_port(self) -> None:
-        """Choose a free port where 0 was asked for; TargetError where the requested one is in use."""
+        """TargetError where the requested one is in use."""
         if self.port is None:
             return
         with sockets.socket(sockets.AF_INET6 if ":" in self.host else sockets.AF_INET) as probe:
@@ -273,7 +268,6 @@ class PrivateServer:
 
     @property
     def listens(self) -> str:
-        """host:port, once a port was taken."""
         return joined(self.host, self.port or 0)
 
     # --- its life ---
@@ -288,8 +282,8 @@ class PrivateServer:
         env: Mapping[str, str] | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Start it and return once `answers` is true. folder: its working directory; None: the lease's. TargetError,
-        with the last log lines, where it ends instead or does not answer within within_s."""
+        """Return once `answers` is true. folder: its working directory; None: the lease's. TargetError, with the last
+        log lines, where it ends instead or does not answer within within_s."""
         self.command = tuple(command)
         if self.socket is not None:
             Folder(self.socket.parent, Whose.ANOTHERS, TargetError).remove(self.socket.name)
@@ -341,7 +335,7 @@ class PrivateServer:
     def await_change(
         self, done: Callable[[], bool], within_s: float, fact: str, *, new: str = "server", remedy: str = LAST_LINES
     ) -> None:
-        """Return once `done` is true. TargetError where it dies or gives up (new: what did), or after within_s."""
+        """TargetError where it dies or gives up (new: what did), or after within_s."""
         deadline = time.monotonic() + within_s
         while not done():
             if (error := self.died()) is not None:
@@ -385,7 +379,7 @@ class PrivateServer:
             identity.end_all(family, 0.0)  # what it could not end itself
 
     def kill_group(self) -> None:
-        """As `kill`, for a server whose processes are all in its process group."""
+        """For a server whose processes are all in its process group."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):  # all of them have ended
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -444,7 +438,6 @@ class PrivateServer:
         return "\n".join(text.splitlines()[-lines:])
 
     def _in_folder(self, allowance: Allowance) -> Allowance:
-        """Of a process that may enter the lease's folder, with TMPDIR in the server's folder."""
         return self._lease.admitted(allowance, self.folder)
 
     def _wait(self, seconds: float) -> bool:

@@ -18,8 +18,8 @@ NOFILE = "RLIMIT_NOFILE"
 
 
 class PrivateTarget(PrivateServer, ABC):
-    """See kinds.base.Target: a private server that the subclass begins in a state, and changes while it runs where that
-    gives the same effective values as a restart. data: where it keeps what it serves."""
+    """See kinds.base.Target: a server that the subclass begins in a state, and changes while it runs where that gives
+    the same effective values as a restart. data: where it keeps what it serves."""
 
     kind: str
     embedded = False
@@ -31,7 +31,6 @@ class PrivateTarget(PrivateServer, ABC):
     """As reported when it had entered this state."""
 
     def __init__(self, lease: Lease, folder: str, allowance: Allowance, port: int | None = None) -> None:
-        """folder: its name in the lease's. allowance: with the user who runs the server. port: as of PrivateServer."""
         super().__init__(lease, folder, allowance.user, port)
         self._allowance = allowance
 
@@ -39,7 +38,6 @@ class PrivateTarget(PrivateServer, ABC):
         return self.catalogue.check(settings)
 
     def check(self, state: TargetState) -> None:
-        """By the catalogue alone."""
         self._wanted(state)
 
     def start(self, state: TargetState) -> None:
@@ -50,7 +48,6 @@ class PrivateTarget(PrivateServer, ABC):
         self._entered(wanted)
 
     def apply(self, state: TargetState) -> None:
-        """Change the running server where that is equivalent to a restart in this state, else restart."""
         current, wanted = self._running(), self._wanted(state)
         changed = differing(self._complete(current.settings), self._complete(wanted.settings))
         if wanted.limits != current.limits or any(self.catalogue.needs_restart(name) for name in changed):
@@ -60,7 +57,7 @@ class PrivateTarget(PrivateServer, ABC):
             self._change(wanted, changed)
 
     def reset(self) -> None:
-        """What stays is part of what is measured. The server has to run."""
+        """What stays is part of what is measured."""
         self._running()
 
     def stop(self) -> None:
@@ -73,7 +70,6 @@ class PrivateTarget(PrivateServer, ABC):
         super().destroy()
 
     def effective(self) -> dict[str, SettingValue]:
-        """As the server reported them, and the kernel's limit of open files."""
         self._running()
         return {**self._effective, NOFILE: soft_nofile(self.pid)}
 
@@ -128,7 +124,6 @@ class PrivateTarget(PrivateServer, ABC):
         return TargetState(self.check_settings(state.settings), dict(state.limits))
 
     def _running(self) -> TargetState:
-        """The state it is in. TargetError where it has died."""
         if (died := self.died()) is not None:
             raise died
         assert self._state is not None, "a server that runs was started with a state"

@@ -1,5 +1,5 @@
-"""Every kind of target by its name, made or attached to. A kind registers itself in `kinds/NAME/kind.py`, or by an
-entry point of the group `loadframe.kinds`; see docs/writing-a-target.md."""
+"""Every kind of target by its name. A kind registers itself in `kinds/NAME/kind.py`, or by an entry point of the group
+`loadframe.kinds` (docs/writing-a-target.md)."""
 
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
@@ -30,7 +30,6 @@ def _own() -> Iterator[KindOfTarget]:
 
 
 def _flaw(record: KindOfTarget) -> Flaw | None:
-    """What is wrong with a kind of another distribution: with a row of its pages, or with its tunables."""
     if unknown := [row.name for row in record.tunables if record.catalogue.get(row.name) is None]:
         return Flaw(f"its tunables name {unknown[0]!r}, which is not in its catalogue of settings")
     if record.tunables and record.file is None:
@@ -42,7 +41,7 @@ KINDS = Registry(KINDS_GROUP, KindOfTarget, _own, _flaw)
 
 
 def make_shards(kind: str, *, lease: Lease, resources: Mapping[str, Resources]) -> Target:
-    """A target of this kind in several pieces; resources: by its `components`. StudyError where there is none."""
+    """resources: by its `components`. StudyError where there is none."""
     made = kind_named(kind).make_shards
     if made is None:
         sharded = sorted(name for name, row in KINDS.items() if row.make_shards is not None)
@@ -84,7 +83,7 @@ def _for_others(key: str, kind: str, has_it: Callable[[KindOfTarget], bool]) -> 
 
 
 def canonical(study: Study) -> Study:
-    """The study with all settings in the form in which `effective` answers; all later code relies on it. StudyError."""
+    """With all settings in the form in which `effective` answers; all later code relies on it. StudyError."""
     target = study.target.model_copy(update={"settings": of_study(study).check_settings(study.target.settings)})
     tables = {
         name: [_with_canonical(study, table) for table in getattr(study, name)] for name in ("alternative", "change")
@@ -99,7 +98,6 @@ def _with_canonical(study: Study, table: State) -> State:
 
 
 def needs(row: KindOfTarget) -> list[Requirement]:
-    """What a kind needs on this machine, as a study declares it."""
     return KINDS.needs(row.kind, lambda _: row.requirements())
 
 
@@ -123,7 +121,6 @@ def kind_named(kind: str) -> KindOfTarget:
 
 
 def attachable(kind: str) -> Attachable | None:
-    """None for an unknown kind and one that cannot be attached to."""
     row = KINDS.get(kind)
     return None if row is None else row.attachable
 
@@ -133,8 +130,8 @@ def attachable_kinds() -> tuple[str, ...]:
 
 
 def attach(where: str, *, option_file: Path | None = None, user: str = "", account: str = BY_OPTION) -> Attached:
-    """Connect to KIND or KIND:ADDRESS, for example "mariadb:/run/mysqld/mysqld.sock" or "postgres:db.example:5432".
-    account: how the user names an account. StudyError for an unknown kind, TargetError where refused."""
+    """To KIND or KIND:ADDRESS, for example "mariadb:/run/mysqld/mysqld.sock". account: how the user names an account.
+    StudyError for an unknown kind, TargetError where refused."""
     kind, _, address = where.partition(":")
     known = attachable(kind)
     if known is None:
@@ -146,7 +143,7 @@ def attach(where: str, *, option_file: Path | None = None, user: str = "", accou
 
 
 def again(address: Mapping[str, str]) -> Attached:
-    """Connect again by what Attached.address gave. KeyError for an unknown kind; otherwise raises as `attach` does."""
+    """By what Attached.address gave. KeyError for an unknown kind; otherwise raises as `attach` does."""
     option_file = Path(address["option_file"]) if address["option_file"] else None
     known = attachable(address["kind"])
     if known is None:

@@ -38,8 +38,8 @@ OTHER_LAYERS = {
 
 
 def to_copy(row: KindOfTarget, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
-    """Changes as lines to type in: those of the target's own file, then those of its process and of the machine,
-    then which take effect only at a restart. StudyError as `written`."""
+    """Changes as lines to type in: those of the target's own file, of its process and of the machine, then which take
+    effect only at a restart. StudyError as `written`."""
     given = {
         change.setting: change.after
         for change in changes

@@ -37,9 +37,9 @@ RESIZED_WITHIN_S = 30.0
 
 
 class AttachedFamily(AttachedDatabase["FamilyControl"]):
-    """See kinds.base.Attached. The password comes from an option file or the environment, never from a command line,
-    and is never printed. files: the statement that lists the option files that the server read. followed: the status
-    variable that follows a setting that takes effect after its SET has returned."""
+    """See kinds.base.Attached. The password comes from an option file or the environment, never from a command line.
+    files: the statement that lists the option files that the server read. followed: the status variable that follows a
+    setting which takes effect after its SET has returned."""
 
     name: str
     files: str
@@ -54,7 +54,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
     patterns = ("SET GLOBAL %", f"%`{SCHEMA}`%")
 
     def __init__(self, asked: ServerAddress) -> None:
-        """Its address: a socket's path, or HOST[:PORT]; "": by the option file, else Debian's socket. TargetError
+        """asked.address: a socket's path, or HOST[:PORT]; "": by the option file, else Debian's socket. TargetError
         where the option file cannot be read, the server refuses us or a proxy answers, MissingTool without pymysql."""
         options = read_client_options(asked.option_file) if asked.option_file is not None else {}
         self._control = FamilyControl(self.kind, self.name, options, asked)
@@ -73,8 +73,8 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         self.address = asked.written(self.kind, self._control.words, thing, self._control.number)
 
     def _check(self) -> None:
-        """TargetError for the other server of the family, whose settings have other names, and for a proxy, which may
-        send a statement over any of its own connections."""
+        """TargetError for the other server of the family, and for a proxy, which may send a statement over any of its
+        own connections."""
         other = ("mysql", "MySQL") if self.kind == "mariadb" else ("mariadb", "MariaDB")
         fact = remedy = ""
         if ("MariaDB" in self._version) is not (self.kind == "mariadb"):
@@ -115,7 +115,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
             time.sleep(0.01)
 
     def configured(self) -> dict[str, SettingValue]:
-        """From the command line of a server on this machine, and its option files as far as its user may read them."""
+        """From its command line, and its option files as far as its user may read them."""
         files, pid, asked = self._control.ask(self.files), self.pid(), dict[str, str]()
         with suppress(OSError):  # it has just ended; the next statement says so
             if pid is not None:
@@ -146,7 +146,6 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         return self._control.peer
 
     def pid(self) -> int | None:
-        """The process that listens at its socket; by network, the one in its pid file."""
         return self._control.peer or super().pid()
 
     def _told_pid(self) -> int | None:
@@ -229,7 +228,7 @@ class FamilyControl(Control):
 
 
 def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, int]:
-    """(socket, host, port); socket is None for a host. StudyError for a bad port, TargetError for a bad protocol."""
+    """(socket, host, port); socket is None for a host. StudyError, TargetError."""
     protocol = options.get("protocol", "").lower()
     if protocol not in ("", "tcp", "socket"):
         raise TargetError(

@@ -41,8 +41,8 @@ class Control(database.Control):
         return rows[0]
 
     def direct(self) -> bool:
-        """Whether the server itself answers: a proxy numbers connections differently. A server announces the lower 32
-        bits of the connection's number (MySQL protocol, Handshake V10). `+ 0` keeps a proxy from answering itself."""
+        """Whether the server itself answers: a proxy numbers connections differently. The lower 32 bits of the number
+        are announced (MySQL protocol, Handshake V10). `+ 0` keeps a proxy from answering itself."""
         (answering,) = self.one("SELECT CONNECTION_ID() + 0", 1)
         with self._lock:
             return self._connection is None or int(answering) % (1 << 32) == self._connection.thread_id()
@@ -55,7 +55,6 @@ class Control(database.Control):
         return {str(row[0]): str(row[1]) for row in rows if len(row) == 2 and row[0] in wanted}
 
     def variables(self, catalogue: Catalogue, names: Iterable[str]) -> dict[str, SettingValue]:
-        """The settings that the server has of these, in the form of the catalogue."""
         wanted = list(names)
         texts = self.pairs("SHOW GLOBAL VARIABLES", wanted)
         return {name: catalogue.shown(name, texts[name]) for name in wanted if name in texts}

@@ -1,5 +1,4 @@
-"""MariaDB and MySQL as kinds of target: private instances with their own data directory and socket, an unprivileged
-user, and nothing read from /etc."""
+"""MariaDB and MySQL as kinds of target: private instances, for which nothing is read from /etc."""
 
 import functools
 import re
@@ -64,7 +63,7 @@ GRANTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, LOCK TABLE
 
 @functools.cache
 def known_options(server: str) -> frozenset[str]:
-    """Every option with a value that this server knows, from its own help; names with underscores."""
+    """Every option with a value, from the server's own help; names with underscores."""
     text = ask(server, "--no-defaults", "--verbose", "--help").stdout
     table = text.partition("\nVariables (--variable-name=value)\n")[2]
     rows = (line.split() for line in table.splitlines())
@@ -73,8 +72,8 @@ def known_options(server: str) -> frozenset[str]:
 
 
 class FamilyTarget(DatabaseTarget[Control]):
-    """See kinds.base.Target. A change of state restarts the server unless every setting that differs is dynamic and not
-    sized at the start: the same state must give the same effective values, whichever state came before."""
+    """See kinds.base.Target. A change of state restarts the server unless every differing setting is dynamic and not
+    sized at the start."""
 
     package: Package
     counting: Counting
@@ -90,7 +89,7 @@ class FamilyTarget(DatabaseTarget[Control]):
         )
 
     def __init__(self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "") -> None:
-        """port: None for a socket alone, 0 for a free port of 127.0.0.1. folder: in the lease's."""
+        """port: None for a socket alone, 0 for a free port of 127.0.0.1."""
         super().__init__(lease, folder or self.kind, resources.run_by(lease.account("mysql")), port)
         self.data = self.folder / "data"
         self.option_file = self.folder / "workload.cnf"
@@ -105,7 +104,6 @@ class FamilyTarget(DatabaseTarget[Control]):
     # --- life ---
 
     def create(self) -> None:
-        """MissingTool also without pymysql."""
         driver()
         super().create()
 
@@ -132,7 +130,6 @@ class FamilyTarget(DatabaseTarget[Control]):
     # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
-        """Of the catalogue and the state's other settings."""
         names = dict.fromkeys([*self.catalogue.names(), *self._running().settings])
         return {**self._talk().variables(self.catalogue, names), NOFILE: soft_nofile(self.pid)}
 
@@ -140,8 +137,8 @@ class FamilyTarget(DatabaseTarget[Control]):
         return self.counting.read(self._talk())
 
     def endpoint(self) -> Endpoint:
-        """options: user, password, schema, socket; `option_file` holds them for --defaults-extra-file, so that no
-        password has to be in a command line; host and port where a port was asked for."""
+        """options: user, password, schema, socket; `option_file` holds them for --defaults-extra-file; host and port
+        where a port was asked for."""
         account = self.workload_account
         options = {
             "user": account.user,
@@ -174,7 +171,6 @@ class FamilyTarget(DatabaseTarget[Control]):
         """The statements that close the accounts of the installation that are open to others."""
 
     def own_options(self) -> Sequence[str]:
-        """The options that keep it private."""
         network = ["--skip-networking"]
         if self.port is not None:
             network = ["--bind-address=127.0.0.1", f"--port={self.port}"]
@@ -195,7 +191,6 @@ class FamilyTarget(DatabaseTarget[Control]):
     # --- inside ---
 
     def _write_accounts(self) -> None:
-        """Into files that only their readers may read, never into a command line."""
         control, workload = self.control_account, self.workload_account
         schemas = (f"{GRANTS} ON `{name}`.*" for name in (SCHEMA, f"{SCHEMA}\\_%"))
         granted = (*self.workload_grants(), *schemas)
@@ -265,7 +260,7 @@ class MariadbTarget(FamilyTarget):
 
     def checking(self) -> Sequence[str]:
         """A stopped server is started in its bootstrap mode and ends at once: that takes 0.2 s, reads the data without
-        changing them, and allocates the memory. While it runs, only the options are read."""
+        changing them, and allocates the memory."""
         return ("--help", "--verbose") if self.started else ("--bootstrap", "--innodb-read-only")
 
     def own_options(self) -> Sequence[str]:
@@ -295,7 +290,7 @@ class MysqlTarget(FamilyTarget):
         return "DROP USER 'root'@'localhost';\n"
 
     def checking(self) -> Sequence[str]:
-        """It reads the options, also those of its storage engines, leaves the data alone, and allocates no memory."""
+        """It leaves the data alone, and allocates no memory."""
         return ("--validate-config",)
 
     def own_options(self) -> Sequence[str]:

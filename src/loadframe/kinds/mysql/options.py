@@ -1,5 +1,4 @@
-"""Option files and command lines of MySQL's family: configured settings, and the account to connect with (MariaDB
-documentation, "Configuring MariaDB with Option Files")."""
+"""Option files and command lines of MySQL's family (MariaDB documentation, "Configuring MariaDB with Option Files")."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -13,14 +12,13 @@ from loadframe.host.reading_as import read_as
 CLIENT_GROUPS = ("client", "client-server", "client-mariadb", "mysql", "mariadb-client")
 SERVER_GROUPS = ("server", "mysqld", "mariadb", "mariadbd", "client-server")
 MOST_FILES = 64
-"""Debian's MariaDB reads six; each may take time to read."""
 _GROUP = re.compile(r"\[\s*([^\]]+?)\s*\]")
 _VERSIONED = re.compile(r"-\d+(\.\d+)*$")
 
 
 def parse_options(text: str, groups: Collection[str]) -> dict[str, str]:
-    """The options of these groups ("mysqld" also means "mysqld-10.11"), names with underscores; later ones win. An
-    option without a value is "1". Included files are not read; lines that are not options are skipped."""
+    """Of these groups ("mysqld" also means "mysqld-10.11"), names with underscores; later ones win. An option without a
+    value is "1". Included files are not read; other lines are skipped."""
     options: dict[str, str] = {}
     wanted = False
     for raw in text.splitlines():
@@ -34,7 +32,6 @@ def parse_options(text: str, groups: Collection[str]) -> dict[str, str]:
 
 
 def parse_arguments(words: Sequence[str]) -> dict[str, str]:
-    """The options of a command line (--name=value), names with underscores."""
     options = (word[2:].partition("=") for word in words if word.startswith("--"))
     return {_name(name): value if equals else "1" for name, equals, value in options if name}
 
@@ -51,8 +48,8 @@ def read_client_options(path: Path) -> dict[str, str]:
 
 
 def configured_options(arguments: Sequence[str], files: Iterable[Path], user: int) -> dict[str, str]:
-    """Of a server of this user: the first MOST_FILES of its option files, then its command line. The files are read
-    with the server's rights; what it cannot read, what is too large or no file is skipped."""
+    """The first MOST_FILES of a server's option files, then its command line. The files are read with its user's
+    rights; what is not readable, too large or no file is skipped."""
     options: dict[str, str] = {}
     for path in islice(files, MOST_FILES):
         try:

@@ -1,6 +1,5 @@
-"""nginx as two kinds of target, each a private instance with its own configuration alone. It serves the files below
-`Endpoint.options["files"]`: as a web server, or as the origin of a cache. A cache keeps answers as files, which
-survive a restart."""
+"""nginx as two kinds of target: a web server for the files below `Endpoint.options["files"]`, and a cache in front of
+an origin, whose answers are files and survive a restart."""
 
 import os
 import time
@@ -37,14 +36,13 @@ SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
 
 
 class NginxTarget(PrivateTarget, Server):
-    """See kinds.base.Target. A change of state is a reload; a restart where a differing setting or limit needs one."""
+    """See kinds.base.Target. A change of state is a reload, or a restart."""
 
     kind = "nginx"
     counter_specs = COUNTERS
     catalogue: Catalogue = CATALOGUE
 
     def __init__(self, lease: Lease, resources: Resources, *, port: int = 0) -> None:
-        """port: 0 for a free one."""
         super().__init__(lease, self.kind, resources.run_by(lease.account("www-data", "nginx")), port)
         self.data = self.files
         self._looks = Looks()
@@ -53,7 +51,6 @@ class NginxTarget(PrivateTarget, Server):
     # --- life ---
 
     def check(self, state: TargetState) -> None:
-        """It starts and ends; a running one is checked by `nginx -t`."""
         wanted = self._wanted(state)
         try:
             self.try_out(wanted, self._allowed(wanted), lambda: self._ready(wanted))
@@ -67,8 +64,8 @@ class NginxTarget(PrivateTarget, Server):
         return {**super().effective(), "worker_processes": len(self._workers())}
 
     def counters(self) -> dict[str, float]:
-        """stub_status, the new lines of the log, and the activity of the workers. While all connections are taken
-        nginx does not report its status: then only the number of open connections is known."""
+        """While all connections are taken nginx does not report its status: then only the number of open connections is
+        known."""
         self._running()
         pids, per_worker = self._workers(), int(self._effective["worker_connections"])
         room = max(per_worker - OWN_CONNECTIONS, 0)
@@ -95,7 +92,6 @@ class NginxTarget(PrivateTarget, Server):
         return () if self.pid is None else (self.pid, *self._workers())
 
     def endpoint(self) -> Endpoint:
-        """address: host and port. options: `files`, the folder whose files it serves."""
         return Endpoint(self.kind, self.listens, {"files": str(self.files)})
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
@@ -211,7 +207,6 @@ class NginxCacheTarget(CacheTarget, NginxTarget):
         return [*passed_on, "proxy_cache loadframe", *written("proxy", {**DEFAULTS, **settings})]
 
     def counters(self) -> dict[str, float]:
-        """nginx's own, and its origin's requests. TargetError where either has died."""
         self._origin.check()
         return {**super().counters(), "fetches": float(self._origin.requests())}
 

@@ -1,4 +1,4 @@
-"""The nginx processes, their settings and configuration, and their status (stub_status)."""
+"""nginx: its processes, settings, configuration, and status (stub_status)."""
 
 import os
 import re
@@ -27,10 +27,8 @@ Context = Literal["main", "events", "http", "listen", "cache", "proxy"]
 
 _FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", "metrics.txt"))
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
-"""dynamic: workers that a reload starts take the new value."""
 CACHE_CATALOGUE = catalogue_in(_FILE, Path(__file__).with_name("cache_settings.toml"))
-"""nginx's own defaults of proxy_cache_max_size, _inactive, _valid and _lock are none, 10 minutes, none and off; with
-ours nothing expires or is fetched twice in the middle of a study."""
+"""Our defaults differ from nginx's: with these nothing expires or is fetched twice in the middle of a study."""
 
 _ROWS = toml_rows(_FILE)
 DIRECTIVES: Mapping[Context, list[str]] = {
@@ -42,10 +40,9 @@ LEFT_OUT = frozenset(_ROWS["left_out"])
 """Settings whose defaults leave their lines out."""
 
 COUNTERS = tuple(counters_in(_METRICS).values())
-"""status: stub_status; our own reading is counted too. ceiling: the number of workers, the connections of each, and
-how many clients there may be before idle connections are closed; the descriptors that a worker may have, and those
-of the worker that has most. work: seconds of CPU, and in uninterruptible sleep (sampled at each look), averaged over
-the workers. log: counted in the error log, as nginx keeps no counter of them."""
+"""status: stub_status; our own reading is counted too. ceiling: workers, the connections of each, clients before idle
+connections are closed; descriptors that a worker may have, and those of the worker that has most. work: seconds of CPU,
+and in uninterruptible sleep (sampled), averaged over the workers. log: counted in the error log."""
 
 PACKAGE = Package("nginx", ("nginx",), "apt-get install nginx", ("-v",), r"nginx/(\S+)")
 RELOAD_TIMEOUT_S = 30.0
@@ -65,8 +62,8 @@ OWN_CONNECTIONS = 3
 
 
 class Server(PrivateServer):
-    """A master and its workers, all of one unprivileged user. SIGQUIT ends it once its requests are done, SIGTERM at
-    once (nginx(8)). SIGKILL of the master alone would leave its workers running."""
+    """A master and its workers. SIGQUIT ends it once its requests are done, SIGTERM at once (nginx(8)). SIGKILL of the
+    master alone would leave its workers running."""
 
     package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGTERM
@@ -151,14 +148,12 @@ class Server(PrivateServer):
         return self.answer_of(command, "nginx does not tell its configuration", "What it said is below.")
 
     def logged(self) -> dict[bytes, int]:
-        """How many lines of the log have each of NO_CONNECTION, NO_DESCRIPTOR, REUSED and NO_WORKER."""
         return self._log_counts.read()
 
     def _command(self, configuration: Path, *options: str) -> tuple[str, ...]:
         return (self.required(), "-p", f"{self.folder}/", "-e", "stderr", "-c", str(configuration), *options)
 
     def _configure(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
-        """TargetError where nginx would not start with it."""
         self._test(TargetState(settings, allowance.limits), allowance)
         self._aside.replace(self.configuration)
 
@@ -227,7 +222,6 @@ def names_of(form: str) -> list[str]:
 
 
 def word(spec: SettingSpec, value: SettingValue | None) -> str:
-    """As nginx takes it; None is the default."""
     if spec.name == "listen_reuseport":
         return "reuseport"
     value = spec.default if value is None else value
@@ -240,10 +234,8 @@ def _spec(name: str) -> SettingSpec:
 
 
 TIMEOUT_S = 5.0
-"""A worker that is busy for longer cannot answer in time."""
 TRIES = 5
 PAUSE_S = 0.01
-"""Where all connections are taken, one soon becomes free."""
 PATTERN = re.compile(
     r"Active connections: (\d+)\s+server accepts handled requests\s+(\d+) (\d+) (\d+)\s+"
     r"Reading: (\d+) Writing: (\d+) Waiting: (\d+)"
@@ -292,6 +284,5 @@ class NoRoom(Exception):  # noqa: N818 - it is a state of nginx
 
 
 def parse(text: str) -> dict[str, float]:
-    """The counters of a page of stub_status; empty for any other text."""
     match = PATTERN.search(text)
     return dict(zip(NAMES, map(float, match.groups()), strict=True)) if match else {}

@@ -1,6 +1,6 @@
-"""A running PostgreSQL: read, and changed by ALTER SYSTEM and a reload alone; reached by its socket's folder or by
-host and port. A connection pooler (PgBouncer, Odyssey) in front of it may send each statement over any connection of
-its own, and drop a connection's start-up parameters: a table made through it may be anywhere."""
+"""A running PostgreSQL: read, and changed by ALTER SYSTEM and a reload alone. A connection pooler (PgBouncer, Odyssey)
+in front of it may send each statement over any connection of its own, and drop start-up parameters: a table made
+through it may be anywhere."""
 
 import configparser
 import os
@@ -27,14 +27,13 @@ from loadframe.model import Endpoint, SettingValue
 PASSWORD = "PGPASSWORD"
 """Where libpq looks for a password."""
 SOCKETS = "/var/run/postgresql"
-"""Debian's folder of sockets."""
 RELOADED_WITHIN_S = 10.0
 MONITOR = "GRANT pg_monitor TO the account (it may then read statistics, and nothing else besides)"
 
 
 class AttachedPostgres(AttachedDatabase[Control]):
-    """See kinds.base.Attached. The password comes from the option file or from where libpq looks for one
-    (PGPASSWORD, a password file), never from a command line, and is never printed."""
+    """See kinds.base.Attached. The password comes from the option file or from where libpq looks for one, never from a
+    command line."""
 
     kind = "postgres"
     names = ("postgres", "postmaster")
@@ -46,10 +45,10 @@ class AttachedPostgres(AttachedDatabase[Control]):
     counter_specs = ASKED
 
     def __init__(self, asked: ServerAddress) -> None:
-        """Its address: the folder of a socket, or the socket, or HOST[:PORT]; empty: what the option file says, else
-        Debian's folder. The option file is a connection service file of libpq, of which the first section is used.
-        TargetError where the option file cannot be read, the server refuses us or is too old, the account may not
-        see the activity of others, or a pooler answers; MissingTool without psycopg."""
+        """asked.address: the folder of a socket, or the socket, or HOST[:PORT]; empty: by the option file (a connection
+        service file of libpq, its first section), else Debian's folder. TargetError where that cannot be read, the
+        server refuses us or is too old, the account may not see the activity of others, or a pooler answers;
+        MissingTool without psycopg."""
         options = _options(asked.option_file)
         name = asked.user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
         self._where = {**options, **_where(asked.address, options), "user": name}
@@ -137,7 +136,6 @@ class AttachedPostgres(AttachedDatabase[Control]):
         self._control.reload(self.words, RELOADED_WITHIN_S)
 
     def configured(self) -> dict[str, SettingValue]:
-        """Those set in the configuration, with ALTER SYSTEM or on the command line."""
         rows = self._control.ask(
             "SELECT name, setting, unit FROM pg_settings"
             " WHERE name = ANY(%s) AND source NOT IN ('default', 'override')",
@@ -152,7 +150,6 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return self._control.listener() if self._where["host"].startswith("/") else None
 
     def pids(self) -> tuple[int, ...]:
-        """The postmaster and a process for each connection and worker; empty where they are not visible."""
         first = self.pid()
         return () if first is None else (first, *sorted(pid for (pid,) in self._control.ask(CHILDREN)))
 
@@ -165,7 +162,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return bool(same)
 
     def endpoint(self) -> Endpoint:
-        """As that of a private one, in our database; a password that only libpq knows is left to it."""
+        """A password that only libpq knows is left to it."""
         where = self._where
         options = {
             "user": where["user"],
@@ -244,9 +241,9 @@ STATE = (
 
 
 def refuse_pooler(control: Control, where: Mapping[str, str], words: str, port: str) -> None:
-    """TargetError where connections to `where` (libpq's parameters) are not those of a server itself: another
-    process answers than the connection was given, start-up parameters have not arrived, or two connections share a
-    process, change it or reach two servers. control: a connection to it. port: the server's own, for advice."""
+    """TargetError where connections to `where` (libpq's parameters) are not those of a server itself: another process
+    answers than the connection was given, start-up parameters have not arrived, or two connections share a process,
+    change it or reach two servers. port: the server's own, for advice."""
     why = _other_process(control)
     if not why:
         try:
@@ -270,8 +267,6 @@ def _remedy(port: str) -> str:
 
 
 class _Marked(Control):
-    """A connection that is begun with settings by which it is recognised."""
-
     def __init__(self, where: Mapping[str, str]) -> None:
         self.mark = f"loadframe_{secrets.token_hex(8)}"
         super().__init__({**where, "options": f"-c {SENT}={self.mark} -c search_path={self.mark}"}, lambda: None)
@@ -310,7 +305,6 @@ CHILDREN = "SELECT pid FROM pg_stat_get_activity(NULL)"
 
 
 def read_settings(control: Control, names: list[str]) -> dict[str, SettingValue]:
-    """In the catalogue's units; those that the server does not have are absent."""
     rows = control.ask("SELECT name, setting, unit FROM pg_settings WHERE lower(name) = ANY(%s)", [names])
     return {name.lower(): in_our_units(CATALOGUE.get(name.lower()), setting, unit) for name, setting, unit in rows}
 
@@ -329,6 +323,5 @@ def in_our_units(spec: SettingSpec | None, setting: str, unit: str | None) -> Se
 
 
 def word(spec: SettingSpec | None, value: SettingValue) -> str:
-    """As the configuration file takes it."""
     unit = {"bytes": "B", "duration": spec.unit}.get(spec.kind, "") if spec is not None and value != -1 else ""
     return f"{on_or_off(value)}{unit}"

@@ -14,11 +14,9 @@ from loadframe.kinds import database
 from loadframe.kinds.database import BUSY_REMEDY, Answer
 
 PORT = 5432
-"""A server that listens on no port has it only in the socket's name."""
 ANSWER_BYTES, ANSWER_S = 16 * MIB, 30.0
 """For a whole statement that reads. No timeout of the server's: it would be a setting of ours in what we read."""
 OURS: Mapping[str, str | int] = {"connect_timeout": 30, "application_name": "loadframe"}
-"""libpq's connection parameters, unless others are given."""
 
 
 class Control(database.Control):
@@ -27,7 +25,6 @@ class Control(database.Control):
     """What psycopg raises for impossible values; UnicodeDecodeError is a ValueError."""
 
     def __init__(self, where: Mapping[str, str | int], died: Callable[[], TargetError | None]) -> None:
-        """where: libpq's connection parameters."""
         super().__init__(died)
         self._psycopg = driver()
         self.lost = (self._psycopg.OperationalError, self._psycopg.InterfaceError)
@@ -50,8 +47,8 @@ class Control(database.Control):
         return rows[0]
 
     def reload(self, who: str, within_s: float, log: Callable[[], str] = str) -> None:
-        """Return once the server has read its configuration: the postmaster reads it before its children.
-        TargetError after within_s. who: the server, in messages. log: its log, for details."""
+        """Return once the postmaster has read its configuration. TargetError after within_s. who: the server, in
+        messages. log: for details."""
         loaded, until = "SELECT pg_conf_load_time()", time.monotonic() + within_s
         before = self.ask(loaded)
         self.ask("SELECT pg_reload_conf()")
@@ -95,7 +92,6 @@ class Control(database.Control):
         return isinstance(error.__cause__, TimeoutError) or isinstance(error, self._psycopg.errors.ConnectionTimeout)
 
     def _pids(self) -> list[int]:
-        """The one at the other end, and the one that listens."""
         host = str(self._where.get("host", ""))
         if not host.startswith("/"):
             return []

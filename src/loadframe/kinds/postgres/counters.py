@@ -1,5 +1,5 @@
-"""PostgreSQL as data: its settings and its counters: one statement for each version, and the waits of its connections
-added up between looks (documentation, "The Cumulative Statistics System" and "System Views")."""
+"""PostgreSQL's settings and counters: one statement for each version (documentation, "The Cumulative Statistics System"
+and "System Views")."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,10 +16,10 @@ CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
 RESERVED, HARMLESS_TEXTS = (frozenset(toml_rows(_FILE)[names]) for names in ("reserved", "harmless_texts"))
 
 ASKED = tuple(counters_in(_METRICS, "activity", "ceiling", "counted", "wait").values())
-"""activity: pg_stat_activity, as it is at this moment; without our own connection, except in `connections`. ceiling:
-ceilings beside their use, and uses of shared memory and log. counted: sums over all databases. A connection reports
-at most once a second and when it ends (pgstat.c, PGSTAT_MIN_INTERVAL), so in a window of a second or two these are
-right to about a fifth; wal_bytes and checkpoints are exact. wait: seconds that connections waited, by cause."""
+"""activity: as it is at this moment; without our own connection, except in `connections`. ceiling: also uses of shared
+memory and log. counted: sums over all databases; a connection reports at most once a second and when it ends
+(pgstat.c), so in a window of a second or two these are right to about a fifth; wal_bytes and checkpoints are exact.
+wait: seconds that connections waited, by cause."""
 REFUSALS = tuple(counters_in(_METRICS, "log").values())
 """From the server's log, which only a private instance lets us read."""
 
@@ -37,8 +37,8 @@ WAITING = {
     "waiting_io": "wait_event_type = 'IO' AND wait_event NOT LIKE 'WAL%'",
     "waiting_wal": "wait_event LIKE 'WAL%' AND wait_event_type IN ('IO', 'LWLock')",
 }
-"""Kinds of waiting of a connection that works on a statement (documentation, "Wait Events"): WALSync and WALWrite
-are the wait for a commit to reach the disk, whichever connection flushes it."""
+"""Of a connection that works on a statement (documentation, "Wait Events"): WALSync and WALWrite are the wait for a
+commit to reach the disk."""
 
 _ACTIVITY = """
     SELECT count(*) FILTER (WHERE backend_type = 'client backend') AS connections,
@@ -116,6 +116,5 @@ def statement(version: int) -> str:
 
 
 def counted(row: Mapping[str, Any], waited: Waited) -> dict[str, float]:
-    """The counters of a row of that statement. waited: adds up WAITING from row to row."""
     values = {name: float(value) for name, value in row.items() if value is not None}
     return values | waited.look(values)

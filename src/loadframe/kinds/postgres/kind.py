@@ -1,5 +1,4 @@
-"""PostgreSQL as a kind of target: private instances with their own data directory and socket, an unprivileged user, and
-their own configuration alone; one server, or several side by side as shards."""
+"""PostgreSQL as a kind of target: private instances; one, or several side by side as shards."""
 
 import functools
 import re
@@ -57,7 +56,6 @@ PACKAGE = Package(
 DATABASE = "loadframe"
 RELOAD_TIMEOUT_S = 30.0
 NO_PROCESS = b"could not fork new process"
-"""Where a limit of processes or memory leaves none for a connection."""
 LOCKED = 'lock file "postmaster.pid" already exists'
 REFUSED = b" 53300 FATAL"
 """too_many_connections (errcodes.txt) in a line of the log, whose prefix ends in the SQLSTATE."""
@@ -69,18 +67,16 @@ def requirements() -> list[Requirement]:
 
 @functools.cache
 def described(postgres: str) -> dict[str, str]:
-    """Every setting that this server knows, from its own list, and what it takes: BOOLEAN, INTEGER, REAL, ENUM or
-    STRING, which is any text."""
+    """Every setting from the server's own list, and what it takes: BOOLEAN, INTEGER, REAL, ENUM or STRING, which is any
+    text."""
     rows = (line.split("\t") for line in ask(postgres, "--describe-config").stdout.splitlines())
     return {row[0].lower(): row[3] for row in rows if len(row) > 3}
 
 
 class PostgresTarget(DatabaseTarget[Control]):
-    """See kinds.base.Target. A change of state is a reload of the configuration, or a restart where a setting that
-    differs needs one: the same state gives the same effective values, whichever state came before.
-
-    SIGINT disconnects clients and writes a checkpoint, SIGQUIT ends it and its children at once (postgres(1)); SIGKILL
-    would leave children running, and its shared memory behind."""
+    """See kinds.base.Target. A change of state is a reload of the configuration, or a restart. SIGINT disconnects
+    clients and writes a checkpoint, SIGQUIT ends it and its children at once (postgres(1)); SIGKILL would leave
+    children running, and its shared memory behind."""
 
     kind = "postgres"
     catalogue = CATALOGUE
@@ -105,7 +101,7 @@ class PostgresTarget(DatabaseTarget[Control]):
     def __init__(
         self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "postgres"
     ) -> None:
-        """folder: in the lease's. port: None for a socket alone, 0 for a free port of 127.0.0.1."""
+        """port: None for a socket alone, 0 for a free port of 127.0.0.1."""
         super().__init__(lease, folder, resources.run_by(lease.account("postgres")), port)
         self.data = self.folder / "data"
         self.configuration = self.folder / "postgresql.conf"
@@ -131,7 +127,6 @@ class PostgresTarget(DatabaseTarget[Control]):
     # --- life ---
 
     def create(self) -> None:
-        """MissingTool also without psycopg."""
         driver()
         super().create()
 
@@ -155,9 +150,9 @@ class PostgresTarget(DatabaseTarget[Control]):
             shutil.copytree(self._like.data, self.data, symlinks=True, dirs_exist_ok=True)
 
     def check(self, state: TargetState) -> None:
-        """PostgreSQL's own checks (postgres -C, --check) leave out what only the postmaster looks at, so one is started
-        with an hba_file that does not exist: it reads that once it has its memory, before it touches the data, and ends
-        (postmaster.c). Where one runs on the same data it ends earlier, at their lock."""
+        """PostgreSQL's own checks leave out what only the postmaster looks at, so one is started with an hba_file that
+        does not exist: it reads that once it has its memory, before it touches the data, and ends (postmaster.c). Where
+        one runs on the same data it ends earlier, at their lock."""
         wanted = self._wanted(state)
         if not self.started:
             self.take_port()
@@ -180,23 +175,20 @@ class PostgresTarget(DatabaseTarget[Control]):
         super().destroy()
 
     def given_up(self) -> bool:
-        """Whether it could not start a process for a connection: it goes on, and accepts no client."""
+        """Without a process for a connection it goes on, and accepts no client."""
         return self._log_counts.read()[NO_PROCESS] > self._without_process
 
     # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
-        """Of the catalogue and the state's other settings."""
         names = list(dict.fromkeys([*CATALOGUE.names(), *self._running().settings]))
         return {**read_settings(self._talk(), names), NOFILE: soft_nofile(self.pid)}
 
     def counters(self) -> dict[str, float]:
-        """Refused connections are only in the log."""
         row = self._talk().row(self._statement)
         return {**counted(row, self._waited), REFUSALS[0].name: float(self._log_counts.read()[REFUSED])}
 
     def pids(self) -> tuple[int, ...]:
-        """The postmaster, then a process for each connection and each of the server's own workers."""
         if self.pid is None or self._control is None:
             return ()
         try:
@@ -205,9 +197,8 @@ class PostgresTarget(DatabaseTarget[Control]):
             return () if self.pid is None else (self.pid,)
 
     def endpoint(self) -> Endpoint:
-        """address: the socket's folder, libpq's host. options: user, password, port, database, schema; `socket`, that
-        folder; `option_file` holds them as a connection service file, so that no password has to be in a command line;
-        host where a port was asked for."""
+        """address: the socket's folder. options: user, password, port, database, schema; `socket`, that folder;
+        `option_file` holds them as a connection service file; host where a port was asked for."""
         account = self.workload_account
         options = {
             "user": account.user,
@@ -247,7 +238,7 @@ class PostgresTarget(DatabaseTarget[Control]):
         return (self.required(), "-D", str(self.data), "-c", f"config_file={configuration}")
 
     def _configure(self, settings: Mapping[str, SettingValue]) -> None:
-        """Write the configuration that the next start or reload reads; what is not named has the server's default."""
+        """What is not named has the server's default."""
         aside = self.configuration.with_suffix(".new")
         write_readable(aside, self._text(settings))
         aside.replace(self.configuration)
@@ -294,8 +285,6 @@ class PostgresTarget(DatabaseTarget[Control]):
         return self._control
 
     def _entered(self, state: TargetState) -> None:
-        """After a start: the workload's account and database are made at the first one; its option file, a connection
-        service file (libpq), at each."""
         self._state = state
         control, account = self._talk(), self.workload_account
         ((number,),) = control.ask("SELECT current_setting('server_version_num')::int")
@@ -314,8 +303,8 @@ class PostgresTarget(DatabaseTarget[Control]):
 
 
 class PostgresShards:
-    """See kinds.base.Target. All shards have the same state. Its counters are the sums over the shards, but for
-    OF_THE_MOST the largest. Its endpoint names the first shard; `shards` has all of them, in order."""
+    """See kinds.base.Target. All shards have the same state. Counters are sums over the shards, but for OF_THE_MOST the
+    largest. The endpoint is the first one's; `shards` has all of them, in order."""
 
     kind = "postgres"
     embedded = False
@@ -328,7 +317,7 @@ class PostgresShards:
         }
 
     def create(self) -> None:
-        """The first one's empty data are copied to the others: initdb takes a second, a copy a tenth."""
+        """A copy of the first one's data takes a tenth of initdb's second."""
         first, *others = self._shards.values()
         first.create()
         for shard in others:
@@ -357,7 +346,6 @@ class PostgresShards:
             shard.destroy()
 
     def effective(self) -> dict[str, SettingValue]:
-        """The first shard's: all have the same settings, and share one machine."""
         return self._first.effective()
 
     def counters(self) -> dict[str, float]:
@@ -400,7 +388,6 @@ OF_THE_MOST = frozenset(
      "worker_processes", "max_worker_processes", "locks", "lock_slots", "wal_since_checkpoint",
      "checkpoint_distance", "transaction_age", "transaction_age_limit"}
 )  # fmt: skip
-"""Uses and their ceilings: each shard has its own, and the fullest one counts."""
 
 
 FILE = SettingsFile(

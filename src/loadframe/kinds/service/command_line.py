@@ -1,6 +1,5 @@
-"""A typed command line as a study declares it: its words, variables, and the places of its port and knobs; and the
-runtimes and frameworks of services: how each is recognised, and its knobs for how much it does at a time. Pure. Only
-`loadframe init` uses it, to write the knobs into the study. No diagnosis depends on it."""
+"""A typed command line as a study declares it, and the runtimes and frameworks of services: how each is recognised, and
+its knobs for how much it does at a time. Pure. Only `loadframe init` uses it; no diagnosis depends on it."""
 
 import re
 import shlex
@@ -16,8 +15,8 @@ from loadframe.masking import are_words, is_secret, replaced_words, secrets_in
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A runtime, or a framework on one. words: as people call it. program: a pattern of the whole name of the program;
-    of a framework, that of a program, a script or a module in its command line."""
+    """words: as people call it. program: a pattern of the whole name of the program; of a framework, that of a program,
+    a script or a module in its command line."""
 
     id: str
     words: str
@@ -31,10 +30,9 @@ SCRIPT = Runtime("script", "a script", "")
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A setting of a runtime or framework (of: its id) that decides how much is done at a time, or with how much
-    memory. flags: of the command line, the one to write first; empty for a variable. variable: of the environment; ""
-    for a flag. glued: its value follows the flag without a blank (-Xmx64m). default: in effect where it is not given,
-    None where that depends. source: where flag and default were read."""
+    """A setting of a runtime or framework (of: its id). flags: of the command line, the one to write first. variable:
+    of the environment; "" for a flag. glued: its value follows the flag without a blank (-Xmx64m). default: where it is
+    not given, None where that depends. source: of flag and default."""
 
     of: str
     setting: str
@@ -52,7 +50,7 @@ KNOBS = tuple(Knob(**row) for row in _ROWS["knobs"])
 
 
 def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> Runtime:
-    """By the program's name, the mark of Go's linker (go), or, for a script, the name of its interpreter."""
+    """By the program's name, the mark of Go's linker (go), or the name of a script's interpreter."""
     if go:
         return GO
     runtime = _by_name(RUNTIMES, PurePath(executable).name) or NATIVE
@@ -63,7 +61,7 @@ def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> R
 
 
 def framework_of(command: Sequence[str]) -> Runtime | None:
-    """The framework that a command line starts, by the names of its first four words that are no options."""
+    """By the names of a command line's first four words that are no options."""
     words = [word for word in command if not word.startswith("-")][:4]
     known = (_by_name(FRAMEWORKS, PurePath(word).name.partition(":")[0]) for word in words)
     return next(filter(None, known), None)
@@ -75,7 +73,7 @@ def _by_name(rows: Sequence[Runtime], name: str) -> Runtime | None:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A knob, its value (None where unknown) and whether the command line or the environment sets it."""
+    """value: None where unknown. said: whether the command line or the environment sets it."""
 
     knob: Knob
     value: str | None
@@ -83,7 +81,7 @@ class Given:
 
 
 def knobs_of(runtime: str, framework: str, command: Sequence[str], environment: Mapping[str, str]) -> tuple[Given, ...]:
-    """Every knob of a runtime and a framework (ids, "" for none), the framework's first."""
+    """Of a runtime and a framework (ids, "" for none), the framework's first."""
     given = []
     for knob in (knob for of in (framework, runtime) if of for knob in KNOBS if knob.of == of):
         place, default = place_of(knob, command), None if knob.default is None else str(knob.default)
@@ -127,7 +125,7 @@ _LOWEST, _HIGHEST = 1, 65535
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """What starts a service. environment: variables before its words. port: the number that {port} replaces."""
+    """environment: variables before its words. port: the number that {port} replaces."""
 
     words: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -135,12 +133,11 @@ class CommandLine:
 
     @property
     def takes_port(self) -> bool:
-        """Whether it is given the port to listen on."""
         return any(PORT in word for word in (*self.words, *self.environment.values()))
 
 
 def parsed(text: str) -> CommandLine:
-    """Split as a POSIX shell does, without its other features. StudyError for a line that uses these, or is empty."""
+    """As a POSIX shell does, without its other features. StudyError for a line that uses these, or is empty."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -158,7 +155,7 @@ def parsed(text: str) -> CommandLine:
 
 
 def without_secrets(line: CommandLine) -> tuple[CommandLine, dict[str, str]]:
-    """Words with {ENV:NAME} for secrets, variables without them; and the secrets by the names of variables."""
+    """With {ENV:NAME} for secrets; and the secrets by the names of variables."""
     values = {name: value for name, value in line.environment.items() if any(secrets_in({name: value}))}
     environment = {name: value for name, value in line.environment.items() if name not in values}
 
@@ -179,8 +176,8 @@ def _variable(option: str, taken: Mapping[str, str]) -> str:
 
 
 def with_port(line: CommandLine, port: int | None) -> CommandLine:
-    """With {port} in place of the port on which it listens; unchanged where it has none. port: the number, where the
-    user names it; None: the one of a usual flag or of the variable PORT."""
+    """With {port} in place of the number on which it listens: `port`, else that of a usual flag or of the variable
+    PORT."""
     number = port if port is not None else _named(line)
     if number is None:
         return line

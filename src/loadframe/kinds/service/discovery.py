@@ -1,5 +1,5 @@
-"""What a process of this machine is: its command, runtime, user and folder; and which services listen at which port:
-the processes that hold it, grouped by the process that started them. Everything is only read."""
+"""What a process of this machine is, and which services listen at which port: the processes that hold it, grouped by
+the process that started them."""
 
 import mmap
 import os
@@ -25,14 +25,12 @@ GO_MARK = b"\xff Go buildinf:"
 MOST_SEARCHED_BYTES = 256 << 20
 _CONTAINER = re.compile(r"(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
 _UNIT = re.compile(r"/([^/\n]+\.service)(?=/|$)", re.M)
-"""The last one of a path is its own: a user's units are below user@UID.service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """A process and its descendants. words: runtime, pid and user, for people. unit, container: by its control group,
-    "" for none. processes, threads: with its descendants. knobs: of its runtime and its framework. open_files: its
-    number and limit; None where not visible."""
+    """words: runtime, pid and user, for people. unit, container: by its control group, "" for none. processes, threads:
+    with its descendants. open_files: number and limit; None where not visible."""
 
     pid: int
     command: tuple[str, ...]
@@ -46,7 +44,7 @@ class Discovered:
 
 
 def discover(pid: int) -> Discovered:
-    """What this process is. TargetError where it does not exist."""
+    """TargetError where it does not exist."""
     place = PROC / str(pid)
     try:
         command = tuple(os.fsdecode(word) for word in (place / "cmdline").read_bytes().split(b"\0")[:-1])
@@ -85,11 +83,10 @@ def is_go(file: Path) -> bool:
 
 
 MOST_OF_A_LINE = 256
-"""How much of a script's first line the kernel reads, in bytes (BINPRM_BUF_SIZE)."""
 
 
 def interpreter_of(file: Path) -> str:
-    """The program that a script names in its first line, also behind env(1); "" for any other or an unreadable file."""
+    """The program in a script's first line, also behind env(1); "" for none."""
     try:
         with os.fdopen(regular_file(file, links=True), "rb") as script:
             line = script.read(MOST_OF_A_LINE).partition(b"\n")[0]
@@ -147,8 +144,8 @@ LOOPBACK = ("127.0.0.1", "0.0.0.0", "::", "::ffff:127.0.0.1")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A service that listens at a port. first: the processes that started all others of it; several where they share
-    the port and have no parent with their command line. holders: its processes that hold the port."""
+    """first: the processes that started all others of it; several where they share the port and have no parent with
+    their command line. holders: its processes that hold the port."""
 
     port: int
     number: str
@@ -166,7 +163,7 @@ class Candidate:
 
 
 def candidates(port: int | None = None) -> tuple[Candidate, ...]:
-    """All services that listen at this port, or at any; by port. Without this process and what is not visible."""
+    """Of one port, or all; without this process and what is not visible."""
     held = listening.held()
     ports: dict[int, list[Listening]] = {}
     for socket in listening.sockets():
@@ -191,8 +188,8 @@ def _of_port(sockets: list[Listening], held: dict[int, tuple[int, ...]]) -> Iter
 
 
 def of_process(pid: int, all_of_them: Collection[Candidate]) -> tuple[int, tuple[Candidate, ...]]:
-    """The first process of the service to which this one belongs, and where that listens: this one where it or a
-    descendant listens; else the one from which it inherited a port, or that listens with the same command line."""
+    """The first process of its service, and where that listens: this one where it or a descendant listens; else the one
+    from which it inherited a port, or that listens with the same command line."""
     family = {process.pid for process in identity.family(pid)}
     own = tuple(candidate for candidate in all_of_them if family.issuperset(candidate.first))
     if own:

@@ -1,5 +1,5 @@
-"""Settings that a service reads from a file. A private service gets a copy of the user's file, with the values in it.
-In a running one's file keys are set and taken back: its bytes are restored once no key is changed."""
+"""Settings that a service reads from a file. A private service gets a copy of the user's file; in a running one's, keys
+are set and taken back: its bytes are restored once no key is changed."""
 
 import hashlib
 import os
@@ -30,7 +30,7 @@ class _Copy:
 
 
 class Files:
-    """The copies of all files that settings are written to; one for each file, whatever the number of its keys."""
+    """One copy for each file, whatever the number of its keys."""
 
     def __init__(self, target: TargetTable, folder: Path) -> None:
         self._target, self._folder = target, folder
@@ -39,7 +39,7 @@ class Files:
         self._user: Privilege
 
     def make(self, user: Privilege) -> None:
-        """Read the user's files as the service's user, and make folders for the copies. TargetError, OSError."""
+        """Read as the service's user. TargetError, OSError."""
         self._user = user
         if not self._tables:
             return
@@ -54,20 +54,18 @@ class Files:
             self._copies[source] = _Copy(path, place, _text(path, user))
 
     def text_of(self, path: Path) -> str:
-        """A file, as the user of the service reads it. TargetError."""
         return _text(self._own(path), self._user)
 
     def _own(self, path: Path) -> Path:
         return Path(self._target.folder or os.curdir).absolute() / path
 
     def places(self) -> dict[str, str]:
-        """Where the copies are, by the name that stands for them in braces."""
         paths = {f"{name}_file": str(self._copies[table.file].place) for name, table in self._tables.items()}
         only = {str(copy.place) for copy in self._copies.values()}
         return {**paths, **({"file": only.pop()} if len(only) == 1 else {})}
 
     def write(self, state: TargetState, values: Mapping[str, str]) -> None:
-        """Write the copies for a state. A key without a value in it is as in the user's file. TargetError."""
+        """A key without a value is as in the user's file. TargetError."""
         for source, copy in self._copies.items():
             text = copy.text
             for name, table in self._tables.items():
@@ -102,14 +100,14 @@ def _text(path: Path, user: Privilege) -> str:
 
 
 class OwnFile:
-    """A settings file of a running service's owner. format_: as in formats.py. keys: all that may be set in it."""
+    """keys: all that may be set in it."""
 
     def __init__(self, path: Path, format_: str, keys: Iterable[str]) -> None:
         self._path, self._format, self._keys = path, format_, tuple(keys)
         self._folder = Folder(path.parent, Whose.ANOTHERS, ChangeError)
 
     def read(self, key: str) -> SettingValue | None:
-        """The value that we gave a key, even before the service has read it; None: unchanged. ChangeError."""
+        """None: unchanged. ChangeError."""
         try:
             kept = self._kept()
             if not kept.exists():
@@ -120,8 +118,8 @@ class OwnFile:
             raise self._refused(key, error) from error
 
     def set(self, key: str, value: SettingValue) -> None:
-        """Set one existing key; all else stays. Once every key is as at first, so is every byte, unless the owner has
-        changed the file meanwhile. ChangeError."""
+        """Once every key is as at first, so is every byte, unless the owner has changed the file meanwhile.
+        ChangeError."""
         try:
             (now, status), kept = self._now(), self._kept()
             if self._found(now, key) is None:
@@ -145,7 +143,6 @@ class OwnFile:
             raise self._refused("a key", error) from error
 
     def _is_ours(self, now: str, first: str) -> bool:
-        """Whether nothing but our keys differs from what it was."""
         was, made = self._values(first), first
         for key, value in self._values(now).items():
             if value is not None and value != was[key]:
@@ -159,7 +156,6 @@ class OwnFile:
         return formats.found(text, self._format, key)
 
     def _kept(self) -> Path:
-        """Where its bytes are kept while a key is changed."""
         folder = private_folder(state_directory() / "files", "keep a file as it was")
         return folder / hashlib.sha256(os.fsencode(self._path)).hexdigest()
 

@@ -20,15 +20,14 @@ from loadframe.study.declaration import TargetTable
 from loadframe.system.trust import weak_point
 
 CONTAINER = re.compile(r"(docker-|libpod-|cri-containerd-|crio-)?(?P<name>[^/]+?)(\.scope)?")
-"""The last part of a container's group, as Docker, Podman, containerd and CRI-O name it with systemd; alone without."""
 FULL_ID = re.compile(r"[0-9a-f]{12,64}")
 MOST_GROUPS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A running service. first: the processes that started all others of it. group: the control group with all of them;
-    None where it is known by its processes. address: HOST:PORT at which it is reached. words: for people."""
+    """first: the processes that started all others of it. group: the control group with all of them. address:
+    HOST:PORT. words: for people."""
 
     first: tuple[Identity, ...]
     group: Path | None
@@ -36,7 +35,6 @@ class Found:
     words: str
 
     def pids(self) -> tuple[int, ...]:
-        """All its processes now, the first ones first; empty once it has ended."""
         if self.group is not None:
             members = sorted(_members(self.group))
             return tuple(sorted(members, key=lambda pid: identity.parent_of(pid) in members))
@@ -44,7 +42,7 @@ class Found:
 
 
 def find(target: TargetTable) -> Found:
-    """The service that a study names. TargetError where there is none, or it is not visible."""
+    """TargetError where there is none, or it is not visible."""
     if target.unit:
         return _of_group(target, _unit(target.unit), f"the unit {target.unit}")
     if target.container:
@@ -65,13 +63,12 @@ def find(target: TargetTable) -> Found:
 
 
 def where(listen: str) -> tuple[str, int]:
-    """Host and port of `target.listen`, which may be a port alone. StudyError."""
+    """Of `target.listen`, which may be a port alone. StudyError."""
     host, port = parted(listen if not listen.isdigit() else f"127.0.0.1:{listen}", "80")
     return host, int(port)
 
 
 def members_of_unit(unit: str) -> set[int]:
-    """All processes of a systemd unit. TargetError where it has no control group."""
     return _members(_unit(unit))
 
 
@@ -88,7 +85,6 @@ def _of_group(target: TargetTable, group: Path, description: str) -> Found:
 
 
 def _address(target: TargetTable, pids: Iterable[int]) -> str:
-    """Where it is reached: as the study says, else at the one port at which it listens."""
     if target.listen is not None:
         return joined(*where(str(target.listen)))
     known = {process.pid for pid in pids for process in identity.family(pid)}
@@ -128,8 +124,8 @@ def _container(name: str) -> Path:
 
 
 def _in_use(groups: Sequence[Path]) -> Path:
-    """Of the groups of one name, one in each hierarchy of version 1, one that has processes. TargetError where another
-    user could have made each of them: below user@UID.service that user gives groups any name."""
+    """Of the groups of one name one that has processes. TargetError where another user could have made each of them:
+    below user@UID.service that user gives groups any name."""
     made_by_others = {folder: weak_point(folder.parent) for folder in groups}
     trusted = [folder for folder in groups if made_by_others[folder] is None]
     if not trusted:
@@ -141,7 +137,6 @@ def _in_use(groups: Sequence[Path]) -> Path:
 
 
 def _engine_ids(name: str) -> tuple[str, ...]:
-    """The container's id for a name, where the engine's SDK is installed and the engine answers."""
     if importlib.util.find_spec("docker") is None:
         return ()
     docker = importlib.import_module("docker")

@@ -20,13 +20,11 @@ ENDINGS = {
     ".properties": "properties",
 }  # fmt: skip
 PACKAGES = {"toml": "tomlkit", "yaml": "ruamel.yaml"}
-"""What reads and writes a format with its comments."""
 MOST_DEEP = 6
-"""Levels of tables that are searched for numbers."""
 
 
 def of_name(name: str) -> str:
-    """The format of a file, by the ending of its name. ValueError for an unknown one."""
+    """ValueError for an unknown one."""
     known = ENDINGS.get(Path(name).suffix.lower())
     if known is None:
         raise ValueError(f"what format {name} has is not known; give `format`")
@@ -34,13 +32,13 @@ def of_name(name: str) -> str:
 
 
 def edited(text: str, format_: str, key: str, value: SettingValue) -> str:
-    """The text with this key ("a.b.c") set to the value. ValueError for another format, or without a place for it."""
+    """key: "a.b.c". ValueError for another format, or without a place for it."""
     editor = _EDITORS.get(format_)
     return _edit_lines(text, format_, key, value) if editor is None else editor(text, key, value)
 
 
 def found(text: str, format_: str, key: str) -> SettingValue | None:
-    """The value of a key; None where there is none, or no single value. ValueError as `edited`."""
+    """None where there is no single value. ValueError as `edited`."""
     if format_ not in _TABLES:
         entry = _entry(_lines(text), format_, key)
         return entry[2][4].strip() if entry else None
@@ -49,7 +47,7 @@ def found(text: str, format_: str, key: str) -> SettingValue | None:
 
 
 def numbers(text: str, format_: str) -> dict[str, int]:
-    """Every key whose value is a whole number above 0, with dots between its parts. ValueError as `edited`."""
+    """Every key whose value is a whole number above 0. ValueError as `edited`."""
     if format_ in ("ini", "properties"):
         entries = _in_order(_lines(text), format_)[::-1]  # of several of one key, keep the one that counts
         values = {_key(entry): whole(entry[2][4].strip()) or 0 for entry in entries}
@@ -67,7 +65,6 @@ def _numbers(tables: Any, before: str, deep: int) -> Iterator[tuple[str, int]]:
 
 
 def _put(tables: Any, key: str, value: SettingValue) -> None:
-    """Creates missing tables."""
     *path, last = parts_of(key)
     for part in path:
         if not isinstance(tables, dict):
@@ -81,7 +78,6 @@ def _put(tables: Any, key: str, value: SettingValue) -> None:
 
 
 def parts_of(key: str) -> list[str]:
-    """The parts of a key, which dots separate. ValueError for one with an empty part."""
     parts = key.split(".")
     if not all(parts):
         raise ValueError(f"the key {key!r} has an empty part")
@@ -156,8 +152,8 @@ LINE = re.compile(r"(\s*)([^=:#;\[\s][^=:]*?)(\s*[=:][^\S\r]*)(.*)")
 
 
 def _edit_lines(text: str, format_: str, key: str, value: SettingValue) -> str:
-    """INI: SECTION.KEY, or KEY before the first section; a missing key is added to its section. Properties: the whole
-    key, dots and all, as Java has it; a line whose end is escaped goes on in the next."""
+    """INI: SECTION.KEY, or KEY before the first section. Properties: the whole key, dots and all; a line whose end is
+    escaped goes on in the next."""
     lines = _lines(text)
     if entry := _entry(lines, format_, key):
         first, _, parts = entry
@@ -180,7 +176,7 @@ def _edit_lines(text: str, format_: str, key: str, value: SettingValue) -> str:
 
 
 Entry = tuple[int, str, re.Match[str]]
-"""The index of the line of a key, its section, and the line's parts."""
+"""Index of the line, section, parts of the line."""
 
 
 def _key(entry: Entry) -> str:
@@ -189,7 +185,6 @@ def _key(entry: Entry) -> str:
 
 
 def _entry(lines: Sequence[str], format_: str, key: str) -> Entry | None:
-    """The line of a key: of its section, else one whose name has dots of its own."""
     entries, (section, _, name) = _in_order(lines, format_), key.rpartition(".")
     of_section = (entry for entry in entries if entry[1] == section and entry[2][2].strip() == name)
     return next(of_section, None) or next((entry for entry in entries if _key(entry) == key), None)
@@ -232,12 +227,10 @@ def _lines(text: str) -> list[str]:
 
 
 def _added(line: str, text: str) -> str:
-    """With the line ending of the text."""
     return f"{line}\r" if "\r\n" in text else line
 
 
 def _joined(lines: list[str], before: str) -> str:
-    """With a newline at the end where the text before had one."""
     return "\n".join(lines) + ("\n" if not before or before.endswith("\n") else "")
 
 

@@ -25,7 +25,6 @@ from loadframe.study.exposed_tables import address_of
 from loadframe.study.service_tables import SettingTable
 
 OWN = frozenset({"port", "data", "file", "value"})
-"""Names in braces that are not settings."""
 PATH = re.compile(r"/[!-~]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NOT_READ_BACK = (
@@ -36,7 +35,7 @@ NO_COMMAND = 'For example command = ["python3", "app.py", "--port", "{port}"].'
 
 
 def as_declared(row: KindOfTarget, target: TargetTable) -> KindOfTarget:
-    """The record of the kind `service` with what a study declares. StudyError for contradictions."""
+    """StudyError for contradictions."""
     check(target)
     unread = [name for name in target.setting if target.setting[name].read_back is None and name in target.settings]
     limits = {limit.raises: f"{OF}{limit.name}" for limit in target.limit if limit.raises}
@@ -101,7 +100,6 @@ def check(target: TargetTable) -> None:
 
 
 def _check_running(target: TargetTable) -> None:
-    """StudyError for keys that only apply to a service that Loadframe starts, and for an invalid address."""
     started: dict[str, object] = {"environment": target.environment, "folder": target.folder, "ready": target.ready}
     started["with.command"] = [helper for helper in target.with_ if helper.command]
     if given := [name for name, value in started.items() if value]:
@@ -152,7 +150,7 @@ def _check_places(target: TargetTable) -> None:
 
 
 def _check_addresses(target: TargetTable) -> None:
-    """StudyError for invalid addresses, whatever values their braces get: they would never answer."""
+    """Whatever values their braces get: they would never answer."""
     read_backs = ((f"setting.{name}.read_back", table.read_back) for name, table in target.setting.items())
     urls = [(key, table.json_) for key, table in read_backs if table is not None and table.json_]
     urls += [("ready", target.ready.http)] if target.ready is not None and target.ready.http else []
@@ -171,7 +169,7 @@ def _check_addresses(target: TargetTable) -> None:
 
 
 def _texts(target: TargetTable) -> Iterator[tuple[str, list[str]]]:
-    """Where braces are filled, by key."""
+    """By key."""
     yield "command", target.command
     yield "environment", list(target.environment.values())
     ready = target.ready
@@ -191,7 +189,6 @@ def _program(program: str) -> Requirement:
 
 
 def undeclared(lease: Lease, resources: Resources) -> Target:
-    """There is no service without a study of it. StudyError."""
     raise StudyError(f"a target of kind {KIND} has no target.command", remedy=NO_COMMAND)
 
 

@@ -1,6 +1,5 @@
-"""The effective value of a setting, read as the study says; and whether a started service is ready, as the study says
-how that is seen, and what is missing otherwise. Names in braces get their value of this start: the port, the data
-folder, settings, the helpers' ports."""
+"""The effective value of a setting, read as the study says; and whether a started service is ready, and what is missing
+otherwise."""
 
 import http.client
 import socket
@@ -22,7 +21,6 @@ from loadframe.study.service_tables import ReadBackTable, ReadyTable
 MOST_BYTES, WITHIN_S = 1 << 20, 10.0
 FORM = "For example http://127.0.0.1:{port}/config."
 Run = Callable[[Sequence[str]], str]
-"""Runs a command as the service's user, and returns its output. TargetError."""
 
 
 def get(url: str, *, within_s: float = WITHIN_S) -> tuple[int, bytes]:
@@ -42,7 +40,7 @@ def get(url: str, *, within_s: float = WITHIN_S) -> tuple[int, bytes]:
 
 
 def here(host: str, port: int) -> address.Place:
-    """The address of a service of this machine. StudyError for another machine."""
+    """StudyError for another machine."""
     place = address.decide(host, port)
     if not place.here:
         raise StudyError(f"{host} is not this machine", remedy="A service of this machine is asked on 127.0.0.1.")
@@ -52,7 +50,7 @@ def here(host: str, port: int) -> address.Place:
 def read(
     name: str, table: ReadBackTable, run: Run, fill: Callable[[str], str], text_of: Callable[[Path], str]
 ) -> SettingValue:
-    """The value in use; fill: replaces names in braces; text_of: reads a file as the service. TargetError."""
+    """fill: replaces names in braces; text_of: reads a file as the service. TargetError."""
     if table.command:
         command = [fill(word) for word in table.command]
         said = run(command).strip()
@@ -96,16 +94,13 @@ def _unread(name: str, why: str) -> TargetError:
 
 
 TOO_HIGH = 500
-"""From this status on it is an error of the server's own (RFC 9110, 15.6)."""
 LOOK_S = 2.0
-"""For one answer: a service that is busy starting may keep a request waiting."""
 
 Status = Callable[[Sequence[str]], int]
-"""Runs a command as the service's user; its exit status, negative where it had to be killed."""
 
 
 class Readiness:
-    """What one start waits for. missing: what was not there at the last look, in words that follow a colon."""
+    """missing: what was not there at the last look, in words that follow a colon."""
 
     def __init__(self, table: ReadyTable, values: Mapping[str, str], log: Path, run: Status) -> None:
         """values: for names in braces. log: its output; only new lines count."""
@@ -118,7 +113,7 @@ class Readiness:
         self.missing = ""
 
     def look(self) -> bool:
-        """Whether it is ready now. StudyError where another machine would be asked."""
+        """StudyError where another machine would be asked."""
         self.missing = self._look()
         return not self.missing
 

@@ -1,4 +1,4 @@
-"""A running service: it is read, never signalled, and changed only where its study allows that."""
+"""A running service: never signalled, and changed only where its study allows that."""
 
 import functools
 import subprocess
@@ -42,7 +42,6 @@ class RunningService:
     counter_specs: tuple[CounterSpec, ...] = ()
 
     def __init__(self, target: TargetTable) -> None:
-        """TargetError where it is not found."""
         self._target = target
         self._restarting = False
         self._noted: dict[str, None] = {}
@@ -70,7 +69,7 @@ class RunningService:
 
     @classmethod
     def again(cls, address: Mapping[str, str]) -> "RunningService":
-        """From what `address` gave. KeyError, ValueError for an invalid address; TargetError."""
+        """KeyError, ValueError for an invalid address; TargetError."""
         try:
             return cls(TargetTable.model_validate(parse_json(address["target"])))
         except (ValidationError, JsonError) as error:
@@ -80,12 +79,10 @@ class RunningService:
         return stage_files(self._target.metrics)
 
     def counters(self) -> dict[str, float]:
-        """Empty: what it exposes is read at its own pace. TargetError where it has ended."""
         self._user()
         return {}
 
     def effective(self) -> dict[str, SettingValue]:
-        """The settings with a read_back."""
         return {name: self._used(name) for name, table in self._target.setting.items() if table.read_back is not None}
 
     def read(self, name: str) -> SettingValue:
@@ -106,7 +103,7 @@ class RunningService:
         return self._catalogue.shown(name, shown(value))
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Run its command, or set it in its file and restart; wait until it is read back. TargetError, ChangeError."""
+        """Run its command, or set it in its file and restart. TargetError, ChangeError."""
         table = self._target.setting[name]
         if table.file:
             file = self._file(table.file)
@@ -121,10 +118,10 @@ class RunningService:
             time.sleep(LOOK_EVERY_S)
 
     def settle(self) -> None:
-        """Nothing to wait for: a setting is applied when `write` returns."""
+        """A setting is applied when `write` returns."""
 
     def configured(self) -> dict[str, SettingValue]:
-        """Empty: the configured values are not known."""
+        """They are not known."""
         return {}
 
     def answers(self) -> bool:
@@ -134,17 +131,16 @@ class RunningService:
         return next(iter(self.pids()), None)
 
     def listener(self) -> int | None:
-        """The same: it was found by its pid, its port or its group."""
         return self.pid()
 
     def pids(self) -> tuple[int, ...]:
-        """All its processes now. A restarted one is found by its port or its group."""
+        """A restarted one is found by its port or its group."""
         if self._target.pid is None and not any(identity.alive(process) for process in self._found.first):
             self._find_again()
         return self._found.pids()
 
     def _find_again(self) -> None:
-        """Called where its first processes have ended. Unless we restarted it, it may be another program now."""
+        """Unless we restarted it, it may be another program now."""
         try:
             service = find(self._target)
         except TargetError:  # it may come back
@@ -164,7 +160,6 @@ class RunningService:
         return True
 
     def endpoint(self) -> Endpoint:
-        """options: as of a server that is known by its address."""
         address = self._found.address
         options = {"paths": self._target.paths or "/", "host": address}
         return Endpoint(self.kind, address, options, attached=True)
@@ -184,7 +179,6 @@ class RunningService:
         return OwnFile(Path(name), tables[0].format or formats.of_name(name), [table.key for table in tables])
 
     def _restart(self) -> None:
-        """As the study says, and wait until it is found again and its port accepts."""
         self._restarting = True  # until it is found again
         to_its_end.restart(self._target.restart, RESTARTED_S, self._silent, "the service", BY_HAND)
         self._restarting = False
@@ -201,7 +195,6 @@ class RunningService:
         return where(self._found.address)[1]
 
     def _user(self) -> int:
-        """Who runs it. TargetError where it has ended."""
         pids = self.pids()
         try:
             return user_of(pids[0])
@@ -219,7 +212,7 @@ class RunningService:
             raise TargetError(f"{path} cannot be read: {error}", remedy="Correct read_back.file.") from error
 
     def _run(self, command: Sequence[str]) -> str:
-        """Run a command of the study to its end, as the user who runs the service; returns its output. TargetError."""
+        """To its end, as the user who runs the service; returns its output. TargetError."""
         user = of_uid(self._user())
         program = command[0] if "/" in command[0] else runnable(command[0], user) or command[0]
         command_line = " ".join(command)

@@ -1,5 +1,5 @@
-"""The process of a private service: its command, made of what the study declares, its readiness, its end; and its
-helpers, such as a database or a cache, which start before it and end after it, or run already and are only followed."""
+"""The process of a private service; and its helpers, which start before it and end after it, or run already and are
+only followed."""
 
 import os
 import time
@@ -24,20 +24,18 @@ from loadframe.study.service_tables import ReadyTable, WithTable
 
 MOST_TOLD = 5
 MOST_LOG_BYTES = 64 << 20
-"""How much of its output is kept."""
 KILLED = "{} did not end within {:g} s of SIGTERM and was killed; what it does at its end is left out."
 WROTE = "{} writes much: of its output only the end is kept once it is longer than {} MiB."
 OTHER = "{} is {}: the first one in PATH, {}, cannot be run by the user {}, who runs the service."
 NOT_ENDED = "had not ended after {:g} s, printed without an end, or was killed (signal {})"
 MOST_LOOKS = 20
 LOOK_AGAIN_S = 0.05
-"""Between two looks at whether it is ready."""
 MARK = "LOADFRAME_SERVICE"
 """In the environment of a service: all that it starts inherits it, also what leaves its session."""
 
 
 def started_by(user: str, lease: Lease) -> Privilege:
-    """The user of a service whose study names this one; "": the lease's. TargetError, CageError where we may not."""
+    """ "": the lease's. TargetError, CageError where we may not."""
     if user and os.geteuid() != 0:
         raise TargetError(
             f"target.user = {user!r}: only root starts a service as another user", remedy="Omit it, or become root."
@@ -73,7 +71,7 @@ class Server(PrivateServer):
         return f"service {Path(self._target.command[0]).name}"
 
     def begin(self, state: TargetState, allowance: Allowance, beside: Mapping[str, str]) -> None:
-        """Start it in this state and return once it is ready. beside: values for its helpers' names in braces."""
+        """Return once it is ready. beside: values for its helpers' names in braces."""
         self.take_port()
         self._beside = beside
         values = self.values(state)
@@ -146,7 +144,7 @@ class Server(PrivateServer):
         return self.failed(f"{fact}; {seen}", "Correct target.ready, or give it longer (within).")
 
     def bound_log(self) -> None:
-        """Drop all but the end of its output where that is more than MOST_LOG_BYTES: it would fill the disk."""
+        """It would fill the disk."""
         with self.log.open("r+b") as log:
             if log.seek(0, os.SEEK_END) <= MOST_LOG_BYTES:
                 return
@@ -158,13 +156,13 @@ class Server(PrivateServer):
             log.write(b"[what was written before is dropped]\n" + tail)
 
     def values(self, state: TargetState) -> dict[str, str]:
-        """The values for names in braces, in a state."""
+        """For names in braces."""
         settings = {name: shown(value) for name, value in state.settings.items()}
         own = {"port": str(self.port), "data": str(self.data)}
         return {**settings, **self._beside, **self.files.places(), **own, **of_environment(self._target)}
 
     def run(self, command: Sequence[str], allowance: Allowance, fact: str) -> str:
-        """Run a command of the study to its end, as the service's user; its output. MissingTool, TargetError."""
+        """As the service's user. MissingTool, TargetError."""
         try:
             status, said = self.said_to_its_end(self._findable(command), allowance, passed(self._target))
         except MissingTool as error:
@@ -179,11 +177,10 @@ class Server(PrivateServer):
         return said
 
     def accepts(self) -> bool:
-        """Whether its port accepts a connection. Never raises."""
         return accepts("127.0.0.1", self.port or 0)
 
     def stop(self) -> None:
-        """Ask it to end and wait; it is killed after target.stop_within, and all that it has started ends with it."""
+        """It is killed after target.stop_within, and all that it has started ends with it."""
         if self._process is None:
             return
         family = identity.family(self._process.pid)
@@ -202,11 +199,10 @@ class Server(PrivateServer):
         self._end_left(())
 
     def _left(self) -> tuple[identity.Identity, ...]:
-        """The living processes with its mark."""
         return identity.marked(f"{MARK}={self._mark}")
 
     def _end_left(self, family: Sequence[identity.Identity]) -> None:
-        """End all that has come from it. It may fork meanwhile: it has ended once nothing is found twice in a row."""
+        """It may fork meanwhile: it has ended once nothing is found twice in a row."""
         identity.end_all(family, 1.0)
         absent = 0
         for _ in range(MOST_LOOKS):
@@ -217,7 +213,7 @@ class Server(PrivateServer):
             identity.end_all(left, 1.0)
 
     def _argv(self, state: TargetState, values: Mapping[str, str]) -> list[str]:
-        """The command with its settings, at the end where they have no place in braces, also in helpers' commands."""
+        """Settings without a place in braces, also in helpers' commands, come at the end."""
         words = [filled(word, values) for word in self._target.command]
         placed = places([*self._target.command, *(text for helper in self._target.with_ for text in texts_of(helper))])
         for name, table in self._target.setting.items():
@@ -260,7 +256,7 @@ class Server(PrivateServer):
 
 
 class Company:
-    """All helpers of a service, in the order in which the study names them."""
+    """In the order in which the study names them."""
 
     def __init__(self, target: TargetTable, lease: Lease | None, cpus: frozenset[int] | None) -> None:
         """lease: None where the service runs already, and so do they. cpus: those of the service."""
@@ -278,7 +274,7 @@ class Company:
             server.create()
 
     def start(self, settings: Mapping[str, str] | None = None) -> None:
-        """Start those that do not run, restart those with changed commands, find the others. TargetError."""
+        """Restarts those with changed commands. TargetError."""
         for name, table in self._tables.items():
             server = self._servers.get(name)
             given = {
@@ -293,14 +289,12 @@ class Company:
                 self._found[name] = find(as_target(table))
 
     def check(self) -> None:
-        """TargetError where one that was started has died."""
         for server in self._servers.values():
             if server.started and (died := server.died()) is not None:
                 raise died
             server.bound_log()
 
     def destroy(self) -> None:
-        """End those that were started, the last one first. Idempotent."""
         for server in reversed(self._servers.values()):
             server.kill()
             server.destroy()
@@ -309,7 +303,6 @@ class Company:
         return tuple(note for server in self._servers.values() for note in server.noted)
 
     def places(self) -> dict[str, str]:
-        """The port of each that was started, for its name in braces: {NAME_port}."""
         return {f"{name.replace('-', '_')}_port": str(server.port) for name, server in self._servers.items()}
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
@@ -318,7 +311,6 @@ class Company:
         return {name: ours[name] if name in ours else self._of(name) for name in self._tables}
 
     def _of(self, name: str) -> tuple[int, ...]:
-        """One that runs already; found again where it was restarted."""
         pids = self._found[name].pids() if name in self._found else ()
         if pids or name not in self._found or self._tables[name].pid is not None:
             return pids
@@ -330,5 +322,4 @@ class Company:
 
 
 def as_target(table: WithTable) -> TargetTable:
-    """A helper is declared as a service is, without settings."""
     return TargetTable.model_validate({"kind": "service", **table.model_dump(by_alias=True, exclude={"name"})})

@@ -1,4 +1,4 @@
-"""A service of the user's own, started privately: its command, with limited resources, as an unprivileged user."""
+"""A service of the user's own, started privately as an unprivileged user."""
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,13 +20,10 @@ from loadframe.study.declaration import TargetTable
 
 
 class ServiceTarget(PrivateTarget, Server):
-    """See kinds.base.Target. Its settings are those that the study declares."""
-
     kind = KIND
     counter_specs: tuple[CounterSpec, ...] = ()
 
     def __init__(self, target: TargetTable, catalogue: Catalogue, lease: Lease, resources: Resources) -> None:
-        """target: as the study has it, checked. It runs as the user whom the study names."""
         self._allowance = resources.run_by(started_by(target.user, lease))
         Server.__init__(self, lease, self._allowance.user, target)
         self.catalogue = catalogue
@@ -41,12 +38,10 @@ class ServiceTarget(PrivateTarget, Server):
         super().create()
 
     def start(self, state: TargetState) -> None:
-        """Its helpers first."""
         self._company.start({name: shown(value) for name, value in self._wanted(state).settings.items()})
         super().start(state)
 
     def destroy(self) -> None:
-        """Its helpers last."""
         super().destroy()
         self._company.destroy()
 
@@ -54,7 +49,6 @@ class ServiceTarget(PrivateTarget, Server):
         return {"target": self.pids(), **self._company.processes()}
 
     def counters(self) -> dict[str, float]:
-        """Empty: what it exposes is read at its own pace. TargetError where it has died."""
         self._running()
         self._company.check()
         self.bound_log()
@@ -67,12 +61,10 @@ class ServiceTarget(PrivateTarget, Server):
         return stage_files(self._target.metrics, self.log)
 
     def pids(self) -> tuple[int, ...]:
-        """Its first process, and all its descendants now."""
         first = self.pid
         return () if first is None else family(first)
 
     def endpoint(self) -> Endpoint:
-        """options: as of a server that is known by its address."""
         address = f"127.0.0.1:{self.port}"
         return Endpoint(self.kind, address, {"paths": self._target.paths or "/", "host": address})
 
@@ -101,7 +93,6 @@ class ServiceTarget(PrivateTarget, Server):
         return self.accepts()
 
     def _entered(self, state: TargetState) -> None:
-        """After a start or a change: record the values in use. TargetError where one cannot be read."""
         self._effective = used = dict(state.settings)
         values = self.values(state)
         run = functools.partial(self.run, allowance=self._allowed(state))

@@ -24,7 +24,6 @@ NUMBERED = {name: tuple(map(str, CATALOGUE.known(name).choices)) for name in ("s
 """PRAGMAs that answer with the index of the word they were set to."""
 
 IN_THE_FILE = frozenset({"page_size"})
-"""Kept by the file alone; no connection has to set it."""
 
 PERSISTENT_JOURNAL_MODES = frozenset({"WAL", "DELETE"})
 """What the file itself remembers: WAL, or not WAL, which a new connection reads as DELETE."""
@@ -33,15 +32,14 @@ COUNTERS = tuple(counters_in(_FILE.with_name("metrics.txt"), "file").values())
 
 
 class SqliteTarget:
-    """See kinds.base.Target. The file keeps page_size and WAL; all else is set by each connection: `endpoint` has it
-    for the workers as JSON in options["pragmas"], in the order in which to set it."""
+    """See kinds.base.Target. The file keeps page_size and WAL; all else is set by each connection, from JSON in
+    `endpoint`'s options["pragmas"]."""
 
     kind = "sqlite"
     embedded = True
     counter_specs = COUNTERS
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
-        """lease: its folder holds the database. resources: an Allowance of the load driver, whose user owns it."""
         self._owner = stated(resources).user
         self._folder = lease.folder / "sqlite"
         self._file = self._folder / "database.sqlite"
@@ -59,7 +57,6 @@ class SqliteTarget:
             ) from error
 
     def check(self, state: TargetState) -> None:
-        """SQLite accepts whatever the catalogue allows; StudyError for all else."""
         if state.limits:
             raise StudyError(
                 f"SQLite has no process of its own that {', '.join(state.limits)} could hold",
@@ -71,8 +68,7 @@ class SqliteTarget:
         self.apply(state)
 
     def apply(self, state: TargetState) -> None:
-        """Settings of connections are in the next `endpoint`. Changing page_size rewrites the file (VACUUM).
-        TargetError where a process still uses the database."""
+        """Changing page_size rewrites the file (VACUUM). TargetError where a process still uses the database."""
         self.check(state)
         settings = CATALOGUE.check(state.settings)
         wanted = {**CATALOGUE.defaults(), **settings}
@@ -100,7 +96,6 @@ class SqliteTarget:
         remove_tree(self._folder)
 
     def effective(self) -> dict[str, SettingValue]:
-        """What a connection that sets the endpoint's pragmas reads back."""
         settings = self._started()
         with self._connection(settings) as connection:
             for name, value in self._pragmas(settings).items():
@@ -108,7 +103,6 @@ class SqliteTarget:
             return {name: _ask(connection, name) for name in CATALOGUE.names()}
 
     def counters(self) -> dict[str, float]:
-        """In bytes; 0 where there is none."""
         self._started()
         return {
             "database_bytes": _size(self._file),
@@ -150,7 +144,6 @@ class SqliteTarget:
         return self._settings
 
     def _pragmas(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """What each connection has to set, in the catalogue's order."""
         return {
             name: settings[name]
             for name in CATALOGUE.names()

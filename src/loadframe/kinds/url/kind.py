@@ -1,5 +1,5 @@
 """A running server that is known by its address alone; its processes are recorded where it is on this machine. On
-another machine it is loaded only where the study says that its owner has authorised it."""
+another machine its owner has to authorise the load."""
 
 import http.client
 from collections.abc import Mapping
@@ -47,7 +47,6 @@ class UrlTarget:
         check_settings(state.settings)
 
     def start(self, state: TargetState) -> None:
-        """Check that it answers."""
         self._state = TargetState(check_settings(state.settings), {})
         self._place = address.decide(*address_of(str(self._state.settings["url"])))
         if (why := self._silent()) is not None:
@@ -79,7 +78,6 @@ class UrlTarget:
         self._known()
 
     def stop(self) -> None:
-        """It goes on; only our state ends."""
         self._state = None
 
     def destroy(self) -> None:
@@ -89,19 +87,17 @@ class UrlTarget:
         return dict(self._known().settings)
 
     def counters(self) -> dict[str, float]:
-        """None. TargetError where `start` was not called."""
         self._known()
         return {}
 
     def pids(self) -> tuple[int, ...]:
-        """Those behind its address, where it is on this machine and they are visible."""
         return () if self._state is None or self._behind is None else self._behind.pids()
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return {"target": self.pids()}
 
     def endpoint(self) -> Endpoint:
-        """address: numeric, and the port. options: `paths`, separated by blanks; `host`, for that header."""
+        """options: `paths`, separated by blanks; `host`, for that header."""
         settings, place = self._known().settings, self._place
         assert place is not None, "what is known has a place"
         named = joined(place.host, place.port)
@@ -126,7 +122,7 @@ class UrlTarget:
         return self._state
 
     def _silent(self) -> str | None:
-        """Why a GET, as the load will send, gets no answer; None where it does. Many servers drop or refuse HEAD."""
+        """Why a GET, as the load will send, gets no answer. Many servers drop or refuse HEAD."""
         endpoint = self.endpoint()
         connection = Connection(endpoint.address, host=endpoint.options["host"], within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
         try:

@@ -1,6 +1,5 @@
-"""Varnish as a kind of target: a private instance in front of an origin of its own. Its store ends with its cache
-process, whatever the storage: a restart leaves a cold cache. Its counters are read from its shared memory, through its
-own library, as varnishstat does."""
+"""Varnish as a kind of target: a private cache in front of an origin of its own; a restart leaves a cold cache. Its
+counters are read from its shared memory, through its own library."""
 
 import contextlib
 import ctypes
@@ -29,12 +28,10 @@ from loadframe.system.files import Folder, Whose
 
 _FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", "metrics.txt"))
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
-"""dynamic: the running cache process takes the new value at once, for all that comes after."""
 
 COUNTERS = counters_in(_METRICS, "vsc")
 """varnish-counters(7). STORAGE: of the storage for objects, whatever its kind."""
 ALL_COUNTERS = tuple(counters_in(_METRICS).values())
-"""Also thread_pools times thread_pool_max, and storage_size, all as they are in effect."""
 
 INSTALL = "apt-get install varnish"
 OF_STORAGE = ("SMA.objects.", "SMF.objects.")
@@ -55,7 +52,7 @@ def library() -> str | None:
 
 
 class Counters:
-    """Of the instance in this directory, read with its user's rights. group: see rights_of."""
+    """Read with the user's rights. group: see rights_of."""
 
     def __init__(self, directory: Path, user: Privilege, group: int | None) -> None:
         self._directory, self._user, self._group = directory, user, group
@@ -133,10 +130,8 @@ TIMEOUT_S = 5.0
 
 
 class VarnishTarget(CacheTarget):
-    """See kinds.base.Target and CacheTarget. A change of state sets parameters, or restarts where needed.
-
-    A manager and its cache process, of one unprivileged user and one process group. SIGTERM ends both (varnishd(1));
-    without its manager the cache process ends, too."""
+    """See kinds.base.Target. A manager and its cache process, of one unprivileged user and one process group. SIGTERM
+    ends both (varnishd(1))."""
 
     kind = "varnish"
     catalogue = CATALOGUE
@@ -156,7 +151,7 @@ class VarnishTarget(CacheTarget):
 
     @property
     def socket(self) -> Path:
-        """A second place where it accepts requests: whether it answers is asked there."""
+        """A second place where it accepts requests."""
         return self.folder / "run" / "varnish.sock"
 
     # --- life ---
@@ -165,8 +160,8 @@ class VarnishTarget(CacheTarget):
         self.make_folders(self._work, self.data)
 
     def check(self, state: TargetState) -> None:
-        """By `varnishd -C`: it reads all options before it compiles its configuration. While it runs, its storage is
-        not made a second time."""
+        """`varnishd -C` reads all options before it compiles its configuration. While it runs, its storage is not made
+        a second time."""
         wanted = self._wanted(state)
         settings, beside = self._complete(wanted.settings), self.data / "check.bin"
         storage = () if self.started else _storage(settings, beside)
@@ -192,7 +187,6 @@ class VarnishTarget(CacheTarget):
     # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
-        """From `param.show`, with the storage as it was started, and the descriptors as the kernel has them."""
         return {**super().effective(), NOFILE: soft_nofile(self._cache)}
 
     def counters(self) -> dict[str, float]:
@@ -250,7 +244,6 @@ class VarnishTarget(CacheTarget):
         return state
 
     def _answers(self) -> bool:
-        """Whether a request for a missing page gets a 404."""
         connection = Connection(self.socket, within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
         try:
             return connection.get("/loadframe-is-it-there").status == http.client.NOT_FOUND
@@ -270,7 +263,6 @@ class VarnishTarget(CacheTarget):
 
 
 def _storage(settings: Mapping[str, SettingValue], file: Path) -> tuple[str, str]:
-    """The option that says where answers are kept."""
     kind, size = str(settings["storage_kind"]), str(settings["storage_size"])
     words = [kind, size] if kind != "file" else [kind, str(file), size, str(settings["storage_granularity"])]
     return "-s", f"{STORAGE}={','.join(words)}"
@@ -289,7 +281,6 @@ def _parameters(settings: Mapping[str, SettingValue]) -> list[str]:
 
 
 def requirements() -> list[Requirement]:
-    """Varnish's and its origin's, and the compiler of its configuration."""
     compiler = Requirement("varnish", "cc", installed("cc"), PACKAGE.install)
     shared = Requirement("varnish", "libvarnishapi", library(), PACKAGE.install)
     return [*PACKAGE.requirements("varnish"), compiler, shared, *origin.requirements()]
