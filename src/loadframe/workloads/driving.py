@@ -1,4 +1,4 @@
-"""A load driver made of processes: the one implementation of base.Driver, shared by all workloads."""
+"""A load driver made of processes: the one implementation of base.Driver."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GRACE_S = 2.0
-"""How long a driver may finish its last requests before it is ended; in a closed loop at least as long as its load."""
+"""For its last requests; in a closed loop at least as long as its load."""
 SILENT_S = 10.0
 """The same if no request has ended yet: the duration of one shows how long a step would have to be."""
 PAUSE_S = 0.1
@@ -38,14 +38,11 @@ TAIL_LINES, TAIL_BYTES = 12, 64 << 10
 
 @dataclass(eq=False)
 class ProcessDriver:
-    """Processes that make load, each writing request logs and printing into files of the step's folder.
-
-    name: in messages. logs: the request logs. printed: files with what the processes printed. end_s: the
-    CLOCK_MONOTONIC instant at which they should end by themselves; GRACE_S later they are ended, and what they logged
-    until then counts. None: they run until their work is done. arrivals: when each request should begin, ascending
-    (CLOCK_MONOTONIC, s); None for a closed loop. sizes: per log a file with the bytes of each answer (uint64, in the
-    order of the log); none if they are not counted. stages: files with statistics of a pipeline's stages. duration_s:
-    of the load, from its first request on; None if unknown. one_each: each log belongs to one user of a closed loop,
+    """name: in messages. logs: the request logs. printed: files with what the processes printed. end_s: the
+    CLOCK_MONOTONIC instant at which they should end by themselves; GRACE_S later they are ended. None: they run until
+    their work is done. arrivals: when each request should begin, ascending (CLOCK_MONOTONIC, s); None for a closed
+    loop. sizes: per log a file with the bytes of each answer (uint64, in the order of the log). stages: files with
+    statistics of a pipeline's stages. duration_s: of the load. one_each: each log belongs to one user of a closed loop,
     who does not pause."""
 
     name: str
@@ -71,7 +68,7 @@ class ProcessDriver:
         return self.stages
 
     def running(self) -> bool:
-        """Whether load is still made. A driver that lost one of its processes, or is overdue, is ended here."""
+        """A driver that lost one of its processes, or is overdue, is ended here."""
         self._note_failure()
         if not self.pids():
             return False
@@ -119,7 +116,7 @@ class ProcessDriver:
         return sum(request_log.moved_bytes(log, sizes, start_s, end_s) for log, sizes in pairs)
 
     def requests(self) -> Requests:
-        """Raises WorkloadError if a process failed or was stopped, without requests, or if all failed with a reason."""
+        """WorkloadError if a process failed or was stopped, without requests, or if all failed with a reason."""
         if self.running():
             raise WorkloadError(
                 f"The driver {self.name} is still running.", remedy="Wait for its end or kill it first."
@@ -179,7 +176,7 @@ class ProcessDriver:
                     pipe.close()
 
     def _note_failure(self) -> None:
-        """Remember the process that failed by itself, before we end the others, which then fail by our hand."""
+        """Before we end the others, which then fail by our hand."""
         if self._failed is None and not self._killed:
             self._failed = next((process for process in self.processes if process.poll() not in (None, 0)), None)
 
@@ -194,7 +191,7 @@ def run_to_end(
     command: Sequence[str], environment: Mapping[str, str], allowance: Allowance, *, pass_fds: Sequence[int] = ()
 ) -> str | None:
     """None if a program that prepares a target succeeded, else the end of its output. It has no resource limits, and
-    ends with us. pass_fds: descriptors that stay open in it."""
+    ends with us."""
     with tempfile.NamedTemporaryFile() as output:
         process = spawn(
             command,
@@ -215,7 +212,7 @@ def run_to_end(
 
 
 def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
-    """The exit status of a program that may take as long as it needs. Raises WorkloadError if it was stopped."""
+    """It may take as long as it needs. WorkloadError if it was stopped."""
     while True:
         try:
             return process.wait(LOOK_EVERY_S)
@@ -228,7 +225,7 @@ def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
 
 
 def last_lines(path: Path) -> list[str]:
-    """The last lines of a driver's output, as printable text, each once; earlier fatal ones come first."""
+    """As printable text, each once; earlier fatal ones come first."""
     if (file := step_files.opened(path)) is None:
         return []
     with file:

@@ -29,7 +29,7 @@ LARGEST_SET_MIB = 1 << 20
 ITS_LOG = "Its log says why."
 AUTO = "auto"
 CLIENTS = 8
-"""Clients that fill a cache together; no more than `connections`, as a cache may allow few."""
+"""Filling a cache together; no more than `connections`, as a cache may allow few."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,6 @@ class Http(ByWrk[HttpOptions]):
     model = HttpOptions
 
     def set_up(self) -> None:
-        """The study may declare requests, a login and a think time."""
         given, declared = self.options, self.declared
         largest = given.largest_bytes or given.smallest_bytes
         if largest < given.smallest_bytes:
@@ -182,7 +181,7 @@ class Http(ByWrk[HttpOptions]):
         return Folder(Path(endpoint.options["files"]), self.objects)
 
     def _is_ours(self, endpoint: Endpoint) -> bool:
-        """Whether the server has objects that we make. Raises StudyError if it should be asked for something else."""
+        """Whether the server has objects that we make. StudyError if it should be asked for something else."""
         ours = "files" in endpoint.options or ELSEWHERE in endpoint.options
         if ours and self._asked.given:
             raise StudyError(
@@ -211,19 +210,18 @@ class Http(ByWrk[HttpOptions]):
             )
 
 
-class HttpAtRate(AtRate, Http):
-    """The same requests at a given rate: see AtRate."""
+class HttpAtRate(AtRate, Http): ...
 
 
 class HttpByWorkingSet(Http):
-    """The same requests for ever more objects: the level is their total size in MiB."""
+    """The level is the objects' total size in MiB."""
 
     target_kinds = Http.target_kinds - by_address.KINDS
     axes = frozenset({"working_set"})
     axis_unit = "MiB"
 
     def check_level(self, level: float) -> int:
-        """The bytes of all objects together. Raises StudyError if that takes too many objects."""
+        """The bytes of all objects. StudyError if that takes too many objects."""
         total = whole_level(self.kind, "working_set", level, 1, LARGEST_SET_MIB) << 20
         if total > MOST_OBJECTS * self.objects.smallest:
             raise StudyError(
@@ -272,9 +270,8 @@ def _explained(endpoint: Endpoint) -> Iterator[None]:
 
 
 def ask_for_all(address: str, count: int, clients: int = CLIENTS) -> None:
-    """Ask a cache for each of the first objects once: it fetches what it lacks, and then holds in memory as much as
-    fits. Several `clients` ask at a time, so that one waiting for a page from the disk does not delay the others.
-    Raises TargetError if it does not answer, or sends less than announced."""
+    """Each of the first objects once: a cache fetches what it lacks. Several `clients` ask at a time, so that one
+    waiting for the disk does not delay the others. TargetError if it does not answer, or sends less than announced."""
     shares = [range(first, count, clients) for first in range(min(clients, count))]
     ended = threading.Event()
     with ThreadPoolExecutor(clients) as pool:

@@ -18,7 +18,7 @@ from loadframe.workloads.sysbench import OURS, BySysbench, requirements
 
 MOST_THREADS = 4096
 MIX = ("read", "update", "transfer")
-"""In the order of the request log; oltp.lua counts them in the same order."""
+"""In the order of the request log, as in oltp.lua."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,8 @@ TABLE = {
         "VACUUM ANALYZE {table}",
     ),
 }
-"""How a table is made. MariaDB's Sequence engine is part of the server. PostgreSQL writes a changed row next to the old
-one: with room in its page, pages and indexes stay as they are (HOT updates), and a table does not grow from step to
-step."""
+"""PostgreSQL writes a changed row next to the old one: with room in its page, pages and indexes stay as they are (HOT
+updates), and a table does not grow from step to step."""
 
 
 class Oltp(databases.InOwnSchema, BySysbench[OltpOptions]):
@@ -81,7 +80,7 @@ class Oltp(databases.InOwnSchema, BySysbench[OltpOptions]):
             )
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the schema with all its rows. Raises StudyError for an engine that the target does not have."""
+        """StudyError for an engine that the target does not have."""
         engine, options = databases.engine_of(endpoint), self.options
         demand((*requirements(self.kind), python_package(self.kind, *engine.PACKAGE)))
         if endpoint.kind == "postgres" and options.engine != OltpOptions.engine:

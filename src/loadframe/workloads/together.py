@@ -1,5 +1,4 @@
-"""Worker processes that begin at one instant: each says "ready", reads when to start, and works until its time is
-up."""
+"""Worker processes that begin at one instant: each says "ready", and reads when to start."""
 
 import select
 import subprocess
@@ -18,14 +17,12 @@ from loadframe.workloads.driving import LOOK_EVERY_S, STOPPED_REMEDY, ProcessDri
 
 READY_WITHIN_S = 60.0
 START_AFTER_S = 0.05
-"""From the first worker's message to the start: enough to reach all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
     """command: prints "ready" and reads the instant of the start (CLOCK_MONOTONIC, s) from its standard input. log: its
-    request log. printed: its standard error. environment: by default that of our processes. pass_fds: descriptors that
-    stay open in it."""
+    request log. printed: its standard error. pass_fds: descriptors that stay open in it."""
 
     command: Sequence[str]
     log: Path
@@ -43,9 +40,8 @@ def start_together(
     once_ready: Callable[[], object] = lambda: None,
     one_each: bool = False,
 ) -> ProcessDriver:
-    """Start all workers and let them begin at one instant. duration_s: None if they end when their work is done.
-    once_ready: called when all are ready, before they begin. one_each: see ProcessDriver. Raises WorkloadError if one
-    ends first or takes too long."""
+    """duration_s: None if they end when their work is done. once_ready: called before they begin. one_each: see
+    ProcessDriver. WorkloadError if one ends first or takes too long."""
     logs, printed = [worker.log for worker in workers], [worker.printed for worker in workers]
     for log in logs:
         log.unlink(missing_ok=True)
