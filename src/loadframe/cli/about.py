@@ -1,5 +1,5 @@
-"""About Loadframe itself: doctor, what this machine has and lacks; man, the manual page, made from the help of every
-verb; and completion in bash, zsh and fish, which answers each press of the tab key."""
+"""doctor, what this machine has and lacks; man, the manual page, made from the help of every verb; and completion in
+bash, zsh and fish."""
 
 import os
 import re
@@ -67,7 +67,7 @@ def man(as_json: Json = False) -> None:
 
 
 def manual(program: Any) -> str:
-    """The page of a command with its verbs, in man(7)."""
+    """In man(7)."""
     summary = program.help.split(". ")[0].rstrip(".")
     given = whole(os.environ.get("SOURCE_DATE_EPOCH", ""))  # of a reproducible build (reproducible-builds.org/specs)
     date = time.gmtime(given if given is not None and 0 <= given < 1 << 40 else None)
@@ -117,13 +117,13 @@ def _entry(term: str, what: str) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """A line of text without troff requests."""
+    """Without troff requests."""
     line = re.sub(r"\s+", " ", text).strip().replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{line}" if line.startswith((".", "'")) else line
 
 
 PROGRAM, VARIABLE = "loadframe", "_LOADFRAME_COMPLETE"
-"""The variable by which the shell's function asks: complete_bash, complete_zsh, complete_fish."""
+"""By which the shell's function asks: complete_bash, complete_zsh, complete_fish."""
 
 
 class Shell(StrEnum):
@@ -133,13 +133,12 @@ class Shell(StrEnum):
 
 
 def asked() -> bool:
-    """Whether a shell's completion function calls; then nothing else is to be done."""
+    """Whether a shell's completion function calls."""
     return VARIABLE in os.environ
 
 
 def complete(program: Any) -> int:
-    """Print completions of the words that the shell passes in the environment; returns the exit code that it
-    expects."""
+    """Of the words that the shell passes in the environment; returns the exit code that it expects."""
     get_completion_inspect_parameters()  # makes typer's shells known
     try:
         return shell_complete(program, {}, PROGRAM, VARIABLE, os.environ[VARIABLE])

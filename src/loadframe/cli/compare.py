@@ -12,7 +12,7 @@ from loadframe.cli.terminal import emit
 from loadframe.errors import UsageError
 
 FAILED, CANNOT_TELL = 3, 4
-"""Exit codes of a verdict that the user asked to fail on, and of data that cannot decide it."""
+"""Where the user asked to fail; where data cannot decide it."""
 
 
 def compare(

@@ -1,5 +1,5 @@
-"""The results of `loadframe compare`: of a study's alternatives, or of two files of values, with the requested margin;
-and its output for continuous integration (--github, --junit)."""
+"""The results of `loadframe compare`, with the requested margin; and its output for continuous integration (--github,
+--junit)."""
 
 import os
 import secrets
@@ -21,18 +21,18 @@ from loadframe.model import Comparison, Margin
 from loadframe.reporting import comparison_report
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
-"""The variable in which GitHub Actions names the file of a step's summary."""
+"""In which GitHub Actions names the file of a step's summary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Continuous:
-    """Requested output. summary: the file to which a job summary is appended; junit: that of the XML."""
+    """summary: the file to which a job summary is appended; junit: that of the XML."""
 
     summary: Path | None
     junit: Path | None
 
     def tell(self, text: str, run: str) -> None:
-        """The answer for people. GitHub's runner obeys lines of it, but not between these two."""
+        """GitHub's runner obeys lines of it, but not between these two."""
         if self.summary is None:
             answer(text, run=run)
             return
@@ -40,7 +40,7 @@ class Continuous:
         answer(f"::stop-commands::{token}\n{text}\n::{token}::", run=run)
 
     def leave(self, comparisons: Sequence[Comparison]) -> None:
-        """Write the requested files. OutputError where one cannot be written."""
+        """OutputError where a file cannot be written."""
         remedy = "The verdict above holds. Free it, or name another file."
         if self.junit is not None:
             with writing(self.junit, OutputError, remedy):
@@ -66,7 +66,7 @@ def asked(github: bool, junit: Path | None) -> Continuous:
 
 
 def of_study(path: str, overrides: list[str], allowed: float | None, runs: Path, quiet: bool) -> list[Comparison]:
-    """The alternatives of a study, measured side by side with its target. UsageError for what is no study."""
+    """Measured side by side with its target. UsageError for what is no study."""
     if path == STDIN or is_folder(path) or path.endswith(".csv"):
         raise UsageError(f"{path} alone cannot be compared", remedy="Give a second run or CSV file, or one study.")
     study = loadframe.load_study(Path(path), overrides)
@@ -77,8 +77,7 @@ def of_study(path: str, overrides: list[str], allowed: float | None, runs: Path,
 
 
 def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> Comparison:
-    """Two files of values. SampleError where they cannot be compared, UsageError for an unknown statistic and for stdin
-    given twice."""
+    """SampleError where they cannot be compared, UsageError for an unknown statistic and for stdin given twice."""
     if first == second == STDIN:
         raise UsageError("standard input was given twice", remedy="Give one of the two as a file.")
     chosen = by or ("mean" if lower_is_better else quantity.TYPICAL)
@@ -104,7 +103,7 @@ def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> 
 
 
 def with_margin(comparison: Comparison, allowed: float | None) -> Comparison:
-    """With the requested margin, and, where the data cannot decide, how much more is needed."""
+    """And, where the data cannot decide, how much more is needed."""
     what = "blocks" if comparison.verdict.block_ratios else "values" if comparison.by else "steps"
     if allowed is None:
         return (

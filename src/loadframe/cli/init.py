@@ -18,7 +18,6 @@ SHORT = (
     "measure.profile=off",
 )  # fmt: skip
 MOST_LISTED = 12
-"""Of the services that listen here, where none is named."""
 
 
 def init(
@@ -90,8 +89,7 @@ def init(
 
 
 def _ask() -> tuple[str | None, int | None]:
-    """Ask for the command or the port, or raise a usage error without a terminal. Both list the services that listen
-    here."""
+    """A usage error without a terminal."""
     services = [service.words for service in loadframe.services()]
     more = [f"{len(services) - MOST_LISTED} more"] if len(services) > MOST_LISTED else []
     lines = [f"  {words}" for words in (*services[:MOST_LISTED], *more)]
@@ -105,7 +103,7 @@ def _ask() -> tuple[str | None, int | None]:
 
 
 def _decide(port: int | None, pid: int | None) -> tuple[int | None, int | None]:
-    """Ask for port and process where several services could be meant; unchanged where they decide."""
+    """Where several services could be meant."""
     several = loadframe.services(port, pid)
     if len(several) < 2:
         return port, pid
@@ -123,7 +121,7 @@ def _taken(path: Path) -> StudyError:
 
 
 def _write(path: Path, text: str) -> None:
-    """A new file that only its owner may read: it has words of a command. StudyError where it cannot be written."""
+    """Only its owner may read it: it has words of a command. StudyError where it cannot be written."""
     with writing(path, StudyError, "Name another file with --output."):
         try:
             descriptor = Folder(path.parent, Whose.NAMED, StudyError).new_file(path.name, 0o600)

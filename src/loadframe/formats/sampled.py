@@ -22,7 +22,7 @@ NOT_IN_TURNS = (
 
 @dataclass(frozen=True, slots=True)
 class Arranged:
-    """pairs: the values of each block on either side; None without blocks. notes: what a reader must know."""
+    """pairs: the values of each block on either side; None without blocks."""
 
     before: Sample
     after: Sample
@@ -30,7 +30,7 @@ class Arranged:
     notes: tuple[str, ...]
 
     def judged(self, by: str) -> Verdict:
-        """Raises ValueError if the samples cannot be compared, TooFewError if they say too little about it."""
+        """ValueError if the samples cannot be compared, TooFewError."""
         if self.pairs is None:
             sessions = [list(side.by(side.sessions).values()) for side in (self.before, self.after)]
             # What two sessions differ by is estimated from the sample that has more of them.
@@ -41,7 +41,7 @@ class Arranged:
         return samples.paired(*sides, by=by)
 
     def table(self, but: str) -> tuple[Quantity, ...]:
-        """The quantities shown next to the one that decides."""
+        """Those shown next to the one that decides."""
         return tuple(self._row(name) for name in quantity.SHOWN if name != but)
 
     def _row(self, name: str) -> Quantity:
@@ -54,8 +54,8 @@ class Arranged:
 
 
 def arrange(before: Sample, after: Sample) -> Arranged:
-    """By blocks if both samples have them; if both have times and were taken in turns, their n-th values are a block;
-    else one after the other. Raises ValueError if they have no block in common."""
+    """By blocks if both have them; if both have times and were taken in turns, their n-th values are a block; else one
+    after the other. ValueError if they have no block in common."""
     if before.blocks is not None and after.blocks is not None:
         return _by_blocks(before, after)
     notes = []

@@ -1,4 +1,4 @@
-"""What is known of a program's functions: the class of their work; and how rows are read."""
+"""The class of work of a program's functions."""
 
 import re
 from collections.abc import Mapping
@@ -29,12 +29,12 @@ CLASSES: Mapping[str, str] = {
     "user": "the program's own code",
     "waiting": "waiting for something else",
 }
-"""Every class and its words. The last three are for stacks that match no row."""
+"""The last three are for stacks that match no row."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameRow:
-    """Functions of one class. scope: where they run. pattern: of whole names. source: where they are defined."""
+    """pattern: of whole names. source: where they are defined."""
 
     class_id: str
     scope: Scope
@@ -43,7 +43,6 @@ class FrameRow:
 
 
 def frame_rows(file: Path) -> tuple[FrameRow, ...]:
-    """The [[frame]] tables of our TOML file."""
     return tuple(
         FrameRow(row["class"], row["scope"], re.sub(r"\n *", "", "|".join(row["functions"])), row["source"])
         for row in toml_rows(file)["frame"]

@@ -1,9 +1,6 @@
-"""The rows of all kinds of server: each kind has its own in its folder, and the central tables are made of them.
-
-A page is a module `kinds/NAME/PAGE.py`, or rows in `kinds/NAME/PAGE.toml` (of metrics: `metrics.txt`). A module is
-pure: it imports the forms in this folder, and other pure modules. It is found by its name, as a central table cannot
-import the kinds that it is made of. Pages of kinds of other distributions come after ours (outside.py).
-"""
+"""The rows of all kinds of server, of which the central tables are made. A page is a module `kinds/NAME/PAGE.py`, or
+rows in `kinds/NAME/PAGE.toml` (of metrics: `metrics.txt`). A module is pure, and is found by its name, as a central
+table cannot import the kinds that it is made of. Pages of other distributions' kinds come after ours (outside.py)."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -23,7 +20,7 @@ Row = TypeVar("Row")
 
 @cache
 def _own(page: Page, name: str) -> Mapping[str, object]:
-    """What our own kinds have under this name, by their folders."""
+    """By their folders."""
     if (page, name) in IN_FILES:
         file_name, read = IN_FILES[page, name]
         return {file.parent.name: read(file) for file in sorted(FOLDER.glob(f"*/{file_name}"))}
@@ -36,8 +33,7 @@ _outside = cache(outside.homes)
 
 
 def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
-    """What pages have under this name, in alphabetical order: ours by folder, others by their first kind. TypeError for
-    another form."""
+    """In alphabetical order: ours by folder, others by their first kind. TypeError for another form."""
     by_kind: dict[str, Row] = {}
     for kind, table in _own(page, name).items():
         if not isinstance(table, form):
@@ -59,10 +55,10 @@ def rows(page: Page, name: str, form: type[Row]) -> dict[str, tuple[Row, ...]]:
 
 
 def rows_of(kind: str) -> str:
-    """The key in `tables` of a kind's pages: the first of the kinds that its distribution registers; else itself."""
+    """The key in `tables`: the first of the kinds that its distribution registers; else itself."""
     return next((home.kinds[0] for home in _outside() if kind in home.kinds), kind)
 
 
 def flaw(kind: str) -> Flaw | None:
-    """Why the pages of another distribution's kind are not used; None where they are, or where it has none."""
+    """Why the pages of another distribution's kind are not used."""
     return next((home.flaw for home in _outside() if kind in home.kinds), None)

@@ -7,7 +7,7 @@ from typing import Literal
 from loadframe.knowledge.rows import documents, row_of
 
 LAYERS = ("server", "application")
-"""Layers of the kinds' rules, from the uppermost down."""
+"""From the uppermost down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +48,11 @@ class LimitRule:
 
     @property
     def use_at_this_moment(self) -> str:
-        """The metric of the use at a moment."""
         return self.use_now or self.use
 
 
 def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
-    """The rows of a TOML file, each a table named by its id. words: for `{word}`. ValueError for an unknown column."""
+    """Each a table named by its id. words: for `{word}`. ValueError for an unknown column."""
     limits = []
     for kind, tables in documents(file, **words):
         rules = (row_of(LimitRule, name, {"id": name, **row}) for name, row in tables.items() if name != "words")

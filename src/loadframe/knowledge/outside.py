@@ -1,11 +1,7 @@
 """What is known of the kinds of server that other distributions register: their pages, checked for form and for names
-of their own.
-
-The pages of a kind are in the package of the module that its entry point names, and are named as those of our kinds: of
-`loadframe_toy.kind:KIND` they are `loadframe_toy.limits`, or `limits.toml` in its folder, and so on. These alone are
-imported here, never the module of the entry point itself, which touches the server. One unusable row makes the whole
-package unused: with half of the knowledge of a server a diagnosis would be another one.
-"""
+of their own. The pages of `loadframe_toy.kind:KIND` are `loadframe_toy.limits`, or `limits.toml` in its folder, and so
+on. These alone are imported here, never the module of the entry point, which touches the server. One unusable row makes
+the whole package unused: with half of the knowledge of a server a diagnosis would be another one."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -37,7 +33,7 @@ OURS = frozenset({
     "process", "recorder", "runtime", "service", "spawn", "sqlite", "system",
     "target", "throughput", "url", "user", "varnish", "workload",
 })  # fmt: skip
-"""How our own names begin, and our kinds; in addition to `shard1`, `shard2`, ..."""
+"""How our own names begin, and our kinds."""
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 TABLES: Mapping[tuple[Page, str], Any] = {
     ("metrics", "ROWS"): str,
@@ -51,7 +47,6 @@ TABLES: Mapping[tuple[Page, str], Any] = {
     ("remedies", "BUILDERS"): Mapping[str, tuple[Callable[..., Any], ...]],
     ("frames", "FRAMES"): tuple[FrameRow, ...],
 }
-"""Every table that a page may have, and its form."""
 IN_FILES: Mapping[tuple[Page, str], tuple[str, Callable[[Path], object]]] = {
     ("metrics", "ROWS"): ("metrics.txt", metric_rows),
     ("limits", "LIMITS"): ("limits.toml", limit_rules),
@@ -60,13 +55,12 @@ IN_FILES: Mapping[tuple[Page, str], tuple[str, Callable[[Path], object]]] = {
     ("signatures", "RULED_OUT_BY"): ("signatures.toml", ruled_out_rows),
     ("frames", "FRAMES"): ("frames.toml", frame_rows),
 }
-"""Tables that may be rows of a file in the package's folder, and its reader."""
 BUILDERS: tuple[Page, str] = ("remedies", "BUILDERS")
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The pages of one package of a distribution. kinds: their names in studies. tables: none with a flaw."""
+    """The pages of one package of a distribution. tables: none with a flaw."""
 
     package: str
     distribution: str
@@ -76,7 +70,7 @@ class Home:
 
     @property
     def beginnings(self) -> tuple[str, ...]:
-        """How its names begin: its kinds, and its components in front of shards."""
+        """Its kinds, and its components in front of shards."""
         spelt = (spelling for kind in self.kinds for spelling in (kind, kind.replace("-", "_")))
         return tuple(dict.fromkeys((*spelt, *self.tables.get(("metrics", "IN_FRONT"), ()))))
 
@@ -85,7 +79,7 @@ class Home:
 
 
 def homes() -> tuple[Home, ...]:
-    """Of every distribution that registers kinds, by name; those without pages too."""
+    """By name; those without pages too."""
     so_far: list[Home] = []
     for (distribution, package), kinds in sorted(_packages().items()):
         home = _read(Home(package, distribution, tuple(sorted(kinds))))
@@ -99,7 +93,7 @@ def homes() -> tuple[Home, ...]:
 
 
 def _packages() -> dict[tuple[str, str], list[str]]:
-    """The kinds by distribution and package; none that two offer, that has our name, or without a package."""
+    """By distribution and package; none that two offer, that has our name, or without a package."""
     packages: dict[tuple[str, str], list[str]] = {}
     by_name: dict[str, list[Offer]] = {}
     for offer in offers(KINDS_GROUP):
@@ -116,11 +110,11 @@ def _packages() -> dict[tuple[str, str], list[str]]:
 
 
 class _Unusable(Exception):  # noqa: N818 - a row is
-    """A page or a row that cannot be used; in words."""
+    ...
 
 
 def _read(home: Home) -> Home:
-    """With its tables, or with a flaw. Where the package does not load, the error of its entry point is enough."""
+    """Where the package does not load, the error of its entry point is enough."""
     try:
         import_module(home.package)
     except (Exception, SystemExit):  # noqa: BLE001 - a stranger's code, which must end no command of ours
@@ -138,7 +132,6 @@ def _read(home: Home) -> Home:
 
 
 def _table(package: str, page: Page, name: str) -> Any:
-    """The page's table of this name, in its form; None where there is none."""
     file, module = _file(package, page, name), _page(package, page)
     table = getattr(module, name, None)
     if file is not None and table is not None:
@@ -154,7 +147,6 @@ def _table(package: str, page: Page, name: str) -> Any:
 
 
 def _file(package: str, page: Page, name: str) -> Path | None:
-    """The package's file with the rows of a table; None where there is none."""
     if (page, name) not in IN_FILES:
         return None
     file = Path(str(import_module(package).__file__)).with_name(IN_FILES[page, name][0])
@@ -208,7 +200,6 @@ def _misfit_of_each(value: Any, whole: type, items: Iterable[tuple[Any, Any]], f
 
 
 def _called(row: Any) -> str:
-    """The name of a row, by whichever field names it."""
     name = getattr(row, "id", "") or getattr(row, "metric", "") or getattr(row, "pattern", "")
     return words(name) if isinstance(name, str) else ""
 
@@ -311,7 +302,7 @@ def _check_frames(home: Home) -> None:
 
 
 def _check_owned(home: Home, name: str, where: str) -> None:
-    """No two distributions, and none of them and we, may use one name for two things."""
+    """One name means one thing."""
     if not home.owns(name):
         raise _Unusable(f"{where}: {words(name)!r} must begin with {_beginnings(home)}, the kind's own name")
 
@@ -339,7 +330,6 @@ def _beginnings(home: Home) -> str:
 
 
 def _of_its_kinds(home: Home) -> dict[str, tuple[Builder, ...]]:
-    """Its builders of remedies, which are only asked for targets of its kinds."""
     table: Mapping[str, tuple[Builder, ...]] = home.tables[BUILDERS]
     return {cause: tuple(_held(build, home) for build in builders) for cause, builders in table.items()}
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 
 def toml_rows(file: Path) -> dict[str, Any]:
-    """The content of a TOML file, with tuples for lists, as records have them."""
+    """With tuples for lists, as records have them."""
     return _parsed(file.read_text(encoding="utf-8", errors="strict"))
 
 
@@ -22,8 +22,8 @@ def _with_tuples(value: Any) -> Any:
 
 
 def documents(file: Path, **words: str) -> list[tuple[str, dict[str, Any]]]:
-    """As `toml_rows`, with `{word}` replaced by `words`. A file that several kinds of server share: once
-    for each, with its [words.KIND] and `{kind}` replaced. With each: how the names of its rows begin, "" for all."""
+    """With `{word}` replaced by `words`. A file that several kinds of server share: once for each, with its
+    [words.KIND] and `{kind}` replaced. With each: how the names of its rows begin."""
     text = file.read_text(encoding="utf-8", errors="strict")
     kinds: dict[str, dict[str, str]] = _parsed(text).get("words", {})
     if not kinds:
@@ -35,7 +35,7 @@ Row = TypeVar("Row")
 
 
 def row_of(form: Callable[..., Row], name: str, columns: Mapping[str, Any]) -> Row:
-    """A row of a table, by its columns. ValueError, with its name, for one that it does not have or cannot be."""
+    """ValueError, with its name, for one that has an unknown column."""
     try:
         return form(**columns)
     except (TypeError, ValueError) as error:
@@ -47,8 +47,7 @@ AT_HOME_ELSEWHERE: Mapping[str, str] = {"mariadb": "mysql"}
 
 
 def metric_rows(file: Path) -> str:
-    """The rows of a file of metrics: name | unit | what | source. Of a file that several kinds of server share, the
-    rows of each, with `{kind}` replaced."""
+    """name | unit | what | source. Of a file that several kinds of server share, the rows of each."""
     rows, home = file.read_text(encoding="utf-8", errors="strict").splitlines(), file.parent.name
     if home not in AT_HOME_ELSEWHERE.values():
         return "\n".join(rows)

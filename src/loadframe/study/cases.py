@@ -22,8 +22,7 @@ PROFILES = ("quick", "default", "full")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """needs: what has to be installed, in words. studies: name -> file; main: those that a run carries out; verb:
-    how."""
+    """needs: in words. studies: name -> file; main: those that a run carries out; verb: how."""
 
     name: str
     title: str
@@ -36,7 +35,6 @@ class Case:
     verb: Verb = "investigate"
 
     def readme(self) -> str:
-        """The story, with its known answer."""
         return read_text(self.folder / "README.md")
 
     def study(
@@ -47,7 +45,7 @@ class Case:
         overrides: Iterable[str] = (),
         over_fleet: bool = False,
     ) -> Study:
-        """The case's study (the main one, or `which`) in a profile, with overrides. StudyError for unknown ones."""
+        """The main one, or `which`. StudyError for unknown ones."""
         if which is not None and which not in self.studies:
             raise StudyError(
                 f"the case {self.name} has no study {which!r}", remedy=f"It has: {', '.join(self.studies)}."
@@ -66,12 +64,11 @@ class Case:
 
 
 def all_cases() -> list[Case]:
-    """Every case, by name."""
     return [_read(path.parent) for path in sorted(FOLDER.glob("*/case.toml"))]
 
 
 def find(name: str, folder: Path = FOLDER) -> Case:
-    """The case of this name. StudyError where there is none."""
+    """StudyError where there is none."""
     known = sorted(path.parent.name for path in folder.glob("*/case.toml"))
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)

@@ -72,7 +72,7 @@ class TargetTable(ServiceKeys):
 
     @property
     def is_running(self) -> bool:
-        """Whether it is an already running server of which more than the address is known."""
+        """Of which more than the address is known."""
         return self.attach is not None or self.is_running_service
 
     @property
@@ -105,7 +105,6 @@ class WorkloadTable(Table):
 
     @property
     def declared(self) -> Declared:
-        """The tables as the workload takes them."""
         return Declared(
             request=tuple(request.record() for request in self.request),
             login=None if self.login is None else self.login.record(),
@@ -234,8 +233,7 @@ class Study(Table):
         return tables
 
     def around(self, kind: str) -> Self:
-        """The same study with a target of this kind: its own, or an alternative's, in as many pieces as the first one
-        says."""
+        """With its own target, or an alternative's, in as many pieces as the first one says."""
         if kind == self.target.kind:
             return self
         named = next(alternative.target for alternative in self.alternative if alternative.target.kind == kind)
@@ -251,19 +249,19 @@ class Study(Table):
 
     @property
     def target_cage(self) -> ComponentCage:
-        """What the target, or each of its pieces, is allowed."""
+        """Of the target, or each of its pieces."""
         return self.cage if self.target.shards is None else self.cage.shard
 
     def allowed(self, component: str) -> ComponentCage:
-        """What a component is allowed: "target", "driver", a shard by its name, or another one that has a table."""
+        """component: "target", "driver", a shard by its name, or another one that has a table."""
         if component == "target":
             return self.cage
         return self.cage.components.get("shard" if component.startswith("shard") else component, ComponentCage())
 
     @property
     def target_limits(self) -> dict[str, int]:
-        """The limits of the target's processes and control groups, by name; those of components in front of its shards
-        with the component's name as prefix ("loader.cpu.max")."""
+        """By name; those of components in front of its shards with the component's name as prefix
+        ("loader.cpu.max")."""
         others = {} if self.target.shards is None else self.cage.components  # else an alternative's
         in_front = {name: cage for name, cage in others.items() if name not in ("driver", "shard")}
         return {
@@ -279,26 +277,26 @@ class Study(Table):
 
     @property
     def target_cpus(self) -> dict[str, str]:
-        """CPUs to which a running server is bound; a private one is bound at its start."""
+        """Of a running server; a private one is bound at its start."""
         return {} if not self.target.is_running or self.cage.cpus is None else {"cage.cpus": self.cage.cpus}
 
     @property
     def host_tables(self) -> tuple[HostTable, ...]:
-        """Settings of the machine: at the start, by each alternative and by each change."""
+        """At the start, by each alternative and by each change."""
         alternatives = (alternative.host for alternative in self.alternative)
         return (self.host, *alternatives, *(change.host for change in self.change))
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """The levels in rising order."""
+        """Rising."""
         return self.load.resolve()
 
     def resolved(self) -> dict[str, Any]:
-        """Every key with its value, defaults included, as JSON-ready data."""
+        """As JSON-ready data, defaults included."""
         return self.model_dump(mode="json", by_alias=True)
 
     def as_toml(self) -> str:
-        """The same as a study file, which reads back as this study. Times of a step are included only where the study
-        states them: not every workload takes them."""
+        """It reads back as this study. Times of a step are included only where the study states them: not every
+        workload takes them."""
         unstated = {"measure": set(TIMES_OF_A_STEP).difference(self.measure.stated_times)}
         return tomli_w.dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=unstated))

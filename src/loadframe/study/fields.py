@@ -18,8 +18,7 @@ LONGEST_S = 366 * 24 * 3600.0
 
 
 def duration_s(value: object) -> float:
-    """Seconds from "500ms", "3s", "10m" or "1h". ValueError for anything else, also a bare number or more than a
-    year."""
+    """From "500ms", "3s", "10m" or "1h". ValueError, also for a bare number or more than a year."""
     if isinstance(value, str) and (match := DURATION.match(value)):
         seconds = float(match[1]) * SECONDS[match[2]]
         if seconds > LONGEST_S:
@@ -35,18 +34,18 @@ BYTES = {
 
 
 MOST_BYTES = 2**60
-"""An exbibyte. Kernels count sizes in 63 bits."""
+"""Kernels count sizes in 63 bits."""
 
 
 def size_bytes(value: object) -> int:
-    """Bytes from "512MiB" or "2GB". ValueError for anything else, including a bare number, and above MOST_BYTES."""
+    """From "512MiB" or "2GB". ValueError, also for a bare number, and above MOST_BYTES."""
     if isinstance(value, str) and (match := SIZE.match(value)):
         return _bytes(match, value)
     raise ValueError(f'{value!r} is not an amount of memory; write it with its unit, for example "512MiB" or "2GB"')
 
 
 def rate_bytes_per_s(value: object) -> int:
-    """Bytes per second from "40MB/s". ValueError for anything else."""
+    """From "40MB/s". ValueError."""
     if isinstance(value, str) and (match := SIZE.match(value.strip().removesuffix("/s"))) and "/s" in value:
         return _bytes(match, value)
     raise ValueError(f'{value!r} is not a rate; write it with its unit, for example "40MB/s" or "512KiB/s"')
@@ -60,13 +59,13 @@ def _bytes(match: re.Match[str], value: str) -> int:
 
 
 def show_size(size: int) -> str:
-    """The inverse, exactly: "512MiB", "1500B"."""
+    """Exactly: "512MiB", "1500B"."""
     unit = next(unit for unit, factor in BYTES.items() if size % factor == 0 and size >= factor)
     return f"{size // BYTES[unit]}{unit}"
 
 
 def cpu_share(value: object) -> float:
-    """CPUs' worth of time from 0.5, 2 or "50%" (of one CPU). ValueError for anything else."""
+    """CPUs' worth of time from 0.5, 2 or "50%" (of one CPU). ValueError."""
     if isinstance(value, str) and (match := re.match(r"^\s*(\d+(?:\.\d+)?)\s*%\s*$", value)):
         return float(match[1]) / 100
     if is_number(value):
@@ -75,14 +74,14 @@ def cpu_share(value: object) -> float:
 
 
 def show_duration(seconds: float) -> str:
-    """The inverse: "3s", "0.6s", "10m"."""
+    """ "3s", "0.6s", "10m"."""
     if seconds >= 120 and seconds % 60 == 0:
         return f"{seconds / 60:g}m"
     return f"{seconds:g}s"
 
 
 def spread(low: float, high: float, count: int, growth: str, *, whole: bool) -> tuple[float, ...]:
-    """Up to `count` distinct levels from low to high, "geometric" or "linear", whole numbers on request."""
+    """Up to `count` distinct levels, "geometric" or "linear"."""
     if count == 1:
         levels: Sequence[float] = [low]
     elif growth == "geometric":
@@ -121,13 +120,12 @@ class Table(BaseModel):
 
 
 def named_once(what: str, names: Sequence[str]) -> None:
-    """Raises ValueError for two tables of one name. what: they are, in the plural."""
+    """ValueError for two of one name. what: they are, in the plural."""
     if twice := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"two {what} are called {twice[0]!r}; each needs a name of its own")
 
 
 def _as_list(value: object) -> object:
-    """A single CPU may be given as a number."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

@@ -9,7 +9,6 @@ from loadframe.study.fields import Duration, Table, Warmup, spread
 
 LOWEST = 1e-9
 HIGHEST = 1e9
-"""No axis goes higher: a billion clients, jobs or bytes."""
 
 
 class Spread(Table):
@@ -36,7 +35,6 @@ Levels = Annotated[
 
 
 def _no_switches(value: object) -> object:
-    """true and false would pass for 1 and 0."""
     if isinstance(value, list) and any(isinstance(item, bool) for item in value):
         raise ValueError("a level must be a number, not true or false")
     return value
@@ -83,7 +81,7 @@ class LoadTable(Table):
         return self
 
     def resolve(self) -> tuple[float, ...]:
-        """The levels in rising order; a spread is rounded to whole numbers, in which every axis counts."""
+        """Rising; a spread is rounded to whole numbers, in which every axis counts."""
         if isinstance(self.levels, Spread):
             given = self.levels
             return spread(given.low, given.high, given.count, given.growth, whole=True)
@@ -104,7 +102,7 @@ class Within(Table):
 
     @property
     def latencies_ms(self) -> dict[str, float]:
-        """Limits of latencies other than p95, by their names in the records."""
+        """Other than p95, by their names in the records."""
         return {
             name: limit
             for name in ("mean_ms", "p50_ms", "p99_ms", "p999_ms", "max_ms")
@@ -139,7 +137,7 @@ class Blocks(Table):
 
 
 TIMES_OF_A_STEP = ("warmup", "window")
-"""Keys of `measure` that have no meaning where a step ends when its work is done."""
+"""Without meaning where a step ends when its work is done."""
 
 
 class MeasureTable(Table):
@@ -163,7 +161,6 @@ class MeasureTable(Table):
 
     @property
     def stated_times(self) -> tuple[str, ...]:
-        """Which times of a step the study states itself, by key."""
         return tuple(name for name in TIMES_OF_A_STEP if name in self.model_fields_set)
 
     @field_validator("window")

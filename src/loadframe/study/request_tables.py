@@ -11,10 +11,8 @@ from loadframe.study.fields import Duration, Table
 
 MOST_REQUESTS, MOST_LOGINS, MOST_HEADERS = 100, 8, 50
 MOST_WORDS = 1000
-"""Characters that an answer is searched for."""
 LONGEST_THINK_S = 3600.0
 ENVIRONMENT = "{ENV:"
-"""Prefix of a placeholder for an environment variable's value."""
 
 
 class SentTable(Table):
@@ -70,7 +68,6 @@ class SentTable(Table):
         return self
 
     def record(self, name: str = "") -> Request:
-        """As a workload takes it."""
         return Request(
             name, self.method, self.path, tuple(self.headers.items()), self.body, self.body_file, expect=self.expect
         )
@@ -119,7 +116,6 @@ class LoginTable(Table):
     @model_validator(mode="before")
     @classmethod
     def _one_alone(cls, given: Any) -> Any:
-        """A login of one request may be that request's table."""
         if isinstance(given, dict) and "path" in given and "request" not in given:
             request = {name: value for name, value in given.items() if name != "token"}
             return {"request": [request], **({"token": given["token"]} if "token" in given else {})}

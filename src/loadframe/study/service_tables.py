@@ -115,7 +115,6 @@ class SettingTable(Table):
 
     @property
     def restarts(self) -> bool:
-        """Whether another value needs a restart of the service."""
         return self.apply != "command" if self.restart is None else self.restart
 
 
@@ -140,7 +139,7 @@ class ProcessKeys(Table):
 
     @property
     def is_running_service(self) -> bool:
-        """Whether they name a service that Loadframe does not start."""
+        """One that Loadframe does not start."""
         return not self.command and bool(self.pid or self.listen or self.unit or self.container)
 
 
@@ -186,7 +185,7 @@ class ServiceKeys(ProcessKeys, ExposedKeys):
 
     @property
     def service_keys(self) -> tuple[str, ...]:
-        """The keys of these that differ from their defaults."""
+        """Those that differ from their defaults."""
         fields = ServiceKeys.model_fields
         return tuple(
             fields[name].alias or name
