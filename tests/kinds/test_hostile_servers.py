@@ -11,7 +11,7 @@ from loadframe.errors import TargetError, WorkloadError
 from loadframe.experiments.limits_now import limits
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
-from loadframe.kinds.mysql import control as mariadb_control
+from loadframe.kinds.mysql import attached as mariadb_control
 from loadframe.kinds.postgres import control as postgres_control
 from loadframe.kinds.url import kind as url
 from loadframe.model import TargetState

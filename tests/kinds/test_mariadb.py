@@ -19,7 +19,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.leftovers import sweep
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import Target
-from loadframe.kinds.mysql.control import Control
+from loadframe.kinds.mysql.attached import Control
 from loadframe.kinds.mysql.kind import MariadbTarget
 from loadframe.model import TargetState
 from waiting import await_that

@@ -13,8 +13,7 @@ from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import Attached, ServerAddress, Target
-from loadframe.kinds.mysql.attached import AttachedMariadb, AttachedMysql
-from loadframe.kinds.mysql.control import Control
+from loadframe.kinds.mysql.attached import AttachedMariadb, AttachedMysql, Control
 from loadframe.kinds.mysql.counters import MYSQL as COUNTING
 from loadframe.kinds.mysql.counters import MYSQL_CATALOGUE as CATALOGUE
 from loadframe.kinds.mysql.counters import MYSQL_TUNABLES as TUNABLES

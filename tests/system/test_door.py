@@ -58,13 +58,12 @@ LEFT: dict[str, int] = {
     "loadframe_watch/importing.py": 1,
     "recording/profiles/perf.py": 2,
     "workloads/bulk_ingest_client.py": 2,
-    "workloads/driving.py": 1,
+    "workloads/driving.py": 2,
     "workloads/http_driver.py": 1,
     "workloads/job_queue_worker.py": 1,
     "workloads/objects.py": 8,
     "workloads/step_files.py": 3,
     "workloads/sysbench.py": 1,
-    "workloads/together.py": 1,
 }
 
 

@@ -9,7 +9,7 @@ from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments.examination import with_saturation
 from loadframe.experiments.proof import compared
 from loadframe.experiments.side_by_side import START
-from loadframe.knowledge.limit import LimitRule
+from loadframe.knowledge.rows import LimitRule
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import RULES
 from loadframe.model import (

@@ -15,8 +15,8 @@ from loadframe.experiments.stopping import UNFIT
 from loadframe.experiments.tuning_space import may_lose
 from loadframe.experiments.tuning_trials import Trials
 from loadframe.kinds import registry as targets
+from loadframe.kinds.config_file import written
 from loadframe.kinds.kind import KindOfTarget
-from loadframe.kinds.settings_file import written
 from loadframe.model import (
     SettingValue,
     SettingWorth,

@@ -103,18 +103,14 @@ class Catalogue:
             elif name in others:
                 checked[name] = value
             else:
-                raise self._unknown(given, name, others)
+                spelt = {plain(known): known for known in (*self.names(), *others)}
+                close = [spelt[spelling] for spelling in difflib.get_close_matches(name, spelt, n=3, cutoff=0.6)]
+                remedy = f"Did you mean {' or '.join(close)}? " if close else ""
+                fact = f"target.settings.{given}: {self.kind} has no such setting"
+                raise StudyError(fact, remedy=f"{remedy}({self.source})")
 
         check_all(partial(check_one, given, value) for given, value in settings.items())
         return checked
-
-    def _unknown(self, given: str, name: str, others: frozenset[str]) -> StudyError:
-        spelt = {plain(known): known for known in (*self.names(), *others)}
-        close = [spelt[spelling] for spelling in difflib.get_close_matches(name, spelt, n=3, cutoff=0.6)]
-        remedy = f"Did you mean {' or '.join(close)}? " if close else ""
-        return StudyError(
-            f"target.settings.{given}: {self.kind} has no such setting", remedy=f"{remedy}({self.source})"
-        )
 
 
 def catalogue_in(*files: Path) -> Catalogue:
@@ -275,9 +271,12 @@ class Tunable:
 def tunables_in(file: Path) -> tuple[Tunable, ...]:
     """The [tune] of our TOML file."""
     rows = toml_rows(file).get("tune", {}).items()
-    values = ((name, {column: _value(value) for column, value in row.items()}) for name, row in rows)
-    return tuple(row_of(Tunable, f"{file.name}: [tune] {name}", {"name": name, **row}) for name, row in values)
-
-
-def _value(value: Any) -> Any:
-    return None if value == "half of memory" else sized(value)
+    return tuple(
+        row_of(
+            Tunable,
+            f"{file.name}: [tune] {name}",
+            {"name": name}
+            | {column: None if value == "half of memory" else sized(value) for column, value in row.items()},
+        )
+        for name, row in rows
+    )

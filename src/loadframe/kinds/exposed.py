@@ -138,7 +138,11 @@ class Exposure:
                     self._readings.append(Reading(taken.at_s, counters))
 
     def _counters(self, asked: _Asked, exposed: Exposed, taken: Taken) -> dict[str, float]:
-        self._note_types(asked, exposed)
+        for family, types in exposed.types.items():
+            before = asked.types.get(family, types)
+            asked.types[family] = before | types
+            if before.isdisjoint(types):
+                asked.changed.setdefault(family, (" and ".join(sorted(before)), " and ".join(sorted(types))))
         for reason, names in exposed.left_out.items():
             _add(asked.left_out, reason, names)
         counters = {}
@@ -153,13 +157,6 @@ class Exposure:
             if counted or not taken.after:
                 counters[f"{OF}{name}"] = value
         return counters
-
-    def _note_types(self, asked: _Asked, exposed: Exposed) -> None:
-        for family, types in exposed.types.items():
-            before = asked.types.get(family, types)
-            asked.types[family] = before | types
-            if before.isdisjoint(types):
-                asked.changed.setdefault(family, (" and ".join(sorted(before)), " and ".join(sorted(types))))
 
     def _is_ours(self, asked: _Asked, name: str, *, counted: bool) -> bool:
         """A new name is registered where it can be."""

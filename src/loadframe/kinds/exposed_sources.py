@@ -103,8 +103,8 @@ class CommandSource:
             )
         except (UserError, OSError) as error:
             raise UnreadError(words(error.fact if isinstance(error, UserError) else error)) from error
+        assert process.stdout is not None
         try:
-            assert process.stdout is not None
             data = until_end(process.stdout, at_s + ANSWER_S, ANSWER_BYTES)
             if len(data) > ANSWER_BYTES:
                 raise UnreadError(f"its answer is longer than {shown(ANSWER_BYTES)}")
@@ -114,7 +114,10 @@ class CommandSource:
         except OSError as error:
             raise UnreadError(words(error)) from error
         finally:
-            _end(process)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # its session is its own (spawn)
+            process.wait()
+            process.stdout.close()
         if code != 0:
             raise UnreadError(f"it ended with exit code {code}" if code > 0 else f"it was ended by signal {-code}")
         return Taken((at_s + time.monotonic()) / 2, data)
@@ -130,28 +133,20 @@ def _told(command: Sequence[str]) -> str:
     return f"the command {words(' '.join(command), 80)}"
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)  # its session is its own (spawn)
-    process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
-
-
 def sources_of(
     tables: Sequence[MetricsTable], first: Sequence[str], port: Port, who: Who, env: Environment = passed_on
 ) -> list[Source]:
     """first: names that are kept before others. who, env: for commands; TargetError where they are not known."""
-    return [_source(table, first, port, who, env) for table in tables if table.stages is None]
+    sources: list[Source] = []
+    for table in (table for table in tables if table.stages is None):
+        pick = Pick(tuple(table.select), tuple(table.counters), (*first, *table.requests))
+        if table.address is not None:
+            sources.append(HttpSource(table, table.address, pick, port))
+        else:
+            sources.append(CommandSource(table.command or (), pick, port, who, env))
+    return sources
 
 
 def stage_files(tables: Sequence[MetricsTable], log: Path | None = None) -> tuple[Path, ...]:
     named = (table.stages for table in tables if table.stages is not None)
     return tuple(path for name in named if (path := log if name == LOG else Path(name)) is not None)
-
-
-def _source(table: MetricsTable, first: Sequence[str], port: Port, who: Who, env: Environment) -> Source:
-    pick = Pick(tuple(table.select), tuple(table.counters), (*first, *table.requests))
-    if table.address is not None:
-        return HttpSource(table, table.address, pick, port)
-    return CommandSource(table.command or (), pick, port, who, env)

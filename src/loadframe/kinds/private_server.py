@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from loadframe.connections.address import joined
 from loadframe.errors import MissingTool, NotRecovered, RecordingError, TargetError
@@ -188,10 +189,8 @@ class PrivateServer:
     def run_once(self, command: Sequence[str], log: str) -> None:
         """To its end; its output is kept as `log`. TargetError where it fails."""
         with self.log.open("ab") as output:
-            allowance = self._in_folder(Allowance(self.user))
-            process = spawn(command, allowance, stdout=output, stderr=output, cwd=self._lease.folder)
+            process = self._spawned(command, Allowance(self.user), output)
             with self._abandoning(process):
-                self._lease.add_process(process.pid)
                 status = process.wait()
         if status != 0:
             raise self.failed(
@@ -202,7 +201,7 @@ class PrivateServer:
 
     def answer_of(self, command: Sequence[str], fact: str, remedy: str) -> str:
         """What a program prints. TargetError with this fact where it fails."""
-        allowance = self._in_folder(Allowance(self.user))
+        allowance = self._lease.admitted(Allowance(self.user), self.folder)
         with spawn(command, allowance, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=NO_FOLDER) as process:
             said, complained = (output.decode("utf-8", "replace") for output in process.communicate())
         if process.returncode != 0:
@@ -219,17 +218,8 @@ class PrivateServer:
     ) -> tuple[int, str]:
         """Run a checking program as the server would run, for at most within_s: exit status, end of its output."""
         with (self.folder / "check.log").open("w+b") as output:
-            process = spawn(
-                command,
-                self._in_folder(allowance),
-                stdout=output,
-                stderr=output,
-                cwd=self._lease.folder,
-                env=env,
-                death_signal=self.death_signal,
-            )
+            process = self._spawned(command, allowance, output, env)
             with self._abandoning(process):
-                self._lease.add_process(process.pid)
                 if not to_its_end.ended(process, output, within_s):
                     self._end_group(process)
             return process.returncode, to_its_end.told(output).strip()
@@ -288,16 +278,7 @@ class PrivateServer:
         if self.socket is not None:
             Folder(self.socket.parent, Whose.ANOTHERS, TargetError).remove(self.socket.name)
         with self.log.open("ab") as log:
-            self._process = spawn(
-                self.command,
-                self._in_folder(allowance),
-                stdout=log,
-                stderr=log,
-                cwd=folder or self._lease.folder,
-                env=env,
-                death_signal=self.death_signal,
-            )
-        self._lease.add_process(self._process.pid)
+            self._process = self._spawned(self.command, allowance, log, env, folder)
         deadline = time.monotonic() + within_s
         while not ((self.socket is None or self.socket.exists()) and answers()):
             if (error := self.died("would not start")) is not None:
@@ -437,8 +418,26 @@ class PrivateServer:
             return ""
         return "\n".join(text.splitlines()[-lines:])
 
-    def _in_folder(self, allowance: Allowance) -> Allowance:
-        return self._lease.admitted(allowance, self.folder)
+    def _spawned(
+        self,
+        command: Sequence[str],
+        allowance: Allowance,
+        output: IO[bytes],
+        env: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Of the lease; it may enter the lease's folder, and has TMPDIR in the server's."""
+        process = spawn(
+            command,
+            self._lease.admitted(allowance, self.folder),
+            stdout=output,
+            stderr=output,
+            cwd=folder or self._lease.folder,
+            env=env,
+            death_signal=self.death_signal,
+        )
+        self._lease.add_process(process.pid)
+        return process
 
     def _wait(self, seconds: float) -> bool:
         assert self._process is not None

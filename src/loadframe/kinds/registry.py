@@ -16,9 +16,9 @@ from loadframe.kinds.base import Attached, ServerAddress, Target, shard_name
 from loadframe.kinds.kind import Attachable, KindOfTarget
 from loadframe.knowledge.kinds import flaw
 from loadframe.model import Requirement
-from loadframe.study.declaration import StateTable, Study, TargetTable
+from loadframe.study.declaration import StateTarget, Study, TargetTable
 
-State = TypeVar("State", bound=StateTable)
+Declared = TypeVar("Declared", TargetTable, StateTarget)
 BY_OPTION, BY_STUDY = "--option-file or --user", "target.option_file"
 """How the user names an account: on the command line, in a study."""
 READ_ONLY_REMEDY = "Change it by hand, or give the study a private server (leave out target.attach)."
@@ -84,17 +84,16 @@ def _for_others(key: str, kind: str, has_it: Callable[[KindOfTarget], bool]) -> 
 
 def canonical(study: Study) -> Study:
     """With all settings in the form in which `effective` answers; all later code relies on it. StudyError."""
-    target = study.target.model_copy(update={"settings": of_study(study).check_settings(study.target.settings)})
+
+    def checked(target: Declared) -> Declared:
+        row = of_study(study, getattr(target, "kind", None) or "")
+        return target.model_copy(update={"settings": row.check_settings(target.settings)})
+
     tables = {
-        name: [_with_canonical(study, table) for table in getattr(study, name)] for name in ("alternative", "change")
+        name: [table.model_copy(update={"target": checked(table.target)}) for table in getattr(study, name)]
+        for name in ("alternative", "change")
     }
-    return study.model_copy(update={"target": target, **tables})
-
-
-def _with_canonical(study: Study, table: State) -> State:
-    row = of_study(study, getattr(table.target, "kind", None) or "")
-    settings = row.check_settings(table.target.settings)
-    return table.model_copy(update={"target": table.target.model_copy(update={"settings": settings})})
+    return study.model_copy(update={"target": checked(study.target), **tables})
 
 
 def needs(row: KindOfTarget) -> list[Requirement]:

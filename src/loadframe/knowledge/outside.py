@@ -17,11 +17,9 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from loadframe.entry_points import AUTHOR, KINDS_GROUP, Flaw, Offer, offers, shown
 from loadframe.errors import OutsideFault
 from loadframe.formats.said import words
-from loadframe.knowledge.frame import CLASSES, FrameRow, frame_rows
-from loadframe.knowledge.limit import LAYERS, LimitRule, limit_rules
 from loadframe.knowledge.metric import Agreement, Derived
 from loadframe.knowledge.remedy import Builder, Situation
-from loadframe.knowledge.rows import metric_rows
+from loadframe.knowledge.rows import CLASSES, LAYERS, FrameRow, LimitRule, frame_rows, limit_rules, metric_rows
 from loadframe.knowledge.signature import Condition, Signature, Trace, ruled_out_rows, signature_rows, trace_rows
 from loadframe.model import Remedy
 

@@ -19,9 +19,8 @@ from loadframe.workloads import step_files
 from loadframe.workloads.base import STAGES_FILE, KindOfWorkload
 from loadframe.workloads.bulk_ingest_client import valid_rows
 from loadframe.workloads.common import Common
-from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.driving import ProcessDriver, Worker, start_together
 from loadframe.workloads.options import rules, whole
-from loadframe.workloads.together import Worker, start_together
 
 MOST_PIPELINES = 256
 SMALLEST_FILE_KB, LARGEST_FILE_KB = 4, 1 << 20

@@ -14,9 +14,8 @@ from loadframe.host.privilege import of_uid, rights_of
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import Common
-from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.driving import ProcessDriver, Worker, start_together
 from loadframe.workloads.options import rules, whole
-from loadframe.workloads.together import Worker, start_together
 
 MOST_WORKERS = 1024
 

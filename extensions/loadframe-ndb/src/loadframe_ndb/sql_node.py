@@ -8,7 +8,7 @@ from pathlib import Path
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources, available_cpus, bind, bound_to
-from loadframe.kinds.mysql.control import Control
+from loadframe.kinds.mysql.attached import Control
 from loadframe.kinds.mysql.counters import counting
 from loadframe.kinds.mysql.kind import MYSQL_PACKAGE, MysqlTarget, known_options
 from loadframe.kinds.private_server import Account

@@ -16,7 +16,7 @@ from loadframe.knowledge.rows import toml_rows
 from loadframe.model import CounterSpec
 
 if TYPE_CHECKING:
-    from loadframe.kinds.mysql.control import Control  # a watch, which reads counters in its own way, does not need it
+    from loadframe.kinds.mysql.attached import Control  # a watch, which reads counters in its own way, does not need it
 
 _BOTH, _MARIADB, _MYSQL = (Path(__file__).with_name(f"{name}settings.toml") for name in ("", "mariadb_", "mysql_"))
 MARIADB_CATALOGUE, MARIADB_TUNABLES = catalogue_in(_BOTH, _MARIADB), tunables_in(_MARIADB)

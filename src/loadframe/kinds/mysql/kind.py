@@ -14,8 +14,7 @@ from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.catalogue import Tunable
 from loadframe.kinds.database import SCHEMA, DatabaseTarget, check_passed_on
 from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
-from loadframe.kinds.mysql.attached import PASSWORD, AttachedFamily, AttachedMariadb, AttachedMysql, host_of
-from loadframe.kinds.mysql.control import Control
+from loadframe.kinds.mysql.attached import PASSWORD, AttachedFamily, AttachedMariadb, AttachedMysql, Control, host_of
 from loadframe.kinds.mysql.counters import (
     MARIADB,
     MARIADB_CATALOGUE,
@@ -28,7 +27,7 @@ from loadframe.kinds.mysql.counters import (
 )
 from loadframe.kinds.private_server import Account, Package, ask, installed, soft_nofile, write_secret
 from loadframe.kinds.private_target import NOFILE
-from loadframe.model import Endpoint, Requirement, SettingValue, TargetState
+from loadframe.model import Endpoint, SettingValue, TargetState
 
 MARIADB_PACKAGE = Package(
     "MariaDB",
@@ -309,10 +308,6 @@ def options_of(settings: Mapping[str, SettingValue]) -> list[str]:
     ]
 
 
-def _requirements(package: Package, kind: str) -> list[Requirement]:
-    return [*package.requirements(kind), python_package(kind, "pymysql", "mariadb")]
-
-
 def _kind(
     target: type[MariadbTarget | MysqlTarget], attached: type[AttachedFamily], tunables: tuple[Tunable, ...], group: str
 ) -> KindOfTarget:
@@ -321,7 +316,7 @@ def _kind(
         target,
         target.catalogue,
         target.check_settings,
-        functools.partial(_requirements, target.package, target.kind),
+        lambda: [*target.package.requirements(target.kind), python_package(target.kind, "pymysql", "mariadb")],
         tunables=tunables,
         file=SettingsFile("tuned.cnf", "{name} = {value}", head=f"[{group}]\n", words=("OFF", "ON")),
         attachable=Attachable(attached, host_of, head="[mysqld]\n", password=PASSWORD),

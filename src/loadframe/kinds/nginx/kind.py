@@ -122,18 +122,17 @@ class NginxTarget(PrivateTarget, Server):
         self._state, self._known = state, ()
         self.watch_workers()
         stands = read_back(self.dump())
-        values = {name: self._stands(name, stands.get(name)) for name in self.catalogue.names()}
+        values: dict[str, SettingValue] = {}
+        for spec in self.catalogue.specs:
+            text = "-1" if stands.get(spec.name) == "off" and spec.low == -1 else stands.get(spec.name)
+            is_set = spec.name == "listen_reuseport" and text is not None
+            values[spec.name] = is_set or self.catalogue.shown(spec.name, text)
         values["access_log"] = bool(state.settings.get("access_log", False))
         values["worker_rlimit_nofile"] = soft_nofile(next(iter(self._workers()), None))
         values["listen_backlog"] = min(
             int(values["listen_backlog"]), int(SOMAXCONN.read_text(encoding="utf-8", errors="replace"))
         )
         self._effective = values
-
-    def _stands(self, name: str, text: str | None) -> SettingValue:
-        if name == "listen_reuseport" and text is not None:
-            return True
-        return self.catalogue.shown(name, "-1" if text == "off" and self.catalogue.known(name).low == -1 else text)
 
 
 def workers_of(state: TargetState) -> int:

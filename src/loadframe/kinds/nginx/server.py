@@ -13,7 +13,7 @@ from typing import Literal
 
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import TargetError
-from loadframe.host.identity import children
+from loadframe.host.identity import children, command_of
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
@@ -135,7 +135,11 @@ class Server(PrivateServer):
 
     def workers(self) -> tuple[int, ...]:
         """The present ones, without the two processes of a cache that manage and load it."""
-        return () if self.pid is None else tuple(pid for pid in children(self.pid) if _is_worker(pid))
+        return (
+            ()
+            if self.pid is None
+            else tuple(pid for pid in children(self.pid) if any("worker process" in word for word in command_of(pid)))
+        )
 
     def watch_workers(self) -> None:
         """Have the next command end them should we and the master be killed alike."""
@@ -180,13 +184,6 @@ class Server(PrivateServer):
     def what_it_serves(self, settings: Mapping[str, SettingValue]) -> list[str]:
         """The directives that say where answers come from."""
         return [f"root {self.files}"]
-
-
-def _is_worker(pid: int) -> bool:
-    try:
-        return b"worker process" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:  # it has ended meanwhile
-        return False
 
 
 def _lines(depth: int, directives: list[str]) -> str:
