@@ -117,7 +117,7 @@ class Server(PrivateServer):
         error = super().died(how)
         if error is None or self._process is None:
             return error
-        left = self._left() or self._left()  # it may fork meanwhile
+        left = self._remaining() or self._remaining()  # it may fork meanwhile
         pids = ", ".join(str(process.pid) for process in left[:MOST_TOLD])
         fact = f"{len(left)} of its processes go on ({pids})"
         fact = f"{self.name}'s command has ended (exit status {self._process.returncode}), and {fact}"
@@ -198,7 +198,7 @@ class Server(PrivateServer):
             super().kill()
         self._end_left(())
 
-    def _left(self) -> tuple[identity.Identity, ...]:
+    def _remaining(self) -> tuple[identity.Identity, ...]:
         return identity.marked(f"{MARK}={self._mark}")
 
     def _end_left(self, family: Sequence[identity.Identity]) -> None:
@@ -206,7 +206,7 @@ class Server(PrivateServer):
         identity.end_all(family, 1.0)
         absent = 0
         for _ in range(MOST_LOOKS):
-            left = self._left()
+            left = self._remaining()
             absent = 0 if left else absent + 1
             if absent == 2:
                 return
