@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, **PLAIN)
 
 
-def _names() -> list[str]:
-    return [case.name for case in loadframe.cases()]
-
-
-Name = Annotated[str, typer.Argument(autocompletion=_names, help="A case's name; `loadframe case list` shows them.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        autocompletion=lambda: [case.name for case in loadframe.cases()],
+        help="A case's name; `loadframe case list` shows them.",
+    ),
+]
 
 
 @app.command("list")

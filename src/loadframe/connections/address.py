@@ -55,7 +55,8 @@ def decide(host: str, port: int, number: str = "") -> Place:
         return Place(host, number, port, is_here(number))
     numbers = look_up(host)
     if chosen.get((host, port)) not in numbers:
-        chosen[host, port] = _accepting(numbers, port) if len(numbers) > 1 else numbers[0]
+        accepting = (number for number in numbers if _accepts(number, port)) if len(numbers) > 1 else iter(())
+        chosen[host, port] = next(accepting, numbers[0])
     number = chosen[host, port]
     return Place(host, number, port, _is_own(number))
 
@@ -87,14 +88,12 @@ def _number(socket_address: tuple[Any, ...]) -> str:
     return f"{number}%{scope}" if scope else number
 
 
-def _accepting(numbers: tuple[str, ...], port: int) -> str:
-    for number in numbers:
-        try:
-            socket.create_connection((number, port), timeout=TRIED_FOR_S).close()
-        except OSError:  # reported by whoever connects, if no other one accepts
-            continue
-        return number
-    return numbers[0]
+def _accepts(number: str, port: int) -> bool:
+    try:
+        socket.create_connection((number, port), timeout=TRIED_FOR_S).close()
+    except OSError:  # reported by whoever connects, if no other one accepts
+        return False
+    return True
 
 
 def _is_own(number: str) -> bool:

@@ -61,13 +61,8 @@ def write_numbers(values: Mapping[str, float]) -> str:
         text = f"{value:.6g}"
         if "." not in text and "e" not in text:
             text = "null" if "n" in text else f"{text}.0"  # nan, inf; a whole one is read as a float, too
-        words.append(_name(name) + text)
+        words.append(f"{_encoded(name)}: {text}")
     return f"{{{', '.join(words)}}}"
-
-
-@lru_cache(MOST_NAMES)
-def _name(name: str) -> str:
-    return f"{_ON_ONE_LINE.encode(name)}: "
 
 
 def _path(value: object) -> str:
@@ -77,6 +72,7 @@ def _path(value: object) -> str:
 
 
 _ON_ONE_LINE = json.JSONEncoder(allow_nan=False, default=_path)
+_encoded = lru_cache(MOST_NAMES)(_ON_ONE_LINE.encode)
 
 
 def _with_null(value: Any) -> Any:

@@ -57,7 +57,13 @@ def arrange(before: Sample, after: Sample) -> Arranged:
     """By blocks if both have them; if both have times and were taken in turns, their n-th values are a block; else one
     after the other. ValueError if they have no block in common."""
     if before.blocks is not None and after.blocks is not None:
-        return _by_blocks(before, after)
+        first, second = before.by(before.blocks), after.by(after.blocks)
+        common: Sequence[str] = [block for block in first if block in second]
+        if not common:
+            raise ValueError("they have no block in common")
+        alone = len({*first, *second}) - len(common)
+        left_out = (f"{counted(alone, 'block')} in one sample only, left out.",) if alone else ()
+        return Arranged(before, after, tuple((first[block], second[block]) for block in common), left_out)
     notes = []
     if (before.blocks is None) != (after.blocks is None):
         notes.append("Only one sample has blocks, so they were not used.")
@@ -67,15 +73,5 @@ def arrange(before: Sample, after: Sample) -> Arranged:
         return Arranged(before, after, None, (*notes, NOT_IN_TURNS))
     if left := abs(len(before.values) - len(after.values)):
         notes.append(f"The longer sample has {counted(left, 'value')} more at its end, without a partner; left out.")
-    pairs = tuple(((first,), (second,)) for first, second in zip(before.values, after.values, strict=False))
+    pairs = tuple(((one,), (other,)) for one, other in zip(before.values, after.values, strict=False))
     return Arranged(before, after, pairs, tuple(notes))
-
-
-def _by_blocks(before: Sample, after: Sample) -> Arranged:
-    first, second = before.by(before.blocks), after.by(after.blocks)
-    common: Sequence[str] = [block for block in first if block in second]
-    if not common:
-        raise ValueError("they have no block in common")
-    left = len({*first, *second}) - len(common)
-    notes = (f"{counted(left, 'block')} in one sample only, left out.",) if left else ()
-    return Arranged(before, after, tuple((first[block], second[block]) for block in common), notes)

@@ -101,13 +101,9 @@ Duration = Annotated[
 ]
 
 
-def _warmup(value: object) -> float | None:
-    return None if value == "auto" else duration_s(value)
-
-
 Warmup = Annotated[
     float | None,
-    BeforeValidator(_warmup),
+    BeforeValidator(lambda value: None if value == "auto" else duration_s(value)),
     PlainSerializer(lambda seconds: "auto" if seconds is None else show_duration(seconds), return_type=str),
     Field(json_schema_extra={"type": "string", "examples": ["auto", "2s"]}),
 ]
@@ -125,11 +121,11 @@ def named_once(what: str, names: Sequence[str]) -> None:
         raise ValueError(f"two {what} are called {twice[0]!r}; each needs a name of its own")
 
 
-def _as_list(value: object) -> object:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-Cpus = Annotated[str | None, BeforeValidator(_as_list)]
+Cpus = Annotated[
+    str | None,
+    BeforeValidator(lambda value: str(value) if isinstance(value, int) and not isinstance(value, bool) else value),
+]
+"""A single CPU may be given as a number."""
 Nice = Annotated[
     int | None, Field(ge=-20, le=19, description="attach: the server's nice value, from -20 (goes first) to 19")
 ]

@@ -24,13 +24,9 @@ class Spread(Table):
         return self
 
 
-def _levels_form(value: object) -> str:
-    return "spread" if isinstance(value, dict | Spread) else "list"
-
-
 Levels = Annotated[
     Annotated[list[float], Tag("list")] | Annotated[Spread, Tag("spread")],
-    Discriminator(_levels_form),
+    Discriminator(lambda value: "spread" if isinstance(value, dict | Spread) else "list"),
 ]
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from loadframe.connections.http_words import METHODS, NOT_SENT, SECRET, wrong_header, wrong_path
+from loadframe.formats.plain_numbers import is_number
 from loadframe.model import Checked, Login, Request, Think
 from loadframe.study.fields import Duration, Table
 
@@ -127,10 +128,6 @@ class LoginTable(Table):
         )
 
 
-def _think_form(value: object) -> object:
-    return {"mean": value} if isinstance(value, str | int | float) and not isinstance(value, bool) else value
-
-
 class ThinkTable(Table):
     mean: Duration
     spread: Literal["fixed", "exponential"] = "fixed"
@@ -148,4 +145,7 @@ class ThinkTable(Table):
         return Think(self.mean, self.spread)
 
 
-ThinkTime = Annotated[ThinkTable, BeforeValidator(_think_form)]
+ThinkTime = Annotated[
+    ThinkTable,
+    BeforeValidator(lambda value: {"mean": value} if isinstance(value, str) or is_number(value) else value),
+]

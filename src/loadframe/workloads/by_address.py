@@ -1,7 +1,6 @@
 """What a server known by its address is asked for: paths, or a study's requests, in sessions that log in first."""
 
 import http.client
-from collections.abc import Sequence
 from dataclasses import replace
 
 from loadframe.connections.address import is_here, parted
@@ -190,15 +189,10 @@ class ByAddress:
         page = request.method == "GET" and request.expect in (None, http.client.OK)
         return request.checked or (self._checked if page and not said else "status")
 
-    def _all(self, endpoint: Endpoint) -> Sequence[Ask]:
-        if self._of_study:
-            return self._of_study
+    def _learn(self, endpoint: Endpoint) -> None:
         paths = self._paths or endpoint.options.get("paths", "/").split()
         weighed = [Request("get", "GET", path, weight=rank**-self._exponent) for rank, path in enumerate(paths, 1)]
-        return [self._ask(request, 0) for request in weighed]
-
-    def _learn(self, endpoint: Endpoint) -> None:
-        sent = self._all(endpoint)
+        sent = self._of_study or tuple(self._ask(request, 0) for request in weighed)
         if not any(map(_is_page, sent)):
             ask(endpoint, "/")
         session, known = self._session(endpoint), list[Ask]()

@@ -125,7 +125,9 @@ class ProcessDriver:
                 f"The driver {self.name} is still running.", remedy="Wait for its end or kill it first."
             )
         if self._failed is not None:
-            raise self._failure(f"The driver {self.name} failed: {_ended(self._failed)}.")
+            code = self._failed.returncode
+            how = f"ended with {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+            raise self._failure(f"The driver {self.name} failed: process {self._failed.pid} {how}.")
         if self._stopped:
             raise WorkloadError(
                 f"The driver {self.name} did not end in time: {self._stopped}.",
@@ -237,13 +239,6 @@ def last_lines(path: Path) -> list[str]:
     lines = list(dict.fromkeys(words(line) for line in said if line.strip()))
     fatal = [line for line in lines[:-TAIL_LINES] if "FATAL" in line][-2:]
     return fatal + lines[-TAIL_LINES:]
-
-
-def _ended(process: subprocess.Popen[bytes]) -> str:
-    code = process.returncode
-    return f"process {process.pid} " + (
-        f"ended with {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
-    )
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

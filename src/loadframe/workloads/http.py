@@ -62,6 +62,7 @@ class Http(ByWrk[HttpOptions]):
     axis_unit = "connections"
     operations: tuple[str, ...] = ("get",)
     model = HttpOptions
+    _installed: int | None = None
 
     def set_up(self) -> None:
         given, declared = self.options, self.declared
@@ -120,7 +121,7 @@ class Http(ByWrk[HttpOptions]):
         ask(endpoint, "/")
         with _explained(endpoint):
             self._folder(endpoint).clear()
-        self._make(endpoint, self._installed())
+        self._make(endpoint, self._installed or self.options.objects)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         self.check_level(level)
@@ -161,11 +162,8 @@ class Http(ByWrk[HttpOptions]):
         known: dict[str, Checked] = {AUTO: "bytes", "size": "length"}
         return known.get(self.options.checked) or cast(Checked, self.options.checked)
 
-    def _installed(self) -> int:
-        return self.options.objects
-
     def _count(self, level: int) -> int:
-        return self._installed()
+        return self.options.objects
 
     def _make(self, endpoint: Endpoint, count: int) -> None:
         with _explained(endpoint):
@@ -219,6 +217,7 @@ class HttpByWorkingSet(Http):
     target_kinds = Http.target_kinds - by_address.KINDS
     axes = frozenset({"working_set"})
     axis_unit = "MiB"
+    _installed = 1
 
     def check_level(self, level: float) -> int:
         """The bytes of all objects. StudyError if that takes too many objects."""
@@ -246,9 +245,6 @@ class HttpByWorkingSet(Http):
 
     def _count(self, level: int) -> int:
         return self.objects.within(level)
-
-    def _installed(self) -> int:
-        return 1
 
 
 UNCHECKED = {
