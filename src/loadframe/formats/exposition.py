@@ -13,7 +13,7 @@ from prometheus_client.parser import text_fd_to_metric_families as prometheus_fa
 
 from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.plain_numbers import finite, is_number
-from loadframe.formats.said import words
+from loadframe.formats.said import why, words
 from loadframe.metrics.exposed import COUNTED, LONGEST_NAME, Name, named, split
 
 MOST_SERIES = 2_000
@@ -149,7 +149,7 @@ def read_prometheus(data: bytes, pick: Pick = Pick(), *, content_type: str = "")
     except _FAULTS as error:
         if isinstance(error, ExpositionError):
             raise
-        raise ExpositionError(f"it is not in Prometheus' format: {words(error) or type(error).__name__}") from error
+        raise ExpositionError(f"it is not in Prometheus' format: {why(error)}") from error
     return collected.exposed()
 
 

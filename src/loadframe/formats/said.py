@@ -9,3 +9,8 @@ def words(text: object, most: int = MOST) -> str:
     line = " ".join(str(text)[: 4 * most].split())
     plain = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line[: most + 1])
     return plain if len(plain) <= most else f"{plain[: most - 3]}..."
+
+
+def why(error: Exception) -> str:
+    """Its words, or its name where it has none."""
+    return words(error) or type(error).__name__

@@ -15,7 +15,7 @@ from loadframe.connections.bounds import MIB, shown
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import StudyError, UserError
 from loadframe.formats.exposition import Exposed, Pick, read_json, read_lines, read_prometheus
-from loadframe.formats.said import words
+from loadframe.formats.said import why, words
 from loadframe.host.environment import NO_FOLDER, passed_on
 from loadframe.host.processes import Allowance, runnable, spawn
 from loadframe.host.to_its_end import until_end
@@ -63,17 +63,16 @@ class HttpSource:
         named, where = joined(place.host, place.port), joined(place.number, place.port)
         connection = Connection(where, host=named, most_bytes=ANSWER_BYTES, within_s=ANSWER_S, silent_s=ANSWER_S)
         try:
-            answer = connection.get(self._address.path)
-            at_s = time.monotonic()
-            if answer.status != 200:
-                raise UnreadError(f"it answered {answer.status} {words(answer.reason, 40)}".rstrip())
-            return Taken(at_s, body(answer), words(answer.getheader("Content-Type", ""), 100).lower())
+            with contextlib.closing(connection):
+                answer = connection.get(self._address.path)
+                at_s = time.monotonic()
+                if answer.status != 200:
+                    raise UnreadError(f"it answered {answer.status} {words(answer.reason, 40)}".rstrip())
+                return Taken(at_s, body(answer), words(answer.getheader("Content-Type", ""), 100).lower())
         except TimeoutError as error:
             raise UnreadError(f"no answer ended within {ANSWER_S:g} s") from error
         except ERRORS as error:
-            raise UnreadError(words(error) or type(error).__name__) from error
-        finally:
-            connection.close()
+            raise UnreadError(why(error)) from error
 
     def read(self, taken: Taken) -> Exposed:
         """ExpositionError."""

@@ -5,11 +5,13 @@ import errno
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TypeVar
 
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import NotRecovered, TargetError
+from loadframe.formats.said import why as in_words
 from loadframe.formats.said import words
 from loadframe.model import Endpoint
 from loadframe.units import show
@@ -41,23 +43,17 @@ def ask(
     content: bytes = b"",
 ) -> Answer:
     """On a connection of its own. Raises TargetError if no answer is complete within WHOLE_S."""
-    connection = Connection(
-        endpoint.address,
-        host=host_of(endpoint),
-        most_bytes=LARGEST_OBJECT + HEADERS_BYTES,
-        within_s=WHOLE_S,
-        silent_s=TIMEOUT_S,
-    )
+    most, host = LARGEST_OBJECT + HEADERS_BYTES, host_of(endpoint)
+    connection = Connection(endpoint.address, host=host, most_bytes=most, within_s=WHOLE_S, silent_s=TIMEOUT_S)
     try:
-        answer = connection.send_as(method, path, headers, content)
-        return Answer(answer.status, body(answer), answer.getheaders())
+        with closing(connection):
+            answer = connection.send_as(method, path, headers, content)
+            return Answer(answer.status, body(answer), answer.getheaders())
     except ERRORS as error:
         raise TargetError(
-            f"The server at {endpoint.address} does not answer {path}: {words(error) or type(error).__name__}",
+            f"The server at {endpoint.address} does not answer {path}: {in_words(error)}",
             remedy="Check that it runs and listens there; its log says why it would not.",
         ) from error
-    finally:
-        connection.close()
 
 
 RECOVERS_WITHIN_S = 75.0

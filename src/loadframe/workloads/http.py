@@ -14,7 +14,7 @@ from typing import cast
 
 from loadframe.connections.http_connection import ERRORS, Connection, parts
 from loadframe.errors import StudyError, TargetError
-from loadframe.formats.said import words
+from loadframe.formats.said import why
 from loadframe.model import Checked, Endpoint
 from loadframe.workloads import by_address, step_files
 from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
@@ -296,7 +296,7 @@ def _ask_for_each(address: str, numbers: Iterable[int], ended: threading.Event) 
                 )
     except ERRORS as error:
         raise TargetError(
-            f"The cache at {address} stopped answering while it was filled: {words(error) or type(error).__name__}",
+            f"The cache at {address} stopped answering while it was filled: {why(error)}",
             remedy="Its log says why; is there room for the objects and for what it keeps of them?",
         ) from error
     finally:

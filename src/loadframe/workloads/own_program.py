@@ -5,7 +5,7 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Generic
@@ -13,7 +13,7 @@ from typing import IO, Any, Generic
 from loadframe.connections.address import parted
 from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import TargetError, WorkloadError
-from loadframe.formats.said import words
+from loadframe.formats.said import why
 from loadframe.host.identity import end_all, identify, marked
 from loadframe.host.processes import spawn
 from loadframe.model import OPEN_LOOP_AXES, Endpoint, Requirement
@@ -332,13 +332,11 @@ class OwnScript(OwnProgram[Options]):
 
 def check_answering(endpoint: Endpoint) -> None:
     """TargetError if nothing accepts a connection."""
-    connection = Connection(endpoint.address, silent_s=CONNECT_S)
     try:
-        connection.connect()
+        with closing(Connection(endpoint.address, silent_s=CONNECT_S)) as connection:
+            connection.connect()
     except ERRORS as error:
         raise TargetError(
-            f"No server takes a connection at {endpoint.address}: {words(error) or type(error).__name__}",
+            f"No server takes a connection at {endpoint.address}: {why(error)}",
             remedy="Look at the server's log, and whether it listens there.",
         ) from error
-    finally:
-        connection.close()

@@ -4,13 +4,14 @@ otherwise."""
 import http.client
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from loadframe.connections import address
 from loadframe.connections.address import joined, parted
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import StudyError, TargetError
-from loadframe.formats.said import words
+from loadframe.formats.said import why, words
 from loadframe.kinds.own_counts import LogCounts
 from loadframe.kinds.service import formats
 from loadframe.kinds.service.words import filled
@@ -32,11 +33,9 @@ def get(url: str, *, within_s: float = WITHIN_S) -> tuple[int, bytes]:
     place = here(asked.host, asked.port or http.client.HTTP_PORT)
     where, named = joined(place.number, place.port), joined(place.host, place.port)
     connection = Connection(where, host=named, most_bytes=MOST_BYTES, within_s=within_s, silent_s=within_s)
-    try:
+    with closing(connection):
         answer = connection.get(asked.path)
         return answer.status, body(answer)
-    finally:
-        connection.close()
 
 
 def here(host: str, port: int) -> address.Place:
@@ -78,7 +77,7 @@ def _answer(name: str, url: str) -> str:
     try:
         status, text = get(url)
     except ERRORS as error:
-        raise _unread(name, f"{url} gave no answer ({words(error) or type(error).__name__})") from error
+        raise _unread(name, f"{url} gave no answer ({why(error)})") from error
     if status != http.client.OK:
         raise _unread(name, f"{url} answers with status {status}")
     try:
@@ -87,9 +86,9 @@ def _answer(name: str, url: str) -> str:
         raise _unread(name, f"{url} answers with what is no JSON ({words(error)})") from error
 
 
-def _unread(name: str, why: str) -> TargetError:
+def _unread(name: str, fact: str) -> TargetError:
     return TargetError(
-        f"target.setting.{name}.read_back: {why}", remedy="Correct it, or omit it: then the value is not read back."
+        f"target.setting.{name}.read_back: {fact}", remedy="Correct it, or omit it: then the value is not read back."
     )
 
 
@@ -140,7 +139,7 @@ def _unanswered(url: str) -> str:
     except TimeoutError:
         return f"{url} gave no answer within {LOOK_S:g} s"
     except ERRORS as error:
-        return f"{url} gave no answer ({words(error) or type(error).__name__})"
+        return f"{url} gave no answer ({why(error)})"
     return f"{url} answers with status {status}" if status >= TOO_HIGH else ""
 
 

@@ -3,6 +3,7 @@ another machine its owner has to authorise the load."""
 
 import http.client
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 from loadframe.connections import address
@@ -10,7 +11,7 @@ from loadframe.connections.address import joined
 from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.connections.http_words import wrong_path
 from loadframe.errors import StudyError, TargetError
-from loadframe.formats.said import words
+from loadframe.formats.said import why
 from loadframe.kinds.behind import Behind
 from loadframe.kinds.catalogue import catalogue_in
 from loadframe.kinds.kind import ByAddress, KindOfTarget
@@ -49,10 +50,10 @@ class UrlTarget:
     def start(self, state: TargetState) -> None:
         self._state = TargetState(check_settings(state.settings), {})
         self._place = address.decide(*address_of(str(self._state.settings["url"])))
-        if (why := self._silent()) is not None:
+        if (silent := self._silent()) is not None:
             where, self._state = self.endpoint().address, None
             raise TargetError(
-                f"No server answers at {where}: {why}", remedy="Start the server, or correct target.settings.url."
+                f"No server answers at {where}: {silent}", remedy="Start the server, or correct target.settings.url."
             )
         self._behind, self._why_not = None, ELSEWHERE
         if self._place.here:
@@ -126,11 +127,10 @@ class UrlTarget:
         endpoint = self.endpoint()
         connection = Connection(endpoint.address, host=endpoint.options["host"], within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
         try:
-            connection.get(endpoint.options["paths"].split()[0])  # not its body, which may have no end
+            with closing(connection):
+                connection.get(endpoint.options["paths"].split()[0])  # not its body, which may have no end
         except ERRORS as error:
-            return words(error) or type(error).__name__
-        finally:
-            connection.close()
+            return why(error)
         return None
 
 

@@ -245,12 +245,9 @@ class VarnishTarget(CacheTarget):
 
     def _answers(self) -> bool:
         connection = Connection(self.socket, within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
-        try:
+        with contextlib.closing(connection), contextlib.suppress(*ERRORS):
             return connection.get("/loadframe-is-it-there").status == http.client.NOT_FOUND
-        except ERRORS:
-            return False
-        finally:
-            connection.close()
+        return False
 
     def _entered(self, state: TargetState) -> None:
         manager = self.pid
