@@ -15,8 +15,7 @@ from loadframe.diagnosis.remedies import BUILDERS
 from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.errors import OutsideFault
 from loadframe.kinds import registry
-from loadframe.knowledge.kinds import FOLDER
-from loadframe.knowledge.outside import OURS, TABLES, Home, homes
+from loadframe.knowledge.kinds import FOLDER, OURS, TABLES, Home, homes
 from loadframe.knowledge.remedy import Situation
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS

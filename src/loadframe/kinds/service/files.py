@@ -1,19 +1,28 @@
 """Settings that a service reads from a file. A private service gets a copy of the user's file; in a running one's, keys
-are set and taken back: its bytes are restored once no key is changed."""
+are set and taken back: its bytes are restored once no key is changed. One key of a TOML, YAML, JSON, INI or properties
+file is set; all else stays, with comments."""
 
 import hashlib
+import importlib
+import io
+import json
 import os
-from collections.abc import Iterable, Mapping
+import re
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from loadframe.errors import ChangeError, TargetError
+from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.named_files import read_up_to
+from loadframe.formats.plain_numbers import whole
+from loadframe.formats.toml_text import TomlError, parse_toml
 from loadframe.host.privilege import Privilege, ids_of
 from loadframe.host.reading_as import read_as
 from loadframe.host.state import private_folder, state_directory, write_durably
-from loadframe.kinds.service import formats
-from loadframe.kinds.service.words import filled
+from loadframe.kinds.service.words import filled, shown
 from loadframe.model import SettingValue, TargetState
 from loadframe.study.declaration import TargetTable
 from loadframe.study.service_tables import SettingTable
@@ -78,7 +87,7 @@ class Files:
 
 def _edited(name: str, table: SettingTable, source: Path, text: str, state: TargetState) -> str:
     try:
-        return formats.edited(text, table.format or formats.of_name(source.name), table.key, state.settings[name])
+        return edited(text, table.format or of_name(source.name), table.key, state.settings[name])
     except ValueError as error:
         raise TargetError(
             f"target.setting.{name}: {table.key} cannot be written to a copy of {source}: {error}",
@@ -126,7 +135,7 @@ class OwnFile:
                 raise ValueError("it has no such key")
             if not kept.exists() or self._values(_kept_text(kept)) == self._values(now):
                 write_durably(kept, now)
-            first, after = _kept_text(kept), formats.edited(now, self._format, key, value)
+            first, after = _kept_text(kept), edited(now, self._format, key, value)
             back = self._values(after) == self._values(first) and self._is_ours(now, first)
             self._folder.remove_torn()
             self._folder.replace(self._path.name, (first if back else after).encode(), like=status)
@@ -146,14 +155,14 @@ class OwnFile:
         was, made = self._values(first), first
         for key, value in self._values(now).items():
             if value is not None and value != was[key]:
-                made = formats.edited(made, self._format, key, value)
+                made = edited(made, self._format, key, value)
         return made == now
 
     def _values(self, text: str) -> dict[str, SettingValue | None]:
         return {key: self._found(text, key) for key in self._keys}
 
     def _found(self, text: str, key: str) -> SettingValue | None:
-        return formats.found(text, self._format, key)
+        return found(text, self._format, key)
 
     def _kept(self) -> Path:
         folder = private_folder(state_directory() / "files", "keep a file as it was")
@@ -177,3 +186,235 @@ def _kept_text(path: Path) -> str:
     if len(data) > MOST_BYTES:
         raise ValueError(f"it has more than {MOST_BYTES:,} bytes")
     return data.decode("utf-8")
+
+
+ENDINGS = {
+    ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".ini": "ini", ".cfg": "ini", ".conf": "ini",
+    ".properties": "properties",
+}  # fmt: skip
+PACKAGES = {"toml": "tomlkit", "yaml": "ruamel.yaml"}
+MOST_DEEP = 6
+
+
+def of_name(name: str) -> str:
+    """ValueError for an unknown one."""
+    known = ENDINGS.get(Path(name).suffix.lower())
+    if known is None:
+        raise ValueError(f"what format {name} has is not known; give `format`")
+    return known
+
+
+def edited(text: str, format_: str, key: str, value: SettingValue) -> str:
+    """key: "a.b.c". ValueError for another format, or without a place for it."""
+    editor = _EDITORS.get(format_)
+    return _edit_lines(text, format_, key, value) if editor is None else editor(text, key, value)
+
+
+def found(text: str, format_: str, key: str) -> SettingValue | None:
+    """None where there is no single value. ValueError as `edited`."""
+    if format_ not in _TABLES:
+        entry = _entry(_lines(text), format_, key)
+        return entry[2][4].strip() if entry else None
+    value = _pick(_TABLES[format_](text), key)
+    return value if isinstance(value, str | bool | int | float) else None
+
+
+def numbers(text: str, format_: str) -> dict[str, int]:
+    """Every key whose value is a whole number above 0. ValueError as `edited`."""
+    if format_ in ("ini", "properties"):
+        entries = _in_order(_lines(text), format_)[::-1]  # of several of one key, keep the one that counts
+        values = {_key(entry): whole(entry[2][4].strip()) or 0 for entry in entries}
+        return {key: value for key, value in values.items() if value > 0}
+    return dict(_numbers(_TABLES[format_](text), "", MOST_DEEP))
+
+
+def _numbers(tables: Any, before: str, deep: int) -> Iterator[tuple[str, int]]:
+    for name, value in tables.items() if isinstance(tables, dict) and deep else ():
+        if not isinstance(name, str) or "." in name or not name:
+            continue
+        if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+            yield f"{before}{name}", value
+        yield from _numbers(value, f"{before}{name}.", deep - 1)
+
+
+def _put(tables: Any, key: str, value: SettingValue) -> None:
+    *path, last = parts_of(key)
+    for part in path:
+        if not isinstance(tables, dict):
+            break
+        tables = tables.setdefault(part, {})
+    if not isinstance(tables, dict):
+        raise ValueError(f"{key} is below a single value")
+    if isinstance(tables.get(last), dict | list):
+        raise ValueError(f"{key} is a table or a list")
+    tables[last] = value
+
+
+def parts_of(key: str) -> list[str]:
+    parts = key.split(".")
+    if not all(parts):
+        raise ValueError(f"the key {key!r} has an empty part")
+    return parts
+
+
+def _pick(tables: Any, key: str) -> Any:
+    for part in parts_of(key):
+        tables = tables.get(part) if isinstance(tables, dict) else None
+    return tables
+
+
+def _toml(text: str) -> Any:
+    tomlkit = importlib.import_module(PACKAGES["toml"])
+    try:
+        parse_toml(text)  # it is stricter
+        return tomlkit.parse(text)
+    except (TomlError, tomlkit.exceptions.TOMLKitError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _edit_toml(text: str, key: str, value: SettingValue) -> str:
+    tomlkit, tables = importlib.import_module(PACKAGES["toml"]), _toml(text)
+    try:
+        _put(tables, key, value)
+        written = str(tomlkit.dumps(tables))
+    except tomlkit.exceptions.TOMLKitError as error:
+        raise ValueError(str(error)) from error
+    if _pick(_toml(written).unwrap(), key) != value:  # a table whose parts stand apart would get a second heading
+        raise ValueError(f"{key} cannot be added: its table stands in several places of the file")
+    return written
+
+
+def _yaml(text: str) -> tuple[Any, Any]:
+    yaml = importlib.import_module(PACKAGES["yaml"])
+    round_trip = yaml.YAML(typ="rt")
+    round_trip.preserve_quotes = True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            return round_trip, round_trip.load(text)
+    except (yaml.YAMLError, Warning, *ITS_FAULTS) as error:
+        raise ValueError(str(error)) from error
+
+
+def _edit_yaml(text: str, key: str, value: SettingValue) -> str:
+    round_trip, tables = _yaml(text)
+    tables = {} if tables is None else tables
+    _put(tables, key, value)
+    out = io.StringIO()
+    round_trip.dump(tables, out)
+    return out.getvalue()
+
+
+def _edit_json(text: str, key: str, value: SettingValue) -> str:
+    tables = _json(text)
+    _put(tables, key, value)
+    return json.dumps(tables, indent=2, ensure_ascii=False) + "\n"
+
+
+def _json(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except JsonError as error:
+        raise ValueError(str(error)) from error
+
+
+ITS_FAULTS = (AttributeError, KeyError, IndexError, TypeError, RecursionError, ValueError)
+"""What ruamel.yaml raises, besides its own errors, for text that is not YAML."""
+SECTION = re.compile(r"\s*\[([^\]]*)\]\s*")
+LINE = re.compile(r"(\s*)([^=:#;\[\s][^=:]*?)(\s*[=:][^\S\r]*)(.*)")
+
+
+def _edit_lines(text: str, format_: str, key: str, value: SettingValue) -> str:
+    """INI: SECTION.KEY, or KEY before the first section. Properties: the whole key, dots and all; a line whose end is
+    escaped goes on in the next."""
+    lines = _lines(text)
+    if entry := _entry(lines, format_, key):
+        first, _, parts = entry
+        last = first
+        while format_ == "properties" and _goes_on(lines[last]) and last + 1 < len(lines):
+            last += 1
+        # the line ends as it did
+        line = f"{parts[1]}{parts[2]}{parts[3]}{_line(value)}" + ("\r" if parts[4].endswith("\r") else "")
+        return _joined([*lines[:first], line, *lines[last + 1 :]], text)
+    if format_ == "properties":
+        return _joined([*lines, _added(f"{key}={_line(value)}", text)], text)
+    section, _, name = key.rpartition(".")
+    added, at, end = _added(f"{name} = {_line(value)}", text), "", None if section else 0
+    for number, line in enumerate(lines, start=1):
+        at = heading[1].strip() if (heading := SECTION.fullmatch(line)) else at
+        end = number if at == section else end
+    if end is None:
+        return _joined([*lines, _added(f"[{section}]", text), added], text)
+    return _joined([*lines[:end], added, *lines[end:]], text)
+
+
+Entry = tuple[int, str, re.Match[str]]
+"""Index of the line, section, parts of the line."""
+
+
+def _key(entry: Entry) -> str:
+    _, section, parts = entry
+    return f"{section}.{parts[2].strip()}" if section else parts[2].strip()
+
+
+def _entry(lines: Sequence[str], format_: str, key: str) -> Entry | None:
+    entries, (section, _, name) = _in_order(lines, format_), key.rpartition(".")
+    of_section = (entry for entry in entries if entry[1] == section and entry[2][2].strip() == name)
+    return next(of_section, None) or next((entry for entry in entries if _key(entry) == key), None)
+
+
+def _in_order(lines: Sequence[str], format_: str) -> list[Entry]:
+    """Of several of one key, the one that counts comes first: the first in an INI file, the last in properties."""
+    entries = list(_entries(lines, format_))
+    return entries if format_ == "ini" else entries[::-1]
+
+
+def _entries(lines: Sequence[str], format_: str) -> Iterator[Entry]:
+    section = ""
+    for number, line in enumerate(lines):
+        if format_ == "ini" and (heading := SECTION.fullmatch(line)):
+            section = heading[1].strip()
+        elif format_ == "properties" and (line.lstrip().startswith("!") or (number and _goes_on(lines[number - 1]))):
+            continue
+        elif parts := LINE.fullmatch(line):
+            yield number, section, parts
+
+
+def _goes_on(line: str) -> bool:
+    """Whether the end of this line is escaped. A comment ends with its line."""
+    text = line.rstrip("\r")
+    return (len(text) - len(text.rstrip("\\"))) % 2 == 1 and not text.lstrip().startswith(("#", "!"))
+
+
+def _line(value: SettingValue) -> str:
+    text = shown(value)
+    if not text.isprintable():
+        raise ValueError(f"{text!r} is more than a part of a line")
+    return text
+
+
+def _lines(text: str) -> list[str]:
+    """Split at newlines alone: other characters at which Python would split lines are text."""
+    lines = text.split("\n")
+    return lines[:-1] if not lines[-1] else lines
+
+
+def _added(line: str, text: str) -> str:
+    return f"{line}\r" if "\r\n" in text else line
+
+
+def _joined(lines: list[str], before: str) -> str:
+    return "\n".join(lines) + ("\n" if not before or before.endswith("\n") else "")
+
+
+_EDITORS: Mapping[str, Callable[[str, str, SettingValue], str]] = {
+    "toml": _edit_toml,
+    "yaml": _edit_yaml,
+    "json": _edit_json,
+}
+_TABLES: Mapping[str, Callable[[str], Any]] = {
+    "toml": lambda text: _toml(text).unwrap(),
+    "yaml": lambda text: _yaml(text)[1],
+    "json": _json,
+}
+"""Parsers; INI and properties are read by their lines."""

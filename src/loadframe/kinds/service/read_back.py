@@ -13,7 +13,7 @@ from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import why, words
 from loadframe.kinds.own_counts import LogCounts
-from loadframe.kinds.service import formats
+from loadframe.kinds.service import files
 from loadframe.kinds.service.words import filled
 from loadframe.model import SettingValue
 from loadframe.study.exposed_tables import address_of
@@ -63,8 +63,8 @@ def read(
         place, key = fill(table.json_), table.field
         text = _answer(name, place)
     try:
-        format_ = "json" if not table.file else table.format or formats.of_name(Path(place).name)
-        value = formats.found(text, format_, key)
+        format_ = "json" if not table.file else table.format or files.of_name(Path(place).name)
+        value = files.found(text, format_, key)
     except ValueError as error:
         no_json = f"{place} answers with what is no JSON ({words(error)})"
         raise _unread(name, f"{place}: {error}" if table.file else no_json) from error
