@@ -117,7 +117,6 @@ def _entry(term: str, what: str) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Without troff requests."""
     line = re.sub(r"\s+", " ", text).strip().replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{line}" if line.startswith((".", "'")) else line
 

@@ -86,7 +86,6 @@ def _clean_up(measures: bool, tells: bool) -> None:
 
 
 def _still_changed() -> bool:
-    """By this command; reports it. Without a state directory nothing was changed."""
     from loadframe.changes import places
 
     there = places.left()

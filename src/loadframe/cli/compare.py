@@ -12,7 +12,6 @@ from loadframe.cli.terminal import emit
 from loadframe.errors import UsageError
 
 FAILED, CANNOT_TELL = 3, 4
-"""Where the user asked to fail; where data cannot decide it."""
 
 
 def compare(

@@ -89,7 +89,6 @@ def arrange(before: Sample, after: Sample) -> Arranged:
 
 
 SUMMARY = "GITHUB_STEP_SUMMARY"
-"""In which GitHub Actions names the file of a step's summary."""
 
 
 @dataclass(frozen=True, slots=True)

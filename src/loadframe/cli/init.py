@@ -89,7 +89,6 @@ def init(
 
 
 def _ask() -> tuple[str | None, int | None]:
-    """A usage error without a terminal."""
     services = [service.words for service in loadframe.services()]
     more = [f"{len(services) - MOST_LISTED} more"] if len(services) > MOST_LISTED else []
     lines = [f"  {words}" for words in (*services[:MOST_LISTED], *more)]
@@ -103,7 +102,6 @@ def _ask() -> tuple[str | None, int | None]:
 
 
 def _decide(port: int | None, pid: int | None) -> tuple[int | None, int | None]:
-    """Where several services could be meant."""
     several = loadframe.services(port, pid)
     if len(several) < 2:
         return port, pid

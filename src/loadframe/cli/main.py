@@ -38,7 +38,6 @@ VERBS = {
     "case": ("case:app", "Ready-made studies with a story and a known answer."),
     "study": ("studies:app", "Print the schema of study files, or check one."),
 }
-"""MODULE:NAME in this package, and its line in the list of all."""
 OF_EXTENSIONS = {
     "fleet": "Many machines: whether they can be loaded together.",
     "ndb": "Check a config.ini of MySQL Cluster.",
@@ -74,7 +73,6 @@ class Verbs(TyperGroup):
 
 
 def _verb(name: str) -> Any:
-    """Ours, that of the distribution that registers it, or one that says what is missing."""
     if name in VERBS:
         module, function = VERBS[name][0].split(":")
         return getattr(import_module(f"loadframe.cli.{module}"), function)

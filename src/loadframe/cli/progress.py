@@ -21,8 +21,6 @@ from loadframe.progress import Progress
 
 
 class _Lines:
-    """Where stderr is no terminal."""
-
     def phase(self, words: str, steps: int) -> None:
         say(f"{words} ({steps} step{'' if steps == 1 else 's'})")
 
@@ -34,8 +32,6 @@ class _Lines:
 
 
 class _Drawn:
-    """Finished phases stay on the screen."""
-
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
         self._task = None if not bars.tasks else bars.tasks[-1].id

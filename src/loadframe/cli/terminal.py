@@ -79,8 +79,6 @@ def answered() -> bool:
 
 
 class _Answer:
-    """There is only one, whatever happens after it."""
-
     begun = False
 
 

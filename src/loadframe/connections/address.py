@@ -13,9 +13,7 @@ from loadframe.formats.plain_numbers import whole
 from loadframe.formats.said import words
 
 NAME = re.compile(r"[A-Za-z0-9_.:-]+(%[A-Za-z0-9_.-]+)?")
-"""A host name, an IPv4 address, or an IPv6 address with its interface."""
 TRIED_FOR_S = 5.0
-"""For each of several addresses of a name."""
 
 
 resolved: dict[str, tuple[str, ...]] = {}

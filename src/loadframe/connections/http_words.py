@@ -31,9 +31,7 @@ REFUSED = {
     "trailer": _HOP,
     "upgrade": _HOP,
 }
-"""Headers that a request may not name, and why."""
 SECRET = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key", "x-auth-token"})
-"""Their value gives access to others."""
 
 
 def wrong_header(name: str, value: str) -> str | None:

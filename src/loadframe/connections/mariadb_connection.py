@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 CONNECT_S, CONNECT_BYTES = 30.0, MIB
-"""Of the handshake."""
 ANSWER_BYTES = 64 * MIB
 LONGEST_S = 3600.0
-"""Of a statement that fills tables."""
 CANNOT_CONNECT, NO_TLS, NO_PLUGIN = 2003, 2026, 2059
 GARBLED = (
     ValueError,

@@ -71,13 +71,10 @@ SAID = ("host", NUMBER, "port", "dbname", "user", "password")
 KNOWS_REQUIRE_AUTH = 160000
 CONNECT_S = 10
 LOGIN_BYTES = MIB
-"""Until the server accepts a client."""
 ANSWER_BYTES = 64 * MIB
 WATCHED_EVERY_S = 0.005
 RECEIVED_AT = 128
-"""Of the bytes received in struct tcp_info."""
 LONGEST_S = SILENT_S = 3600.0
-"""Of a statement that fills tables, and of its silence."""
 
 
 def driver() -> Any:

@@ -19,7 +19,6 @@ STDIN = "-"
 LARGEST_BYTES = 50_000_000
 
 PACKED = {b"\x1f\x8b": "zcat", b"\x28\xb5\x2f\xfd": "zstdcat", b"\xfd7zXZ": "xzcat", b"BZh": "bzcat"}
-"""How a compressed file begins -> what unpacks it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +269,6 @@ RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
     "util": (lambda value: 0 <= value <= 1, "A share from 0 to 1: 0.85 for 85 %."),
     "servers": (lambda value: 1 <= value <= LARGEST, "A count, 1 or more."),
 }
-"""By the first word of a column: the test of its numbers, and what they are."""
 
 MOST_LOADS = 1000
 """A curve's breakpoints are then found in a few seconds."""
@@ -356,7 +354,6 @@ def _observation(cells: Mapping[str, str], row: Row) -> Observation:
 
 
 def _servers(names: list[str], body: list[Row]) -> dict[str, float]:
-    """They must be the same in every row."""
     servers: dict[str, float] = {}
     for at, column in enumerate(names):
         for row in body if column.startswith("servers.") else ():
@@ -374,7 +371,6 @@ def _resource(column: str) -> str:
 
 
 def _checked(column: str, cell: str, row: Row) -> float:
-    """SampleError if it is no number, or not right for its column."""
     value, (right, remedy) = number(cell, f"{row.where}: {column}"), RIGHT[column.partition(".")[0]]
     if not right(value):
         raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy=remedy)

@@ -28,7 +28,6 @@ TOO_LONG = f"are on a line of more than {LONGEST_LINE:,} characters"
 UNUSABLE = "have a name that is too long, not printable or with braces of its own"
 _BRACES = frozenset('{}"')
 _ASIDE = ("_created", "_info")
-"""When a series began, and words."""
 _FAULTS = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError)
 
 
@@ -221,7 +220,6 @@ def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
 
 
 def _leaves(before: str, container: Any, collected: _Found) -> Iterator[tuple[str, float]]:
-    """parse_json has bounded the depth."""
     for key, value in container.items() if isinstance(container, dict) else enumerate(container):
         path = f"{before}{key}"
         if is_number(value):

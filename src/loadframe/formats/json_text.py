@@ -17,7 +17,6 @@ MOST_DIGITS = 20
 FREE_CONTAINERS, CHARACTERS_OF_ONE = 300_000, 8
 """An empty container takes 72 bytes of memory: beyond these, each needs CHARACTERS_OF_ONE characters of text."""
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
-"""What no file name has, and cannot be printed."""
 MOST_NAMES = 10_000
 
 

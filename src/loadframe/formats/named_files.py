@@ -16,11 +16,9 @@ from loadframe.system.files import Folder, Whose
 from loadframe.system.trust import MOST_LINKS, user
 
 PATIENCE_S = 5.0
-"""For a process at a pipe's other end."""
 _PAUSE_S = 0.05
 OWN_DESCRIPTOR = re.compile(r"/(?:proc/(?:self|thread-self)|dev)/fd/([0-9]{1,6})")
 LARGEST_OPTION_FILE = 1 << 20
-"""Of a server's."""
 
 
 def read_up_to(path: Path, most: int) -> bytes:

@@ -125,7 +125,6 @@ def _seconds(text: str) -> float | None:
 STAGE, LOG = "stage", "log"
 LONGEST_LINE = 16 << 10
 LARGEST = 2.0**53
-"""A float no longer holds each larger count."""
 SUMMED = ("done", "entries", "busy_s", "idle_s", "blocked_s", "server_s", "read", "applied")
 OF_STAGES = frozenset(
     {"order", "waiting", "current", "ms_per_op", "batch", "idle", "workers", "queue", "pool_idle"}

@@ -174,7 +174,6 @@ def counters_in(file: Path, *sources: str, kind: str = "") -> dict[str, CounterS
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 TIMES = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
-"""In microseconds."""
 
 
 def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue:
@@ -238,7 +237,6 @@ _READERS: Mapping[Kind, tuple[Callable[[SettingSpec, SettingValue], SettingValue
     "duration": (_duration, 'a time such as "30s", or a number of {unit}'),
     "bytes": (_bytes, "a size in bytes, such as 134217728 or 128M"),
 }
-"""By kind of setting: the reader of a value, None for an invalid one, and what a valid one would be."""
 
 
 def _wrong(kind: str, spec: SettingSpec, value: SettingValue, right: str) -> StudyError:

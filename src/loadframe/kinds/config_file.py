@@ -40,7 +40,6 @@ class ConfigFile:
         if (known := registry.attachable(server["kind"])) is None:
             raise ValueError(f"a {server['kind']!r} is not restarted")
         self._head = known.head
-        """The first lines of the file."""
         self.words = words
         self.address: Mapping[str, str] = {
             **server,
@@ -83,7 +82,6 @@ class ConfigFile:
         return ""
 
     def _ours(self, name: str) -> bytes:
-        """FileNotFoundError, and ChangeError where the file is not ours alone."""
         try:
             data, status = self._folder.read_own(name, MOST_BYTES)
         except FileNotFoundError:

@@ -90,7 +90,6 @@ class Control(ABC):
                 raise self.is_other(statement, error) from error
 
     def _gone(self, within_s: float) -> TargetError | None:
-        """A killed server loses its connections a moment before it has ended."""
         deadline = time.monotonic() + within_s
         while (died := self._died()) is None and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -114,8 +113,7 @@ class Control(ABC):
     def _connected(self) -> Any: ...
 
     @abstractmethod
-    def _ask(self, statement: str, values: Sequence[Any]) -> Answer:
-        """On `_connection`, which is opened where there is none."""
+    def _ask(self, statement: str, values: Sequence[Any]) -> Answer: ...
 
     @abstractmethod
     def _is_lost(self, error: Exception) -> bool:
@@ -129,8 +127,7 @@ class Control(ABC):
     def _pids(self) -> Iterable[int]: ...
 
     @abstractmethod
-    def _let_go(self, connection: Any) -> None:
-        """Close a connection whose server may be gone."""
+    def _let_go(self, connection: Any) -> None: ...
 
     def _shown(self, error: Exception) -> str:
         return words(error)
@@ -205,8 +202,7 @@ class AttachedDatabase(ABC, Generic[Own]):
         """The process that listens at its socket; None by network, or where it is not visible."""
 
     @abstractmethod
-    def _told_pid(self) -> int | None:
-        """As the server reports it."""
+    def _told_pid(self) -> int | None: ...
 
     def listener(self) -> int | None:
         return self._if_named(self._peer())
@@ -252,7 +248,6 @@ NEVER: Mapping[str, re.Pattern[str]] = {
         r"|(?!search_path).*(_|^)(file|keyfile|dir|destdir|path|directory|directories|command|library|libraries)"
     ),
 }
-"""By what names begin or end with: programs, libraries, files and other hosts."""
 
 
 def check_passed_on(

@@ -309,7 +309,6 @@ class Exposure:
         return counters
 
     def _is_ours(self, asked: _Asked, name: str, *, counted: bool) -> bool:
-        """A new name is registered where it can be."""
         metric = f"{OF}{name}"
         owner = self._owner.get(name)
         if owner is None and metric in METRICS:

@@ -375,7 +375,6 @@ class PrivateServer:
 
     @contextmanager
     def _abandoning(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
-        """A program that we leave before its end, by Ctrl-C for instance, is killed."""
         try:
             yield
         except BaseException:
@@ -426,7 +425,6 @@ class PrivateServer:
         env: Mapping[str, str] | None = None,
         folder: Path | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Of the lease; it may enter the lease's folder, and has TMPDIR in the server's."""
         process = spawn(
             command,
             self._lease.admitted(allowance, self.folder),

@@ -28,7 +28,6 @@ class PrivateTarget(PrivateServer, ABC):
     data: Path
     _state: TargetState | None = None
     _effective: Mapping[str, SettingValue] = MappingProxyType({})
-    """As reported when it had entered this state."""
 
     def __init__(self, lease: Lease, folder: str, allowance: Allowance, port: int | None = None) -> None:
         super().__init__(lease, folder, allowance.user, port)

@@ -20,7 +20,6 @@ from loadframe.study.declaration import StateTarget, Study, TargetTable
 
 Declared = TypeVar("Declared", TargetTable, StateTarget)
 BY_OPTION, BY_STUDY = "--option-file or --user", "target.option_file"
-"""How the user names an account: on the command line, in a study."""
 READ_ONLY_REMEDY = "Change it by hand, or give the study a private server (leave out target.attach)."
 
 

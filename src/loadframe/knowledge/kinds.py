@@ -33,7 +33,6 @@ OURS = frozenset({
     "process", "recorder", "runtime", "service", "spawn", "sqlite", "system",
     "target", "throughput", "url", "user", "varnish", "workload",
 })  # fmt: skip
-"""How our own names begin, and our kinds."""
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 TABLES: Mapping[tuple[Page, str], Any] = {
     ("metrics", "ROWS"): str,
@@ -302,7 +301,6 @@ def _check_frames(home: Home) -> None:
 
 
 def _check_owned(home: Home, name: str, where: str) -> None:
-    """One name means one thing."""
     if not home.owns(name):
         raise _Unusable(f"{where}: {words(name)!r} must begin with {_beginnings(home)}, the kind's own name")
 
@@ -356,7 +354,6 @@ Row = TypeVar("Row")
 
 @cache
 def _own(page: Page, name: str) -> Mapping[str, object]:
-    """By their folders."""
     if (page, name) in IN_FILES:
         file_name, read = IN_FILES[page, name]
         return {file.parent.name: read(file) for file in sorted(FOLDER.glob(f"*/{file_name}"))}

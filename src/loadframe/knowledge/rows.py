@@ -46,7 +46,6 @@ def row_of(form: Callable[..., Row], name: str, columns: Mapping[str, Any]) -> R
 
 
 AT_HOME_ELSEWHERE: Mapping[str, str] = {"mariadb": "mysql"}
-"""Kinds whose rows are in the folder of another one."""
 
 
 def metric_rows(file: Path) -> str:
@@ -106,7 +105,6 @@ def frame_rows(file: Path) -> tuple[FrameRow, ...]:
 
 
 LAYERS = ("server", "application")
-"""From the uppermost down."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from loadframe.study.reading import apply_overrides, merge, quoted, read_tables,
 FOLDER = Path(__file__).resolve().parent.parent / "cases"
 Verb = Literal["investigate", "ladder"]
 KNOWN_ANSWER = "expected"
-"""The file that only tests read."""
 PROFILES = ("quick", "default", "full")
 
 

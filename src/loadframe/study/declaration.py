@@ -34,7 +34,6 @@ Command = Annotated[
 
 MOST_SQL_NODES = 4
 NAME = r"^[a-z0-9][a-z0-9-]{0,62}$"
-"""Of a study, as part of the name of its run folders, and of a state."""
 
 
 class About(Table):

@@ -13,7 +13,6 @@ from loadframe.study.fields import Table, named_once
 
 MOST_SOURCES = 8
 PORT = "{port}"
-"""Where the target is loaded."""
 LOG = "{log}"
 """The output of a service that Loadframe starts."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)

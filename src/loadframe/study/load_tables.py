@@ -133,7 +133,6 @@ class Blocks(Table):
 
 
 TIMES_OF_A_STEP = ("warmup", "window")
-"""Without meaning where a step ends when its work is done."""
 
 
 class MeasureTable(Table):

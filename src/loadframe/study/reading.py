@@ -195,7 +195,6 @@ def _known_keys(path: list[str], declaration: type[BaseModel]) -> list[str]:
 
 
 def _table_of(annotation: Any) -> Any:
-    """Also inside unions and Annotated."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     models = (_table_of(part) for part in getattr(annotation, "__args__", ()))

@@ -17,9 +17,7 @@ from loadframe.model import Endpoint
 from loadframe.units import show
 
 TIMEOUT_S = 10.0
-"""Without a byte."""
 WHOLE_S = 60.0
-"""From an answer's first byte to its last."""
 LARGEST_OBJECT = 256 << 20
 HEADERS_BYTES = 1 << 20
 

@@ -31,7 +31,6 @@ class MakesObjects(Protocol):
 
 
 ELSEWHERE = "elsewhere"
-"""In an endpoint's options, in place of `files`."""
 
 
 @runtime_checkable

@@ -17,7 +17,6 @@ from loadframe.workloads.sessions import body_of, headers_of, variables
 KINDS = frozenset({"service", "url"})
 PATHS = "workload.options.paths"
 FOR_OTHERS = "LOADFRAME_"
-"""Prefix of the environment variables that may be sent to another machine."""
 WRITING = tuple(method for method in METHODS if method not in SAFE)
 
 REFUSALS = frozenset({429, 502, 503, 504})

@@ -39,7 +39,6 @@ SECOND_KEYS = (
 )  # fmt: skip
 QUANTILES = tuple(key for key in SECOND_KEYS if key.endswith("_ms"))
 UNITS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0}
-"""Unit of a histogram's values -> milliseconds."""
 LONGEST_SECOND_S = 10.0
 
 
@@ -212,7 +211,6 @@ def _take_request(lines: Lines, number: int, value: dict[str, Any]) -> None:
 
 
 def _when(value: dict[str, Any]) -> tuple[float, float]:
-    """End and latency."""
     end, taken = value.get("end"), value.get("latency_ms")
     if type(end) is float and type(taken) is float and end >= 0 and 0 <= taken <= LONGEST_LATENCY_MS:
         return end, taken  # what most lines are, and there may be millions

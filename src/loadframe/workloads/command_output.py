@@ -68,7 +68,6 @@ def offset_s(life: Life, first_s: float, last_s: float, zero_s: float | None, sl
 
 
 def _from_day(life: Life) -> float:
-    """ClockError if the time of day was set meanwhile."""
     stepped_s = life.ended.apart_s - life.started.apart_s
     if abs(stepped_s) > STEPPED_S:
         raise ClockError(

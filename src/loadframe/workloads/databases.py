@@ -32,7 +32,6 @@ def engine_of(endpoint: Endpoint) -> Any:
 
 
 MARK = "mark"
-"""The endpoint's option with that table's name."""
 
 
 def new_mark() -> str:

@@ -29,7 +29,6 @@ LARGEST_SET_MIB = 1 << 20
 ITS_LOG = "Its log says why."
 AUTO = "auto"
 CLIENTS = 8
-"""Filling a cache together; no more than `connections`, as a cache may allow few."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +178,6 @@ class Http(ByWrk[HttpOptions]):
         return Folder(Path(endpoint.options["files"]), self.objects)
 
     def _is_ours(self, endpoint: Endpoint) -> bool:
-        """Whether the server has objects that we make. StudyError if it should be asked for something else."""
         ours = "files" in endpoint.options or ELSEWHERE in endpoint.options
         if ours and self._asked.given:
             raise StudyError(

@@ -140,7 +140,6 @@ def contents(asks: Sequence[Ask]) -> bytes:
 SCRIPT = Path(__file__).with_name("http.lua")
 MOST_CONNECTIONS = 1024
 OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes", "wrong words")
-"""By the outcome's number in the request log."""
 
 
 Order = Literal["draw", "walk", "replay"]

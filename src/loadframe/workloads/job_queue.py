@@ -93,7 +93,6 @@ def _uri(endpoint: Endpoint) -> str:
 
 @contextmanager
 def _connected(endpoint: Endpoint) -> Iterator[sqlite3.Connection]:
-    """With the rights of the driver's user, who owns the folder. Raises TargetError."""
     with ExitStack() as stack:
         try:
             stack.enter_context(rights_of(of_uid(Path(endpoint.address).parent.stat().st_uid)))

@@ -17,7 +17,6 @@ STRIDE = 61
 MOST_OBJECTS = SPREAD
 PER_FOLDER = 1000
 RECORD = [("up_to", "<f8"), ("offset", "<u8"), ("size", "<u8")]
-"""up_to: cumulative weight."""
 
 
 @dataclass(frozen=True)

@@ -180,7 +180,6 @@ TARGETS = frozenset({"nginx", "nginx-cache", "service", "url", "varnish"})
 HIGHEST_LEVEL = 10**9
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
 CONNECT_S = STARTUP_S = 10.0
-"""STARTUP_S: from its start to its first request, if it has no option for it."""
 
 
 class OwnProgram(Common[Options], Generic[Options]):
@@ -293,7 +292,6 @@ class OwnProgram(Common[Options], Generic[Options]):
         )
 
     def _told(self, endpoint: Endpoint, level: int, duration_s: float) -> dict[str, str]:
-        """See docs/driving-with-a-command.md."""
         (axis,) = self.axes
         host, port = parted(endpoint.address, "80")
         named = endpoint.options.get("host")

@@ -119,7 +119,6 @@ ESCAPED: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("json", lambda value: json.dumps(value)[1:-1]),
     ("x-www-form-urlencoded", quote_plus),
 )
-"""By a word in the Content-Type."""
 
 
 def variables(request: Request) -> frozenset[str]:

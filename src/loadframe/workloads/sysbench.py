@@ -32,7 +32,6 @@ OURS: Options = {"db-ps-mode": "disable", "mysql-ignore-errors": "1213,1020,1205
 """For our own scripts. After these errors they retry: sysbench's own list (deadlock, row changed, lock wait), and a
 table that is gone because another client completed its job. For PostgreSQL its list is fixed."""
 START_UP_S = 1.0
-"""Until its threads are connected; they count their time from then on."""
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:

@@ -29,7 +29,6 @@ from loadframe.kinds.mysql.options import configured_options, read_client_option
 from loadframe.model import Endpoint, SettingValue
 
 ANSWER_BYTES = 4 * MIB
-"""A server's answers about itself have some 100 KiB."""
 CONNECTION_LOST = frozenset({0, CANNOT_CONNECT, 2006, 2013, 2014})
 """pymysql: interface error; cannot connect; gone away; lost during a query; out of sync."""
 
@@ -103,7 +102,6 @@ class Control(database.Control):
 
 
 PASSWORD = "MYSQL_PWD"
-"""Where MariaDB's own clients look for a password."""
 PID_BYTES = 32
 PORT = 3306
 SOCKET = "/run/mysqld/mysqld.sock"

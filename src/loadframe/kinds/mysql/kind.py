@@ -56,7 +56,6 @@ MYSQL_PACKAGE = Package(
 PRIVATE = ("--mysqlx=OFF", "--secure-file-priv=NULL")
 """No second protocol, and no files that statements read or write."""
 NOT_TAKEN = "Error while setting value"
-"""How the server reports that it does not accept an option's value."""
 GRANTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, LOCK TABLES, CREATE TEMPORARY TABLES, TRIGGER"
 
 
@@ -225,8 +224,7 @@ class FamilyTarget(DatabaseTarget[Control]):
         return self._answers()
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """`_state` follows each SET GLOBAL, so that it is true on failure. A setting without a value has its
-        default."""
+        """`_state` follows each SET GLOBAL, so that it is true on failure."""
         control, current = self._talk(), self._running()
         for name in changed:
             settings = {other: kept for other, kept in current.settings.items() if other != name}

@@ -66,7 +66,6 @@ def _name(text: str) -> str:
 
 
 def _value(text: str) -> str:
-    """Without quotes, or up to a comment."""
     text = text.strip()
     if text[:1] in ("'", '"') and (end := text.find(text[0], 1)) > 0:
         return text[1:end]

@@ -174,9 +174,7 @@ class Looks:
 
 
 FETCHES = CounterSpec("fetches", "nginx.fetches", cumulative=True)
-"""Requests that the origin has answered, as nginx keeps no counter of cache misses."""
 DEFAULTS = {name: value for name, value in CACHE_CATALOGUE.defaults().items() if name.startswith("proxy_")}
-"""Those that differ from nginx's own have to be written."""
 
 
 class NginxCacheTarget(CacheTarget, NginxTarget):

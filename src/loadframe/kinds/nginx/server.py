@@ -35,9 +35,7 @@ DIRECTIVES: Mapping[Context, list[str]] = {
     context: [form if "{" in form else f"{form} {{{form}}}" for form in forms]
     for context, forms in _ROWS["directives"].items()
 }
-"""The lines of the configuration, with settings in braces."""
 LEFT_OUT = frozenset(_ROWS["left_out"])
-"""Settings whose defaults leave their lines out."""
 
 COUNTERS = tuple(counters_in(_METRICS).values())
 """status: stub_status; our own reading is counted too. ceiling: workers, the connections of each, clients before idle
@@ -58,7 +56,6 @@ REUSED = b"reusing connections"
 KEPT_FREE = 16
 """A worker with less than 1/16 of its connections free closes idle ones (ngx_drain_connections)."""
 OWN_CONNECTIONS = 3
-"""Of each worker for the two listening sockets and the channel to the master."""
 
 
 class Server(PrivateServer):

@@ -25,7 +25,6 @@ from loadframe.kinds.postgres.counters import ASKED, CATALOGUE, OLDEST, WAITING,
 from loadframe.model import Endpoint, SettingValue
 
 PASSWORD = "PGPASSWORD"
-"""Where libpq looks for a password."""
 SOCKETS = "/var/run/postgresql"
 RELOADED_WITHIN_S = 10.0
 MONITOR = "GRANT pg_monitor TO the account (it may then read statistics, and nothing else besides)"
@@ -68,7 +67,6 @@ class AttachedPostgres(AttachedDatabase[Control]):
         self.address = asked.written(self.kind, address, thing, self._where.get(NUMBER, ""))
 
     def _decided(self, number: str) -> bool:
-        """Fix the address to connect to. Whether it is of this machine."""
         if self._where["host"].startswith("/"):
             return True
         named = self._where.get(NUMBER) or self._where["host"]
@@ -77,7 +75,6 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return place.here
 
     def _met(self, account: str) -> tuple[str, str, str, str]:
-        """The server's version, the statement for its counters, its identity and its own port."""
         try:
             number, version, sees_all, system, port = self._control.one(
                 "SELECT current_setting('server_version_num')::int, current_setting('server_version'),"
@@ -212,7 +209,6 @@ def read_service(path: Path) -> dict[str, str]:
 
 
 def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
-    """host, port, hostaddr. StudyError for an invalid port, several hosts, or a contradiction."""
     port, number = options.get("port", str(PORT)), options.get(NUMBER, "")
     if "," in f"{address}{options.get('host', '')}{number}":
         raise StudyError(

@@ -21,7 +21,6 @@ memory and log. counted: sums over all databases; a connection reports at most o
 (pgstat.c), so in a window of a second or two these are right to about a fifth; wal_bytes and checkpoints are exact.
 wait: seconds that connections waited, by cause."""
 REFUSALS = tuple(counters_in(_METRICS, "log").values())
-"""From the server's log, which only a private instance lets us read."""
 
 OLDEST = 14
 """The first version with pg_stat_wal and pg_stat_database.sessions."""
@@ -29,7 +28,6 @@ OLDEST = 14
 SEPARATE_CHECKPOINTER = 170000
 """From this server_version_num on checkpoints are in pg_stat_checkpointer, before in pg_stat_bgwriter."""
 RESERVED_CONNECTIONS = 160000
-"""From here on there is reserved_connections in addition to superuser_reserved_connections."""
 
 WAITING = {
     "waiting_lock": "wait_event_type = 'Lock'",

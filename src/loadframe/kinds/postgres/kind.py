@@ -111,7 +111,6 @@ class PostgresTarget(DatabaseTarget[Control]):
         self._like: PostgresTarget | None = None
         self._log_counts = LogCounts(self.log, (REFUSED, NO_PROCESS))
         self._without_process = 0
-        """Connections without a process before its last start."""
         self._waited = Waited(WAITING)
         self._statement = ""
 
@@ -238,7 +237,6 @@ class PostgresTarget(DatabaseTarget[Control]):
         return (self.required(), "-D", str(self.data), "-c", f"config_file={configuration}")
 
     def _configure(self, settings: Mapping[str, SettingValue]) -> None:
-        """What is not named has the server's default."""
         aside = self.configuration.with_suffix(".new")
         write_readable(aside, self._text(settings))
         aside.replace(self.configuration)
@@ -269,7 +267,6 @@ class PostgresTarget(DatabaseTarget[Control]):
         self._talk().reload("PostgreSQL", RELOAD_TIMEOUT_S, self.log_tail)
 
     def _reach(self) -> Control:
-        """Our own connection, as a superuser, for which connections are reserved."""
         if self._control is None:
             account = self.control_account
             where: dict[str, str | int] = {

@@ -169,7 +169,6 @@ def without_secrets(line: CommandLine) -> tuple[CommandLine, dict[str, str]]:
 
 
 def _variable(option: str, taken: Mapping[str, str]) -> str:
-    """A free name, after the option that has the value, or the kind of address that it stands in."""
     name = re.sub(r"[^A-Z0-9]+", "_", option[:40].upper()).strip("_0123456789") or "SERVICE"
     name = name if is_secret(name) else f"{name}_PASSWORD"
     return next(candidate for candidate in (name, *(f"{name}_{n}" for n in range(2, 1000))) if candidate not in taken)

@@ -30,7 +30,7 @@ from loadframe.system.trust import weak_point
 
 PROC = Path("/proc")
 GO_MARK = b"\xff Go buildinf:"
-"""How the build information of a Go program begins (Go's debug/buildinfo)."""
+"""Go's debug/buildinfo."""
 MOST_SEARCHED_BYTES = 256 << 20
 _CONTAINER = re.compile(r"(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
 _UNIT = re.compile(r"/([^/\n]+\.service)(?=/|$)", re.M)
@@ -148,7 +148,6 @@ def _open_files(place: Path) -> tuple[int, int] | None:
 
 
 LOOPBACK = ("127.0.0.1", "0.0.0.0", "::", "::ffff:127.0.0.1")
-"""Addresses that take connections to 127.0.0.1."""
 
 
 @dataclass(frozen=True, slots=True)

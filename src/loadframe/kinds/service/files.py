@@ -319,7 +319,6 @@ def _json(text: str) -> Any:
 
 
 ITS_FAULTS = (AttributeError, KeyError, IndexError, TypeError, RecursionError, ValueError)
-"""What ruamel.yaml raises, besides its own errors, for text that is not YAML."""
 SECTION = re.compile(r"\s*\[([^\]]*)\]\s*")
 LINE = re.compile(r"(\s*)([^=:#;\[\s][^=:]*?)(\s*[=:][^\S\r]*)(.*)")
 
@@ -417,4 +416,3 @@ _TABLES: Mapping[str, Callable[[str], Any]] = {
     "yaml": lambda text: _yaml(text)[1],
     "json": _json,
 }
-"""Parsers; INI and properties are read by their lines."""

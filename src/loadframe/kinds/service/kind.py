@@ -168,7 +168,6 @@ def _check_addresses(target: TargetTable) -> None:
 
 
 def _texts(target: TargetTable) -> Iterator[tuple[str, list[str]]]:
-    """By key."""
     yield "command", target.command
     yield "environment", list(target.environment.values())
     ready = target.ready

@@ -302,7 +302,6 @@ class RunningService:
             raise TargetError(f"{path} cannot be read: {error}", remedy="Correct read_back.file.") from error
 
     def _run(self, command: Sequence[str]) -> str:
-        """To its end, as the user who runs the service; returns its output. TargetError."""
         user = of_uid(self._user())
         program = command[0] if "/" in command[0] else runnable(command[0], user) or command[0]
         command_line = " ".join(command)

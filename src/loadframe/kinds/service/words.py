@@ -91,7 +91,6 @@ def _spec(knob: Knob, dynamic: bool) -> SettingSpec:
 
 
 def _kind_of(knob: Knob) -> Kind:
-    """Of a mixture, text."""
     values = knob.values or (knob.low or 0, knob.high or 0)
     for kind, form in _FORMS:
         if all(isinstance(value, form) and isinstance(value, bool) == (form is bool) for value in values):

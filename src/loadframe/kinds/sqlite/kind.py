@@ -154,7 +154,6 @@ class SqliteTarget:
 
     @contextmanager
     def _connection(self, settings: Mapping[str, SettingValue]) -> Iterator[sqlite3.Connection]:
-        """Outside of transactions, opened with the load driver's rights, as its folder is the driver's."""
         if not self._folder.is_dir():
             raise TargetError(f"The folder of the SQLite database is gone: {self._folder}", remedy="Call create first.")
         try:

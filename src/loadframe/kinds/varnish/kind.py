@@ -30,12 +30,10 @@ _FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", 
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
 
 COUNTERS = counters_in(_METRICS, "vsc")
-"""varnish-counters(7). STORAGE: of the storage for objects, whatever its kind."""
 ALL_COUNTERS = tuple(counters_in(_METRICS).values())
 
 INSTALL = "apt-get install varnish"
 OF_STORAGE = ("SMA.objects.", "SMF.objects.")
-"""Of the storage that we call "objects": malloc's and the file's."""
 
 
 class _Point(ctypes.Structure):
@@ -214,7 +212,6 @@ class VarnishTarget(CacheTarget):
         self.launch(command, allowance, self._answers)
 
     def _ask(self, *words: str) -> str:
-        """What varnishadm answers. TargetError, with Varnish's words, where it refuses."""
         command = (self.required("varnishadm"), "-n", str(self._work), "-t", f"{ANSWER_S:.0f}", *words)
         try:
             return self.answer_of(command, f"Varnish does not take {' '.join(words)}", "Its words are below.")
