@@ -42,28 +42,13 @@ LOCATING = (
 """A load driver gets none of these but ours."""
 ELSEWHERE = ("PGHOSTADDR", "PGSERVICE")
 """Those that override a socket's path, or fill in what we leave open."""
-CARRIED: Mapping[str, str] = {
-    "sslmode": "PGSSLMODE",
-    "sslnegotiation": "PGSSLNEGOTIATION",
-    "sslcert": "PGSSLCERT",
-    "sslkey": "PGSSLKEY",
-    "sslrootcert": "PGSSLROOTCERT",
-    "sslcrl": "PGSSLCRL",
-    "sslcrldir": "PGSSLCRLDIR",
-    "sslsni": "PGSSLSNI",
-    "sslcertmode": "PGSSLCERTMODE",
-    "ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION",
-    "ssl_max_protocol_version": "PGSSLMAXPROTOCOLVERSION",
-    "gssencmode": "PGGSSENCMODE",
-    "krbsrvname": "PGKRBSRVNAME",
-    "gsslib": "PGGSSLIB",
-    "channel_binding": "PGCHANNELBINDING",
-    "require_auth": "PGREQUIREAUTH",
-    "requirepeer": "PGREQUIREPEER",
-    "passfile": "PGPASSFILE",
-    "target_session_attrs": "PGTARGETSESSIONATTRS",
-    "connect_timeout": "PGCONNECT_TIMEOUT",
-    "client_encoding": "PGCLIENTENCODING",
+_CARRIED = (
+    "sslmode sslnegotiation sslcert sslkey sslrootcert sslcrl sslcrldir sslsni sslcertmode ssl_min_protocol_version "
+    "ssl_max_protocol_version gssencmode krbsrvname gsslib channel_binding require_auth requirepeer passfile "
+    "target_session_attrs connect_timeout client_encoding"
+)
+CARRIED: Mapping[str, str] = {name: f"PG{name.upper().replace('_', '')}" for name in _CARRIED.split()} | {
+    "connect_timeout": "PGCONNECT_TIMEOUT"
 }
 """Of an option file, for every connection and load driver, the latter by these variables."""
 FILES = ("sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "passfile")

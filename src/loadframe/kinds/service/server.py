@@ -192,8 +192,7 @@ class Server(PrivateServer):
         if self._process is None:
             return
         family = identity.family(self._process.pid)
-        self._process.send_signal(self.stop_signal)
-        self._let_go_on()
+        self.ask_to_end()
         if not self._wait(self._target.stop_within):
             self.noted[KILLED.format(self.name, self._target.stop_within)] = None
             self._process.kill()
