@@ -65,7 +65,14 @@ def init(
                 measurement = measured(as_json, lambda progress: loadframe.measure(study, runs, progress=progress))
         except TooFewRequests as error:
             beginning = beginning.slower(error)
-        _write(written, beginning.toml)  # once all went well: a failure leaves no file
+        # once all went well: a failure leaves no file; only its owner may read it: it has words of a command
+        with writing(written, StudyError, "Name another file with --output."):
+            try:
+                descriptor = Folder(written.parent, Whose.NAMED, StudyError).new_file(written.name, 0o600)
+            except FileExistsError:
+                raise _taken(written) from None
+            with os.fdopen(descriptor, "w", encoding="utf-8") as study_file:
+                study_file.write(beginning.toml)
         say(f"Wrote {written}.")
         point = measurement.curve.points[0] if measurement is not None else None
         if as_json:
@@ -116,14 +123,3 @@ def _decide(port: int | None, pid: int | None) -> tuple[int | None, int | None]:
 
 def _taken(path: Path) -> StudyError:
     return StudyError(f"{path} is there already", remedy="Name another file with --output, or remove it.")
-
-
-def _write(path: Path, text: str) -> None:
-    """Only its owner may read it: it has words of a command. StudyError where it cannot be written."""
-    with writing(path, StudyError, "Name another file with --output."):
-        try:
-            descriptor = Folder(path.parent, Whose.NAMED, StudyError).new_file(path.name, 0o600)
-        except FileExistsError:
-            raise _taken(path) from None
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)

@@ -152,7 +152,13 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
         by_column = {column: _checked(column, cell, row) for column, cell in zip(names, row.cells, strict=True)}
         points.append((by_column["entries"], by_column["seconds"], by_column.get("reads")))
     for (before, after), row in zip(pairwise(points), body[1:], strict=True):
-        _check(before, after, row)
+        for column, first, last in zip(OF_LOADS, before, after, strict=True):
+            # entries may stand still: a loader that notes its progress each second shows one count while a commit runs
+            if first is not None and last is not None and (last < first or (column == "seconds" and last == first)):
+                raise SampleError(
+                    f"{row.where}: {column} is {last:g} after {first:g}",
+                    remedy="Each row has more seconds than the one before, and at least as many entries and reads.",
+                )
     kept = [point for number, point in enumerate(points) if number == 0 or point[0] > points[number - 1][0]]
     if len(kept) < FEWEST_ROWS:
         raise SampleError(f"{name}: entries is {points[0][0]:g} in every row", remedy="Note a load while it goes on.")
@@ -165,18 +171,6 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
 
 
 Point = tuple[float, float, float | None]
-
-
-def _check(before: Point, after: Point, row: Row) -> None:
-    """Entries may stand still: a loader that notes its progress each second shows one count while a commit runs."""
-    for column, first, last in zip(OF_LOADS, before, after, strict=True):
-        if first is None or last is None:
-            continue
-        if last < first or (column == "seconds" and last == first):
-            raise SampleError(
-                f"{row.where}: {column} is {last:g} after {first:g}",
-                remedy="Each row has more seconds than the one before, and at least as many entries and reads.",
-            )
 
 
 OF_SAMPLES = ("value", "block", "time", "session")

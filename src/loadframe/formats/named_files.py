@@ -81,7 +81,12 @@ def write_whole(path: Path, data: bytes) -> None:
             mode = stat.S_IMODE(status.st_mode) if status is not None and status.st_uid == os.geteuid() else None
             folder.replace(place.name, data, mode=mode)
         else:
-            _write_to(_await_reader(folder, place.name), data)
+            until = time.monotonic() + PATIENCE_S
+            while (descriptor := folder.pipe_or_device(place.name)) is None:
+                if time.monotonic() > until:
+                    raise TimeoutError(errno.ETIMEDOUT, f"no process reads from this pipe (waited {PATIENCE_S:g} s)")
+                time.sleep(_PAUSE_S)
+            _write_to(descriptor, data)
 
 
 def append_to(path: Path, data: bytes) -> None:
@@ -121,15 +126,6 @@ def _end_of(path: Path, *, reading: bool = False) -> Path:
 def _own_descriptor(path: Path) -> int | None:
     match = OWN_DESCRIPTOR.fullmatch(str(path))
     return int(match[1]) if match else None
-
-
-def _await_reader(folder: Folder, name: str) -> int:
-    until = time.monotonic() + PATIENCE_S
-    while (descriptor := folder.pipe_or_device(name)) is None:
-        if time.monotonic() > until:
-            raise TimeoutError(errno.ETIMEDOUT, f"no process reads from this pipe (waited {PATIENCE_S:g} s)")
-        time.sleep(_PAUSE_S)
-    return descriptor
 
 
 def _write_to(descriptor: int, data: bytes) -> None:

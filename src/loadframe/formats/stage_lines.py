@@ -13,6 +13,7 @@ seconds of workers. It counts entries where we count operations: they are divide
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -106,20 +107,13 @@ class RobinHood:
         elif (count := _COUNT.search(said)) is not None:
             return [StageLine(LOG, self._reader, "", None, {count[1]: float(count[2])})]
         elif (last := _LAST.search(said)) is not None:
-            recorded, reached = (_seconds(text) for text in last.groups()[1:])
-            lag_s = None if recorded is None or reached is None else reached - recorded
-            return [] if lag_s is None else [StageLine(LOG, self._reader, "", None, {"lag_s": max(0.0, lag_s)})]
+            with suppress(ValueError, OverflowError):
+                recorded, reached = (datetime.strptime(text, "%Y/%m/%d %H:%M:%S.%f") for text in last.groups()[1:])
+                lag_s = reached.timestamp() - recorded.timestamp()
+                return [StageLine(LOG, self._reader, "", None, {"lag_s": max(0.0, lag_s)})]
         elif (ratio := _RATIO.search(said)) is not None:
             return [StageLine(LOG, self._reader, "", None, {"follow": float(ratio[1])})]
         return []
-
-
-def _seconds(text: str) -> float | None:
-    """Only the difference of a line's two times is used."""
-    try:
-        return datetime.strptime(text, "%Y/%m/%d %H:%M:%S.%f").timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 STAGE, LOG = "stage", "log"

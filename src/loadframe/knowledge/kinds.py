@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
-from types import ModuleType, UnionType
+from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from loadframe.entry_points import AUTHOR, KINDS_GROUP, Flaw, Offer, offers, shown
@@ -127,12 +127,18 @@ def _read(home: Home) -> Home:
             check(full)
     except _Unusable as unusable:
         return replace(home, flaw=Flaw(str(unusable)))
-    return replace(full, tables={**tables, BUILDERS: _of_its_kinds(full)}) if BUILDERS in tables else full
+    if BUILDERS not in tables:
+        return full
+    held = {cause: tuple(_held(build, full) for build in builders) for cause, builders in tables[BUILDERS].items()}
+    return replace(full, tables={**tables, BUILDERS: held})
 
 
 def _table(package: str, page: Page, name: str) -> Any:
-    file, module = _file(package, page, name), _page(package, page)
-    table = getattr(module, name, None)
+    file, module = _file(package, page, name), f"{package}.{page}"
+    try:
+        table = getattr(import_module(module), name, None) if find_spec(module) is not None else None
+    except (Exception, SystemExit) as error:
+        raise _Unusable(f"its {page}.py does not load: {shown(error)}") from error
     if file is not None and table is not None:
         raise _Unusable(f"its {page}.py: {name} is there, and so is {file.name}")
     if file is not None:
@@ -150,14 +156,6 @@ def _file(package: str, page: Page, name: str) -> Path | None:
         return None
     file = Path(str(import_module(package).__file__)).with_name(IN_FILES[page, name][0])
     return file if file.exists() else None
-
-
-def _page(package: str, page: Page) -> ModuleType | None:
-    name = f"{package}.{page}"
-    try:
-        return import_module(name) if find_spec(name) is not None else None
-    except (Exception, SystemExit) as error:
-        raise _Unusable(f"its {page}.py does not load: {shown(error)}") from error
 
 
 def _misfit(value: Any, form: Any) -> str:
@@ -186,9 +184,9 @@ def _misfit(value: Any, form: Any) -> str:
         hints = get_type_hints(form)
         for form_field in fields(form):
             if why := _misfit(getattr(value, form_field.name), hints[form_field.name]):
-                return (
-                    f".{form_field.name}{why}" if not (row := _called(value)) else f" ({row}): {form_field.name}{why}"
-                )
+                named = getattr(value, "id", "") or getattr(value, "metric", "") or getattr(value, "pattern", "")
+                row = words(named) if isinstance(named, str) else ""
+                return f" ({row}): {form_field.name}{why}" if row else f".{form_field.name}{why}"
     return ""
 
 
@@ -196,11 +194,6 @@ def _misfit_of_each(value: Any, whole: type, items: Iterable[tuple[Any, Any]], f
     if not isinstance(value, whole):
         return f" is {_said(value)}, which is not a {whole.__name__}"
     return next((f"[{key!r}]{why}" for key, element in items if (why := _misfit(element, form))), "")
-
-
-def _called(row: Any) -> str:
-    name = getattr(row, "id", "") or getattr(row, "metric", "") or getattr(row, "pattern", "")
-    return words(name) if isinstance(name, str) else ""
 
 
 def _said(value: Any) -> str:
@@ -325,11 +318,6 @@ def _beginnings(home: Home) -> str:
 
 
 # --- remedies ---
-
-
-def _of_its_kinds(home: Home) -> dict[str, tuple[Builder, ...]]:
-    table: Mapping[str, tuple[Builder, ...]] = home.tables[BUILDERS]
-    return {cause: tuple(_held(build, home) for build in builders) for cause, builders in table.items()}
 
 
 def _held(build: Builder, home: Home) -> Builder:

@@ -158,21 +158,19 @@ def _parsed(some: Sequence[tuple[int, bytes]]) -> Iterable[Any]:
     try:
         parsed = parse_json(b"[" + b",null,".join(line for _, line in some) + b"]")
         if len(parsed) == 2 * len(some) - 1 and all(isinstance(entry, dict) for entry in parsed[::2]):
-            values: Sequence[Any] = parsed[::2]
+            values: list[Any] = parsed[::2]
             return values
     except JsonError:
         pass
-    return [_one(number, line) for number, line in some]
-
-
-def _one(number: int, line: bytes) -> Any:
-    try:
-        parsed = parse_json(line)
-    except JsonError as error:
-        raise LineError(number, f"it is not JSON ({words(error, 120)}): {words(_text(line), 120)}") from None
-    if not isinstance(parsed, dict):
-        raise LineError(number, f"it is no JSON object: {words(_text(line), 120)}")
-    return parsed
+    values = []
+    for number, line in some:
+        try:
+            values.append(parse_json(line))
+        except JsonError as error:
+            raise LineError(number, f"it is not JSON ({words(error, 120)}): {words(_text(line), 120)}") from None
+        if not isinstance(values[-1], dict):
+            raise LineError(number, f"it is no JSON object: {words(_text(line), 120)}")
+    return values
 
 
 def _text(line: bytes) -> str:

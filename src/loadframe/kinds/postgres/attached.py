@@ -52,7 +52,11 @@ class AttachedPostgres(AttachedDatabase[Control]):
         name = asked.user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
         self._where = {**options, **_where(asked.address, options), "user": name}
         self._where.setdefault("dbname", "postgres")
-        self._here = self._decided(asked.number)
+        self._here = True
+        if not self._where["host"].startswith("/"):
+            named = self._where.get(NUMBER) or self._where["host"]
+            place = decide(named, int(self._where["port"]), asked.number)
+            self._where, self._here = guarded({**self._where, NUMBER: place.number}), place.here
         self._control = Control(self._where, lambda: None)
         self._waited = Waited(WAITING)
         try:
@@ -65,14 +69,6 @@ class AttachedPostgres(AttachedDatabase[Control]):
         self.words = f"PostgreSQL at {self.describe()}"
         address = f"{host}/.s.PGSQL.{port}" if host.startswith("/") else joined(host, port)
         self.address = asked.written(self.kind, address, thing, self._where.get(NUMBER, ""))
-
-    def _decided(self, number: str) -> bool:
-        if self._where["host"].startswith("/"):
-            return True
-        named = self._where.get(NUMBER) or self._where["host"]
-        place = decide(named, int(self._where["port"]), number)
-        self._where = guarded({**self._where, NUMBER: place.number})
-        return place.here
 
     def _met(self, account: str) -> tuple[str, str, str, str]:
         try:

@@ -202,17 +202,13 @@ def _named(line: CommandLine) -> int | None:
 
 def with_knobs(line: CommandLine, given: Sequence[Given]) -> CommandLine:
     """With {setting} in place of the value of each knob that the line itself sets."""
-    for given_knob in given:
-        if given_knob.said:
-            line = _with_knob(line, given_knob.knob)
+    for knob in (one.knob for one in given if one.said):
+        place, setting = place_of(knob, line.words), f"{{{knob.setting}}}"
+        if place is None:
+            others = {name: value for name, value in line.environment.items() if name != knob.variable}
+            line = replace(line, environment=others)  # the study sets it: apply = "environment"
+            continue
+        written = (place.flag, setting) if place.between == " " else (f"{place.flag}{place.between}{setting}",)
+        words = (*line.words[: place.first], *written, *line.words[place.first + place.count :])
+        line = replace(line, words=words)
     return line
-
-
-def _with_knob(line: CommandLine, knob: Knob) -> CommandLine:
-    place, setting = place_of(knob, line.words), f"{{{knob.setting}}}"
-    if place is None:
-        others = {name: value for name, value in line.environment.items() if name != knob.variable}
-        return replace(line, environment=others)  # the study sets it: apply = "environment"
-    written = (place.flag, setting) if place.between == " " else (f"{place.flag}{place.between}{setting}",)
-    words = (*line.words[: place.first], *written, *line.words[place.first + place.count :])
-    return replace(line, words=words)

@@ -21,6 +21,7 @@ from loadframe.formats.said import words
 from loadframe.host import identity, listening
 from loadframe.host.identity import Identity
 from loadframe.host.listening import Listening
+from loadframe.host.processes import threads
 from loadframe.kinds.behind import comm_of, family_of, listeners, parents
 from loadframe.kinds.service.command_line import Given, framework_of, knobs_of, runtime_of
 from loadframe.recording.procfs import parse_limits
@@ -63,7 +64,18 @@ def discover(pid: int) -> Discovered:
         raise TargetError(
             f"Process {pid} cannot be read: {error.strerror}", remedy="ps -e lists those that run."
         ) from error
-    executable = _executable(place)
+    executable, environ, open_files = "", "", None
+    with suppress(OSError, RecordingError):  # another user's, or it is ending
+        environ = os.fsdecode((place / "environ").read_bytes())
+        use = len(os.listdir(place / "fd"))  # noqa: PTH208 - only how many
+        open_files = use, int(parse_limits((place / "limits").read_bytes())["Max open files"].soft)
+        executable = str((place / "exe").readlink()).removesuffix(" (deleted)")
+    entries = (entry.partition("=") for entry in environ.split("\0"))
+    environment = {name: value for name, _, value in entries if name}
+    user = next((int(line.split()[1]) for line in status.splitlines() if line.startswith("Uid:")), 0)
+    named = f"user {user}"
+    with suppress(KeyError):
+        named = pwd.getpwuid(user).pw_name
     runtime = runtime_of(executable or next(iter(command), ""), go=is_go(place / "exe"))
     framework = framework_of(command)
     by, of = (runtime.words, "") if framework is None else (f"{framework.words} ({runtime.words})", framework.id)
@@ -73,13 +85,13 @@ def discover(pid: int) -> Discovered:
     return Discovered(
         pid=pid,
         command=command,
-        words=f"{by}, pid {pid}, run by {_user(status)}",
+        words=f"{by}, pid {pid}, run by {named}",
         unit=units[-1] if units else "",
         container=container[1] if container is not None else "",
         processes=max(1, len(family)),
-        threads=sum(_threads(PROC / str(process.pid)) for process in family),
-        knobs=() if retitled else knobs_of(runtime.id, of, command, _environment(place)),
-        open_files=_open_files(place),
+        threads=sum(len(threads(process.pid)) for process in family),
+        knobs=() if retitled else knobs_of(runtime.id, of, command, environment),
+        open_files=open_files,
     )
 
 
@@ -107,44 +119,6 @@ def interpreter_of(file: Path) -> str:
     if words and PurePath(words[0]).name == "env":
         words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
     return words[0] if words else ""
-
-
-def _environment(place: Path) -> dict[str, str]:
-    try:
-        text = os.fsdecode((place / "environ").read_bytes())
-    except OSError:  # another user's
-        return {}
-    return {name: value for name, _, value in (entry.partition("=") for entry in text.split("\0")) if name}
-
-
-def _executable(place: Path) -> str:
-    try:
-        return str((place / "exe").readlink()).removesuffix(" (deleted)")
-    except OSError:  # another user's
-        return ""
-
-
-def _user(status: str) -> str:
-    number = next((int(line.split()[1]) for line in status.splitlines() if line.startswith("Uid:")), 0)
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return f"user {number}"
-
-
-def _threads(place: Path) -> int:
-    try:
-        return len(os.listdir(place / "task"))  # noqa: PTH208 - only how many
-    except OSError:  # it has ended
-        return 0
-
-
-def _open_files(place: Path) -> tuple[int, int] | None:
-    try:
-        use = len(os.listdir(place / "fd"))  # noqa: PTH208 - only how many
-        return use, int(parse_limits((place / "limits").read_bytes())["Max open files"].soft)
-    except (OSError, RecordingError):  # another user's, or it is ending
-        return None
 
 
 LOOPBACK = ("127.0.0.1", "0.0.0.0", "::", "::ffff:127.0.0.1")

@@ -25,7 +25,6 @@ from loadframe.host.state import private_folder, state_directory, write_durably
 from loadframe.kinds.service.words import filled, shown
 from loadframe.model import SettingValue, TargetState
 from loadframe.study.declaration import TargetTable
-from loadframe.study.service_tables import SettingTable
 from loadframe.system.files import Folder, Whose
 
 MOST_BYTES = 1 << 20
@@ -78,21 +77,19 @@ class Files:
         for source, copy in self._copies.items():
             text = copy.text
             for name, table in self._tables.items():
-                if table.file == source and name in state.settings and table.key:
-                    text = _edited(name, table, copy.source, text, state)
+                if table.file != source or name not in state.settings or not table.key:
+                    continue
+                try:
+                    format_ = table.format or of_name(copy.source.name)
+                    text = edited(text, format_, table.key, state.settings[name])
+                except ValueError as error:
+                    raise TargetError(
+                        f"target.setting.{name}: {table.key} cannot be written to a copy of {copy.source}: {error}",
+                        remedy="Correct target.setting.NAME.file, key or format.",
+                    ) from error
             if any(not table.key for table in self._tables.values() if table.file == source):
                 text = filled(text, values)
             Folder(copy.place.parent, Whose.OURS, TargetError).replace(copy.place.name, text.encode(), mode=0o644)
-
-
-def _edited(name: str, table: SettingTable, source: Path, text: str, state: TargetState) -> str:
-    try:
-        return edited(text, table.format or of_name(source.name), table.key, state.settings[name])
-    except ValueError as error:
-        raise TargetError(
-            f"target.setting.{name}: {table.key} cannot be written to a copy of {source}: {error}",
-            remedy="Correct target.setting.NAME.file, key or format.",
-        ) from error
 
 
 def _text(path: Path, user: Privilege) -> str:

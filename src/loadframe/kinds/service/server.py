@@ -93,13 +93,19 @@ class Server(PrivateServer):
             return self.said_to_its_end(self._findable(command), allowance, passed(self._target), within_s=left_s)[0]
 
         self.readiness = readiness = Readiness(ready, values, self.log, exit_status)
+        own = {name: filled(value, values) for name, value in self._target.environment.items()}
+        settings = {
+            table.name or name.upper(): values[name]
+            for name, table in self._target.setting.items()
+            if table.apply == "environment" and name in state.settings
+        }
         try:
             self.launch(
                 self._argv(state, values),
                 allowance,
                 lambda: self._is_ready(readiness),
                 within_s=within_s,
-                env=self._environment(state, values),
+                env={**passed(self._target), **own, **settings, MARK: self._mark},
                 folder=self._where(),
             )
         except TargetError as error:
@@ -237,15 +243,6 @@ class Server(PrivateServer):
         if program is not None and first is not None and program != first:
             self.noted[OTHER.format(command[0], program, first, self.user)] = None
         return [program or command[0], *command[1:]]
-
-    def _environment(self, state: TargetState, values: Mapping[str, str]) -> dict[str, str]:
-        own = {name: filled(value, values) for name, value in self._target.environment.items()}
-        settings = {
-            table.name or name.upper(): values[name]
-            for name, table in self._target.setting.items()
-            if table.apply == "environment" and name in state.settings
-        }
-        return {**passed(self._target), **own, **settings, MARK: self._mark}
 
     def _where(self) -> Path:
         folder = Path(self._target.folder or os.curdir).absolute()

@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -198,7 +199,9 @@ class RunningService:
         if table.file:
             file = self._file(table.file)
             file.set(table.key, value)
-            self._restart()
+            self._restarting = True  # until it is found again
+            to_its_end.restart(self._target.restart, RESTARTED_S, self._silent, "the service", BY_HAND)
+            self._restarting = False
             file.done()
         else:
             values = {**self._values(), "value": shown(value)}
@@ -226,19 +229,13 @@ class RunningService:
     def pids(self) -> tuple[int, ...]:
         """A restarted one is found by its port or its group."""
         if self._target.pid is None and not any(identity.alive(process) for process in self._found.first):
-            self._find_again()
+            with suppress(TargetError):  # it may come back
+                service = find(self._target)
+                if service.first and not self._restarting:  # it may be another program now
+                    pids = " and ".join(str(process.pid) for process in self._found.first)
+                    self._noted[REPLACED.format(self.words, pids, service.first[0].pid)] = None
+                self._found = service
         return self._found.pids()
-
-    def _find_again(self) -> None:
-        """Unless we restarted it, it may be another program now."""
-        try:
-            service = find(self._target)
-        except TargetError:  # it may come back
-            return
-        if service.first and not self._restarting:
-            pids = " and ".join(str(process.pid) for process in self._found.first)
-            self._noted[REPLACED.format(self.words, pids, service.first[0].pid)] = None
-        self._found = service
 
     def notes(self) -> tuple[str, ...]:
         return tuple(self._noted)
@@ -267,11 +264,6 @@ class RunningService:
     def _file(self, name: str) -> OwnFile:
         tables = [table for table in self._target.setting.values() if table.file == name]
         return OwnFile(Path(name), tables[0].format or files.of_name(name), [table.key for table in tables])
-
-    def _restart(self) -> None:
-        self._restarting = True  # until it is found again
-        to_its_end.restart(self._target.restart, RESTARTED_S, self._silent, "the service", BY_HAND)
-        self._restarting = False
 
     def _silent(self) -> str | None:
         if not self.pids():
