@@ -140,10 +140,14 @@ def _rows(journals: "Mapping[Path, Sequence[ChangeRecord]]") -> list[dict[str, A
 def _line(entry: "ChangeRecord") -> str:
     read_back = "" if entry.read_back is None else f", read back {entry.read_back}"
     change = f"{entry.setting}: {_value(entry.before)} -> {_value(entry.after)}"
-    against = entry.remedy and f"{entry.remedy}{entry.finding and f', against {entry.finding}'}"
-    reason = ": ".join(part for part in (against, entry.why) if part) or "for no noted reason"
-    why = f"; {reason}" if entry.status == "intent" else ""
+    why = f"; {_reason(entry)}" if entry.status == "intent" else ""
     return f"{entry.at}  {entry.status:8}  {entry.target} {entry.layer}  {change}{read_back}{why}"
+
+
+def _reason(entry: "ChangeRecord") -> str:
+    cause = f", against {entry.finding}" if entry.finding else ""
+    against = f"{entry.remedy}{cause}" if entry.remedy else ""
+    return ": ".join(part for part in (against, entry.why) if part) or "for no noted reason"
 
 
 def _value(value: "SettingValue | None") -> str:
