@@ -1,6 +1,6 @@
 """All output. Much of it is foreign text: control characters are shown escaped, and nothing is markup. A stream that
 takes nothing more never costs a measurement: lines on stderr are lost, and an answer on stdout is an OutputError once
-everything has ended and was put back, unless its reader has left."""
+everything has ended, unless its reader has left."""
 
 import os
 import re
@@ -135,9 +135,8 @@ class Unfailing:
 
 
 def prepare() -> None:
-    """Repair the standard streams of this process. A closed one is opened, or the next file would get its number, and
-    all that is written to it: stdin is empty, stdout refuses, stderr swallows, also for a program that replaces ours
-    (watch). Characters outside the encoding are escaped."""
+    """A closed standard stream is opened, or the next file would get its number: stdin is empty, stdout refuses, stderr
+    swallows, also for a program that replaces ours (watch). Characters outside the encoding are escaped."""
     for descriptor, mode in ((STDIN, os.O_RDONLY), (STDOUT, os.O_RDONLY), (STDERR, os.O_WRONLY)):
         try:
             os.fstat(descriptor)

@@ -136,8 +136,8 @@ def connect(
 def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> Any:
     """psycopg's Connection, which raises psycopg.OperationalError and is closed where the server has sent nothing for
     silence_s, or more than the connection's `bound`. A statement_timeout would be a setting of ours in what we read,
-    and a stopped server does not keep it. Bytes at the socket are counted before libpq, which keeps a whole answer in
-    memory, reads them."""
+    and a stopped server does not keep it. Bytes are counted before libpq, which keeps a whole answer in memory, reads
+    them."""
     psycopg = driver()
 
     class Patient(psycopg.Connection[Any]):  # type: ignore[misc,name-defined]

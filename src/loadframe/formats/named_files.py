@@ -68,9 +68,8 @@ def read_text_up_to(path: Path, most: int) -> str:
 
 def write_whole(path: Path, data: bytes) -> None:
     """When this returns it is complete on the disk, or as it was before. A link of ours or of root stays one, and its
-    target is replaced; a device or a pipe of ours or of root is written to, as is what a descriptor of this process is
-    open for (/dev/stdout, >(command)). No link and no pipe of another user is used. OSError, also if no process reads
-    from a pipe."""
+    target is replaced; a device, a pipe or an open descriptor (/dev/stdout, >(command)) is written to. No link and no
+    pipe of another user is used. OSError, also if no process reads from a pipe."""
     place = _end_of(path)
     if (number := _own_descriptor(place)) is not None:
         _write_to(os.dup(number), data)

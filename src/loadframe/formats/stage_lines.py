@@ -5,10 +5,10 @@ are ignored; malformed lines of statistics are counted with their reason.
 RobinHood, from its sources (2.4, 2.5, 3.2): EntryProcessor_DumpCurrentStages (entry_proc_impl.c) has a line per stage,
 "number: name | Wait | Curr | Done | Total | ms/op |" and, if entries were batched, their share and the mean size of a
 batch; cl_reader_dump_stats (chglog_reader.c) what was read, what is pending, and log time over real time. From 3.1 on
-Total and ms/op are of the period since the last report, and are added up here; before that they are since its start,
-which shows in totals that never go back. ms/op is the time of a batch over its entries, so Total x ms/op are the
-seconds of workers. It counts entries where we count operations: they are divided by the mean batch. "Idle threads"
-(2.4: "Threads waiting") are those of the one pool that works on all stages."""
+Total and ms/op are of the period since the last report; before that they are since its start, which shows in totals
+that never go back. Total x ms/op are the seconds of workers. It counts entries where we count operations: they are
+divided by the mean batch. "Idle threads" (2.4: "Threads waiting") are those of the one pool that works on all
+stages."""
 
 import re
 from collections import Counter

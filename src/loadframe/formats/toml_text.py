@@ -1,6 +1,6 @@
-"""TOML that others wrote: what the rest of the program cannot carry is refused here. The standard parser raises other
-errors for integers of thousands of digits and for deep nesting, takes seconds for a key of thousands of parts, and
-accepts numbers that are not finite, integers of more than 64 bits, control characters."""
+"""TOML that others wrote: what the rest of the program cannot carry is refused here. The standard parser takes seconds
+for a key of thousands of parts, and accepts numbers that are not finite, integers of more than 64 bits, control
+characters."""
 
 import math
 import re

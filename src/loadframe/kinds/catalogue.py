@@ -1,6 +1,5 @@
 """The settings of a target as data; the one place where a setting's value is checked. Values have one canonical form
-(names with underscores, sizes in bytes, times in the setting's own unit, a choice spelled as the target spells it), so
-that configured and effective values are compared by `==`."""
+(docs/writing-a-target.md), so that configured and effective values are compared by `==`."""
 
 import difflib
 import math
@@ -23,12 +22,10 @@ Kind = Literal["integer", "number", "text", "boolean", "bytes", "duration"]
 
 @dataclass(frozen=True, slots=True)
 class SettingSpec:
-    """low, high: what the target accepts, None for no bound; a low of -1 stands for a special value (off, automatic).
-    dynamic: the running target accepts a new value. sized_at_start: at its start the target adapts this setting, or
-    others, to the rest and to the process's limits; only a restart shows the effective value. gives_up: what may be
-    lost with values that are not `safe`. safe: the values that lose nothing, where that is not the default alone.
-    source: of low, high, choices and default. unit: of a duration, one of TIMES. takes: the memory or disk space that
-    its value takes, and when."""
+    """low: -1 stands for a special value (off, automatic). sized_at_start: at its start the target adapts this setting,
+    or others, to the rest and to the process's limits; only a restart shows the effective value. gives_up: what may be
+    lost with values that are not `safe`, by default the default alone. source: of low, high, choices and default. unit:
+    of a duration. takes: the memory or disk space that its value takes, and when."""
 
     name: str
     kind: Kind
@@ -160,8 +157,8 @@ def differing(settings: Mapping[str, SettingValue], other: Mapping[str, SettingV
 
 def counters_in(file: Path, *sources: str, kind: str = "") -> dict[str, CounterSpec]:
     """From a table of metrics (name | unit | what | source, with the server's own name after the source where it
-    differs): the counters of these sources, of all for none, by the server's own names. A unit per second means a
-    counter that only grows. kind: for tables that several kinds share."""
+    differs): the counters of these sources, of all for none, by the server's own names. kind: for tables that several
+    kinds share."""
     counters: dict[str, CounterSpec] = {}
     rows = (row for row in metric_rows(file).splitlines() if row.count("|") == 3)
     for cells in ([cell.strip() for cell in row.split("|")] for row in rows):
@@ -252,9 +249,9 @@ Per = Literal["server", "connection"]
 
 @dataclass(frozen=True, slots=True)
 class Tunable:
-    """How far a setting may be varied: over these values, or from low to high in equal ratios. high: None is half of
-    the machine's memory. relaxed: values that give up durability. unit_bytes: memory that each unit takes, per server
-    or per connection; 0 where it is negligible. without_effect: settings with any of which this one has no effect."""
+    """Over these values, or from low to high in equal ratios. high: None is half of the machine's memory. relaxed:
+    values that give up durability. unit_bytes: memory that each unit takes, per server or per connection.
+    without_effect: settings with any of which this one has no effect."""
 
     name: str
     values: tuple[SettingValue, ...] = ()

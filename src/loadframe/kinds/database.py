@@ -26,9 +26,9 @@ Answer = tuple[list[tuple[Any, ...]], list[str]]
 
 
 class Control(ABC):
-    """One connection, for several threads, one at a time; reconnects once where it was lost. A database driver's
-    exceptions become TargetErrors here. lost: those after which a connection may be lost; errors: all of its own;
-    garbled: for an answer outside of its protocol. patience_s: a server that is silent for longer counts as hung."""
+    """One connection, for one thread at a time; reconnects once where it was lost. A driver's exceptions become
+    TargetErrors here. lost: those after which a connection may be lost; errors: all of its own; garbled: for an answer
+    outside of its protocol. patience_s: a server that is silent for longer counts as hung."""
 
     server: str
     patience_s: float = 30.0
@@ -258,10 +258,10 @@ def check_passed_on(
     known: Callable[[], Collection[str]],
     texts: Callable[[], Collection[str]] = frozenset,
 ) -> dict[str, SettingValue]:
-    """Of a private server: a study may come from a stranger, and none of its settings may run a program, load a
-    library, reach another host, or name a file. StudyError. reserved: what a private instance decides itself. known:
-    asks the installed server for the settings besides the catalogue; it checks their bounds itself. texts: which of
-    these accept any text and are not known to be harmless."""
+    """StudyError: a study may come from a stranger, and none of its settings may run a program, load a library, reach
+    another host, or name a file. reserved: what a private instance decides itself. known: the installed server's
+    settings besides the catalogue; it checks their bounds itself. texts: those that accept any text and are not known
+    to be harmless."""
     for given in settings:
         if plain(given) in reserved:
             raise StudyError(

@@ -38,7 +38,7 @@ OF_STUDY = SettingsFile(
 class Attachable:
     """host_of: from the address in a study and the option file, the host, "" for a socket; raises as `attach` does.
     head: the first lines of a configuration file that its restart reads. password: the environment variable that may
-    hold one. read_only: why not to change it."""
+    hold one."""
 
     attach: Attach
     host_of: Callable[[str, Path | None], str]
@@ -58,21 +58,8 @@ class ByAddress:
 
 @dataclass(frozen=True, slots=True)
 class KindOfTarget:
-    """A kind of server that a study may name as `target.kind`.
-
-    check_settings: into the form in which `effective` answers; StudyError. requirements: what it needs on this machine.
-    embedded: as of its target. make_shards: for kinds that are made of shards, or of which several may run side by
-    side; given the resources of each component. before: the components in front of the shards; more_before: those of
-    them that a study may add (target.sql_nodes). cache: whether it is a base.Cache. tunables: what `tune` may vary, the
-    most promising first. file: how the result of `tune` is written; required with tunables. worked_out: settings that
-    the server sets to what it needs and gets, so that the effective value does not show what was configured. ruled_as:
-    the kind whose limits' rules also hold for it. loaded_by: workloads that load it in addition to those whose
-    `target_kinds` name it: its endpoint has what they need. declared: for a kind whose settings each study declares:
-    its record for that study; StudyError. knobs: what was declared, for making remedies. listening: whether it is a
-    base.Listening. one_system: its shards work together and do not exist without each other. notes: sentences for the
-    report of a study of it. running: the running server that a study names; TargetError. again: the same by the address
-    that it gave earlier; KeyError, ValueError, TargetError.
-    """
+    """A kind of server that a study may name as `target.kind`; docs/writing-a-target.md explains the fields.
+    check_settings, declared: StudyError. running: TargetError. again: KeyError, ValueError, TargetError."""
 
     kind: str
     make: Callable[[Lease, Resources], Target]

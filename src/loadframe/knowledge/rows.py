@@ -109,18 +109,10 @@ LAYERS = ("server", "application")
 
 @dataclass(frozen=True, slots=True)
 class LimitRule:
-    """One finite thing. unit: as in units.py. chain: the ids of the limits below it that cap it.
-
-    use_now: the use at this moment, where `use` is not: the most at once in a server's life is what a step reached, but
-    not what is in use now. ceiling: a metric, or "one" for a share. near: the share of the ceiling from which on a use
-    is reported, and near_use the use itself, both by the source. pressure: the use is a share of time or work that
-    indicates a shortage, or a demand by settings, and does not fill up: no load exhausts it, and steps of a study judge
-    it by signatures. on_harm: the status once thrash or errors are counted, whatever the use is now, for what fills and
-    empties between two readings: "reached" where that counter is its own, "near" where it counts others too. now_only:
-    why steps of a study do not measure it; "" where they do. most: the ceiling itself, where a study gives a number
-    (`ceiling` is "" then). waits: requests that need more of it wait, which nothing counts: where it is full past a
-    knee and not below it, it is suspected.
-    """
+    """One finite thing; docs/ledger.md explains the columns. unit: as in units.py. ceiling: a metric, "one" for a
+    share, or "" with `most`. pressure: the use is a share of time or work that indicates a shortage, or a demand by
+    settings: no load exhausts it, and steps of a study judge it by signatures. waits: requests that need more of it
+    wait, which nothing counts: where it is full past a knee and not below it, it is suspected."""
 
     id: str
     title: str

@@ -17,9 +17,8 @@ HOLDS: Mapping[Comparison, Callable[[float, float], bool]] = {">=": ge, "<=": le
 
 
 class Rank(IntEnum):
-    """From outside of the target and the hardware upwards. Of two signatures that hold alike the one with the lower
-    rank is the deeper cause and comes first: a lock that is held during a wait for the disk is a wait for the disk. The
-    CPUs are busy with whatever else holds."""
+    """From outside of the target and the hardware upwards. Of two signatures that hold alike the lower rank is the
+    deeper cause: a lock that is held during a wait for the disk is a wait for the disk."""
 
     DRIVER = 0
     OTHERS = 1
@@ -77,16 +76,11 @@ class Condition:
 @dataclass(frozen=True, slots=True)
 class Signature:
     """present: all that the machine can measure must hold; the first one must be measured and carries the finding.
-    absent: none may hold (it would be another cause).
-    rank: of two that hold alike the one with the lower comes first.
-    explains_falling: whether it can make throughput fall with load where it is there at every level alike.
-    explains: limits that are reached, and causes that are seen, in this way: where both are, this says more.
-    explanation: one or two sentences for the report.
-    whole: every condition of `present` must have been measured.
-    failing_others: only checked where throughput levels off and nothing else was found.
-    rises: where throughput levels off, the first condition must not hold below the knee.
-    unloaded: it must hold at the lowest level, where no request waits for another: what all have to wait for there.
-    """
+    absent: none may hold. explains_falling: it can make throughput fall with load where it is there at every level
+    alike. explains: limits and causes that are seen in this way: where both are, this says more. explanation: for the
+    report. whole: every condition of `present` must have been measured. failing_others: only checked where throughput
+    levels off and nothing else was found. rises: where throughput levels off, the first condition must not hold below
+    the knee. unloaded: it must hold at the lowest level, where no request waits for another."""
 
     id: str
     title: str

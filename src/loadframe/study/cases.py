@@ -1,7 +1,6 @@
-"""The cases: folders with a case.toml, a README with the story, and one or more studies. case.toml has a [case]
-table (title, story, main: the study's file name, or several to carry out in order, needs, and verb, default
-"investigate") and a table for each profile ("quick", "full") with the study keys that it replaces; "quick-fleet" adds
-keys for a fleet, where a step takes longer. A case names the target, the workload and what grows, never the answer."""
+"""The cases: folders with a case.toml, a README with the story, and one or more studies. case.toml has a [case] table
+(title, story, main: the study's file name, or several to carry out in order, needs, and verb, default "investigate")
+and a table for each profile ("quick", "full", "quick-fleet") with the study keys that it replaces."""
 
 import difflib
 from collections.abc import Iterable, Mapping

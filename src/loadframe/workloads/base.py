@@ -186,11 +186,10 @@ Make = Callable[..., Workload]
 
 @dataclass(frozen=True)
 class KindOfWorkload:
-    """options: name -> rule, default. other_axes: how it is made for other load axes. tables: of `[workload]`, by their
-    names in Declared; a study with others is refused. required: tables and options that a study must give, whose
-    defaults mean "missing". any_axis: the axis is the study's own word. knobs: options that are part of what is
-    studied; `raises` names the stage (pipeline.STAGE). examined: what `loadframe doctor` shows beside the requirements,
-    of which it can do without some."""
+    """options: name -> rule, default. tables: of `[workload]`, by their names in Declared; a study with others is
+    refused. required: tables and options that a study must give, whose defaults mean "missing". any_axis: the axis is
+    the study's own word. knobs: options that are part of what is studied; `raises` names the stage (pipeline.STAGE).
+    examined: what `loadframe doctor` shows beside the requirements."""
 
     kind: str
     make: Make

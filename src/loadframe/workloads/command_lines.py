@@ -72,9 +72,9 @@ class Second:
 
 @dataclass
 class Lines:
-    """zero_s: the instant that is 0 on the driver's clock. The arrays have one entry per request: end on the driver's
-    clock, latency, operation (index into `names`), 1 if failed, bytes, line number. grouping: surplus operations are
-    combined. began_before: a request may have begun before the driver was started."""
+    """The arrays have one entry per request: end on the driver's clock, latency, operation (index into `names`), 1 if
+    failed, bytes, line number. zero_s: the instant that is 0 on that clock. grouping: surplus operations are combined.
+    began_before: a request may have begun before the driver was started."""
 
     names: list[str]
     _: KW_ONLY

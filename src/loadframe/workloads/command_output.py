@@ -1,7 +1,6 @@
-"""What a driver of the user's own printed, as requests of ours. What it counted in whole seconds is spread over them:
-each value of a histogram becomes a request that ended at a random time in that second. Quantiles alone give no latency:
-they cannot be combined. Its clock is CLOCK_MONOTONIC, the time of day, or one whose zero it prints; any other is
-refused."""
+"""What a driver of the user's own printed, as requests of ours. Of whole seconds each value of a histogram becomes a
+request that ended at a random time in that second. Its clock is CLOCK_MONOTONIC, the time of day, or one whose zero it
+prints; any other is refused."""
 
 import time
 from dataclasses import dataclass, replace

@@ -1,6 +1,6 @@
 """What a workload does alike to MariaDB, MySQL and PostgreSQL. On a server that Loadframe did not start, the mark of
-our schema is a table whose name is drawn for the run and written into the journal before the schema is made: a schema
-without it is not ours, whatever its name."""
+our schema is a table whose name is written into the journal before the schema is made: a schema without it is not
+ours."""
 
 import secrets
 import time
@@ -25,9 +25,9 @@ def engine_of(endpoint: Endpoint) -> Any:
 
     anywhere: a connection whether the schema is there or not. SYSBENCH: its driver's name there. PACKAGE: of Python,
     and the extra that brings it. NAME: of a schema in a statement. DROP, CREATE: the schema of this NAME. dropping:
-    statements that drop it and nothing of others'. TRANSACTIONAL: schemas and tables are made and dropped in
-    transactions. EXISTS, TABLES: statements, given the schema's name. HERE: the expression that is 1 where names are
-    looked up in it. DRIVERS: the statement that counts load drivers' connections."""
+    statements that drop it and nothing of others'. TRANSACTIONAL: schemas and tables are made in transactions. EXISTS,
+    TABLES: statements, given the schema's name. HERE: 1 where names are looked up in it. DRIVERS: counts load drivers'
+    connections."""
     return postgres if endpoint.kind == "postgres" else mariadb
 
 

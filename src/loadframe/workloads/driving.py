@@ -41,12 +41,11 @@ TAIL_LINES, TAIL_BYTES = 12, 64 << 10
 
 @dataclass(eq=False)
 class ProcessDriver:
-    """name: in messages. logs: the request logs. printed: files with what the processes printed. end_s: the
-    CLOCK_MONOTONIC instant at which they should end by themselves; GRACE_S later they are ended. None: they run until
-    their work is done. arrivals: when each request should begin, ascending (CLOCK_MONOTONIC, s); None for a closed
-    loop. sizes: per log a file with the bytes of each answer (uint64, in the order of the log). stages: files with
-    statistics of a pipeline's stages. duration_s: of the load. one_each: each log belongs to one user of a closed loop,
-    who does not pause."""
+    """logs: the request logs. printed: files with what the processes printed. end_s: the CLOCK_MONOTONIC instant at
+    which they should end by themselves; GRACE_S later they are ended. None: they run until their work is done.
+    arrivals: when each request should begin, ascending (CLOCK_MONOTONIC, s); None for a closed loop. sizes: per log a
+    file with the bytes of each answer (uint64, in the order of the log). stages: files with statistics of a pipeline's
+    stages. one_each: each log belongs to one user of a closed loop, who does not pause."""
 
     name: str
     processes: Sequence[subprocess.Popen[bytes]]

@@ -148,10 +148,10 @@ Order = Literal["draw", "walk", "replay"]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What wrk sends. address: numeric host and port. host: of the header Host. text: the file with the contents of
-    answers. compared: one in this many answers is compared with its content. table: of objects, a file (objects.py);
-    None if there is a block of requests. think: the pause of a user before each. secret: environment variables withheld
-    from wrk. largest_bytes: of a right answer, or of a request."""
+    """address: numeric host and port. text: the file with the contents of answers. compared: one in this many answers
+    is compared with its content. table: of objects, a file (objects.py); None if there is a block of requests. think:
+    the pause of a user before each. secret: environment variables withheld from wrk. largest_bytes: of a right answer,
+    or of a request."""
 
     address: str
     host: str

@@ -1,6 +1,5 @@
 """sysbench as a driver of Lua scripts, with the password visible to no one. In an open loop its own queue is not used:
-a script cannot see in it when a request should have begun (arrivals.py). Also: which options the installed sysbench and
-its scripts have, and what a study may set."""
+a script cannot see in it when a request should have begun (arrivals.py)."""
 
 import functools
 import itertools

@@ -110,9 +110,9 @@ RESIZED_WITHIN_S = 30.0
 
 
 class AttachedFamily(AttachedDatabase["FamilyControl"]):
-    """See kinds.base.Attached. The password comes from an option file or the environment, never from a command line.
-    files: the statement that lists the option files that the server read. followed: the status variable that follows a
-    setting which takes effect after its SET has returned."""
+    """See kinds.base.Attached. The password comes from an option file or the environment. files: the statement that
+    lists the option files that the server read. followed: the status variable that follows a setting which takes effect
+    after its SET has returned."""
 
     name: str
     files: str

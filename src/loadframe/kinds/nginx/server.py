@@ -38,9 +38,9 @@ DIRECTIVES: Mapping[Context, list[str]] = {
 LEFT_OUT = frozenset(_ROWS["left_out"])
 
 COUNTERS = tuple(counters_in(_METRICS).values())
-"""status: stub_status; our own reading is counted too. ceiling: workers, the connections of each, clients before idle
-connections are closed; descriptors that a worker may have, and those of the worker that has most. work: seconds of CPU,
-and in uninterruptible sleep (sampled), averaged over the workers. log: counted in the error log."""
+"""status: our own reading is counted too. ceiling: clients before idle connections are closed; descriptors that a
+worker may have, and those of the worker that has most. work: seconds of CPU, and in uninterruptible sleep (sampled),
+averaged over the workers. log: counted in the error log."""
 
 PACKAGE = Package("nginx", ("nginx",), "apt-get install nginx", ("-v",), r"nginx/(\S+)")
 RELOAD_TIMEOUT_S = 30.0

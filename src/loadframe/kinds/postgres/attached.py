@@ -44,10 +44,9 @@ class AttachedPostgres(AttachedDatabase[Control]):
     counter_specs = ASKED
 
     def __init__(self, asked: ServerAddress) -> None:
-        """asked.address: the folder of a socket, or the socket, or HOST[:PORT]; empty: by the option file (a connection
-        service file of libpq, its first section), else Debian's folder. TargetError where that cannot be read, the
-        server refuses us or is too old, the account may not see the activity of others, or a pooler answers;
-        MissingTool without psycopg."""
+        """asked.address: the folder of a socket, or the socket, or HOST[:PORT]; empty: by the option file (the first
+        section of a connection service file of libpq), else Debian's folder. TargetError where the server refuses us or
+        is too old, the account may not see the activity of others, or a pooler answers; MissingTool without psycopg."""
         options = _options(asked.option_file)
         name = asked.user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
         self._where = {**options, **_where(asked.address, options), "user": name}
@@ -235,7 +234,7 @@ STATE = (
 def refuse_pooler(control: Control, where: Mapping[str, str], words: str, port: str) -> None:
     """TargetError where connections to `where` (libpq's parameters) are not those of a server itself: another process
     answers than the connection was given, start-up parameters have not arrived, or two connections share a process,
-    change it or reach two servers. port: the server's own, for advice."""
+    change it or reach two servers."""
     why = _other_process(control)
     if not why:
         try:

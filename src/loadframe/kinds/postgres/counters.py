@@ -16,10 +16,10 @@ CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
 RESERVED, HARMLESS_TEXTS = (frozenset(toml_rows(_FILE)[names]) for names in ("reserved", "harmless_texts"))
 
 ASKED = tuple(counters_in(_METRICS, "activity", "ceiling", "counted", "wait").values())
-"""activity: as it is at this moment; without our own connection, except in `connections`. ceiling: also uses of shared
-memory and log. counted: sums over all databases; a connection reports at most once a second and when it ends
-(pgstat.c), so in a window of a second or two these are right to about a fifth; wal_bytes and checkpoints are exact.
-wait: seconds that connections waited, by cause."""
+"""activity: as it is at this moment; without our own connection, except in `connections`. counted: sums over all
+databases; a connection reports at most once a second and when it ends (pgstat.c), so in a window of a second or two
+these are right to about a fifth; wal_bytes and checkpoints are exact. wait: seconds that connections waited, by
+cause."""
 REFUSALS = tuple(counters_in(_METRICS, "log").values())
 
 OLDEST = 14

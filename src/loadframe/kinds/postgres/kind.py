@@ -74,9 +74,8 @@ def described(postgres: str) -> dict[str, str]:
 
 
 class PostgresTarget(DatabaseTarget[Control]):
-    """See kinds.base.Target. A change of state is a reload of the configuration, or a restart. SIGINT disconnects
-    clients and writes a checkpoint, SIGQUIT ends it and its children at once (postgres(1)); SIGKILL would leave
-    children running, and its shared memory behind."""
+    """See kinds.base.Target. SIGINT disconnects clients and writes a checkpoint, SIGQUIT ends it and its children at
+    once (postgres(1)); SIGKILL would leave children running, and its shared memory behind."""
 
     kind = "postgres"
     catalogue = CATALOGUE
@@ -149,9 +148,9 @@ class PostgresTarget(DatabaseTarget[Control]):
             shutil.copytree(self._like.data, self.data, symlinks=True, dirs_exist_ok=True)
 
     def check(self, state: TargetState) -> None:
-        """PostgreSQL's own checks leave out what only the postmaster looks at, so one is started with an hba_file that
-        does not exist: it reads that once it has its memory, before it touches the data, and ends (postmaster.c). Where
-        one runs on the same data it ends earlier, at their lock."""
+        """One is started with an hba_file that does not exist: it reads that once it has its memory, before it touches
+        the data, and ends (postmaster.c). Where one runs on the same data it ends earlier, at their lock. `postgres -C`
+        leaves out what only the postmaster looks at."""
         wanted = self._wanted(state)
         if not self.started:
             self.take_port()

@@ -30,9 +30,8 @@ SCRIPT = Runtime("script", "a script", "")
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """A setting of a runtime or framework (of: its id). flags: of the command line, the one to write first. variable:
-    of the environment; "" for a flag. glued: its value follows the flag without a blank (-Xmx64m). default: where it is
-    not given, None where that depends. source: of flag and default."""
+    """of: a runtime's or framework's id. flags: the one to write first. variable: "" for a flag. glued: its value
+    follows the flag without a blank (-Xmx64m). default: None where it depends. source: of flag and default."""
 
     of: str
     setting: str

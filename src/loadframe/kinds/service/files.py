@@ -1,6 +1,5 @@
 """Settings that a service reads from a file. A private service gets a copy of the user's file; in a running one's, keys
-are set and taken back: its bytes are restored once no key is changed. One key of a TOML, YAML, JSON, INI or properties
-file is set; all else stays, with comments."""
+are set and taken back: its bytes are restored once no key is changed. All else in a file stays, with comments."""
 
 import hashlib
 import importlib
