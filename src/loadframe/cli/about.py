@@ -19,6 +19,22 @@ from loadframe.errors import OutputError
 from loadframe.formats.plain_numbers import whole
 from loadframe.version import __version__
 
+EXIT_CODES = {
+    "0": "done",
+    "1": "action needed, and the message says which",
+    "2": "usage error",
+    "3": "a verdict that you asked to fail on",
+    "4": "cannot tell, where you asked for a verdict",
+    "130": "interrupted and reverted",
+}
+ENVIRONMENT = {
+    "LOADFRAME_STATE": "the state directory",
+    "LOADFRAME_SCRATCH": "the folder for temporary data of servers",
+    "NO_COLOR": "no colours on the terminal",
+}
+PROGRAM, VARIABLE = "loadframe", "_LOADFRAME_COMPLETE"
+"""By which the shell's function asks: complete_bash, complete_zsh, complete_fish."""
+
 
 def doctor(as_json: Json = False) -> None:
     """Check this machine: its servers and load drivers, what can be recorded, what can be limited."""
@@ -37,21 +53,6 @@ def doctor(as_json: Json = False) -> None:
         for row in rows:
             mark = "ok     " if row.found else "MISSING"
             answer(f"{mark} {row.kind:18} {row.what:{width}}  {row.found or row.how_to_get_it}")
-
-
-EXIT_CODES = {
-    "0": "done",
-    "1": "action needed, and the message says which",
-    "2": "usage error",
-    "3": "a verdict that you asked to fail on",
-    "4": "cannot tell, where you asked for a verdict",
-    "130": "interrupted and reverted",
-}
-ENVIRONMENT = {
-    "LOADFRAME_STATE": "the state directory",
-    "LOADFRAME_SCRATCH": "the folder for temporary data of servers",
-    "NO_COLOR": "no colours on the terminal",
-}
 
 
 def man(as_json: Json = False) -> None:
@@ -119,10 +120,6 @@ def _entry(term: str, what: str) -> Iterator[str]:
 def _text(text: str) -> str:
     line = re.sub(r"\s+", " ", text).strip().replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{line}" if line.startswith((".", "'")) else line
-
-
-PROGRAM, VARIABLE = "loadframe", "_LOADFRAME_COMPLETE"
-"""By which the shell's function asks: complete_bash, complete_zsh, complete_fish."""
 
 
 class Shell(StrEnum):

@@ -27,6 +27,8 @@ Name = Annotated[
         help="A case's name; `loadframe case list` shows them.",
     ),
 ]
+CASE = "job-queue"
+TIME = "measure.budget=150s"
 
 
 @app.command("list")
@@ -128,10 +130,6 @@ def carry_out(verb: "Verb", study: "Study", runs: Path, quiet: bool, over: Path 
     if not quiet:
         tell(outcome, as_json=False)
     return document(outcome)
-
-
-CASE = "job-queue"
-TIME = "measure.budget=150s"
 
 
 def demo(overrides: Sets = None, runs: Runs = RUNS, as_json: Json = False) -> None:

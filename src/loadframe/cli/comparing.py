@@ -29,6 +29,7 @@ NOT_IN_TURNS = (
     "By their times the two samples were not taken in turns: a change of the machine between them counts as a "
     "difference where it is larger than what two sessions differ by."
 )
+SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,6 @@ def arrange(before: Sample, after: Sample) -> Arranged:
         notes.append(f"The longer sample has {counted(left, 'value')} more at its end, without a partner; left out.")
     pairs = tuple(((one,), (other,)) for one, other in zip(before.values, after.values, strict=False))
     return Arranged(before, after, pairs, tuple(notes))
-
-
-SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 @dataclass(frozen=True, slots=True)

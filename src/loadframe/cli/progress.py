@@ -19,6 +19,10 @@ from loadframe.errors import MissingTool, UsageError
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.progress import Progress
 
+BEGINS_WITHIN_S, ENDS_WITHIN_S = 10.0, 5.0
+TERMINAL = "terminal"
+BROWSER = "`loadframe serve` shows it in a browser."
+
 
 class _Lines:
     def phase(self, words: str, steps: int) -> None:
@@ -72,11 +76,6 @@ def bars_on(console: Console) -> Bars:
         TextColumn("{task.fields[last]}", style="dim", markup=False),
         console=console,
     )
-
-
-BEGINS_WITHIN_S, ENDS_WITHIN_S = 10.0, 5.0
-TERMINAL = "terminal"
-BROWSER = "`loadframe serve` shows it in a browser."
 
 
 def check(as_json: bool) -> None:

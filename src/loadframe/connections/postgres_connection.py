@@ -60,6 +60,8 @@ ANSWER_BYTES = 64 * MIB
 WATCHED_EVERY_S = 0.005
 RECEIVED_AT = 128
 LONGEST_S = SILENT_S = 3600.0
+PACKAGED = Path("/usr/lib/postgresql")
+"""Debian's, outside the usual PATH."""
 
 
 def driver() -> Any:
@@ -248,10 +250,6 @@ def _absolute(path: str) -> str:
         return str(Path(path).expanduser().absolute())
     except RuntimeError:  # no user of that name: a file whose name begins with ~
         return str(Path(path).absolute())
-
-
-PACKAGED = Path("/usr/lib/postgresql")
-"""Debian's, outside the usual PATH."""
 
 
 def program(name: str) -> str | None:

@@ -19,6 +19,30 @@ STDIN = "-"
 LARGEST_BYTES = 50_000_000
 
 PACKED = {b"\x1f\x8b": "zcat", b"\x28\xb5\x2f\xfd": "zstdcat", b"\xfd7zXZ": "xzcat", b"BZh": "bzcat"}
+OF_LOADS = ("entries", "seconds", "reads")
+NAME_ENTRIES = (
+    "The first line names the columns: entries,seconds[,reads]; entries in the database, seconds since the load "
+    "began, pages that were read from beyond the database's memory so far."
+)
+FEWEST_ROWS = 2
+MOST_ROWS = 200_000
+OF_SAMPLES = ("value", "block", "time", "session")
+LEAST_VALUE, MOST_VALUE = 1e-100, 1e100
+"""Beyond these, squares and ratios leave the range of a double."""
+COLUMNS = "load,throughput[,latency_p95_ms][,util.NAME...][,servers.NAME...]"
+REMEDY = f"The first line names the columns: {COLUMNS}."
+PLAUSIBLE = f"0, or from {SMALLEST:g} to {LARGEST:g}."
+RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
+    **dict.fromkeys(OF_LOADS, (plausible, "A count or a time, 0 or more.")),
+    "load": (lambda value: SMALLEST <= value <= LARGEST, "A load is above zero: clients, jobs, requests per second."),
+    "throughput": (plausible, f"Requests per second: {PLAUSIBLE}"),
+    "latency_p95_ms": (plausible, f"Milliseconds: {PLAUSIBLE}"),
+    "util": (lambda value: 0 <= value <= 1, "A share from 0 to 1: 0.85 for 85 %."),
+    "servers": (lambda value: 1 <= value <= LARGEST, "A count, 1 or more."),
+}
+MOST_LOADS = 1000
+"""A curve's breakpoints are then found in a few seconds."""
+MOST_COLUMNS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +138,6 @@ def number(text: str, where: str) -> float:
     return value
 
 
-OF_LOADS = ("entries", "seconds", "reads")
-NAME_ENTRIES = (
-    "The first line names the columns: entries,seconds[,reads]; entries in the database, seconds since the load "
-    "began, pages that were read from beyond the database's memory so far."
-)
-FEWEST_ROWS = 2
-MOST_ROWS = 200_000
-
-
 def read_load(place: str) -> tuple[LoadWindow, ...]:
     """SampleError, naming the wrong line and value."""
     return parse_load(read_text(place, remedy="Give a CSV file of entries,seconds[,reads]."), name_of(place))
@@ -171,12 +186,6 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
 
 
 Point = tuple[float, float, float | None]
-
-
-OF_SAMPLES = ("value", "block", "time", "session")
-
-LEAST_VALUE, MOST_VALUE = 1e-100, 1e100
-"""Beyond these, squares and ratios leave the range of a double."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,24 +258,6 @@ def _value(row: Row, at: int) -> float:
             "Choose a unit that fits.",
         )
     return value
-
-
-COLUMNS = "load,throughput[,latency_p95_ms][,util.NAME...][,servers.NAME...]"
-REMEDY = f"The first line names the columns: {COLUMNS}."
-
-PLAUSIBLE = f"0, or from {SMALLEST:g} to {LARGEST:g}."
-RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
-    **dict.fromkeys(OF_LOADS, (plausible, "A count or a time, 0 or more.")),
-    "load": (lambda value: SMALLEST <= value <= LARGEST, "A load is above zero: clients, jobs, requests per second."),
-    "throughput": (plausible, f"Requests per second: {PLAUSIBLE}"),
-    "latency_p95_ms": (plausible, f"Milliseconds: {PLAUSIBLE}"),
-    "util": (lambda value: 0 <= value <= 1, "A share from 0 to 1: 0.85 for 85 %."),
-    "servers": (lambda value: 1 <= value <= LARGEST, "A count, 1 or more."),
-}
-
-MOST_LOADS = 1000
-"""A curve's breakpoints are then found in a few seconds."""
-MOST_COLUMNS = 1000
 
 
 def read_observations(place: str) -> Observations:

@@ -29,6 +29,13 @@ UNUSABLE = "have a name that is too long, not printable or with braces of its ow
 _BRACES = frozenset('{}"')
 _ASIDE = ("_created", "_info")
 _FAULTS = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError)
+TYPE, END = "# TYPE ", "# EOF"
+"""OpenMetrics 1.0: an answer without its end was cut off."""
+FIRST = 2**40
+"""In place of the values: numbers that no page has by chance, exact in a float."""
+LONGEST_VALUE = 64
+LARGEST_PAGE = 1 << 20
+"""A larger page, or one of more lines than are read, is read in full each time."""
 
 
 class ExpositionError(ValueError):
@@ -164,10 +171,6 @@ def _add_family(family: Metric, collected: _Found) -> None:
         )
 
 
-TYPE, END = "# TYPE ", "# EOF"
-"""OpenMetrics 1.0: an answer without its end was cut off."""
-
-
 def _lines(text: str, pick: Pick, collected: _Found) -> Iterator[str]:
     """Ends after MOST_LINES and the family that is begun there. ExpositionError after LONGEST_READING_S."""
     stems = {_stem(split(wanted).base) for wanted in pick.select}
@@ -259,13 +262,6 @@ def _text(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise ExpositionError(f"it is not text in UTF-8 ({error.reason} at byte {error.start:,})") from error
-
-
-FIRST = 2**40
-"""In place of the values: numbers that no page has by chance, exact in a float."""
-LONGEST_VALUE = 64
-LARGEST_PAGE = 1 << 20
-"""A larger page, or one of more lines than are read, is read in full each time."""
 
 
 class Page:

@@ -42,6 +42,21 @@ _RATIO = re.compile(
     re.ASCII,
 )
 ROUNDED_MS = 0.005
+STAGE, LOG = "stage", "log"
+LONGEST_LINE = 16 << 10
+LARGEST = 2.0**53
+SUMMED = ("done", "entries", "busy_s", "idle_s", "blocked_s", "server_s", "read", "applied")
+OF_STAGES = frozenset(
+    {"order", "waiting", "current", "ms_per_op", "batch", "idle", "workers", "queue", "pool_idle"}
+    | {"done", "entries", "busy_s", "idle_s", "blocked_s", "server_s"}
+)
+OF_LOGS = frozenset({"read", "applied", "pending", "lag_s", "follow"})
+_OF_ANY = frozenset({STAGE, "time", "process", "ended"})
+"""Other programs call something else a stage (production)."""
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
+_MEANT = (b'"stage"', b'"log"')
+MARKS = (*_MEANT, b"STATS")
+_OTHER = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
 
 
 @dataclass
@@ -114,23 +129,6 @@ class RobinHood:
         elif (ratio := _RATIO.search(said)) is not None:
             return [StageLine(LOG, self._reader, "", None, {"follow": float(ratio[1])})]
         return []
-
-
-STAGE, LOG = "stage", "log"
-LONGEST_LINE = 16 << 10
-LARGEST = 2.0**53
-SUMMED = ("done", "entries", "busy_s", "idle_s", "blocked_s", "server_s", "read", "applied")
-OF_STAGES = frozenset(
-    {"order", "waiting", "current", "ms_per_op", "batch", "idle", "workers", "queue", "pool_idle"}
-    | {"done", "entries", "busy_s", "idle_s", "blocked_s", "server_s"}
-)
-OF_LOGS = frozenset({"read", "applied", "pending", "lag_s", "follow"})
-_OF_ANY = frozenset({STAGE, "time", "process", "ended"})
-"""Other programs call something else a stage (production)."""
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
-_MEANT = (b'"stage"', b'"log"')
-MARKS = (*_MEANT, b"STATS")
-_OTHER = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
 
 
 class StageLineError(ValueError): ...

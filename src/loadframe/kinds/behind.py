@@ -10,6 +10,9 @@ from loadframe.host import identity, listening
 from loadframe.host.identity import Identity
 from loadframe.recording.listeners import unix_sockets
 
+SOCKET_KEEPER = "systemd"
+"""Holds the sockets of services that it starts at their first connection (systemd.socket(5))."""
+
 
 class Behind:
     """The processes that serve one address; looked up again once all of them have ended."""
@@ -41,10 +44,6 @@ def family_of(first: Sequence[Identity]) -> tuple[int, ...]:
     alive = [process for process in first if identity.alive(process)]
     came = (descendant.pid for process in alive for descendant in identity.family(process.pid))
     return tuple(dict.fromkeys([*(process.pid for process in alive), *came]))
-
-
-SOCKET_KEEPER = "systemd"
-"""Holds the sockets of services that it starts at their first connection (systemd.socket(5))."""
 
 
 def parents(pids: Collection[int]) -> tuple[int, ...]:

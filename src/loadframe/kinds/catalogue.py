@@ -18,6 +18,10 @@ from loadframe.model import CounterSpec, SettingValue
 from loadframe.switches import switch
 
 Kind = Literal["integer", "number", "text", "boolean", "bytes", "duration"]
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+TIMES = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
+_SWITCH = {True: ["on", "true"], False: ["off", "false"]}
+MB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +173,6 @@ def counters_in(file: Path, *sources: str, kind: str = "") -> dict[str, CounterS
     return counters
 
 
-UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
-TIMES = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
-
-
 def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue:
     """StudyError, with what would be right."""
     words_or_switch = spec.kind in ("boolean", "text")
@@ -204,9 +204,6 @@ def _text(spec: SettingSpec, value: SettingValue) -> str | None:
         return None if isinstance(value, int | float) and not isinstance(value, bool) else words[0] or None
     among = {word.strip().lower() for word in words}
     return next((str(choice) for choice in spec.choices if str(choice).lower() in among), None)
-
-
-_SWITCH = {True: ["on", "true"], False: ["off", "false"]}
 
 
 def _duration(spec: SettingSpec, value: SettingValue) -> float | None:
@@ -243,7 +240,6 @@ def _wrong(kind: str, spec: SettingSpec, value: SettingValue, right: str) -> Stu
     )
 
 
-MB = 1 << 20
 Per = Literal["server", "connection"]
 
 

@@ -26,6 +26,15 @@ LONGEST_S = 3 * RESTARTED_WITHIN_S + SETTLED_WITHIN_S
 NAME = "configuration file"
 MOST_BYTES = 1_000_000
 BETWEEN = "; "
+BY_HAND = "See the server's own log; `loadframe changes revert` takes the file away and restarts it."
+OTHER_LAYERS = {
+    "RLIMIT_NOFILE": "LimitNOFILE={1}   # of systemd; in a shell: ulimit -n {1}",
+    "RLIMIT_NPROC": "LimitNPROC={1}   # of systemd; in a shell: ulimit -u {1}",
+    "memory.max": "MemoryMax={1}   # of systemd",
+    "pids.max": "TasksMax={1}   # of systemd",
+    "process": "# of the process: {0} = {1}",
+}
+"""How changes outside of the server's own file are typed in, {0} the name, {1} the value: systemd.exec(5)."""
 
 
 class ConfigFile:
@@ -146,9 +155,6 @@ class ConfigFile:
         )
 
 
-BY_HAND = "See the server's own log; `loadframe changes revert` takes the file away and restarts it."
-
-
 def _silent(address: Mapping[str, str]) -> str | None:
     try:
         server: Attached = registry.again(address)
@@ -174,16 +180,6 @@ def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[st
 
 def _lines(row: KindOfTarget, form: SettingsFile, line: str, settings: Mapping[str, SettingValue]) -> list[str]:
     return [line.format(name=name, value=_word(row, form, name, value)) for name, value in settings.items()]
-
-
-OTHER_LAYERS = {
-    "RLIMIT_NOFILE": "LimitNOFILE={1}   # of systemd; in a shell: ulimit -n {1}",
-    "RLIMIT_NPROC": "LimitNPROC={1}   # of systemd; in a shell: ulimit -u {1}",
-    "memory.max": "MemoryMax={1}   # of systemd",
-    "pids.max": "TasksMax={1}   # of systemd",
-    "process": "# of the process: {0} = {1}",
-}
-"""How changes outside of the server's own file are typed in, {0} the name, {1} the value: systemd.exec(5)."""
 
 
 def to_copy(row: KindOfTarget, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:

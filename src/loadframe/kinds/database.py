@@ -23,6 +23,28 @@ REFUSED_REMEDY = "Its log says more. Correct the study or the server, and run it
 BUSY_REMEDY = "Its log and its list of connections say what it waits for. Run it again once that is over."
 SILENT_REMEDY = "Look at its log, and at what its machine and disk do; run it again once it answers."
 Answer = tuple[list[tuple[Any, ...]], list[str]]
+PLAIN = re.compile(r"[\w.,:=+%$\"@* -]*", re.ASCII)
+"""Words, numbers, lists: no path, no second line, no quote that ends a value, nothing special to a shell."""
+ZONE = re.compile(r"[A-Za-z_]+(/[A-Za-z0-9_+-]+){0,2}")
+OF_MYSQL = (
+    r"|.*(_|^)(file|filename|dir|datadir|tmpdir|path|directory|home_dir|index|socket|command|cmd|library|libraries"
+    r"|basename|priv|proxy|url|address|host|port|tc|isam|recovery|error|user|secret|key)"
+)
+NEVER: Mapping[str, re.Pattern[str]] = {
+    "mariadb": re.compile(
+        r"(plugin|init|ssl|tls|wsrep|feedback|report|master|relay|slave|replicate|rpl|debug)_.*|ssl|debug|log_bin"
+        + OF_MYSQL
+    ),
+    "mysql": re.compile(
+        r"(plugin|init|ssl|tls|admin|mysqlx|report|master|relay|slave|source|replica|replicate|rpl|group_replication|ndb"
+        r"|authentication|early|loose|log_error|telemetry|keyring|component|external)_.*|ssl|debug|daemonize|gdb|upgrade"
+        r"|archive|blackhole|federated|ndbcluster|.*_(dirs|directories|keys|monitor)" + OF_MYSQL
+    ),
+    "postgres": re.compile(
+        r"(ssl|krb|primary|recovery|restore|archive|synchronous_standby)_.*|ssl|jit_provider|bonjour.*|zero_.*"
+        r"|(?!search_path).*(_|^)(file|keyfile|dir|destdir|path|directory|directories|command|library|libraries)"
+    ),
+}
 
 
 class Control(ABC):
@@ -224,30 +246,6 @@ def shortened(statement: str) -> str:
     """As messages quote it: in one line of at most 80 characters."""
     shown = " ".join(statement.split())
     return shown if len(shown) <= 80 else f"{shown[:77]}..."
-
-
-PLAIN = re.compile(r"[\w.,:=+%$\"@* -]*", re.ASCII)
-"""Words, numbers, lists: no path, no second line, no quote that ends a value, nothing special to a shell."""
-ZONE = re.compile(r"[A-Za-z_]+(/[A-Za-z0-9_+-]+){0,2}")
-OF_MYSQL = (
-    r"|.*(_|^)(file|filename|dir|datadir|tmpdir|path|directory|home_dir|index|socket|command|cmd|library|libraries"
-    r"|basename|priv|proxy|url|address|host|port|tc|isam|recovery|error|user|secret|key)"
-)
-NEVER: Mapping[str, re.Pattern[str]] = {
-    "mariadb": re.compile(
-        r"(plugin|init|ssl|tls|wsrep|feedback|report|master|relay|slave|replicate|rpl|debug)_.*|ssl|debug|log_bin"
-        + OF_MYSQL
-    ),
-    "mysql": re.compile(
-        r"(plugin|init|ssl|tls|admin|mysqlx|report|master|relay|slave|source|replica|replicate|rpl|group_replication|ndb"
-        r"|authentication|early|loose|log_error|telemetry|keyring|component|external)_.*|ssl|debug|daemonize|gdb|upgrade"
-        r"|archive|blackhole|federated|ndbcluster|.*_(dirs|directories|keys|monitor)" + OF_MYSQL
-    ),
-    "postgres": re.compile(
-        r"(ssl|krb|primary|recovery|restore|archive|synchronous_standby)_.*|ssl|jit_provider|bonjour.*|zero_.*"
-        r"|(?!search_path).*(_|^)(file|keyfile|dir|destdir|path|directory|directories|command|library|libraries)"
-    ),
-}
 
 
 def check_passed_on(

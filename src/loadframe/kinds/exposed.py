@@ -41,6 +41,15 @@ Port = Callable[[], int]
 """Where the target is loaded now: another one after each start."""
 Who = Callable[[], Allowance]
 Environment = Callable[[], Mapping[str, str]]
+EVERY_S, SHORTEST_S, IN_A_STEP = 1.0, 0.2, 5
+HELD_BYTES = 32 * MIB
+NO_NUMBER = "there is no number in it"
+NOT_SELECTED = "it has none of the names of `select`"
+GIVEN_UP_AFTER = 3
+"""Failures in a row, after which a source is not asked again in the same step."""
+GIVEN_UP_FOR_GOOD = 6
+"""Failures in a row that end it for the run: asking costs the measured service."""
+MOST_REMEMBERED = 10_000
 
 
 class UnreadError(Exception):
@@ -164,16 +173,6 @@ def sources_of(
 def stage_files(tables: Sequence[MetricsTable], log: Path | None = None) -> tuple[Path, ...]:
     named = (table.stages for table in tables if table.stages is not None)
     return tuple(path for name in named if (path := log if name == LOG else Path(name)) is not None)
-
-
-EVERY_S, SHORTEST_S, IN_A_STEP = 1.0, 0.2, 5
-HELD_BYTES = 32 * MIB
-NO_NUMBER = "there is no number in it"
-NOT_SELECTED = "it has none of the names of `select`"
-GIVEN_UP_AFTER = 3
-"""Failures in a row, after which a source is not asked again in the same step."""
-GIVEN_UP_FOR_GOOD = 6
-"""Failures in a row that end it for the run: asking costs the measured service."""
 
 
 @dataclass
@@ -356,9 +355,6 @@ def _missing_of(asked: _Asked) -> Iterator[str]:
             f"Counters of {where}: {_some(list(asked.went_back))} went back {times}, so the rate is not known "
             "there: the process was restarted, or several processes answer in turn."
         )
-
-
-MOST_REMEMBERED = 10_000
 
 
 def _add(left_out: dict[str, dict[str, None]], reason: str, names: Sequence[str]) -> None:

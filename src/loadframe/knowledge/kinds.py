@@ -55,6 +55,8 @@ IN_FILES: Mapping[tuple[Page, str], tuple[str, Callable[[Path], object]]] = {
     ("frames", "FRAMES"): ("frames.toml", frame_rows),
 }
 BUILDERS: tuple[Page, str] = ("remedies", "BUILDERS")
+FOLDER = Path(__file__).parents[1] / "kinds"
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,11 +335,6 @@ def _held(build: Builder, home: Home) -> Builder:
         return made
 
     return held
-
-
-FOLDER = Path(__file__).parents[1] / "kinds"
-
-Row = TypeVar("Row")
 
 
 @cache

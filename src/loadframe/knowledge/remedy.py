@@ -11,6 +11,13 @@ OTHER_FILES = 100
 connections: 9,909 given), and logs and temporary tables come on top."""
 RESERVE = 1.2
 """Beyond the use expected at the highest requested level."""
+ENLARGE = 8
+"""The need only shows once there is enough: a visible effect, and small against a machine."""
+MEMORY_SHARE = 0.5
+"""Connections, caches and the rest of the machine need the other half."""
+DISK_SHARE = 0.5
+"""Logs, temporary files and other programs need the other half."""
+OPEN_FILES, NOFILE = "process.open_files", "RLIMIT_NOFILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +40,6 @@ class Situation:
 Builder = Callable[[Situation], Remedy | None]
 Builders = Mapping[str, tuple[Builder, ...]]
 """By the id of the finding that they address."""
-
-
-ENLARGE = 8
-"""The need only shows once there is enough: a visible effect, and small against a machine."""
-MEMORY_SHARE = 0.5
-"""Connections, caches and the rest of the machine need the other half."""
-DISK_SHARE = 0.5
-"""Logs, temporary files and other programs need the other half."""
 
 
 def enlarged(
@@ -110,9 +109,6 @@ def raised_alone(limit: str, title: str, why: str, note: str, source: str) -> Bu
         )
 
     return build
-
-
-OPEN_FILES, NOFILE = "process.open_files", "RLIMIT_NOFILE"
 
 
 def more_open_files(situation: Situation, chain: Callable[[int], tuple[Change, ...]], *also: str) -> Remedy | None:

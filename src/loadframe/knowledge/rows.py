@@ -8,6 +8,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+Row = TypeVar("Row")
+AT_HOME_ELSEWHERE: Mapping[str, str] = {"mariadb": "mysql"}
+CLASSES: Mapping[str, str] = {
+    "running": "running or waiting for a CPU",
+    "lock": "locks",
+    "condition": "waiting for another thread's signal",
+    "reclaim": "memory reclaim and swapping",
+    "fault": "page faults",
+    "copy": "copying memory",
+    "io": "disk I/O and fsync",
+    "files": "file system and page cache",
+    "network": "network and sockets",
+    "timer": "sleeping in a timer",
+    "scheduling": "switching threads",
+    "allocation": "memory allocation",
+    "collecting": "collecting garbage",
+    "process": "starting and ending processes",
+    "kernel": "other work of the kernel",
+    "user": "the program's own code",
+    "waiting": "waiting for something else",
+}
+"""The last three are for stacks that match no row."""
+LAYERS = ("server", "application")
+
 
 def toml_rows(file: Path) -> dict[str, Any]:
     """With tuples for lists, as records have them."""
@@ -34,18 +58,12 @@ def documents(file: Path, **words: str) -> list[tuple[str, dict[str, Any]]]:
     return [(f"{kind}.", _filled(text, {"kind": kind, **own})) for kind, own in kinds.items()]
 
 
-Row = TypeVar("Row")
-
-
 def row_of(form: Callable[..., Row], name: str, columns: Mapping[str, Any]) -> Row:
     """ValueError, with its name, for one that has an unknown column."""
     try:
         return form(**columns)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {error}") from error
-
-
-AT_HOME_ELSEWHERE: Mapping[str, str] = {"mariadb": "mysql"}
 
 
 def metric_rows(file: Path) -> str:
@@ -65,27 +83,6 @@ def _filled(text: str, words: Mapping[str, str]) -> dict[str, Any]:
 
 Scope = Literal["kernel", "user"]
 
-CLASSES: Mapping[str, str] = {
-    "running": "running or waiting for a CPU",
-    "lock": "locks",
-    "condition": "waiting for another thread's signal",
-    "reclaim": "memory reclaim and swapping",
-    "fault": "page faults",
-    "copy": "copying memory",
-    "io": "disk I/O and fsync",
-    "files": "file system and page cache",
-    "network": "network and sockets",
-    "timer": "sleeping in a timer",
-    "scheduling": "switching threads",
-    "allocation": "memory allocation",
-    "collecting": "collecting garbage",
-    "process": "starting and ending processes",
-    "kernel": "other work of the kernel",
-    "user": "the program's own code",
-    "waiting": "waiting for something else",
-}
-"""The last three are for stacks that match no row."""
-
 
 @dataclass(frozen=True, slots=True)
 class FrameRow:
@@ -102,9 +99,6 @@ def frame_rows(file: Path) -> tuple[FrameRow, ...]:
         FrameRow(row["class"], row["scope"], re.sub(r"\n *", "", "|".join(row["functions"])), row["source"])
         for row in toml_rows(file)["frame"]
     )
-
-
-LAYERS = ("server", "application")
 
 
 @dataclass(frozen=True, slots=True)

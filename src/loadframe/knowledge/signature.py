@@ -14,6 +14,7 @@ from loadframe.model import REACHED, Evidence
 Comparison = Literal[">=", "<=", ">", "<"]
 OPPOSITE: Mapping[Comparison, Comparison] = {">=": "<", ">": "<=", "<=": ">", "<": ">="}
 HOLDS: Mapping[Comparison, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
+_CONDITION = re.compile(r"(\S+) (>=|<=|>|<|reaches) (\S+)( per request)? \| (.+)")
 
 
 class Rank(IntEnum):
@@ -115,7 +116,6 @@ SHARED: Mapping[str, Condition] = {
     "own_pipeline": OWN_PIPELINE,
     "direct_reclaim": DIRECT_RECLAIM,
 }
-_CONDITION = re.compile(r"(\S+) (>=|<=|>|<|reaches) (\S+)( per request)? \| (.+)")
 
 Form = Literal["events", "rate", "waiting", "share", "passes", "at once", "spread"]
 """diagnosis/mechanism.py."""

@@ -15,6 +15,9 @@ from loadframe.study.request_tables import MOST_REQUESTS, LoginTable, RequestTab
 from loadframe.study.service_tables import ServiceKeys
 
 MOST_WORDS, LONGEST_WORD = 200, 8192
+MOST_SQL_NODES = 4
+NAME = r"^[a-z0-9][a-z0-9-]{0,62}$"
+SHORTEST_S = 1.0
 
 
 def _runnable(command: list[str]) -> list[str]:
@@ -31,9 +34,6 @@ Command = Annotated[
     AfterValidator(_runnable),
     Field(max_length=MOST_WORDS, description="workloads that run a program of yours: it and its arguments"),
 ]
-
-MOST_SQL_NODES = 4
-NAME = r"^[a-z0-9][a-z0-9-]{0,62}$"
 
 
 class About(Table):
@@ -138,9 +138,6 @@ class TuneTable(Table):
         description="names of settings, or each with its values or { from = .., to = .. }; none: those that "
         "Loadframe knows to matter",
     )
-
-
-SHORTEST_S = 1.0
 
 
 class WatchTable(Table):

@@ -15,6 +15,12 @@ SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 LONGEST_S = 366 * 24 * 3600.0
 """A year: longer durations are mistakes, and overflow timers."""
+SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)\s*$")
+BYTES = {
+    "TiB": 2**40, "TB": 10**12, "GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6, "KiB": 2**10, "kB": 1000, "B": 1,
+}  # fmt: skip
+MOST_BYTES = 2**60
+"""Kernels count sizes in 63 bits."""
 
 
 def duration_s(value: object) -> float:
@@ -25,16 +31,6 @@ def duration_s(value: object) -> float:
             raise ValueError(f"{value[:40]!r} is longer than a year")
         return seconds
     raise ValueError(f'{value!r} is not a duration; write it with its unit, for example "500ms", "3s" or "10m"')
-
-
-SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)\s*$")
-BYTES = {
-    "TiB": 2**40, "TB": 10**12, "GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6, "KiB": 2**10, "kB": 1000, "B": 1,
-}  # fmt: skip
-
-
-MOST_BYTES = 2**60
-"""Kernels count sizes in 63 bits."""
 
 
 def size_bytes(value: object) -> int:

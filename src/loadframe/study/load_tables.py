@@ -9,6 +9,9 @@ from loadframe.study.fields import Duration, Table, Warmup, spread
 
 LOWEST = 1e-9
 HIGHEST = 1e9
+FEWEST_FORECAST_FROM = 2
+"""One level does not show how throughput changes with load."""
+TIMES_OF_A_STEP = ("warmup", "window")
 
 
 class Spread(Table):
@@ -34,10 +37,6 @@ def _no_switches(value: object) -> object:
     if isinstance(value, list) and any(isinstance(item, bool) for item in value):
         raise ValueError("a level must be a number, not true or false")
     return value
-
-
-FEWEST_FORECAST_FROM = 2
-"""One level does not show how throughput changes with load."""
 
 
 class LoadTable(Table):
@@ -130,9 +129,6 @@ class Blocks(Table):
         if self.max < self.min:
             raise ValueError(f"blocks.max = {self.max} is below blocks.min = {self.min}")
         return self
-
-
-TIMES_OF_A_STEP = ("warmup", "window")
 
 
 class MeasureTable(Table):

@@ -23,6 +23,7 @@ EVERY_KEY = "`loadframe study schema` prints every key with its type."
 MOST_PROBLEMS = 20
 
 LONGEST_VALUE = 100
+UNION_TAGS = {"list", "spread"}
 
 
 def load(path: Path, overrides: Iterable[str] = ()) -> Study:
@@ -153,9 +154,6 @@ def _explain(
     if len(problems) > MOST_PROBLEMS:
         lines.append(f"... and {len(problems) - MOST_PROBLEMS:,} more")
     return StudyError("\n".join(lines), remedy=remedy)
-
-
-UNION_TAGS = {"list", "spread"}
 
 
 def _sentence(item: Any, declaration: type[BaseModel]) -> tuple[str, str]:

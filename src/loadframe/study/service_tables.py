@@ -13,6 +13,7 @@ Apply = Literal["environment", "argument", "file", "command"]
 KeyFormat = Literal["toml", "yaml", "json", "ini", "properties"]
 Format = KeyFormat | Literal["", "template"]
 Command = list[str]
+COMPONENT = re.compile(r"(?!(target|driver|recorder|service|shard\d*|loader)$)[a-z][a-z0-9-]{0,30}")
 
 
 def _name(value: str) -> str:
@@ -141,9 +142,6 @@ class ProcessKeys(Table):
     def is_running_service(self) -> bool:
         """One that Loadframe does not start."""
         return not self.command and bool(self.pid or self.listen or self.unit or self.container)
-
-
-COMPONENT = re.compile(r"(?!(target|driver|recorder|service|shard\d*|loader)$)[a-z][a-z0-9-]{0,30}")
 
 
 class WithTable(ProcessKeys):

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 LONGEST_S = 120.0
 _told: ContextVar[Callable[[], float] | None] = ContextVar("told", default=None)
+ARRIVALS = "arrivals"
+READY_WITHIN_S = 10.0
+POLL_S = 0.005
+HEAD_START_S = 0.05
 
 
 @contextmanager
@@ -51,12 +55,6 @@ def wait() -> None:
     """Until the instant, for a driver that begins as soon as it is started."""
     if (instant := _told.get()) is not None:
         time.sleep(max(0.0, instant() - time.monotonic()))
-
-
-ARRIVALS = "arrivals"
-READY_WITHIN_S = 10.0
-POLL_S = 0.005
-HEAD_START_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,14 @@ TIMEOUT_S = 10.0
 WHOLE_S = 60.0
 LARGEST_OBJECT = 256 << 20
 HEADERS_BYTES = 1 << 20
+RECOVERS_WITHIN_S = 75.0
+"""Ports stay in TIME_WAIT for 60 s (tcp(7))."""
+STARTED_ANEW_AFTER_S = 20.0
+"""For a server that Loadframe can restart: two requests without an answer (TIMEOUT_S); our choice."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
+_OF_PORTS = frozenset(map(os.strerror, NO_PORTS))
+Met = TypeVar("Met")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +60,6 @@ def ask(
             f"The server at {endpoint.address} does not answer {path}: {in_words(error)}",
             remedy="Check that it runs and listens there; its log says why it would not.",
         ) from error
-
-
-RECOVERS_WITHIN_S = 75.0
-"""Ports stay in TIME_WAIT for 60 s (tcp(7))."""
-STARTED_ANEW_AFTER_S = 20.0
-"""For a server that Loadframe can restart: two requests without an answer (TIMEOUT_S); our choice."""
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
-NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
-_OF_PORTS = frozenset(map(os.strerror, NO_PORTS))
-Met = TypeVar("Met")
 
 
 def met(

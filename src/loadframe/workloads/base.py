@@ -12,6 +12,10 @@ from loadframe.model import AnswersCompared, Endpoint, Knob, Requirement, Settin
 from loadframe.workloads.options import OptionRule
 from loadframe.workloads.request_log import Requests
 
+ELSEWHERE = "elsewhere"
+STAGES_FILE = "stages.jsonl"
+"""In a step's folder: what the driver prints about the stages of a pipeline (docs/pipelines.md)."""
+
 
 @runtime_checkable
 class AsksForObjects(Protocol):
@@ -28,9 +32,6 @@ class MakesObjects(Protocol):
 
     def make_objects(self, endpoint: Endpoint) -> None:
         """Like `install`, without what a driver needs. Raises TargetError if there is no room."""
-
-
-ELSEWHERE = "elsewhere"
 
 
 @runtime_checkable
@@ -98,10 +99,6 @@ class Marked(Protocol):
 class TakesOptions(Protocol):
     def with_options(self, changed: Mapping[str, SettingValue]) -> "Workload":
         """With the same data. Raises StudyError for invalid ones."""
-
-
-STAGES_FILE = "stages.jsonl"
-"""In a step's folder: what the driver prints about the stages of a pipeline (docs/pipelines.md)."""
 
 
 @runtime_checkable

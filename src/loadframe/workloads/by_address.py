@@ -21,6 +21,8 @@ WRITING = tuple(method for method in METHODS if method not in SAFE)
 
 REFUSALS = frozenset({429, 502, 503, 504})
 """Of a server that is temporarily unable (RFC 9110, 15.6.3 to 15.6.5; RFC 6585, 4)."""
+MOST_BYTES = 512 << 20
+"""Of all pages: they are kept in memory, and wrk maps them."""
 
 
 class ByAddress:
@@ -262,10 +264,6 @@ def _again(page: Ask, size: int, endpoint: Endpoint) -> Ask:
             remedy='Where its size may vary so much: workload.options.checked = "status".',
         )
     return replace(page, known=replace(page.known, longest=max(page.known.longest, size)))
-
-
-MOST_BYTES = 512 << 20
-"""Of all pages: they are kept in memory, and wrk maps them."""
 
 
 def alike(body: bytes, other: bytes, checked: Checked) -> bool:

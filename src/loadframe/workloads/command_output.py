@@ -19,6 +19,7 @@ EPOCH_S = 1e9
 """The time of day is beyond this since 2001, and no machine is up for 31 years."""
 UNITS = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
 ADVICE = "print seconds of CLOCK_MONOTONIC (Python: time.monotonic()), or of the time of day"
+SHORTEST_MS = 1e-3
 
 
 class ClockError(ValueError):
@@ -108,9 +109,6 @@ def _told(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
         f"{life.started.monotonic_s:.3f} to {life.ended.monotonic_s:.3f}, the time of day from "
         f"{life.started.day_s:.3f} to {life.ended.day_s:.3f}; {ADVICE}"
     )
-
-
-SHORTEST_MS = 1e-3
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ REMOVABLE = KINDS | {"ndb-sql"}
 DRIVERS_GONE_WITHIN_S = 5.0
 LOOK_EVERY_S = 0.01
 QUICK_S = 60.0
+MARK = "mark"
 
 
 def engine_of(endpoint: Endpoint) -> Any:
@@ -29,9 +30,6 @@ def engine_of(endpoint: Endpoint) -> Any:
     TABLES: statements, given the schema's name. HERE: 1 where names are looked up in it. DRIVERS: counts load drivers'
     connections."""
     return postgres if endpoint.kind == "postgres" else mariadb
-
-
-MARK = "mark"
 
 
 def new_mark() -> str:

@@ -37,6 +37,8 @@ PAUSE_S = 0.1
 LOOK_EVERY_S = 2.0
 STOPPED_REMEDY = "Find out what stopped it, and run it again."
 TAIL_LINES, TAIL_BYTES = 12, 64 << 10
+READY_WITHIN_S = 60.0
+START_AFTER_S = 0.05
 
 
 @dataclass(eq=False)
@@ -246,10 +248,6 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         process.kill()
-
-
-READY_WITHIN_S = 60.0
-START_AFTER_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)

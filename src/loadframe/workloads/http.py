@@ -29,6 +29,11 @@ LARGEST_SET_MIB = 1 << 20
 ITS_LOG = "Its log says why."
 AUTO = "auto"
 CLIENTS = 8
+UNCHECKED = {
+    "size": "Of an answer no more than its status and about its size were checked (workload.options.checked).",
+    "length": "Of an answer no more than its status and its length was checked (workload.options.checked).",
+    "status": "Of an answer no more than its status was checked (workload.options.checked).",
+}
 
 
 @dataclass(frozen=True)
@@ -243,13 +248,6 @@ class HttpByWorkingSet(Http):
 
     def _count(self, level: int) -> int:
         return self.objects.within(level)
-
-
-UNCHECKED = {
-    "size": "Of an answer no more than its status and about its size were checked (workload.options.checked).",
-    "length": "Of an answer no more than its status and its length was checked (workload.options.checked).",
-    "status": "Of an answer no more than its status was checked (workload.options.checked).",
-}
 
 
 @contextmanager

@@ -53,6 +53,12 @@ server has closed the connection meanwhile."""
 
 
 LONGER = 256
+SCRIPT = Path(__file__).with_name("http.lua")
+MOST_CONNECTIONS = 1024
+OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes", "wrong words")
+OWN_BYTES, CONNECTION_BYTES, COPIES = 512 << 20, 24 << 20, 8
+"""Memory of wrk itself; of each thread with its stack of 8 MiB; copies of an answer: as read, in Lua, and those not
+collected yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +143,6 @@ def contents(asks: Sequence[Ask]) -> bytes:
     return b"".join(ask.known.body for ask in asks) + b"\0"  # an empty file cannot be mapped
 
 
-SCRIPT = Path(__file__).with_name("http.lua")
-MOST_CONNECTIONS = 1024
-OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes", "wrong words")
-
-
 Order = Literal["draw", "walk", "replay"]
 """Drawn by weight, in sequence, or by a schedule."""
 
@@ -165,11 +166,6 @@ class Plan:
     think: Think | None = None
     secret: frozenset[str] = frozenset()
     largest_bytes: int = 0
-
-
-OWN_BYTES, CONNECTION_BYTES, COPIES = 512 << 20, 24 << 20, 8
-"""Memory of wrk itself; of each thread with its stack of 8 MiB; copies of an answer: as read, in Lua, and those not
-collected yet."""
 
 
 def open_files(connections: int) -> int:

@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 ENGINES = ("MyISAM", "Aria", "InnoDB")
 MARIADB_ALONE = "Aria"
 STATEMENTS_PER_ROUND_TRIP = 100
+SYSBENCH, PACKAGE = "mysql", ("pymysql", "mariadb")
+NAME, DROP, CREATE = "`{}`", "DROP DATABASE IF EXISTS {}", "CREATE DATABASE {}"
+TRANSACTIONAL = False
+HERE = "(DATABASE() = '{}')"
+EXISTS = "SELECT 1 FROM information_schema.schemata WHERE schema_name = %s"
+TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s"
+DRIVERS = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = '{}' AND id <> CONNECTION_ID()"
+"""See databases.engine_of."""
 
 
 def where(endpoint: Endpoint) -> str:
@@ -99,14 +107,6 @@ def ask(connection: Connection, statement: str, values: Sequence[Any] = ()) -> l
 
 
 anywhere = partial(connected, schema=False)
-SYSBENCH, PACKAGE = "mysql", ("pymysql", "mariadb")
-NAME, DROP, CREATE = "`{}`", "DROP DATABASE IF EXISTS {}", "CREATE DATABASE {}"
-TRANSACTIONAL = False
-HERE = "(DATABASE() = '{}')"
-EXISTS = "SELECT 1 FROM information_schema.schemata WHERE schema_name = %s"
-TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s"
-DRIVERS = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = '{}' AND id <> CONNECTION_ID()"
-"""See databases.engine_of."""
 
 
 def schema_of(endpoint: Endpoint) -> str:

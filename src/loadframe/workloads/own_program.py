@@ -34,6 +34,11 @@ MOST_PROCESSES = 512
 STEP_MARK = "LOADFRAME_STEP"
 """In the environment of a driver, and so of all that it starts: a word unique to the step."""
 CONTRACT = "docs/driving-with-a-command.md says what is expected of a driver."
+TARGETS = frozenset({"nginx", "nginx-cache", "service", "url", "varnish"})
+"""Those that answer at HOST:PORT. Others name a workload themselves (KindOfTarget.loaded_by)."""
+HIGHEST_LEVEL = 10**9
+STDOUT, STDERR = "stdout.txt", "stderr.txt"
+CONNECT_S = STARTUP_S = 10.0
 
 
 @dataclass(eq=False, kw_only=True)
@@ -173,13 +178,6 @@ def family(pid: int) -> list[int]:
             for task in Path(f"/proc/{process}/task").iterdir():
                 waiting += map(int, (task / "children").read_text(encoding="ascii", errors="replace").split())
     return pids
-
-
-TARGETS = frozenset({"nginx", "nginx-cache", "service", "url", "varnish"})
-"""Those that answer at HOST:PORT. Others name a workload themselves (KindOfTarget.loaded_by)."""
-HIGHEST_LEVEL = 10**9
-STDOUT, STDERR = "stdout.txt", "stderr.txt"
-CONNECT_S = STARTUP_S = 10.0
 
 
 class OwnProgram(Common[Options], Generic[Options]):

@@ -14,6 +14,8 @@ from loadframe.model import Declared, Knob, Requirement, SettingValue
 from loadframe.workloads.base import KindOfWorkload, Workload
 from loadframe.workloads.options import did_you_mean
 
+NO_COMMAND = 'Name the program, for example command = ["python3", "driver.py"].'
+
 
 def _own() -> Iterator[KindOfWorkload]:
     for name in sorted(entry.name for entry in pkgutil.iter_modules(workloads.__path__)):
@@ -21,7 +23,6 @@ def _own() -> Iterator[KindOfWorkload]:
         yield from (record for record in vars(module).values() if isinstance(record, KindOfWorkload))
 
 
-NO_COMMAND = 'Name the program, for example command = ["python3", "driver.py"].'
 KINDS = Registry(WORKLOADS_GROUP, KindOfWorkload, _own)
 
 

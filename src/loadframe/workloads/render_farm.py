@@ -38,6 +38,9 @@ MADE_AND_FILLED = (
 )
 """MySQL has no CREATE OR REPLACE TABLE, and with GTIDs it refuses a statement that makes and fills a table of MyISAM
 (error 1786). A driver killed between the two leaves one table without rows."""
+MOST_JOBS = 1_000_000
+MIX = ("dispatch", "report", "submit", "complete", "list")
+"""In the order of the request log, as in render_farm.lua."""
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
@@ -127,11 +130,6 @@ def tidy(connection: Connection, endpoint: Endpoint) -> None:
     """Empty the archive once no driver uses it."""
     await_gone(connection, endpoint)
     execute(connection, [f"TRUNCATE TABLE {name_of(endpoint)}.archive"])
-
-
-MOST_JOBS = 1_000_000
-MIX = ("dispatch", "report", "submit", "complete", "list")
-"""In the order of the request log, as in render_farm.lua."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,14 @@ AT_ONCE = 16
 MOST_COOKIES, MOST_SESSION_BYTES = 50, 8 << 10
 
 Headers = tuple[tuple[str, str], ...]
+NAMED = re.compile(r"\{ENV:([^{}]*)\}")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+LONGEST_SECRET = 16 << 10
+LARGEST_BODY = 1 << 20
+ESCAPED: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("json", lambda value: json.dumps(value)[1:-1]),
+    ("x-www-form-urlencoded", quote_plus),
+)
 
 
 def steps_of(login: Login) -> tuple[Ask, ...]:
@@ -108,16 +116,6 @@ def _strange(endpoint: Endpoint, what: str) -> TargetError:
         f"The server at {endpoint.address} answers the login with {what}",
         remedy="Check what [workload.login] sends, and workload.login.token.",
     )
-
-
-NAMED = re.compile(r"\{ENV:([^{}]*)\}")
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-LONGEST_SECRET = 16 << 10
-LARGEST_BODY = 1 << 20
-ESCAPED: tuple[tuple[str, Callable[[str], str]], ...] = (
-    ("json", lambda value: json.dumps(value)[1:-1]),
-    ("x-www-form-urlencoded", quote_plus),
-)
 
 
 def variables(request: Request) -> frozenset[str]:

@@ -31,6 +31,36 @@ OURS: Options = {"db-ps-mode": "disable", "mysql-ignore-errors": "1213,1020,1205
 """For our own scripts. After these errors they retry: sysbench's own list (deadlock, row changed, lock wait), and a
 table that is gone because another client completed its job. For PostgreSQL its list is fixed."""
 START_UP_S = 1.0
+SCRIPTS = (
+    "bulk_insert",
+    "oltp_delete",
+    "oltp_insert",
+    "oltp_point_select",
+    "oltp_read_only",
+    "oltp_read_write",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "oltp_write_only",
+    "select_random_points",
+    "select_random_ranges",
+)  # fmt: skip
+LEVEL = "the levels of [load] are it: the axis threads, or the axis rate with the option connections"
+STEP = "a step ends by [measure] window"
+SERVER = "the target decides it"
+LOG = "every request is logged, and the quantiles are taken from there"
+RESERVED: Mapping[str, str] = {
+    "threads": LEVEL, "num-threads": LEVEL, "rate": LEVEL, "tx-rate": LEVEL,
+    "time": STEP, "max-time": STEP, "events": STEP, "max-requests": STEP, "forced-shutdown": STEP, "warmup-time": STEP,
+    "db-driver": SERVER, "config-file": SERVER,
+    **{f"mysql-{name}": SERVER for name in ("host", "port", "socket", "user", "password", "db")},
+    **{f"pgsql-{name}": SERVER for name in ("host", "port", "user", "password", "db")},
+    "host": SERVER, "port": SERVER, "socket": SERVER, "user": SERVER, "password": SERVER, "db": SERVER,
+    "percentile": LOG, "histogram": LOG, "report-interval": LOG, "report-checkpoints": LOG,
+    "mysql-dry-run": "nothing would be measured",
+    **dict.fromkeys(("help", "version", "verbosity", "debug", "db-debug", "mysql-debug"), "it changes what is printed"),
+}  # fmt: skip
+LINE = re.compile(r"^\s+--([\w-]+)(\[=on\|off\]|=\S+)?\s")
+SWITCH, NUMBER = "[=on|off]", "=N"
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
@@ -166,39 +196,6 @@ def _account(endpoint: Endpoint) -> Iterator[int]:
     text = "".join(f"{name}={value}\n" for name, value in lines.items() if value)
     with step_files.in_memory(text.encode()) as file:
         yield file
-
-
-SCRIPTS = (
-    "bulk_insert",
-    "oltp_delete",
-    "oltp_insert",
-    "oltp_point_select",
-    "oltp_read_only",
-    "oltp_read_write",
-    "oltp_update_index",
-    "oltp_update_non_index",
-    "oltp_write_only",
-    "select_random_points",
-    "select_random_ranges",
-)  # fmt: skip
-
-LEVEL = "the levels of [load] are it: the axis threads, or the axis rate with the option connections"
-STEP = "a step ends by [measure] window"
-SERVER = "the target decides it"
-LOG = "every request is logged, and the quantiles are taken from there"
-RESERVED: Mapping[str, str] = {
-    "threads": LEVEL, "num-threads": LEVEL, "rate": LEVEL, "tx-rate": LEVEL,
-    "time": STEP, "max-time": STEP, "events": STEP, "max-requests": STEP, "forced-shutdown": STEP, "warmup-time": STEP,
-    "db-driver": SERVER, "config-file": SERVER,
-    **{f"mysql-{name}": SERVER for name in ("host", "port", "socket", "user", "password", "db")},
-    **{f"pgsql-{name}": SERVER for name in ("host", "port", "user", "password", "db")},
-    "host": SERVER, "port": SERVER, "socket": SERVER, "user": SERVER, "password": SERVER, "db": SERVER,
-    "percentile": LOG, "histogram": LOG, "report-interval": LOG, "report-checkpoints": LOG,
-    "mysql-dry-run": "nothing would be measured",
-    **dict.fromkeys(("help", "version", "verbosity", "debug", "db-debug", "mysql-debug"), "it changes what is printed"),
-}  # fmt: skip
-LINE = re.compile(r"^\s+--([\w-]+)(\[=on\|off\]|=\S+)?\s")
-SWITCH, NUMBER = "[=on|off]", "=N"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,12 @@ from loadframe.model import Endpoint, SettingValue
 ANSWER_BYTES = 4 * MIB
 CONNECTION_LOST = frozenset({0, CANNOT_CONNECT, 2006, 2013, 2014})
 """pymysql: interface error; cannot connect; gone away; lost during a query; out of sync."""
+PASSWORD = "MYSQL_PWD"
+PID_BYTES = 32
+PORT = 3306
+SOCKET = "/run/mysqld/mysqld.sock"
+POOL = "innodb_buffer_pool_size"
+RESIZED_WITHIN_S = 30.0
 
 
 class Control(database.Control):
@@ -99,14 +105,6 @@ class Control(database.Control):
     def _shown(self, error: Exception) -> str:
         number, text = (*error.args, "", "")[:2]
         return f"{words(text or error)} (error {words(number)})"
-
-
-PASSWORD = "MYSQL_PWD"
-PID_BYTES = 32
-PORT = 3306
-SOCKET = "/run/mysqld/mysqld.sock"
-POOL = "innodb_buffer_pool_size"
-RESIZED_WITHIN_S = 30.0
 
 
 class AttachedFamily(AttachedDatabase["FamilyControl"]):

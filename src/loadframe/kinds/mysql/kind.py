@@ -36,6 +36,10 @@ MARIADB_PACKAGE = Package(
     ("--no-defaults", "--version"),
     r"Ver (\d+\.\d+\.\d+)",
 )
+PRIVATE = ("--mysqlx=OFF", "--secure-file-priv=NULL")
+"""No second protocol, and no files that statements read or write."""
+NOT_TAKEN = "Error while setting value"
+GRANTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, LOCK TABLES, CREATE TEMPORARY TABLES, TRIGGER"
 
 
 def _mysqld(name: str) -> str | None:
@@ -53,10 +57,6 @@ MYSQL_PACKAGE = Package(
     r"Ver (\d+\.\d+\.\d+)",
     _mysqld,
 )
-PRIVATE = ("--mysqlx=OFF", "--secure-file-priv=NULL")
-"""No second protocol, and no files that statements read or write."""
-NOT_TAKEN = "Error while setting value"
-GRANTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, LOCK TABLES, CREATE TEMPORARY TABLES, TRIGGER"
 
 
 @functools.cache

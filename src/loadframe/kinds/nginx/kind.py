@@ -33,6 +33,9 @@ from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.recording.procfs import ProcessStat, parse_process_stat
 
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+FETCHES = CounterSpec("fetches", "nginx.fetches", cumulative=True)
+DEFAULTS = {name: value for name, value in CACHE_CATALOGUE.defaults().items() if name.startswith("proxy_")}
 
 
 class NginxTarget(PrivateTarget, Server):
@@ -139,9 +142,6 @@ def workers_of(state: TargetState) -> int:
     return int(state.settings.get("worker_processes", 1))
 
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-
-
 class Looks:
     """Adds up the activity of workers from look to look. root: for recorded trees. clock: CLOCK_MONOTONIC, in s."""
 
@@ -171,10 +171,6 @@ class Looks:
             return parse_process_stat((self._root / str(pid) / "stat").read_bytes())
         except OSError:  # it has ended
             return None
-
-
-FETCHES = CounterSpec("fetches", "nginx.fetches", cumulative=True)
-DEFAULTS = {name: value for name, value in CACHE_CATALOGUE.defaults().items() if name.startswith("proxy_")}
 
 
 class NginxCacheTarget(CacheTarget, NginxTarget):

@@ -18,6 +18,8 @@ from loadframe.model import Change, Price, Remedy
 NGINX = ("nginx", "nginx-cache")
 
 FILES_PER_CONNECTION = 2
+OTHER_CONNECTIONS = 10
+"""Its listening sockets, the channel to its master, and one reader of its status."""
 
 
 def _raise_worker_connections(situation: Situation) -> Remedy | None:
@@ -41,10 +43,6 @@ def _raise_worker_connections(situation: Situation) -> Remedy | None:
         price=Price(note="memory for each connection in every worker, from the start"),
         source="nginx documentation, worker_connections: it cannot exceed the limit on open files",
     )
-
-
-OTHER_CONNECTIONS = 10
-"""Its listening sockets, the channel to its master, and one reader of its status."""
 
 
 def _raise_worker_files(situation: Situation) -> Remedy | None:

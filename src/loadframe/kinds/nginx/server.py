@@ -56,6 +56,14 @@ REUSED = b"reusing connections"
 KEPT_FREE = 16
 """A worker with less than 1/16 of its connections free closes idle ones (ngx_drain_connections)."""
 OWN_CONNECTIONS = 3
+TIMEOUT_S = 5.0
+TRIES = 5
+PAUSE_S = 0.01
+PATTERN = re.compile(
+    r"Active connections: (\d+)\s+server accepts handled requests\s+(\d+) (\d+) (\d+)\s+"
+    r"Reading: (\d+) Writing: (\d+) Waiting: (\d+)"
+)
+NAMES = ("connections", "accepts", "handled", "requests", "reading", "writing", "waiting")
 
 
 class Server(PrivateServer):
@@ -225,16 +233,6 @@ def word(spec: SettingSpec, value: SettingValue | None) -> str:
 
 def _spec(name: str) -> SettingSpec:
     return CACHE_CATALOGUE.known(name)  # it has all of the web server's
-
-
-TIMEOUT_S = 5.0
-TRIES = 5
-PAUSE_S = 0.01
-PATTERN = re.compile(
-    r"Active connections: (\d+)\s+server accepts handled requests\s+(\d+) (\d+) (\d+)\s+"
-    r"Reading: (\d+) Writing: (\d+) Waiting: (\d+)"
-)
-NAMES = ("connections", "accepts", "handled", "requests", "reading", "writing", "waiting")
 
 
 class Status:

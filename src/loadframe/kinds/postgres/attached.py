@@ -28,6 +28,13 @@ PASSWORD = "PGPASSWORD"
 SOCKETS = "/var/run/postgresql"
 RELOADED_WITHIN_S = 10.0
 MONITOR = "GRANT pg_monitor TO the account (it may then read statistics, and nothing else besides)"
+SENT = "loadframe.connection"
+"""A setting that a session only has where the start-up parameter `options` has arrived."""
+STATE = (
+    f"SELECT pg_backend_pid(), coalesce(current_setting('{SENT}', true), ''), current_setting('search_path'),"
+    " pg_postmaster_start_time()::text"
+)
+CHILDREN = "SELECT pid FROM pg_stat_get_activity(NULL)"
 
 
 class AttachedPostgres(AttachedDatabase[Control]):
@@ -223,14 +230,6 @@ def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
     return place | ({NUMBER: number} if number else {})
 
 
-SENT = "loadframe.connection"
-"""A setting that a session only has where the start-up parameter `options` has arrived."""
-STATE = (
-    f"SELECT pg_backend_pid(), coalesce(current_setting('{SENT}', true), ''), current_setting('search_path'),"
-    " pg_postmaster_start_time()::text"
-)
-
-
 def refuse_pooler(control: Control, where: Mapping[str, str], words: str, port: str) -> None:
     """TargetError where connections to `where` (libpq's parameters) are not those of a server itself: another process
     answers than the connection was given, start-up parameters have not arrived, or two connections share a process,
@@ -290,9 +289,6 @@ def _shared(first: _Marked, second: _Marked) -> str:
     if len({started for _, started in (*before, free, held)}) > 1:
         return "two connections reach two servers, which were started at different times"
     return "" if before == [free, held] and free != held else f"two connections share or change their processes: {pids}"
-
-
-CHILDREN = "SELECT pid FROM pg_stat_get_activity(NULL)"
 
 
 def read_settings(control: Control, names: list[str]) -> dict[str, SettingValue]:

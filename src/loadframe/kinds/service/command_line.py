@@ -12,6 +12,14 @@ from loadframe.errors import StudyError
 from loadframe.knowledge.rows import toml_rows
 from loadframe.masking import are_words, is_secret, replaced_words, secrets_in
 
+_ROWS = toml_rows(Path(__file__).with_name("runtimes.toml"))
+PORT = "{port}"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.S)
+_SHELL = re.compile(r"^(\||\|\||&&|&|;|<|>|>>|2>|2>&1)$")
+_PORT_FLAGS = ("--port", "-p", "--http-port", "--listen-port", "--server.port", "-Dserver.port")
+_ADDRESS_FLAGS = ("--bind", "-b", "--listen", "--http", "--http-socket", "--address", "--addr")
+_LOWEST, _HIGHEST = 1, 65535
+
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
@@ -43,7 +51,6 @@ class Knob:
     default: int | None = None
 
 
-_ROWS = toml_rows(Path(__file__).with_name("runtimes.toml"))
 RUNTIMES, FRAMEWORKS = (tuple(Runtime(**row) for row in _ROWS[rows]) for rows in ("runtimes", "frameworks"))
 KNOBS = tuple(Knob(**row) for row in _ROWS["knobs"])
 
@@ -112,14 +119,6 @@ def place_of(knob: Knob, command: Sequence[str]) -> Place | None:
             elif not knob.glued and word == flag and number + 1 < len(command):
                 place = Place(number, 2, flag, command[number + 1], " ")
     return place
-
-
-PORT = "{port}"
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.S)
-_SHELL = re.compile(r"^(\||\|\||&&|&|;|<|>|>>|2>|2>&1)$")
-_PORT_FLAGS = ("--port", "-p", "--http-port", "--listen-port", "--server.port", "-Dserver.port")
-_ADDRESS_FLAGS = ("--bind", "-b", "--listen", "--http", "--http-socket", "--address", "--addr")
-_LOWEST, _HIGHEST = 1, 65535
 
 
 @dataclass(frozen=True, slots=True)

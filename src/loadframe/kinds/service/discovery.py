@@ -35,6 +35,11 @@ GO_MARK = b"\xff Go buildinf:"
 MOST_SEARCHED_BYTES = 256 << 20
 _CONTAINER = re.compile(r"(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
 _UNIT = re.compile(r"/([^/\n]+\.service)(?=/|$)", re.M)
+MOST_OF_A_LINE = 256
+LOOPBACK = ("127.0.0.1", "0.0.0.0", "::", "::ffff:127.0.0.1")
+CONTAINER = re.compile(r"(docker-|libpod-|cri-containerd-|crio-)?(?P<name>[^/]+?)(\.scope)?")
+FULL_ID = re.compile(r"[0-9a-f]{12,64}")
+MOST_GROUPS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +108,6 @@ def is_go(file: Path) -> bool:
     return False
 
 
-MOST_OF_A_LINE = 256
-
-
 def interpreter_of(file: Path) -> str:
     """The program in a script's first line, also behind env(1); "" for none."""
     try:
@@ -119,9 +121,6 @@ def interpreter_of(file: Path) -> str:
     if words and PurePath(words[0]).name == "env":
         words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
     return words[0] if words else ""
-
-
-LOOPBACK = ("127.0.0.1", "0.0.0.0", "::", "::ffff:127.0.0.1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +184,6 @@ def of_process(pid: int, all_of_them: Collection[Candidate]) -> tuple[int, tuple
             return came_from, tuple(other for other in all_of_them if came_from in other.first)
     # one of several that a process of the same command line has started, which listens nowhere itself
     return pid, tuple(candidate for candidate in all_of_them if pid in candidate.first)
-
-
-CONTAINER = re.compile(r"(docker-|libpod-|cri-containerd-|crio-)?(?P<name>[^/]+?)(\.scope)?")
-FULL_ID = re.compile(r"[0-9a-f]{12,64}")
-MOST_GROUPS = 50_000
 
 
 @dataclass(frozen=True, slots=True)

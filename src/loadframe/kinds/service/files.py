@@ -27,6 +27,15 @@ from loadframe.study.declaration import TargetTable
 from loadframe.system.files import Folder, Whose
 
 MOST_BYTES = 1 << 20
+ENDINGS = {
+    ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".ini": "ini", ".cfg": "ini", ".conf": "ini",
+    ".properties": "properties",
+}  # fmt: skip
+PACKAGES = {"toml": "tomlkit", "yaml": "ruamel.yaml"}
+MOST_DEEP = 6
+ITS_FAULTS = (AttributeError, KeyError, IndexError, TypeError, RecursionError, ValueError)
+SECTION = re.compile(r"\s*\[([^\]]*)\]\s*")
+LINE = re.compile(r"(\s*)([^=:#;\[\s][^=:]*?)(\s*[=:][^\S\r]*)(.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,14 +193,6 @@ def _kept_text(path: Path) -> str:
     return data.decode("utf-8")
 
 
-ENDINGS = {
-    ".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".ini": "ini", ".cfg": "ini", ".conf": "ini",
-    ".properties": "properties",
-}  # fmt: skip
-PACKAGES = {"toml": "tomlkit", "yaml": "ruamel.yaml"}
-MOST_DEEP = 6
-
-
 def of_name(name: str) -> str:
     """ValueError for an unknown one."""
     known = ENDINGS.get(Path(name).suffix.lower())
@@ -312,11 +313,6 @@ def _json(text: str) -> Any:
         return parse_json(text)
     except JsonError as error:
         raise ValueError(str(error)) from error
-
-
-ITS_FAULTS = (AttributeError, KeyError, IndexError, TypeError, RecursionError, ValueError)
-SECTION = re.compile(r"\s*\[([^\]]*)\]\s*")
-LINE = re.compile(r"(\s*)([^=:#;\[\s][^=:]*?)(\s*[=:][^\S\r]*)(.*)")
 
 
 def _edit_lines(text: str, format_: str, key: str, value: SettingValue) -> str:

@@ -33,6 +33,13 @@ from loadframe.kinds.service.words import KIND, catalogue, filled, knob_of, of_e
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study.declaration import TargetTable
 
+WITHIN_S = 30.0
+MOST_BYTES = 1 << 20
+SETTLED_S, LOOK_EVERY_S = 5.0, 0.05
+RESTARTED_S = 120.0
+REPLACED = "{} ended while it was measured (pid {}), and pid {} took its place: steps before and after may differ."
+BY_HAND = "See the service's own log; `loadframe changes revert` sets the file back and restarts it."
+
 
 class ServiceTarget(PrivateTarget, Server):
     kind = KIND
@@ -118,14 +125,6 @@ class ServiceTarget(PrivateTarget, Server):
                 value = read(name, table.read_back, run_it, fill, self.files.text_of)
                 used[name] = self.catalogue.shown(name, shown(value))
         self._state = replace(state)
-
-
-WITHIN_S = 30.0
-MOST_BYTES = 1 << 20
-SETTLED_S, LOOK_EVERY_S = 5.0, 0.05
-RESTARTED_S = 120.0
-REPLACED = "{} ended while it was measured (pid {}), and pid {} took its place: steps before and after may differ."
-BY_HAND = "See the service's own log; `loadframe changes revert` sets the file back and restarts it."
 
 
 class RunningService:

@@ -15,6 +15,15 @@ from loadframe.study.service_tables import SettingTable, WithTable
 
 PLACE = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*|ENV:[A-Za-z_][A-Za-z0-9_]*)\}")
 """Not `${name}`, which is a shell's."""
+NAME = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
+KIND = "service"
+SOURCE = "a service has the settings that its study declares: [target.setting.NAME]"
+CATALOGUE = Catalogue(kind=KIND, source=SOURCE, specs=())
+_FORMS: tuple[tuple[Kind, type | tuple[type, ...]], ...] = (
+    ("boolean", bool),
+    ("integer", int),
+    ("number", (int, float)),
+)
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
@@ -28,9 +37,6 @@ def places(texts: Iterable[str]) -> tuple[str, ...]:
 def texts_of(helper: WithTable) -> list[str]:
     ready = [] if helper.ready is None else [helper.ready.http, helper.ready.tcp, *helper.ready.command]
     return [*helper.command, *helper.environment.values(), *ready]
-
-
-NAME = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
 
 
 def passed(target: TargetTable) -> dict[str, str]:
@@ -67,11 +73,6 @@ def shown(value: SettingValue) -> str:
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
-KIND = "service"
-SOURCE = "a service has the settings that its study declares: [target.setting.NAME]"
-CATALOGUE = Catalogue(kind=KIND, source=SOURCE, specs=())
-
-
 def _spec(knob: Knob, dynamic: bool) -> SettingSpec:
     kind = _kind_of(knob)
     words = tuple(value for value in knob.values if isinstance(value, str | int) and not isinstance(value, bool))
@@ -96,13 +97,6 @@ def _kind_of(knob: Knob) -> Kind:
         if all(isinstance(value, form) and isinstance(value, bool) == (form is bool) for value in values):
             return kind
     return "text"
-
-
-_FORMS: tuple[tuple[Kind, type | tuple[type, ...]], ...] = (
-    ("boolean", bool),
-    ("integer", int),
-    ("number", (int, float)),
-)
 
 
 def tunable(knob: Knob) -> Tunable:

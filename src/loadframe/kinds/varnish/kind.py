@@ -34,6 +34,11 @@ ALL_COUNTERS = tuple(counters_in(_METRICS).values())
 
 INSTALL = "apt-get install varnish"
 OF_STORAGE = ("SMA.objects.", "SMF.objects.")
+PACKAGE = Package("Varnish", ("varnishd", "varnishadm"), INSTALL, ("-V",), r"varnish-(\d[\w.]*)")
+ANSWER_S = 30.0
+STORAGE = "objects"
+SETTINGS_OF_STORAGE = frozenset({"storage_kind", "storage_size", "storage_granularity"})
+TIMEOUT_S = 5.0
 
 
 class _Point(ctypes.Structure):
@@ -118,13 +123,6 @@ def _load() -> Any:
         function = getattr(api, symbol)
         function.restype, function.argtypes = answer, arguments
     return api
-
-
-PACKAGE = Package("Varnish", ("varnishd", "varnishadm"), INSTALL, ("-V",), r"varnish-(\d[\w.]*)")
-ANSWER_S = 30.0
-STORAGE = "objects"
-SETTINGS_OF_STORAGE = frozenset({"storage_kind", "storage_size", "storage_granularity"})
-TIMEOUT_S = 5.0
 
 
 class VarnishTarget(CacheTarget):
