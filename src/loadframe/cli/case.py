@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from loadframe.study.cases import Verb
 
 app = typer.Typer(no_args_is_help=True, **PLAIN)
-
-
 Name = Annotated[
     str,
     typer.Argument(

@@ -14,8 +14,6 @@ from loadframe.formats.said import words
 
 NAME = re.compile(r"[A-Za-z0-9_.:-]+(%[A-Za-z0-9_.-]+)?")
 TRIED_FOR_S = 5.0
-
-
 resolved: dict[str, tuple[str, ...]] = {}
 """By this command: name -> its numbers."""
 chosen: dict[tuple[str, int], str] = {}

@@ -43,6 +43,7 @@ RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
 MOST_LOADS = 1000
 """A curve's breakpoints are then found in a few seconds."""
 MOST_COLUMNS = 1000
+Point = tuple[float, float, float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +184,6 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
         LoadWindow(at, then, until_s - since_s, None if read is None or reads is None else reads - read)
         for (at, since_s, read), (then, until_s, reads) in pairwise(kept)
     )
-
-
-Point = tuple[float, float, float | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
 TIMES = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
 _SWITCH = {True: ["on", "true"], False: ["off", "false"]}
 MB = 1 << 20
+Per = Literal["server", "connection"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +239,6 @@ def _wrong(kind: str, spec: SettingSpec, value: SettingValue, right: str) -> Stu
         f"{kind} does not accept target.settings.{spec.name} = {value!r}",
         remedy=f"Give {right}. (Source: {spec.source})" if spec.source else f"Give {right}.",
     )
-
-
-Per = Literal["server", "connection"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ CLASSES: Mapping[str, str] = {
 }
 """The last three are for stacks that match no row."""
 LAYERS = ("server", "application")
+Scope = Literal["kernel", "user"]
 
 
 def toml_rows(file: Path) -> dict[str, Any]:
@@ -79,9 +80,6 @@ def _filled(text: str, words: Mapping[str, str]) -> dict[str, Any]:
     for word, value in words.items():
         text = text.replace(f"{{{word}}}", value)
     return _parsed(text)
-
-
-Scope = Literal["kernel", "user"]
 
 
 @dataclass(frozen=True, slots=True)

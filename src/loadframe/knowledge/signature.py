@@ -15,6 +15,8 @@ Comparison = Literal[">=", "<=", ">", "<"]
 OPPOSITE: Mapping[Comparison, Comparison] = {">=": "<", ">": "<=", "<=": ">", "<": ">="}
 HOLDS: Mapping[Comparison, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
 _CONDITION = re.compile(r"(\S+) (>=|<=|>|<|reaches) (\S+)( per request)? \| (.+)")
+Form = Literal["events", "rate", "waiting", "share", "passes", "at once", "spread"]
+"""diagnosis/mechanism.py."""
 
 
 class Rank(IntEnum):
@@ -116,9 +118,6 @@ SHARED: Mapping[str, Condition] = {
     "own_pipeline": OWN_PIPELINE,
     "direct_reclaim": DIRECT_RECLAIM,
 }
-
-Form = Literal["events", "rate", "waiting", "share", "passes", "at once", "spread"]
-"""diagnosis/mechanism.py."""
 
 
 @dataclass(frozen=True, slots=True)

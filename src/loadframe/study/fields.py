@@ -11,8 +11,6 @@ from loadframe.formats.plain_numbers import is_number
 
 DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)\s*$")
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
 LONGEST_S = 366 * 24 * 3600.0
 """A year: longer durations are mistakes, and overflow timers."""
 SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)\s*$")
@@ -95,8 +93,6 @@ Duration = Annotated[
     PlainSerializer(show_duration, return_type=str),
     Field(json_schema_extra={"type": "string", "examples": ["3s", "500ms", "10m"]}),
 ]
-
-
 Warmup = Annotated[
     float | None,
     BeforeValidator(lambda value: None if value == "auto" else duration_s(value)),
@@ -125,8 +121,6 @@ Cpus = Annotated[
 Nice = Annotated[
     int | None, Field(ge=-20, le=19, description="attach: the server's nice value, from -20 (goes first) to 19")
 ]
-
-
 Size = Annotated[
     int,
     BeforeValidator(size_bytes),

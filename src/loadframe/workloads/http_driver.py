@@ -50,8 +50,6 @@ RECORD = [
 ]
 """As in http.lua. up_to: cumulative weight. wanted: in the file of contents. repeatable: may be sent again if the
 server has closed the connection meanwhile."""
-
-
 LONGER = 256
 SCRIPT = Path(__file__).with_name("http.lua")
 MOST_CONNECTIONS = 1024
@@ -59,6 +57,8 @@ OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes", 
 OWN_BYTES, CONNECTION_BYTES, COPIES = 512 << 20, 24 << 20, 8
 """Memory of wrk itself; of each thread with its stack of 8 MiB; copies of an answer: as read, in Lua, and those not
 collected yet."""
+Order = Literal["draw", "walk", "replay"]
+"""Drawn by weight, in sequence, or by a schedule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +141,6 @@ def block(asks: Sequence[Ask], sessions: Sequence[bytes], host: str, *, close: b
 def contents(asks: Sequence[Ask]) -> bytes:
     """The bodies of right answers, as the records of a block refer to them."""
     return b"".join(ask.known.body for ask in asks) + b"\0"  # an empty file cannot be mapped
-
-
-Order = Literal["draw", "walk", "replay"]
-"""Drawn by weight, in sequence, or by a schedule."""
 
 
 @dataclass(frozen=True, slots=True)

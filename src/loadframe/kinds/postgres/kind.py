@@ -384,8 +384,6 @@ OF_THE_MOST = frozenset(
      "worker_processes", "max_worker_processes", "locks", "lock_slots", "wal_since_checkpoint",
      "checkpoint_distance", "transaction_age", "transaction_age_limit"}
 )  # fmt: skip
-
-
 FILE = SettingsFile(
     "tuned.conf", "{name} = {value}", quotes="'", size="B", statement="ALTER SYSTEM SET {name} = {value};"
 )

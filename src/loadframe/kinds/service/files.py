@@ -36,6 +36,8 @@ MOST_DEEP = 6
 ITS_FAULTS = (AttributeError, KeyError, IndexError, TypeError, RecursionError, ValueError)
 SECTION = re.compile(r"\s*\[([^\]]*)\]\s*")
 LINE = re.compile(r"(\s*)([^=:#;\[\s][^=:]*?)(\s*[=:][^\S\r]*)(.*)")
+Entry = tuple[int, str, re.Match[str]]
+"""Index of the line, section, parts of the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,10 +339,6 @@ def _edit_lines(text: str, format_: str, key: str, value: SettingValue) -> str:
     if end is None:
         return _joined([*lines, _added(f"[{section}]", text), added], text)
     return _joined([*lines[:end], added, *lines[end:]], text)
-
-
-Entry = tuple[int, str, re.Match[str]]
-"""Index of the line, section, parts of the line."""
 
 
 def _key(entry: Entry) -> str:

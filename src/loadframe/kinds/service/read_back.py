@@ -24,6 +24,7 @@ FORM = "For example http://127.0.0.1:{port}/config."
 Run = Callable[[Sequence[str]], str]
 TOO_HIGH = 500
 LOOK_S = 2.0
+Status = Callable[[Sequence[str]], int]
 
 
 def get(url: str, *, within_s: float = WITHIN_S) -> tuple[int, bytes]:
@@ -92,9 +93,6 @@ def _unread(name: str, fact: str) -> TargetError:
     return TargetError(
         f"target.setting.{name}.read_back: {fact}", remedy="Correct it, or omit it: then the value is not read back."
     )
-
-
-Status = Callable[[Sequence[str]], int]
 
 
 class Readiness:
