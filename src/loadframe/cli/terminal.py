@@ -107,9 +107,6 @@ def _swallow() -> None:
     os.close(opened)
 
 
-# --- the streams of a process ---
-
-
 class Unfailing:
     """stderr, also for libraries: what it does not take is lost, and `failed` is set."""
 

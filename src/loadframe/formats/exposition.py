@@ -137,9 +137,6 @@ def _stem(base: str) -> str:
     return base
 
 
-# --- Prometheus and OpenMetrics ---
-
-
 def read_prometheus(data: bytes, pick: Pick = Pick(), *, content_type: str = "") -> Exposed:
     """Version 0.0.4, or OpenMetrics if the content type says so. ExpositionError."""
     text = _text(data)
@@ -202,9 +199,6 @@ def _split(text: str) -> Iterator[str]:
     return (line.removesuffix("\n").removesuffix("\r") for line in StringIO(text, newline="\n"))
 
 
-# --- JSON ---
-
-
 def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
     """Named by their keys joined with dots ("pool.in_use"); places in lists from 0. ExpositionError."""
     try:
@@ -231,9 +225,6 @@ def _leaves(before: str, container: Any, collected: _Found) -> Iterator[tuple[st
             yield from _leaves(f"{path}.", value, collected)
         elif isinstance(value, dict | list):
             collected.leave_out(UNUSABLE, path[:LONGEST_NAME])
-
-
-# --- lines of name and value ---
 
 
 def read_lines(data: bytes, pick: Pick = Pick()) -> Exposed:

@@ -129,8 +129,6 @@ class Control(ABC):
             remedy="See which server listens there.",
         )
 
-    # --- for the subclass ---
-
     @abstractmethod
     def _connected(self) -> Any: ...
 

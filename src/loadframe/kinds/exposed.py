@@ -239,8 +239,6 @@ class Exposure:
             self._take(asked)
         return {name: value for reading in self.readings() for name, value in reading.counters.items()}
 
-    # --- asking ---
-
     def _ask(self, asked: _Asked, every_s: float, over: threading.Event) -> None:
         """Until the load has ended, and once more then: a cumulative counter needs a reading at the end."""
         failures, due_s = 0, time.monotonic()
@@ -267,8 +265,6 @@ class Exposure:
         if too_much:
             self._read(asked)
         return True
-
-    # --- reading ---
 
     def _read(self, asked: _Asked) -> None:
         with self._reading:
@@ -321,8 +317,6 @@ class Exposure:
         elif owner is not asked:
             _add(asked.left_out, f"are told by {owner.source.words}, too", [name])
         return owner is asked
-
-    # --- what is missing ---
 
     def missing(self) -> tuple[str, ...]:
         """Sentences on which counters are missing, and why."""

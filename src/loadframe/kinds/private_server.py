@@ -122,8 +122,6 @@ class PrivateServer:
         """None for one that only listens on `host`."""
         return None
 
-    # --- before the start ---
-
     def create(self) -> None:
         """Its folders and their content. MissingTool, TargetError."""
         for name in self.package.programs if self.package is not None else ():
@@ -259,8 +257,6 @@ class PrivateServer:
     @property
     def listens(self) -> str:
         return joined(self.host, self.port or 0)
-
-    # --- its life ---
 
     def launch(
         self,

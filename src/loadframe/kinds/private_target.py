@@ -91,8 +91,6 @@ class PrivateTarget(PrivateServer, ABC):
     def listen_on(self, number: str) -> None:
         self.host = number
 
-    # --- for the subclass ---
-
     @abstractmethod
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
         """Start the server in this state and return once it answers. TargetError."""

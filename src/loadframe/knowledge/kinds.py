@@ -107,9 +107,6 @@ def _packages() -> dict[tuple[str, str], list[str]]:
     return packages
 
 
-# --- reading ---
-
-
 class _Unusable(Exception):  # noqa: N818 - a row is
     ...
 
@@ -200,9 +197,6 @@ def _misfit_of_each(value: Any, whole: type, items: Iterable[tuple[Any, Any]], f
 
 def _said(value: Any) -> str:
     return words(repr(value), 80)
-
-
-# --- what the rows say ---
 
 
 def _place(home: Home, page: Page, name: str) -> str:
@@ -317,9 +311,6 @@ def _check_measured(home: Home, names: Sequence[str], where: str) -> None:
 
 def _beginnings(home: Home) -> str:
     return " or ".join(f"'{name}.'" for name in home.beginnings)
-
-
-# --- remedies ---
 
 
 def _held(build: Builder, home: Home) -> Builder:

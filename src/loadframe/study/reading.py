@@ -138,9 +138,6 @@ def _put(tables: dict[str, Any], dotted: str, value: Any) -> None:
     table[last] = value
 
 
-# --- errors ---
-
-
 def _explain(
     error: ValidationError,
     text: str,

@@ -99,8 +99,6 @@ class FamilyTarget(DatabaseTarget[Control]):
     def socket(self) -> Path:
         return self.folder / "run" / f"{self.folder.name}.sock"
 
-    # --- life ---
-
     def create(self) -> None:
         driver()
         super().create()
@@ -124,8 +122,6 @@ class FamilyTarget(DatabaseTarget[Control]):
         control = self._talk()
         control.ask("FLUSH TABLES")
         control.ask("FLUSH STATUS")
-
-    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         names = dict.fromkeys([*self.catalogue.names(), *self._running().settings])
@@ -153,8 +149,6 @@ class FamilyTarget(DatabaseTarget[Control]):
     def describe(self) -> Mapping[str, str]:
         shown = " ".join(word for word in self.command if not word.startswith("--init-file="))
         return {**super().describe(), "started": shown}
-
-    # --- for one of the family ---
 
     @abstractmethod
     def installing(self) -> Sequence[str]:
@@ -185,8 +179,6 @@ class FamilyTarget(DatabaseTarget[Control]):
     def workload_grants(self) -> Sequence[str]:
         """What a load driver's account may do outside of its schemas."""
         return ("PROCESS, RELOAD ON *.*",)
-
-    # --- inside ---
 
     def _write_accounts(self) -> None:
         control, workload = self.control_account, self.workload_account

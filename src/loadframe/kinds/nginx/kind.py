@@ -51,16 +51,12 @@ class NginxTarget(PrivateTarget, Server):
         self._looks = Looks()
         self._known: tuple[int, ...] = ()
 
-    # --- life ---
-
     def check(self, state: TargetState) -> None:
         wanted = self._wanted(state)
         try:
             self.try_out(wanted, self._allowed(wanted), lambda: self._ready(wanted))
         finally:
             self.status.close()
-
-    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         """From `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""

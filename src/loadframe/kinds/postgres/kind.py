@@ -122,8 +122,6 @@ class PostgresTarget(DatabaseTarget[Control]):
     def socket(self) -> Path:
         return self.socket_folder / f".s.PGSQL.{self.port or PORT}"
 
-    # --- life ---
-
     def create(self) -> None:
         driver()
         super().create()
@@ -176,8 +174,6 @@ class PostgresTarget(DatabaseTarget[Control]):
         """Without a process for a connection it goes on, and accepts no client."""
         return self._log_counts.read()[NO_PROCESS] > self._without_process
 
-    # --- what it is and does now ---
-
     def effective(self) -> dict[str, SettingValue]:
         names = list(dict.fromkeys([*CATALOGUE.names(), *self._running().settings]))
         return {**read_settings(self._talk(), names), NOFILE: soft_nofile(self.pid)}
@@ -210,8 +206,6 @@ class PostgresTarget(DatabaseTarget[Control]):
         if self.port is None:
             return Endpoint(self.kind, str(self.socket_folder), options)
         return Endpoint(self.kind, f"127.0.0.1:{self.port}", options | {"host": "127.0.0.1"})
-
-    # --- inside ---
 
     def _initialise(self) -> None:
         secret = self.folder / "password"

@@ -150,8 +150,6 @@ class VarnishTarget(CacheTarget):
         """A second place where it accepts requests."""
         return self.folder / "run" / "varnish.sock"
 
-    # --- life ---
-
     def prepare(self) -> None:
         self.make_folders(self._work, self.data)
 
@@ -179,8 +177,6 @@ class VarnishTarget(CacheTarget):
 
     def empty(self) -> None:
         """Nothing to do: its stop has emptied it."""
-
-    # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
         return {**super().effective(), NOFILE: soft_nofile(self._cache)}
