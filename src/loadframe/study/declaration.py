@@ -1,10 +1,10 @@
 """The study as declared: one frozen model per table of the TOML file. Unknown keys are refused. The docstrings of the
 tables are in the output of `loadframe study schema`."""
 
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 
 import tomli_w
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from loadframe.metrics import MOST_SHARDS
 from loadframe.model import Declared, SettingValue
@@ -202,9 +202,6 @@ class ChangeTable(StateTable):
         return self
 
 
-Named = TypeVar("Named", AlternativeTable, ChangeTable)
-
-
 class Study(Table):
     """What to do, declared. Made by `load` or `resolve` in loadframe.study.reading."""
 
@@ -219,14 +216,8 @@ class Study(Table):
     host: HostTable = HostTable()
     tune: TuneTable = TuneTable()
     watch: WatchTable = WatchTable()
-    alternative: list[AlternativeTable] = Field([])
-    change: list[ChangeTable] = Field([])
-
-    @field_validator("alternative", "change")
-    @classmethod
-    def _named_once(cls, tables: list[Named], info: ValidationInfo) -> list[Named]:
-        named_once(f"{info.field_name}s", [table.name for table in tables])
-        return tables
+    alternative: Annotated[list[AlternativeTable], named_once("alternatives")] = Field([])
+    change: Annotated[list[ChangeTable], named_once("changes")] = Field([])
 
     def around(self, kind: str) -> Self:
         """With its own target, or an alternative's, in as many pieces as the first one says."""

@@ -3,7 +3,7 @@
 import http.client
 import re
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
@@ -125,13 +125,9 @@ class ExposedKeys(Table):
     metrics: list[MetricsTable] = Field(
         default_factory=list, max_length=MOST_SOURCES, description="kind service: where it tells its counters"
     )
-    limit: list[LimitTable] = Field(default_factory=list, description="kind service: what of it is finite")
-
-    @field_validator("limit")
-    @classmethod
-    def _named_once(cls, tables: list[LimitTable]) -> list[LimitTable]:
-        named_once("limits", [table.name for table in tables])
-        return tables
+    limit: Annotated[list[LimitTable], named_once("limits")] = Field(
+        default_factory=list, description="kind service: what of it is finite"
+    )
 
     @property
     def exposed_names(self) -> dict[str, str]:

@@ -3,9 +3,9 @@
 import math
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from loadframe.formats.plain_numbers import is_number
 
@@ -107,10 +107,16 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
 
 
-def named_once(what: str, names: Sequence[str]) -> None:
-    """ValueError for two of one name. what: they are, in the plural."""
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"two {what} are called {twice[0]!r}; each needs a name of its own")
+def named_once(what: str) -> AfterValidator:
+    """For tables with a `name`. what: they are, in the plural."""
+
+    def check(tables: list[Any]) -> list[Any]:
+        names = [table.name for table in tables]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"two {what} are called {twice[0]!r}; each needs a name of its own")
+        return tables
+
+    return AfterValidator(check)
 
 
 Cpus = Annotated[

@@ -173,13 +173,9 @@ class ServiceKeys(ProcessKeys, ExposedKeys):
     paths: str = Field("", description="kind service: what the workload http requests, separated by blanks; none: /")
     stop_within: Duration = Field(10.0, gt=0, le=3600, description="kind service: then it is killed")
     setting: dict[SettingName, SettingTable] = Field(default_factory=dict, description="kind service: what may be set")
-    with_: list[WithTable] = Field(default_factory=list, alias="with", description="kind service: its helpers")
-
-    @field_validator("with_")
-    @classmethod
-    def _helpers_named_once(cls, tables: list[WithTable]) -> list[WithTable]:
-        named_once("helpers", [table.name for table in tables])
-        return tables
+    with_: Annotated[list[WithTable], named_once("helpers")] = Field(
+        default_factory=list, alias="with", description="kind service: its helpers"
+    )
 
     @property
     def service_keys(self) -> tuple[str, ...]:
