@@ -1,5 +1,4 @@
-"""doctor, what this machine has and lacks; man, the manual page, made from the help of every verb; and completion in
-bash, zsh and fish."""
+"""doctor, what this machine has and lacks; man, from the help of every verb; completion in bash, zsh and fish."""
 
 import os
 import re

@@ -1,5 +1,4 @@
-"""The command `loadframe` and its verbs. A verb's module is imported on demand, so that help and a press of the tab key
-answer at once."""
+"""The command `loadframe`. A verb's module is imported on demand, so that help and completion answer at once."""
 
 from collections.abc import Sequence
 from importlib import import_module

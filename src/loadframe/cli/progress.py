@@ -1,5 +1,4 @@
-"""Progress on stderr: bars on a terminal, a line per phase elsewhere; with --live the run drawn in the terminal, by a
-process of an extension."""
+"""Progress on stderr: bars on a terminal, lines elsewhere; with --live drawn by a process of an extension."""
 
 import os
 import select

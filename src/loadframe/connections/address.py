@@ -1,6 +1,5 @@
-"""Where a server is, resolved once: only here does a name become numeric addresses, and the address that was checked is
-the one that every connection and every load driver uses. The check for consent looks a name up again; connections use
-its result."""
+"""Where a server is, resolved once: only here does a name become numeric addresses, and the one that was checked is the
+one that connections and drivers use. The check for consent looks a name up again; connections use its result."""
 
 import ipaddress
 import re
@@ -22,8 +21,7 @@ chosen: dict[tuple[str, int], str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """host: as it was named, for certificates and the header Host. number: its numeric address. here: one of this
-    machine."""
+    """host: as named, for certificates and the header Host. number: its numeric address. here: one of this machine."""
 
     host: str
     number: str

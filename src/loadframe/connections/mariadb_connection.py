@@ -91,9 +91,8 @@ def connect(
     most_bytes: int = ANSWER_BYTES,
     within_s: float = LONGEST_S,
 ) -> Connection[Any]:
-    """In autocommit mode. over: a socket that is connected there already. several: statements at once. most_bytes,
-    within_s: of each statement's answer. pymysql's MySQLError where the server refuses, or says too much or nothing;
-    one of GARBLED for another protocol."""
+    """In autocommit mode. over: a connected socket. several: statements at once. most_bytes, within_s: of an answer.
+    MySQLError where the server refuses, or says too much or nothing; one of GARBLED for another protocol."""
     pymysql = driver()
     from pymysql.constants import CLIENT
 

@@ -1,6 +1,5 @@
-"""Connections to PostgreSQL: with complete parameters of libpq, so that neither the environment nor a driver's default
-leads elsewhere, and with bounded answers (bounds.py). PostgreSQL documentation, libpq, "Parameter Key Words" and
-"Environment Variables"."""
+"""Connections to PostgreSQL: with complete parameters of libpq ("Parameter Key Words", "Environment Variables"), so
+that neither the environment nor a default leads elsewhere, and with bounded answers (bounds.py)."""
 
 from __future__ import annotations
 
@@ -137,9 +136,8 @@ def connect(
 @functools.cache
 def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> Any:
     """psycopg's Connection, which raises psycopg.OperationalError and is closed where the server has sent nothing for
-    silence_s, or more than the connection's `bound`. A statement_timeout would be a setting of ours in what we read,
-    and a stopped server does not keep it. Bytes are counted before libpq, which keeps a whole answer in memory, reads
-    them."""
+    silence_s (a statement_timeout would be a setting of ours, and a stopped server does not keep it), or more than
+    `bound`. Bytes are counted before libpq, which keeps a whole answer in memory, reads them."""
     psycopg = driver()
 
     class Patient(psycopg.Connection[Any]):  # type: ignore[misc,name-defined]

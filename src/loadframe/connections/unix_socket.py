@@ -50,8 +50,7 @@ def _held(path: Path) -> Iterator[str]:
 
 
 def stopped(path: str) -> str:
-    """A sentence that the listening process was stopped, or "". The kernel lets clients connect to it all the same, and
-    they wait for ever."""
+    """A sentence that the listening process was stopped, or "": the kernel lets clients connect all the same."""
     listener = listening(path)
     return "" if listener is None else told([listener])
 

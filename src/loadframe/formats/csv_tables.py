@@ -1,5 +1,4 @@
-"""Tables in comma-separated text, from a file or standard input: samples for `compare`, curves, and loads. Rows know
-their line."""
+"""Tables in comma-separated text: samples for `compare`, curves, and loads. Rows know their line."""
 
 import csv
 import io
@@ -145,8 +144,7 @@ def read_load(place: str) -> tuple[LoadWindow, ...]:
 
 
 def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
-    """From each row to the next one with more entries. The load begins at 0 entries and 0 s unless the first row says
-    otherwise. SampleError."""
+    """From each row to the next one with more entries; from 0 entries and 0 s unless the first row says otherwise."""
     lines = rows(text, name)
     names = header(lines)
     for column in names:

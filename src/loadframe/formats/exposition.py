@@ -60,8 +60,7 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """left_out: reason -> names without a value. families: name -> family; types: family -> its declared types (some
-    names have two)."""
+    """left_out: reason -> names without a value. types: family -> its declared types (some names have two)."""
 
     values: Mapping[str, float]
     counted: frozenset[str]

@@ -1,6 +1,6 @@
-"""A compressed HdrHistogram of version 2, in base64. Not read by the library: neither the header nor zlib may decide
-how much memory it takes. https://github.com/HdrHistogram/HdrHistogram, AbstractHistogram.encodeIntoCompressedByteBuffer
-(V2) and ZigZagEncoding."""
+"""A compressed HdrHistogram of version 2, in base64: AbstractHistogram.encodeIntoCompressedByteBuffer and
+ZigZagEncoding of https://github.com/HdrHistogram/HdrHistogram. Its header and zlib do not decide how much memory it
+takes."""
 
 import base64
 import struct

@@ -1,6 +1,5 @@
-"""The one reader and the one writer of JSON. What the rest of the program cannot carry is refused here: the standard
-parser accepts NaN, numbers beyond a float, integers of thousands of digits (or raises), and nesting up to the
-interpreter's stack."""
+"""The one reader and the one writer of JSON. Refused is what the rest cannot carry: the standard parser accepts NaN,
+numbers beyond a float, integers of thousands of digits (or raises), and nesting up to the interpreter's stack."""
 
 import json
 import math
@@ -25,8 +24,7 @@ class JsonError(ValueError):
 
 
 def parse_json(text: str | bytes) -> Any:
-    """JsonError for invalid text, nesting beyond DEEPEST, numbers that are not finite or have more than MOST_DIGITS, a
-    NUL or half a surrogate pair in a string."""
+    """JsonError for invalid text, nesting beyond DEEPEST, numbers not finite or too long, NUL, half surrogates."""
     try:
         text = text.decode() if isinstance(text, bytes) else text
         if text.count("{") + text.count("[") > FREE_CONTAINERS + len(text) // CHARACTERS_OF_ONE:
@@ -44,8 +42,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def write_json(value: Any, *, indent: int | None = None) -> str:
-    """In ASCII; null in place of every number that is not finite. Paths become text. TypeError for anything else that
-    JSON does not have."""
+    """In ASCII; null for a number that is not finite; paths as text. TypeError for what JSON does not have."""
     encoder = _ON_ONE_LINE if indent is None else json.JSONEncoder(allow_nan=False, indent=indent, default=_path)
     try:
         return encoder.encode(value)

@@ -1,5 +1,4 @@
-"""Files that the user names: read up to a bound, whatever they are (a device, a pipe, a folder); and written whole or
-not at all."""
+"""Files that the user names: read up to a bound, whatever they are (a device, a pipe); written whole or not at all."""
 
 import errno
 import os
@@ -22,9 +21,8 @@ LARGEST_OPTION_FILE = 1 << 20
 
 
 def read_up_to(path: Path, most: int) -> bytes:
-    """One byte more than `most` if it has more. OSError if it cannot be read, also for an impossible name, for a pipe
-    into which no process writes, and, if we are root, for a link of another user: that user could have us show a file
-    that only root may read."""
+    """One byte more than `most` if it has more. OSError; also for an impossible name, a pipe without a writer, and, if
+    we are root, a link of another user, who could have us show a file that only root may read."""
     try:
         descriptor = _opened(path)
     except ValueError as error:  # a NUL in the name
@@ -104,8 +102,7 @@ def _folder_of(place: Path) -> Iterator[Folder]:
 
 
 def _end_of(path: Path, *, reading: bool = False) -> Path:
-    """Follows links of ours or of root. OSError for another user's. reading: an open descriptor may have lost its
-    name."""
+    """Follows links of ours or root's; OSError for others. reading: an open descriptor may have lost its name."""
     for _ in range(MOST_LINKS):
         if (number := _own_descriptor(path)) is not None:
             if reading or not stat.S_ISREG(os.fstat(number).st_mode):

@@ -4,8 +4,7 @@ MOST = 300
 
 
 def words(text: object, most: int = MOST) -> str:
-    """One line of printable characters: others (escape sequences, halves of characters) are shown as \\x1b or \\u2028,
-    and text longer than `most` is cut."""
+    """One line of printable characters, at most `most`: others (escape sequences) are shown as \\x1b."""
     line = " ".join(str(text)[: 4 * most].split())
     plain = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line[: most + 1])
     return plain if len(plain) <= most else f"{plain[: most - 3]}..."

@@ -136,9 +136,8 @@ class StageLineError(ValueError): ...
 
 @dataclass(frozen=True, slots=True)
 class StageLine:
-    """process: who prints it, if several print lines of the same stage. at_s: CLOCK_MONOTONIC, None if the line has no
-    time. values: by field, at or above 0. ended: it is the last line of its process: cumulative values stay, gauges are
-    dropped."""
+    """process: who prints it, where several print lines of a stage. at_s: CLOCK_MONOTONIC, or None. values: by field,
+    at or above 0. ended: the last line of its process: cumulative values stay, gauges are dropped."""
 
     kind: str
     name: str

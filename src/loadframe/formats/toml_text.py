@@ -1,6 +1,5 @@
-"""TOML that others wrote: what the rest of the program cannot carry is refused here. The standard parser takes seconds
-for a key of thousands of parts, and accepts numbers that are not finite, integers of more than 64 bits, control
-characters."""
+"""TOML that others wrote. The standard parser takes seconds for a key of thousands of parts, and accepts numbers that
+are not finite, integers of more than 64 bits, control characters: all refused here."""
 
 import math
 import re

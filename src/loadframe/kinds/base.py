@@ -1,5 +1,4 @@
-"""What every target, and every running server, can do. One contract suite runs against each
-(loadframe.testing.targets)."""
+"""What every target, and every running server, can do; see the contract suite loadframe.testing.targets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -175,8 +174,7 @@ class Attached(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """account: how the user names one, for messages. number: the numeric address of its name when recorded; "": it is
-    resolved now."""
+    """account: as the user names one. number: the numeric address when recorded; "": the name is resolved now."""
 
     address: str = ""
     option_file: Path | None = None

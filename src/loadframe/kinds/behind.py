@@ -89,8 +89,7 @@ def listeners(number: str, port: int) -> tuple[int, ...]:
 
 
 class Components:
-    """The programs of this machine that a target connects to; looked up again whenever it has connections to new
-    places."""
+    """The programs of this machine that a target connects to; looked up again when it has connected to new places."""
 
     def __init__(self) -> None:
         self._places: frozenset[object] = frozenset()

@@ -92,8 +92,7 @@ class Catalogue:
         return as_shown(text)
 
     def check(self, settings: Mapping[str, SettingValue], also: Iterable[str] = ()) -> dict[str, SettingValue]:
-        """also: names beyond the catalogue, passed on unchecked. StudyError for an unknown name (with close matches), a
-        value of the wrong kind or out of bounds."""
+        """also: further names, passed on unchecked. StudyError for an unknown name, a wrong kind or out of bounds."""
         others = frozenset(also)
         checked: dict[str, SettingValue] = {}
 
@@ -116,8 +115,7 @@ class Catalogue:
 
 
 def catalogue_in(*files: Path) -> Catalogue:
-    """From the [settings] of TOML files. The last one gives the kind, and the source of rows in files that have none.
-    ValueError, with file and row."""
+    """From the [settings] of TOML files; the last gives the kind, and the source of rows without one. ValueError."""
     documents = [toml_rows(file) for file in files]
     last = documents[-1]
     specs = (
@@ -162,8 +160,7 @@ def differing(settings: Mapping[str, SettingValue], other: Mapping[str, SettingV
 
 def counters_in(file: Path, *sources: str, kind: str = "") -> dict[str, CounterSpec]:
     """From a table of metrics (name | unit | what | source, with the server's own name after the source where it
-    differs): the counters of these sources, of all for none, by the server's own names. kind: for tables that several
-    kinds share."""
+    differs): the counters of these sources, of all without any, by those names. kind: for tables that kinds share."""
     counters: dict[str, CounterSpec] = {}
     rows = (row for row in metric_rows(file).splitlines() if row.count("|") == 3)
     for cells in ([cell.strip() for cell in row.split("|")] for row in rows):

@@ -138,8 +138,7 @@ class ConfigFile:
         self._underway = False
 
     def _settle(self) -> None:
-        """A server that is asked to end while it starts may do neither (MariaDB 10.11 hung in one of 25). One that
-        cannot start gets only SETTLED_WITHIN_S."""
+        """Asked to end while it starts, a server may do neither (MariaDB 10.11 hung in one of 25)."""
         until = time.monotonic() + RESTARTED_WITHIN_S
         arguments = "".join(f"{word}\0" for word in self._restart)
         while identity.naming(arguments) and time.monotonic() < until:

@@ -254,10 +254,9 @@ def check_passed_on(
     known: Callable[[], Collection[str]],
     texts: Callable[[], Collection[str]] = frozenset,
 ) -> dict[str, SettingValue]:
-    """StudyError: a study may come from a stranger, and none of its settings may run a program, load a library, reach
-    another host, or name a file. reserved: what a private instance decides itself. known: the installed server's
-    settings besides the catalogue; it checks their bounds itself. texts: those that accept any text and are not known
-    to be harmless."""
+    """StudyError for a stranger's setting that would run a program, load a library, reach another host or name a file.
+    reserved: what a private instance decides itself. known: the installed server's settings besides the catalogue,
+    whose bounds it checks itself. texts: known ones that accept any harmless text."""
     for given in settings:
         if plain(given) in reserved:
             raise StudyError(

@@ -58,8 +58,7 @@ class UnreadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """at_s: CLOCK_MONOTONIC when the answer began. after: asked once the load had ended, so that its levels are not
-    those of the load."""
+    """at_s: CLOCK_MONOTONIC when the answer began. after: the load had ended, so levels are not those of the load."""
 
     at_s: float
     data: bytes

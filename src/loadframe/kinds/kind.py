@@ -36,9 +36,8 @@ OF_STUDY = SettingsFile(
 
 @dataclass(frozen=True, slots=True)
 class Attachable:
-    """host_of: from the address in a study and the option file, the host, "" for a socket; raises as `attach` does.
-    head: the first lines of a configuration file that its restart reads. password: the environment variable that may
-    hold one."""
+    """host_of: from the address in a study and the option file; "" for a socket; raises as `attach` does. head: first
+    lines of a configuration file that its restart reads. password: the environment variable that may hold one."""
 
     attach: Attach
     host_of: Callable[[str, Path | None], str]
@@ -49,8 +48,7 @@ class Attachable:
 
 @dataclass(frozen=True, slots=True)
 class ByAddress:
-    """A running server that is loaded, never started or changed. host_of: from the settings that name it; StudyError.
-    unseen: what a study of it cannot observe."""
+    """A running server, loaded only. host_of: from the settings that name it; StudyError. unseen: not observable."""
 
     host_of: Callable[[Settings], str]
     unseen: str

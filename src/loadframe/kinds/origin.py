@@ -61,8 +61,7 @@ class Origin(Server):
 
 
 class CacheTarget(PrivateTarget):
-    """A cache in front of an origin of its own, which outlives the cache's restarts. Requests ask for files in
-    `Endpoint.options["files"]`."""
+    """A cache before an origin, which outlives its restarts. Requests ask for files in `Endpoint.options["files"]`."""
 
     _origin: Origin
 

@@ -35,8 +35,7 @@ class LogCounts:
 
 
 class Waited:
-    """Seconds that add up from look to look: as many as wait at a look, times the time since the look before. clock:
-    CLOCK_MONOTONIC, in seconds."""
+    """Seconds of waiting: at each look, as many as wait times the time since the last. clock: CLOCK_MONOTONIC."""
 
     def __init__(self, names: Iterable[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

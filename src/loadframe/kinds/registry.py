@@ -1,5 +1,4 @@
-"""Every kind of target by its name. A kind registers itself in `kinds/NAME/kind.py`, or by an entry point of the group
-`loadframe.kinds` (docs/writing-a-target.md)."""
+"""Every kind of target by its name: of `kinds/NAME/kind.py`, or an entry point of the group `loadframe.kinds`."""
 
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping

@@ -1,9 +1,7 @@
-"""The rows of all kinds of server, of which the central tables are made. A page is a module `kinds/NAME/PAGE.py`, found
-by its name, or rows in `kinds/NAME/PAGE.toml` (of metrics: `metrics.txt`). Pages of other distributions' kinds come
-after ours, checked for form and for names of their own: those of `loadframe_toy.kind:KIND` are `loadframe_toy.limits`,
-or `limits.toml` in its folder. These alone are imported here, never the module of the entry point, which touches the
-server. One unusable row makes the whole package unused: with half of the knowledge of a server a diagnosis would be
-another one."""
+"""The rows of all kinds of server, of which the central tables are made. A page is a module `kinds/NAME/PAGE.py`, or
+rows in `kinds/NAME/PAGE.toml` (metrics: `metrics.txt`). Those of other distributions come after ours, checked for form
+and for names of their own: `loadframe_toy.kind:KIND` has `loadframe_toy.limits`, or `limits.toml`. These alone are
+imported, never the entry point's module, which touches the server. One unusable row makes the whole package unused."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 SILENT = 0.1
-"""A counter of the same events that counts less is blind: data written may be dropped before it reaches a disk, a
-server counts statements in its own way."""
+"""A counter of the same events that counts less: data written is dropped before a disk, statements counted
+otherwise."""
 PARTIAL = 0.5
 """CPU time of a thread, its process and its group comes from one clock."""
 

@@ -22,10 +22,9 @@ OPEN_FILES, NOFILE = "process.open_files", "RLIMIT_NOFILE"
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """effective: settings and process limits. demands: limit id -> the use expected at the highest level if nothing
-    capped it (None: not estimable). ceilings: limit id -> the effective ceiling. most_open_files: what this machine
-    allows a process. free_disk_bytes: of the file system with the target's data; infinite where unknown. knobs: what
-    the study declares."""
+    """effective: settings and process limits. demands: limit id -> use at the highest level if uncapped (None: not
+    estimable). ceilings: limit id -> effective ceiling. most_open_files: of a process here. free_disk_bytes: with the
+    target's data; infinite where unknown. knobs: what the study declares."""
 
     target_kind: str
     state: TargetState
@@ -83,8 +82,7 @@ def _room_in_memory(situation: Situation) -> float:
 
 
 def _room_on_disk(situation: Situation, size: int) -> float:
-    """For what has `size` bytes; no more where they could not even be doubled. As in memory where the disk is unknown:
-    a log that fills it would stop the server."""
+    """For what has `size` bytes; no more where they could not double: a log that fills the disk stops the server."""
     if math.isinf(situation.free_disk_bytes):
         return _room_in_memory(situation)
     room = size + DISK_SHARE * situation.free_disk_bytes
@@ -127,8 +125,8 @@ def more_open_files(situation: Situation, chain: Callable[[int], tuple[Change, .
 
 
 def raised(situation: Situation, limit: str, setting: str) -> int | None:
-    """The need of the highest level and a fifth more (four times today's where that is unknown), at least twice
-    today's; None where the limit was not read."""
+    """The need of the highest level and a fifth more (unknown: four times), at least twice; None: the limit is
+    unread."""
     ceiling = situation.ceilings.get(limit)
     if ceiling is None or setting not in situation.effective:
         return None

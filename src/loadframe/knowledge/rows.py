@@ -1,5 +1,4 @@
-"""How files of rows are read; and the forms of two: a rule for a limit, and the class of work of a program's
-functions."""
+"""How files of rows are read; and two forms: a rule for a limit, and the class of work of functions."""
 
 import re
 import tomllib

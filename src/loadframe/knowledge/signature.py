@@ -46,9 +46,8 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """source: of the threshold. per_request: the metric is a rate, and is first divided by the throughput of its
-    window. by_half: half of the steps must meet it ("reaches" in a row), for a level that swings and is read too seldom
-    for its average."""
+    """source: of the threshold. per_request: a rate, divided by the throughput of its window. by_half: half of the
+    steps must meet it ("reaches" in a row), for a level that swings."""
 
     metric: str
     comparison: Comparison

@@ -247,8 +247,7 @@ class Study(Table):
 
     @property
     def target_limits(self) -> dict[str, int]:
-        """By name; those of components in front of its shards with the component's name as prefix
-        ("loader.cpu.max")."""
+        """By name; of components in front of its shards with the component's name before it ("loader.cpu.max")."""
         others = {} if self.target.shards is None else self.cage.components  # else an alternative's
         in_front = {name: cage for name, cage in others.items() if name not in ("driver", "shard")}
         return {
@@ -283,7 +282,6 @@ class Study(Table):
         return self.model_dump(mode="json", by_alias=True)
 
     def as_toml(self) -> str:
-        """It reads back as this study. Times of a step are included only where the study states them: not every
-        workload takes them."""
+        """It reads back as this study. Times of a step only where stated: not every workload takes them."""
         unstated = {"measure": set(TIMES_OF_A_STEP).difference(self.measure.stated_times)}
         return tomli_w.dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=unstated))

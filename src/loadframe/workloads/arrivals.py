@@ -1,8 +1,7 @@
-"""When requests begin: a file that all threads of a driver share as their standard input. Reading it moves their one
-offset, so each arrival is taken by one thread, in order. It is written once all are ready, through the descriptor
-opened earlier: a driver could have replaced the file. A record is two float64: an arrival and the end of the step
-(CLOCK_MONOTONIC, s); in a replay a third names the request. Last comes one record per thread that arrives at the end:
-there the thread stops."""
+"""When requests begin: a file that all threads of a driver share as their standard input. Reading moves its one offset,
+so each arrival is taken by one thread, in order. It is written once all are ready, through the descriptor opened
+earlier: a driver could have replaced it. A record is two float64: an arrival and the end of the step (CLOCK_MONOTONIC,
+s); in a replay a third names the request. Last comes one per thread at the end: there it stops."""
 
 from __future__ import annotations
 
@@ -31,8 +30,7 @@ HEAD_START_S = 0.05
 
 @contextmanager
 def when(instant: Callable[[], float]) -> Iterator[None]:
-    """Drivers started within call `instant` once all is ready, and begin at its future instant (CLOCK_MONOTONIC, s),
-    common to many hosts."""
+    """Drivers started within call `instant` once all is ready, and begin at its future instant (CLOCK_MONOTONIC, s)."""
     before = _told.set(instant)
     try:
         yield

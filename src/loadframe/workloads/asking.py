@@ -1,5 +1,4 @@
-"""Requests that Loadframe itself sends to a web server, outside the load. After a load there may be no answer until
-what it used up is free again."""
+"""Requests of Loadframe's own. After a load there may be no answer until what it used up is free again."""
 
 import errno
 import os

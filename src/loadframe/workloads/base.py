@@ -27,8 +27,7 @@ class AsksForObjects(Protocol):
 
 @runtime_checkable
 class MakesObjects(Protocol):
-    """A workload that makes what the target serves, in Endpoint.options["files"]. With `ELSEWHERE`, identical objects
-    were made on the target's machine."""
+    """Makes what the target serves, in Endpoint.options["files"]; with `ELSEWHERE` its machine has them already."""
 
     def make_objects(self, endpoint: Endpoint) -> None:
         """Like `install`, without what a driver needs. Raises TargetError if there is no room."""
@@ -150,8 +149,7 @@ class Workload(Protocol):
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The operations whose requests are the throughput and the latency. A step that runs until its work is done has
-        the time of these requests as its window."""
+        """The operations that count as throughput and latency, and, where a step runs until its end, as its window."""
 
     def check_level(self, level: float) -> int:
         """As a whole number. Raises StudyError if it cannot be one of this workload."""
@@ -160,8 +158,7 @@ class Workload(Protocol):
         """Commands that succeed for a user who may read the driver's programs and scripts."""
 
     def install(self, endpoint: Endpoint) -> None:
-        """Once in the life of the data: make the schema. Raises TargetError if an attached server has one that is not
-        ours; MissingTool."""
+        """Once in the life of the data: make the schema. TargetError if a server has another's; MissingTool."""
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         """Outside the measured window. Raises TargetError if the target refuses."""
@@ -177,8 +174,7 @@ class Workload(Protocol):
 
 
 Make = Callable[..., Workload]
-"""Called with the options and the allowance; with Declared if the kind has `tables`, and `axis` if it has
-`any_axis`."""
+"""Called with options and allowance; with Declared if the kind has `tables`, and `axis` if it has `any_axis`."""
 
 
 @dataclass(frozen=True)

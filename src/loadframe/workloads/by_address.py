@@ -29,8 +29,7 @@ class ByAddress:
     def __init__(
         self, declared: Declared, paths: str = "", checked: Checked = "status", exponent: float = 0.0, *, writes: bool
     ) -> None:
-        """paths: "": those of the endpoint. exponent: of Zipf's law over the paths. writes: whether the study allows
-        changing others' data. Raises StudyError."""
+        """paths: "": the endpoint's. exponent: of Zipf's law. writes: may others' data change? StudyError."""
         self._login, self._declared, self._paths = declared.login, declared.request, paths.split()
         self._checked, self._exponent, self._writes = checked, exponent, writes
         if paths and self._declared:
@@ -88,9 +87,8 @@ class ByAddress:
         self._known = None
 
     def check(self, endpoint: Endpoint) -> None:
-        """Learn the answers, or compare one with the known one; a server that is temporarily unable is asked again for
-        a while. Raises StudyError if the load is not allowed; NotRecovered if that goes on; TargetError if it answers
-        something else."""
+        """Learn the answers, or compare one with the known one; one temporarily unable is asked again for a while.
+        StudyError if the load is not allowed; NotRecovered if that goes on; TargetError if it answers otherwise."""
         if self._known is None:
             self.refuse_to_tell(endpoint)
             self.prepare(running=endpoint.attached)

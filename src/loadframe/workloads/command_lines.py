@@ -1,5 +1,4 @@
-"""What a driver of the user's own prints: one JSON object a line, for a request or for a second of them
-(docs/driving-with-a-command.md)."""
+"""What a driver of the user's own prints: a JSON object a line, for a request or a second of them."""
 
 from __future__ import annotations
 
@@ -55,8 +54,7 @@ class _FaultError(ValueError): ...
 
 @dataclass(frozen=True)
 class Second:
-    """at_s: its begin on the driver's clock. requests: successful; errors: failed. values_ms, counts: latencies of the
-    successful ones; None without a histogram."""
+    """at_s: on the driver's clock. requests: successful ones, as values_ms, counts: None without a histogram."""
 
     line: int
     at_s: float
@@ -126,8 +124,7 @@ class Lines:
 
 
 def read(file: IO[bytes], names: list[str], *, cut_off: bool, grouping: bool = False) -> Lines:
-    """names: of the operations so far; new ones are appended. cut_off: the writer was killed, so the last line may be
-    torn. Raises LineError."""
+    """names: of the operations so far; new ones are appended. cut_off: the last line may be torn. Raises LineError."""
     lines = Lines(names, grouping=grouping)
     numbered = whole_lines(file, cut_off=cut_off)
     while some := list(islice(numbered, AT_A_TIME)):

@@ -1,6 +1,5 @@
 """What a driver of the user's own printed, as requests of ours. Of whole seconds each value of a histogram becomes a
-request that ended at a random time in that second. Its clock is CLOCK_MONOTONIC, the time of day, or one whose zero it
-prints; any other is refused."""
+request that ended at a random time in it. Its clock: CLOCK_MONOTONIC, the time of day, or one whose zero it prints."""
 
 import time
 from dataclasses import dataclass, replace
@@ -50,9 +49,8 @@ class Life:
 
 
 def offset_s(life: Life, first_s: float, last_s: float, zero_s: float | None, slack_s: float = SLACK_S) -> float:
-    """What to add to a driver's times to get CLOCK_MONOTONIC. first_s, last_s: the earliest and the latest of them;
-    zero_s: the instant at which its clock showed 0. slack_s: how far they may lie outside its life. Raises
-    ClockError."""
+    """To add to a driver's times for CLOCK_MONOTONIC. first_s, last_s: the earliest and latest of them; zero_s: when
+    its clock showed 0. slack_s: how far they may lie outside its life. Raises ClockError."""
     if zero_s is not None:
         offset = zero_s + (_from_day(life) if zero_s >= EPOCH_S else 0.0)
         if why := _outside(life, first_s + offset, last_s + offset, slack_s):

@@ -36,8 +36,7 @@ class Common(Generic[Options]):
         *,
         axis: str = "",
     ) -> None:
-        """allowance: None if it is never started. axis: what grows, in the study's words; "": that of the class. Raises
-        StudyError for bad options."""
+        """allowance: None if never started. axis: what grows, in the study's words; "": the class's. StudyError."""
         self._allowance = allowance
         self.options: Options = read_options(self.model, self.kind, options)
         self.declared = declared or Declared()

@@ -1,6 +1,5 @@
-"""What a workload does alike to MariaDB, MySQL and PostgreSQL. On a server that Loadframe did not start, the mark of
-our schema is a table whose name is written into the journal before the schema is made: a schema without it is not
-ours."""
+"""What a workload does alike to MariaDB, MySQL and PostgreSQL. On a server that Loadframe did not start, our schema is
+marked by a table whose name is written into the journal first: a schema without it is not ours."""
 
 import secrets
 import time

@@ -196,8 +196,7 @@ class ProcessDriver:
 def run_to_end(
     command: Sequence[str], environment: Mapping[str, str], allowance: Allowance, *, pass_fds: Sequence[int] = ()
 ) -> str | None:
-    """None if a program that prepares a target succeeded, else the end of its output. It has no resource limits, and
-    ends with us."""
+    """None if a preparing program succeeded, else the end of its output. It has no limits, and ends with us."""
     with tempfile.NamedTemporaryFile() as output:
         process = spawn(
             command,

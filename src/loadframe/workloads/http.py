@@ -1,7 +1,6 @@
-"""http: requests to a web server, a cache or a service (axes: concurrency = connections, rate = requests/s, working_set
-= MiB), sent by wrk with http.lua. A server of ours is asked for objects that we make, one known by its address for
-paths or the study's requests. What is checked of the answers: docs/writing-a-workload.md. A wrong answer does not count
-as throughput."""
+"""http: requests to a web server, cache or service (axes: concurrency = connections, rate = requests/s, working_set =
+MiB), sent by wrk with http.lua: for objects that we make, or to one known by its address for paths or the study's
+requests. Answers are checked (docs/writing-a-workload.md); a wrong one is no throughput."""
 
 import http.client
 import threading

@@ -1,6 +1,5 @@
-"""wrk as a driver: starts http.lua with one thread per connection. wrk does not identify connections to its script, so
-an answer always belongs to the thread's last request. In an open loop all connections take from one queue
-(arrivals.py)."""
+"""wrk as a driver: starts http.lua with one thread per connection, as wrk does not tell its script which connection an
+answer belongs to. In an open loop all connections take from one queue (arrivals.py)."""
 
 from __future__ import annotations
 
@@ -48,15 +47,13 @@ RECORD = [
     ("checked", "<u4"),
     ("repeatable", "<u4"),
 ]
-"""As in http.lua. up_to: cumulative weight. wanted: in the file of contents. repeatable: may be sent again if the
-server has closed the connection meanwhile."""
+"""As in http.lua. up_to: cumulative weight. wanted: in the file of contents. repeatable: if the server has closed."""
 LONGER = 256
 SCRIPT = Path(__file__).with_name("http.lua")
 MOST_CONNECTIONS = 1024
 OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes", "wrong words")
 OWN_BYTES, CONNECTION_BYTES, COPIES = 512 << 20, 24 << 20, 8
-"""Memory of wrk itself; of each thread with its stack of 8 MiB; copies of an answer: as read, in Lua, and those not
-collected yet."""
+"""Memory of wrk; of each thread with a stack of 8 MiB; copies of an answer: read, in Lua, not yet collected."""
 Order = Literal["draw", "walk", "replay"]
 """Drawn by weight, in sequence, or by a schedule."""
 
@@ -82,9 +79,8 @@ class Learnt:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request, with its secrets. operation: its number. lowest, highest: statuses of a right answer. checked,
-    known: what of its body is compared, and with what. contains, fails: words that it must and must not have. think_s:
-    a user's pause before it, in a sequence."""
+    """One request, with its secrets. operation: its number. lowest, highest: right statuses. checked, known: what of
+    its body is compared, with what. contains, fails: words it must, must not have. think_s: the pause before."""
 
     method: str
     path: str
@@ -145,10 +141,9 @@ def contents(asks: Sequence[Ask]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """address: numeric host and port. text: the file with the contents of answers. compared: one in this many answers
-    is compared with its content. table: of objects, a file (objects.py); None if there is a block of requests. think:
-    the pause of a user before each. secret: environment variables withheld from wrk. largest_bytes: of a right answer,
-    or of a request."""
+    """address: numeric host and port. text: the file with contents. compared: one in this many answers is. table: of
+    objects, a file (objects.py); None if there is a block of requests. think: the pause before each. secret:
+    environment variables withheld from wrk. largest_bytes: of a right answer, or a request."""
 
     address: str
     host: str

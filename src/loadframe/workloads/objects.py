@@ -21,8 +21,7 @@ RECORD = [("up_to", "<f8"), ("offset", "<u8"), ("size", "<u8")]
 
 @dataclass(frozen=True)
 class Objects:
-    """smallest, largest: sizes in bytes, spread evenly by their logarithms. exponent: of Zipf's law, 0 for uniform
-    popularity."""
+    """smallest, largest: bytes, spread evenly by their logarithms. exponent: of Zipf's law, 0: uniform popularity."""
 
     smallest: int
     largest: int
@@ -39,8 +38,7 @@ class Objects:
         return np.rint(self.smallest * (self.largest / self.smallest) ** drawn).astype(np.int64)
 
     def table(self, count: int) -> NDArray[np.void]:
-        """In RECORD's form. Weights: 1 / rank ^ exponent (Zipf; Breslau et al., Web Caching and Zipf-like
-        Distributions, INFOCOM 1999)."""
+        """In RECORD's form. Weights: 1 / rank ^ exponent (Zipf; Breslau et al., INFOCOM 1999)."""
         records = np.empty(count, dtype=RECORD)
         records["up_to"] = np.cumsum(np.arange(1, count + 1, dtype=np.float64) ** -self.exponent)
         records["offset"] = STRIDE * np.arange(count) % SPREAD

@@ -1,5 +1,4 @@
-"""The options of a workload: a frozen dataclass whose fields (`whole`, `number`, `choice`, `switch`, `text`) carry
-their range and purpose."""
+"""The options of a workload: a frozen dataclass; its fields (`whole`, `choice`, …) carry their range and purpose."""
 
 from __future__ import annotations
 

@@ -49,8 +49,7 @@ def all_parameters(endpoint: Endpoint) -> dict[str, str]:
 
 
 def environment(endpoint: Endpoint) -> dict[str, str]:
-    """For a driver's process, read by libpq: names are looked up only in the driver's schema, and await_drivers_gone
-    knows its connections by their name."""
+    """For a driver, read by libpq: names are looked up in its schema only; await_drivers_gone knows its connections."""
     ours = {"PGOPTIONS": _search_path(endpoint), "PGAPPNAME": APPLICATION}
     return postgres_connection.environment(all_parameters(endpoint), ours)
 

@@ -145,8 +145,7 @@ class RenderFarmOptions(FarmOptions):
 
 
 class RenderFarm(Farm[RenderFarmOptions]):
-    """A thread that completes a job submits another in its place at once. With fewer jobs than threads, threads share
-    jobs, and none is completed."""
+    """A thread that completes a job submits another at once. Where there are fewer jobs, threads share them."""
 
     kind = "render-farm"
     axes = frozenset({"active_jobs"})

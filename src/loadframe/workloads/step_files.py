@@ -1,5 +1,5 @@
-"""Files of a step's folder, which belongs to the user who runs the driver: we, who may be root, follow no link there,
-and take nothing but regular files."""
+"""Files of a step's folder, which is the driver's user's: follow no link there, take only regular files (we may be
+root)."""
 
 import os
 import shutil
@@ -67,8 +67,7 @@ def size(path: Path) -> int:
 
 
 def opened(path: Path) -> IO[bytes] | None:
-    """For reading, or None. WorkloadError for other than regular files, too large ones, and those with a second name,
-    which may be another's."""
+    """For reading, or None. WorkloadError for other than regular files, large ones, and those with a second name."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -88,9 +88,8 @@ class BySysbench(Common[ModelOptions]):
         rate: float | None = None,
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> ProcessDriver:
-        """options: its own and sysbench's. Each thread writes `requests-N.log` into `folder`. The script ends its work
-        itself; duration_s only decides when it is overdue (None: never). rate: requests per second in an open loop,
-        which then needs duration_s."""
+        """options: its own and sysbench's. Each thread writes `requests-N.log` into `folder`. The script ends itself;
+        duration_s decides when it is overdue (None: never). rate: requests/s; needs duration_s."""
         demand(requirements(self.kind))
         folder = folder.resolve()
         logs = [folder / f"requests-{thread}.log" for thread in range(threads)]
@@ -162,8 +161,7 @@ def _environment(endpoint: Endpoint) -> dict[str, str]:
 
 
 def _shared_out(endpoint: Endpoint) -> dict[str, str]:
-    """Lists, from which sysbench takes the next one for each connection: all ports of each host. StudyError if that is
-    not these servers."""
+    """Lists, of which sysbench takes the next for each connection: all ports of each host. StudyError otherwise."""
     of_fronts = [databases.engine_of(front).parameters(front) for front in endpoint.fronts]
     if not of_fronts:
         return {}
@@ -182,8 +180,7 @@ def _shared_out(endpoint: Endpoint) -> dict[str, str]:
 
 @contextmanager
 def _account(endpoint: Endpoint) -> Iterator[int]:
-    """The descriptor of a configuration file in memory: any user can read argv. StudyError for what cannot stand in
-    it."""
+    """A descriptor of a file in memory: any user can read argv. StudyError for what cannot stand in it."""
     engine = databases.engine_of(endpoint)
     given: dict[str, str] = {**engine.parameters(endpoint), **_shared_out(endpoint)}
     lines = {f"{engine.SYSBENCH}-{'db' if name == 'dbname' else name}": value for name, value in given.items()}

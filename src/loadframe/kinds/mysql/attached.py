@@ -108,9 +108,8 @@ class Control(database.Control):
 
 
 class AttachedFamily(AttachedDatabase["FamilyControl"]):
-    """See kinds.base.Attached. The password comes from an option file or the environment. files: the statement that
-    lists the option files that the server read. followed: the status variable that follows a setting which takes effect
-    after its SET has returned."""
+    """See kinds.base.Attached. files: the statement that lists the option files that the server read. followed: the
+    status variable that follows a setting which takes effect after its SET has returned."""
 
     name: str
     files: str
@@ -144,8 +143,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         self.address = asked.written(self.kind, self._control.words, thing, self._control.number)
 
     def _check(self) -> None:
-        """TargetError for the other server of the family, and for a proxy, which may send a statement over any of its
-        own connections."""
+        """TargetError for the family's other server, and for a proxy, which may send statements over any connection."""
         other = ("mysql", "MySQL") if self.kind == "mariadb" else ("mariadb", "MariaDB")
         fact = remedy = ""
         if ("MariaDB" in self._version) is not (self.kind == "mariadb"):

@@ -70,8 +70,8 @@ def known_options(server: str) -> frozenset[str]:
 
 
 class FamilyTarget(DatabaseTarget[Control]):
-    """See kinds.base.Target. A change of state restarts the server unless every differing setting is dynamic and not
-    sized at the start."""
+    """See kinds.base.Target. A change restarts the server unless its settings are dynamic and not sized at the
+    start."""
 
     package: Package
     counting: Counting
@@ -131,8 +131,7 @@ class FamilyTarget(DatabaseTarget[Control]):
         return self.counting.read(self._talk())
 
     def endpoint(self) -> Endpoint:
-        """options: user, password, schema, socket; `option_file` holds them for --defaults-extra-file; host and port
-        where a port was asked for."""
+        """options: user, password, schema, socket, `option_file` with them; host and port if asked for."""
         account = self.workload_account
         options = {
             "user": account.user,
@@ -248,8 +247,7 @@ class MariadbTarget(FamilyTarget):
         return "DELETE FROM mysql.global_priv WHERE User IN ('root', '');\nFLUSH PRIVILEGES;\n"
 
     def checking(self) -> Sequence[str]:
-        """A stopped server is started in its bootstrap mode and ends at once: that takes 0.2 s, reads the data without
-        changing them, and allocates the memory."""
+        """In its bootstrap mode, which allocates the memory, reads the data, changes nothing, and ends after 0.2 s."""
         return ("--help", "--verbose") if self.started else ("--bootstrap", "--innodb-read-only")
 
     def own_options(self) -> Sequence[str]:

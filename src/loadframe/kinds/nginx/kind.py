@@ -63,8 +63,7 @@ class NginxTarget(PrivateTarget, Server):
         return {**super().effective(), "worker_processes": len(self._workers())}
 
     def counters(self) -> dict[str, float]:
-        """While all connections are taken nginx does not report its status: then only the number of open connections is
-        known."""
+        """While all connections are taken, nginx tells nothing: then only the number of open connections is known."""
         self._running()
         pids, per_worker = self._workers(), int(self._effective["worker_connections"])
         room = max(per_worker - OWN_CONNECTIONS, 0)

@@ -67,8 +67,7 @@ NAMES = ("connections", "accepts", "handled", "requests", "reading", "writing", 
 
 
 class Server(PrivateServer):
-    """A master and its workers. SIGQUIT ends it once its requests are done, SIGTERM at once (nginx(8)). SIGKILL of the
-    master alone would leave its workers running."""
+    """A master and its workers. SIGQUIT ends it after its requests, SIGTERM at once; SIGKILL leaves workers."""
 
     package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGTERM

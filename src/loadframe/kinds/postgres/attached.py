@@ -1,6 +1,5 @@
-"""A running PostgreSQL: read, and changed by ALTER SYSTEM and a reload alone. A connection pooler (PgBouncer, Odyssey)
-in front of it may send each statement over any connection of its own, and drop start-up parameters: a table made
-through it may be anywhere."""
+"""A running PostgreSQL, changed by ALTER SYSTEM and a reload. A connection pooler (PgBouncer, Odyssey) before it may
+send each statement over any connection, and drop start-up parameters: a table made through it may be anywhere."""
 
 import configparser
 import os
@@ -38,8 +37,7 @@ CHILDREN = "SELECT pid FROM pg_stat_get_activity(NULL)"
 
 
 class AttachedPostgres(AttachedDatabase[Control]):
-    """See kinds.base.Attached. The password comes from the option file or from where libpq looks for one, never from a
-    command line."""
+    """See kinds.base.Attached. The password comes from the option file or where libpq looks, never from argv."""
 
     kind = "postgres"
     names = ("postgres", "postmaster")
@@ -153,8 +151,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return () if first is None else (first, *sorted(pid for (pid,) in self._control.ask(CHILDREN)))
 
     def local(self) -> bool:
-        """By a socket; or by an address of this machine, unless the server sees another one, as behind a container's
-        forwarded port."""
+        """By a socket, or an address of this machine unless the server sees another (a container's port)."""
         if self._where["host"].startswith("/") or not self._here:
             return self._here
         (same,) = self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)
@@ -231,9 +228,8 @@ def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_pooler(control: Control, where: Mapping[str, str], words: str, port: str) -> None:
-    """TargetError where connections to `where` (libpq's parameters) are not those of a server itself: another process
-    answers than the connection was given, start-up parameters have not arrived, or two connections share a process,
-    change it or reach two servers."""
+    """TargetError where `where` is not a server itself: another process answers than the connection was given, start-up
+    parameters have not arrived, or two connections share a process, change it or reach two servers."""
     why = _other_process(control)
     if not why:
         try:

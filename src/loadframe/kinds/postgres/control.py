@@ -47,8 +47,7 @@ class Control(database.Control):
         return rows[0]
 
     def reload(self, who: str, within_s: float, log: Callable[[], str] = str) -> None:
-        """Return once the postmaster has read its configuration. TargetError after within_s. who: the server, in
-        messages. log: for details."""
+        """Return once the postmaster has read its files. TargetError after within_s. who: in messages. log: details."""
         loaded, until = "SELECT pg_conf_load_time()", time.monotonic() + within_s
         before = self.ask(loaded)
         self.ask("SELECT pg_reload_conf()")

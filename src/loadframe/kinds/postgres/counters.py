@@ -1,5 +1,4 @@
-"""PostgreSQL's settings and counters: one statement for each version (documentation, "The Cumulative Statistics System"
-and "System Views")."""
+"""PostgreSQL's settings and counters: a statement per version ("The Cumulative Statistics System", "System Views")."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -35,8 +34,7 @@ WAITING = {
     "waiting_io": "wait_event_type = 'IO' AND wait_event NOT LIKE 'WAL%'",
     "waiting_wal": "wait_event LIKE 'WAL%' AND wait_event_type IN ('IO', 'LWLock')",
 }
-"""Of a connection that works on a statement (documentation, "Wait Events"): WALSync and WALWrite are the wait for a
-commit to reach the disk."""
+"""Of a connection that works ("Wait Events"): WALSync and WALWrite are the wait for a commit to reach the disk."""
 
 _ACTIVITY = """
     SELECT count(*) FILTER (WHERE backend_type = 'client backend') AS connections,

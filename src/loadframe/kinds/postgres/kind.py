@@ -67,8 +67,7 @@ def requirements() -> list[Requirement]:
 
 @functools.cache
 def described(postgres: str) -> dict[str, str]:
-    """Every setting from the server's own list, and what it takes: BOOLEAN, INTEGER, REAL, ENUM or STRING, which is any
-    text."""
+    """Every setting from the server's own list, with what it takes: BOOLEAN, INTEGER, REAL, ENUM, STRING (any text)."""
     rows = (line.split("\t") for line in ask(postgres, "--describe-config").stdout.splitlines())
     return {row[0].lower(): row[3] for row in rows if len(row) > 3}
 
@@ -146,9 +145,9 @@ class PostgresTarget(DatabaseTarget[Control]):
             shutil.copytree(self._like.data, self.data, symlinks=True, dirs_exist_ok=True)
 
     def check(self, state: TargetState) -> None:
-        """One is started with an hba_file that does not exist: it reads that once it has its memory, before it touches
-        the data, and ends (postmaster.c). Where one runs on the same data it ends earlier, at their lock. `postgres -C`
-        leaves out what only the postmaster looks at."""
+        """With an hba_file that does not exist: read with its memory taken, before it touches the data, it ends the
+        server (postmaster.c); the lock of a running one does so earlier. `postgres -C` omits what only the postmaster
+        sees."""
         wanted = self._wanted(state)
         if not self.started:
             self.take_port()

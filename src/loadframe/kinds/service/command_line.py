@@ -23,8 +23,7 @@ _LOWEST, _HIGHEST = 1, 65535
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """words: as people call it. program: a pattern of the whole name of the program; of a framework, that of a program,
-    a script or a module in its command line."""
+    """words: as people call it. program: a pattern of the program's whole name, or the script's or module's."""
 
     id: str
     words: str
@@ -173,8 +172,7 @@ def _variable(option: str, taken: Mapping[str, str]) -> str:
 
 
 def with_port(line: CommandLine, port: int | None) -> CommandLine:
-    """With {port} in place of the number on which it listens: `port`, else that of a usual flag or of the variable
-    PORT."""
+    """With {port} in place of the number where it listens: `port`, else that of a usual flag or the variable PORT."""
     number = port if port is not None else _named(line)
     if number is None:
         return line

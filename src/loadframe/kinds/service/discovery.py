@@ -1,6 +1,5 @@
-"""What a process of this machine is, and which services listen at which port: the processes that hold it, grouped by
-the process that started them; and the processes of a running service, by pid, port, or the control group of its unit or
-container."""
+"""What a process of this machine is; which services listen at which port, grouped by the process that started them; and
+the processes of a running service, by pid, port, or the control group of its unit or container."""
 
 import importlib
 import importlib.util
@@ -188,8 +187,7 @@ def of_process(pid: int, all_of_them: Collection[Candidate]) -> tuple[int, tuple
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """first: the processes that started all others of it. group: the control group with all of them. address:
-    HOST:PORT. words: for people."""
+    """first: those that started the others. group: the control group with all. address: HOST:PORT. words: a name."""
 
     first: tuple[Identity, ...]
     group: Path | None

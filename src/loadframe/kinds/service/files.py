@@ -134,8 +134,7 @@ class OwnFile:
             raise self._refused(key, error) from error
 
     def set(self, key: str, value: SettingValue) -> None:
-        """Once every key is as at first, so is every byte, unless the owner has changed the file meanwhile.
-        ChangeError."""
+        """Once every key is as at first, so is every byte, unless the owner has changed the file. ChangeError."""
         try:
             (now, status), kept = self._now(), self._kept()
             if self._found(now, key) is None:
@@ -318,8 +317,7 @@ def _json(text: str) -> Any:
 
 
 def _edit_lines(text: str, format_: str, key: str, value: SettingValue) -> str:
-    """INI: SECTION.KEY, or KEY before the first section. Properties: the whole key, dots and all; a line whose end is
-    escaped goes on in the next."""
+    """INI: SECTION.KEY, or KEY before the first. Properties: the whole key; a line with an escaped end goes on."""
     lines = _lines(text)
     if entry := _entry(lines, format_, key):
         first, _, parts = entry

@@ -1,5 +1,4 @@
-"""The effective value of a setting, read as the study says; and whether a started service is ready, and what is missing
-otherwise."""
+"""The effective value of a setting, read as the study says; whether a started service is ready, and what is missing."""
 
 import http.client
 import socket

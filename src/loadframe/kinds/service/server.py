@@ -1,5 +1,4 @@
-"""The process of a private service; and its helpers, which start before it and end after it, or run already and are
-only followed."""
+"""The process of a private service; its helpers start before it and end after it, or run already and are followed."""
 
 import os
 import time

@@ -32,8 +32,7 @@ COUNTERS = tuple(counters_in(_FILE.with_name("metrics.txt"), "file").values())
 
 
 class SqliteTarget:
-    """See kinds.base.Target. The file keeps page_size and WAL; all else is set by each connection, from JSON in
-    `endpoint`'s options["pragmas"]."""
+    """See kinds.base.Target. The file keeps page_size and WAL; connections set the rest, JSON in options["pragmas"]."""
 
     kind = "sqlite"
     embedded = True

@@ -126,8 +126,7 @@ def _load() -> Any:
 
 
 class VarnishTarget(CacheTarget):
-    """See kinds.base.Target. A manager and its cache process, of one unprivileged user and one process group. SIGTERM
-    ends both (varnishd(1))."""
+    """See kinds.base.Target. A manager and its cache process, of one user and process group; SIGTERM ends both."""
 
     kind = "varnish"
     catalogue = CATALOGUE
@@ -154,8 +153,7 @@ class VarnishTarget(CacheTarget):
         self.make_folders(self._work, self.data)
 
     def check(self, state: TargetState) -> None:
-        """`varnishd -C` reads all options before it compiles its configuration. While it runs, its storage is not made
-        a second time."""
+        """`varnishd -C` reads all options, then compiles. While one runs, its storage is not made a second time."""
         wanted = self._wanted(state)
         settings, beside = self._complete(wanted.settings), self.data / "check.bin"
         storage = () if self.started else _storage(settings, beside)
@@ -168,8 +166,7 @@ class VarnishTarget(CacheTarget):
             raise self.refusal(wanted, said)
 
     def ask_to_end(self) -> None:
-        """The cache process first: a manager that gets SIGTERM while it starts one waits for that for ever (Varnish
-        7.1.1, one of ten such stops)."""
+        """The cache process first: a manager that is starting one waits for it for ever (Varnish 7.1.1, one of ten)."""
         if self.died() is None:
             with contextlib.suppress(TargetError):  # it also reports where there is none to stop
                 self._ask("stop")
