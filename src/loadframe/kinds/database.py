@@ -5,16 +5,20 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from loadframe.connections.unix_socket import LET_IT_GO_ON
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import words
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Resources
 from loadframe.host.signals import told
 from loadframe.kinds.behind import comm_of
 from loadframe.kinds.catalogue import Catalogue, plain
+from loadframe.kinds.private_server import Account
 from loadframe.kinds.private_target import PrivateTarget
-from loadframe.model import CounterSpec, SettingValue
+from loadframe.model import CounterSpec, Endpoint, SettingValue
 
 SCHEMA = "loadframe"
 SETTLED_WITHIN_S = 30.0
@@ -177,7 +181,31 @@ Own = TypeVar("Own", bound=Control)
 
 
 class DatabaseTarget(PrivateTarget, Generic[Own]):
+    """owner: the account of its processes, where we are root."""
+
+    owner: str
     _control: Own | None = None
+
+    def __init__(self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "") -> None:
+        """port: None for a socket alone, 0 for a free port of 127.0.0.1."""
+        super().__init__(lease, folder or self.kind, resources.run_by(lease.account(self.owner)), port)
+        self.data = self.folder / "data"
+        self.option_file = self.folder / "workload.cnf"
+        self.control_account = Account("loadframe_control")
+        self.workload_account = Account("loadframe")
+
+    def _endpoint(self, socket: Path, **others: str) -> Endpoint:
+        options = {
+            "user": self.workload_account.user,
+            "password": self.workload_account.password,
+            "socket": str(socket),
+            "option_file": str(self.option_file),
+            **others,
+        }
+        if self.port is None:
+            return Endpoint(self.kind, str(socket), options)
+        options |= {"host": "127.0.0.1", "port": str(self.port)}
+        return Endpoint(self.kind, f"127.0.0.1:{self.port}", options)
 
     def _talk(self) -> Own:
         self._running()

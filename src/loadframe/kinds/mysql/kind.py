@@ -25,7 +25,7 @@ from loadframe.kinds.mysql.counters import (
     RESERVED,
     Counting,
 )
-from loadframe.kinds.private_server import Account, Package, ask, installed, soft_nofile, write_secret
+from loadframe.kinds.private_server import Package, ask, installed, soft_nofile, write_secret
 from loadframe.kinds.private_target import NOFILE
 from loadframe.model import Endpoint, SettingValue, TargetState
 
@@ -73,6 +73,7 @@ class FamilyTarget(DatabaseTarget[Control]):
     """See kinds.base.Target. A change restarts the server unless its settings are dynamic and not sized at the
     start."""
 
+    owner = "mysql"
     package: Package
     counting: Counting
 
@@ -87,12 +88,7 @@ class FamilyTarget(DatabaseTarget[Control]):
         )
 
     def __init__(self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "") -> None:
-        """port: None for a socket alone, 0 for a free port of 127.0.0.1."""
-        super().__init__(lease, folder or self.kind, resources.run_by(lease.account("mysql")), port)
-        self.data = self.folder / "data"
-        self.option_file = self.folder / "workload.cnf"
-        self.control_account = Account("loadframe_control")
-        self.workload_account = Account("loadframe")
+        super().__init__(lease, resources, port=port, folder=folder)
         self.accounts_file = self.folder / "accounts.sql"
 
     @property
@@ -132,18 +128,7 @@ class FamilyTarget(DatabaseTarget[Control]):
 
     def endpoint(self) -> Endpoint:
         """options: user, password, schema, socket, `option_file` with them; host and port if asked for."""
-        account = self.workload_account
-        options = {
-            "user": account.user,
-            "password": account.password,
-            "schema": SCHEMA,
-            "socket": str(self.socket),
-            "option_file": str(self.option_file),
-        }
-        if self.port is None:
-            return Endpoint(self.kind, str(self.socket), options)
-        options |= {"host": "127.0.0.1", "port": str(self.port)}
-        return Endpoint(self.kind, f"127.0.0.1:{self.port}", options)
+        return self._endpoint(self.socket, schema=SCHEMA)
 
     def describe(self) -> Mapping[str, str]:
         shown = " ".join(word for word in self.command if not word.startswith("--init-file="))

@@ -34,7 +34,6 @@ from loadframe.kinds.postgres.counters import (
 )
 from loadframe.kinds.private_server import (
     KILL_TIMEOUT_S,
-    Account,
     Package,
     ask,
     do_all,
@@ -76,7 +75,7 @@ class PostgresTarget(DatabaseTarget[Control]):
     """See kinds.base.Target. SIGINT disconnects clients and writes a checkpoint, SIGQUIT ends it and its children at
     once (postgres(1)); SIGKILL would leave children running, and its shared memory behind."""
 
-    kind = "postgres"
+    kind = owner = "postgres"
     catalogue = CATALOGUE
     counter_specs = (*ASKED, *REFUSALS)
     package, name = PACKAGE, PACKAGE.name
@@ -96,16 +95,10 @@ class PostgresTarget(DatabaseTarget[Control]):
 
         return check_passed_on(CATALOGUE, settings, reserved=RESERVED, known=known, texts=texts)
 
-    def __init__(
-        self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "postgres"
-    ) -> None:
-        """port: None for a socket alone, 0 for a free port of 127.0.0.1."""
-        super().__init__(lease, folder, resources.run_by(lease.account("postgres")), port)
-        self.data = self.folder / "data"
+    def __init__(self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "") -> None:
+        super().__init__(lease, resources, port=port, folder=folder)
         self.configuration = self.folder / "postgresql.conf"
         self.option_file = self.folder / "service.conf"
-        self.control_account = Account("loadframe_control")
-        self.workload_account = Account("loadframe")
         self._like: PostgresTarget | None = None
         self._log_counts = LogCounts(self.log, (REFUSED, NO_PROCESS))
         self._without_process = 0
@@ -192,19 +185,8 @@ class PostgresTarget(DatabaseTarget[Control]):
     def endpoint(self) -> Endpoint:
         """address: the socket's folder. options: user, password, port, database, schema; `socket`, that folder;
         `option_file` holds them as a connection service file; host where a port was asked for."""
-        account = self.workload_account
-        options = {
-            "user": account.user,
-            "password": account.password,
-            "database": DATABASE,
-            "schema": account.user,
-            "socket": str(self.socket_folder),
-            "port": str(self.port or PORT),
-            "option_file": str(self.option_file),
-        }
-        if self.port is None:
-            return Endpoint(self.kind, str(self.socket_folder), options)
-        return Endpoint(self.kind, f"127.0.0.1:{self.port}", options | {"host": "127.0.0.1"})
+        user, port = self.workload_account.user, str(self.port or PORT)
+        return self._endpoint(self.socket_folder, database=DATABASE, schema=user, port=port)
 
     def _initialise(self) -> None:
         secret = self.folder / "password"
