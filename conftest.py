@@ -21,7 +21,7 @@ from forked import commands
 from loadframe.connections import address
 from loadframe.host.leftovers import sweep
 from loadframe.host.signals import STOPPING
-from loadframe.kinds.mysql.server import MYSQL
+from loadframe.kinds.mysql.kind import MYSQL_PACKAGE
 from loadframe.model import Step
 from simulated import step
 
@@ -47,7 +47,7 @@ SYSTEM_PATH = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin",
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    if item.get_closest_marker("mysql") is not None and MYSQL.program("mysqld") is None:
+    if item.get_closest_marker("mysql") is not None and MYSQL_PACKAGE.program("mysqld") is None:
         pytest.skip("no mysqld of MySQL on PATH, and no package of Debian 12 has one: scripts/unpack-mysql FOLDER")
     elsewhere = "on PATH, and no package of Debian has one: scripts/"
     if item.get_closest_marker("ndb") is not None:

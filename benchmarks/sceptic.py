@@ -31,8 +31,8 @@ from loadframe.analysis.comparison import at_each_level, verdict_at_end
 from loadframe.analysis.curve import LevelSample, fit
 from loadframe.analysis.divergence import reach
 from loadframe.analysis.sequential import Plan
+from loadframe.cli.comparing import arrange
 from loadframe.formats.csv_tables import Sample
-from loadframe.formats.sampled import arrange
 
 SERIES, QUICK = 4000, 600
 

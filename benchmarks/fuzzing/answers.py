@@ -9,9 +9,8 @@ from contextlib import contextmanager
 import peers
 from loadframe.experiments.limits_now import limits
 from loadframe.host.processes import Allowance
-from loadframe.kinds.exposed import Exposure
-from loadframe.kinds.exposed_sources import sources_of
-from loadframe.kinds.url.target import UrlTarget
+from loadframe.kinds.exposed import Exposure, sources_of
+from loadframe.kinds.url.kind import UrlTarget
 from loadframe.model import TargetState
 from loadframe.study.exposed_tables import MetricsTable
 

@@ -25,9 +25,8 @@ from loadframe.formats.exposition import Exposed, ExpositionError, Pick, read_js
 from loadframe.formats.json_text import write_json
 from loadframe.formats.stage_lines import LARGEST
 from loadframe.host import listening
-from loadframe.kinds.exposed import Exposure
-from loadframe.kinds.exposed_sources import Taken
-from loadframe.kinds.service import formats
+from loadframe.kinds.exposed import Exposure, Taken
+from loadframe.kinds.service import files
 from loadframe.metrics import is_known, pipelines
 from loadframe.metrics.exposed import split, told, with_quantiles
 from loadframe.model import SettingValue
@@ -187,8 +186,8 @@ def _listening(data: bytes, family: socket.AddressFamily) -> None:
 def read_settings_file(format_: str, key: str, value: SettingValue, text: str) -> None:
     """A key set in it and read again; ValueError is the only refusal."""
     try:
-        edited = formats.edited(text, format_, key, value)
-        found = formats.found(edited, format_, key)
+        edited = files.edited(text, format_, key, value)
+        found = files.found(edited, format_, key)
     except ValueError:
         return
     if format_ in ("toml", "json") and found != value:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.analysis.stacks import ROWS, Baseline, class_of_frame, classify, flame, per_request, profile
-from loadframe.knowledge.frame import CLASSES
+from loadframe.knowledge.rows import CLASSES
 from loadframe.model import Profile, ProfiledStep, ProfileKind, ProfileSource, Stack
 
 

@@ -16,7 +16,7 @@ from loadframe import lab
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.behind import Components, component_of
-from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.model import OTHERS, TargetState
 from loadframe.reporting.quality_words import beside_sentence
 from loadframe.runs.folder import RunFolder

@@ -28,9 +28,9 @@ from loadframe.changes import lists
 from loadframe.changes.durable import DurableJournal
 from loadframe.errors import ChangeError, StudyError, TargetError
 from loadframe.experiments import limits_now, reading
+from loadframe.kinds.service.discovery import find
 from loadframe.kinds.service.files import OwnFile
-from loadframe.kinds.service.finding import find
-from loadframe.kinds.service.running import RunningService
+from loadframe.kinds.service.target import RunningService
 from loadframe.model import TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study, validate

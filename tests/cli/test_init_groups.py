@@ -19,7 +19,7 @@ import pytest
 from forked import Result
 from loadframe.cages import groups
 from loadframe.host import identity, listening
-from loadframe.kinds.service.finding import find
+from loadframe.kinds.service.discovery import find
 from loadframe.study.declaration import TargetTable
 
 Command = Callable[..., Result]

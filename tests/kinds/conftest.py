@@ -11,9 +11,9 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds import registry
 from loadframe.kinds.base import Target
-from loadframe.kinds.mysql.target import MysqlTarget
-from loadframe.kinds.nginx.target import NginxTarget
-from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.mysql.kind import MysqlTarget
+from loadframe.kinds.nginx.kind import NginxTarget
+from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.testing.leases import lease as lease
 from loadframe.testing.leases import leased
 from loadframe.testing.leases import scratch as scratch

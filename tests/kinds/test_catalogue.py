@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from loadframe.errors import StudyError
 from loadframe.kinds.catalogue import Catalogue, SettingSpec, canonical
-from loadframe.kinds.mysql.settings import MARIADB_CATALOGUE as MARIADB
-from loadframe.kinds.postgres.settings import CATALOGUE as POSTGRES
-from loadframe.kinds.sqlite.settings import CATALOGUE as SQLITE
+from loadframe.kinds.mysql.counters import MARIADB_CATALOGUE as MARIADB
+from loadframe.kinds.postgres.counters import CATALOGUE as POSTGRES
+from loadframe.kinds.sqlite.kind import CATALOGUE as SQLITE
 from loadframe.model import SettingValue
 
 SIZE = SettingSpec("size", "bytes", dynamic=True, low=0, high=2**60)

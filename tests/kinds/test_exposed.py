@@ -16,9 +16,8 @@ import pytest
 
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
-from loadframe.kinds import exposed_sources as sources
-from loadframe.kinds.exposed import GIVEN_UP_FOR_GOOD, Exposure
-from loadframe.kinds.exposed_sources import sources_of
+from loadframe.kinds import exposed as sources
+from loadframe.kinds.exposed import GIVEN_UP_FOR_GOOD, Exposure, sources_of
 from loadframe.study.exposed_tables import MetricsTable
 from peers import HTTP, peer
 from waiting import await_that

@@ -11,9 +11,9 @@ from loadframe.errors import TargetError, WorkloadError
 from loadframe.experiments.limits_now import limits
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
-from loadframe.kinds.mysql import control as mariadb_control
+from loadframe.kinds.mysql import attached as mariadb_control
 from loadframe.kinds.postgres import control as postgres_control
-from loadframe.kinds.url import target as url
+from loadframe.kinds.url import kind as url
 from loadframe.model import TargetState
 from loadframe.workloads import asking, http_driver, registry
 from peers import HTTP, MARIADB, POSTGRES, SECRET_FILE, peer

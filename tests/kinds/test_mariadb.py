@@ -19,8 +19,8 @@ from loadframe.host.leases import Lease
 from loadframe.host.leftovers import sweep
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import Target
-from loadframe.kinds.mysql.control import Control
-from loadframe.kinds.mysql.target import MariadbTarget
+from loadframe.kinds.mysql.attached import Control
+from loadframe.kinds.mysql.kind import MariadbTarget
 from loadframe.model import TargetState
 from waiting import await_that
 
@@ -141,9 +141,8 @@ def test_a_death_in_the_middle_is_told_by_every_later_call(mariadb: Target) -> N
 def test_counters_go_on_after_the_connection_was_lost(mariadb: Target) -> None:
     mariadb.start(TargetState({"max_connections": 10}))
     assert isinstance(mariadb, MariadbTarget)
-    server = mariadb._server
-    account = server.control_account
-    other = Control(Reach(str(server.socket), user=account.user, password=account.password), server.died)
+    account = mariadb.control_account
+    other = Control(Reach(str(mariadb.socket), user=account.user, password=account.password), mariadb.died)
     ((mine,),) = mariadb._talk().ask("SELECT CONNECTION_ID()")
     other.ask(f"KILL {mine}")
     other.close()
@@ -236,7 +235,7 @@ def test_a_socket_path_that_the_kernel_would_cut_is_refused(scratch: Path, monke
 
 
 def test_a_missing_server_is_named_with_how_to_get_it(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loadframe.kinds.package.installed", lambda name: None)
+    monkeypatch.setattr("loadframe.kinds.private_server.installed", lambda name: None)
     with pytest.raises(MissingTool, match="mariadbd is not installed") as caught:
         MariadbTarget(lease=lease, resources=Resources()).create()
     assert caught.value.remedy == "apt-get install mariadb-server"

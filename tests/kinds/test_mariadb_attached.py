@@ -13,9 +13,8 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import ServerAddress, Target
-from loadframe.kinds.mysql.attached import AttachedMariadb, host_of
-from loadframe.kinds.mysql.control import Control
-from loadframe.kinds.mysql.target import MariadbTarget
+from loadframe.kinds.mysql.attached import AttachedMariadb, Control, host_of
+from loadframe.kinds.mysql.kind import MariadbTarget
 from loadframe.kinds.registry import again, attach
 from loadframe.model import TargetState
 from loadframe.workloads import mariadb as drivers

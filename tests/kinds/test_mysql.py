@@ -13,13 +13,12 @@ from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import Attached, ServerAddress, Target
-from loadframe.kinds.mysql.attached import AttachedMariadb, AttachedMysql
-from loadframe.kinds.mysql.control import Control
+from loadframe.kinds.mysql.attached import AttachedMariadb, AttachedMysql, Control
 from loadframe.kinds.mysql.counters import MYSQL as COUNTING
-from loadframe.kinds.mysql.server import MYSQL as PACKAGE
-from loadframe.kinds.mysql.settings import MYSQL_CATALOGUE as CATALOGUE
-from loadframe.kinds.mysql.settings import MYSQL_TUNABLES as TUNABLES
-from loadframe.kinds.mysql.target import MysqlTarget, options_of
+from loadframe.kinds.mysql.counters import MYSQL_CATALOGUE as CATALOGUE
+from loadframe.kinds.mysql.counters import MYSQL_TUNABLES as TUNABLES
+from loadframe.kinds.mysql.kind import MYSQL_PACKAGE as PACKAGE
+from loadframe.kinds.mysql.kind import MysqlTarget, options_of
 from loadframe.kinds.registry import attach, kind_named
 from loadframe.ledger.reading import derive
 from loadframe.model import TargetState
@@ -46,7 +45,7 @@ def test_a_mysqld_that_is_mariadbs_is_none(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_is_missing_is_named_with_how_to_get_it(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loadframe.kinds.mysql.server.installed", lambda name: None)
+    monkeypatch.setattr("loadframe.kinds.mysql.kind.installed", lambda name: None)
     with pytest.raises(MissingTool, match="mysqld is not installed") as caught:
         MysqlTarget(lease=lease, resources=Resources()).create()
     assert "scripts/unpack-mysql" in caught.value.remedy
@@ -219,7 +218,7 @@ def test_a_server_that_runs_already_is_read_and_changed_while_it_runs(mysql: Mys
         assert int(server.effective()["table_open_cache"]) < 2048
         assert {spec.name for spec in server.counter_specs} == server.counters().keys()
         assert mysql.endpoint().options["password"] not in server.describe() + repr(vars(server))
-    account = mysql._server.control_account
+    account = mysql.control_account
     with closing_control(mysql, account.user, account.password) as server:
         assert server.read("innodb_redo_log_capacity") == 16 << 20
         server.write("innodb_redo_log_capacity", 64 << 20)

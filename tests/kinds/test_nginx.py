@@ -16,9 +16,18 @@ import pytest
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.kinds.nginx.server import OWN_CONNECTIONS, Server, names_of, parse, read_back, written
-from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE, DIRECTIVES
-from loadframe.kinds.nginx.target import Looks, NginxTarget
+from loadframe.kinds.nginx.kind import Looks, NginxTarget
+from loadframe.kinds.nginx.server import (
+    CACHE_CATALOGUE,
+    CATALOGUE,
+    DIRECTIVES,
+    OWN_CONNECTIONS,
+    Server,
+    names_of,
+    parse,
+    read_back,
+    written,
+)
 from loadframe.model import TargetState
 from waiting import await_that
 

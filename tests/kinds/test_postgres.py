@@ -20,16 +20,17 @@ from loadframe.connections import postgres_connection
 from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.leftovers import sweep
-from loadframe.host.privilege import US, NamedUser
+from loadframe.host.privilege import NamedUser
 from loadframe.host.processes import Resources
 from loadframe.kinds import registry
 from loadframe.kinds.base import Target
 from loadframe.kinds.own_counts import Waited
-from loadframe.kinds.postgres import server as postgres_server
+from loadframe.kinds.postgres import kind as postgres_kind
+from loadframe.kinds.postgres.attached import in_our_units
 from loadframe.kinds.postgres.control import Control
-from loadframe.kinds.postgres.counters import WAITING, counted, statement
-from loadframe.kinds.postgres.settings import CATALOGUE
-from loadframe.kinds.postgres.target import PostgresTarget, in_our_units
+from loadframe.kinds.postgres.counters import CATALOGUE, WAITING, counted, statement
+from loadframe.kinds.postgres.kind import PostgresTarget
+from loadframe.kinds.private_server import PrivateServer
 from loadframe.model import Endpoint, TargetState
 from waiting import await_that
 
@@ -74,15 +75,19 @@ def test_the_statement_fits_the_version() -> None:
 
 
 def test_refused_connections_are_counted_in_whole_lines_of_the_log(lease: Lease) -> None:
-    server = postgres_server.Server(lease, US, None)
+    server = PostgresTarget(lease, Resources())
     server.folder.mkdir()
-    assert server.refused() == 0
+
+    def refused() -> int:
+        return server._log_counts.read()[postgres_kind.REFUSED]
+
+    assert refused() == 0
     line = "2026-11-22 05:00:00.000 GMT [7] 53300 FATAL:  sorry, too many clients already\n"
     server.log.write_text(line + "2026-11-22 05:00:00.000 GMT [7] 00000 LOG:  checkpoint\n" + line[:40])
-    assert server.refused() == 1
+    assert refused() == 1
     with server.log.open("a") as log:
         log.write(line[40:] + line)
-    assert server.refused() == 3
+    assert refused() == 3
 
 
 @pytest.mark.parametrize("name", ["data_directory", "port", "Log-Line-Prefix", "listen_addresses"])
@@ -92,7 +97,7 @@ def test_what_keeps_the_instance_private_cannot_be_set(name: str) -> None:
 
 
 def test_a_missing_server_is_named_with_how_to_get_it(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_server, "program", lambda name: None)
+    monkeypatch.setattr(postgres_kind, "program", lambda name: None)
     with pytest.raises(MissingTool, match="postgres is not installed") as caught:
         PostgresTarget(lease=lease, resources=Resources()).create()
     assert caught.value.remedy == "apt-get install postgresql"
@@ -145,7 +150,7 @@ def client(endpoint: Endpoint) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def running(pristine: PostgresTarget) -> Iterator[PostgresTarget]:
     """One for the tests that leave it as it is."""
-    pristine_folder = pristine._server.folder.parent
+    pristine_folder = pristine.folder.parent
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOADFRAME_STATE", str(pristine_folder.parent / "state"))
         patch.setenv("LOADFRAME_SCRATCH", str(pristine_folder.parent))
@@ -213,7 +218,7 @@ def test_a_server_that_will_not_start_shows_its_last_log_lines(postgres: Target)
 @pytest.mark.skipif(os.geteuid() != 0, reason="it has a user of its own where root starts it")
 def test_what_listens_at_its_socket_must_be_its_user(running: PostgresTarget, tmp_path: Path) -> None:
     """A link in its folder, which is that user's, leads to no server of another user."""
-    server = running._server
+    server = running
     stranger = tmp_path / "stranger"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(stranger))
@@ -281,7 +286,7 @@ def test_a_death_in_the_middle_is_told_by_every_later_call(postgres: Target) -> 
 def test_counters_go_on_after_the_connection_was_lost(postgres: Target) -> None:
     postgres.start(TargetState({"max_connections": 10}))
     assert isinstance(postgres, PostgresTarget)
-    account = postgres._server.control_account
+    account = postgres.control_account
     where = {"host": postgres.endpoint().address, "user": account.user, "password": account.password}
     other = Control({**where, "dbname": "postgres"}, lambda: None)
     other.ask("SELECT pg_terminate_backend(%s, 5000)", [postgres._talk().pid()])
@@ -297,7 +302,7 @@ def test_the_password_is_in_no_command_line_and_in_no_open_file(running: Postgre
             assert secret not in command.read_bytes()
         except (FileNotFoundError, ProcessLookupError):
             continue
-    outside = [path for path in running._server.folder.rglob("*.*") if path.is_file() and "/data/" not in str(path)]
+    outside = [path for path in running.folder.rglob("*.*") if path.is_file() and "/data/" not in str(path)]
     holders = [path for path in outside if secret in path.read_bytes()]
     assert [path.name for path in holders] == ["service.conf"]
     assert holders[0].stat().st_mode & 0o777 == 0o600
@@ -462,7 +467,7 @@ def test_memory_that_is_not_there_is_known_before_the_start(postgres: Target) ->
 
 
 def test_a_server_that_may_start_no_process_is_not_waited_for(lease: Lease) -> None:
-    server = postgres_server.Server(lease, US, None)
+    server = PostgresTarget(lease, Resources())
     server.folder.mkdir()
     server.log.write_text("2026-11-23 10:00:00 UTC [1]  LOG:  database system is ready to accept connections\n")
     assert not server.given_up()
@@ -475,7 +480,7 @@ def test_a_user_who_is_not_in_our_namespace_is_told(lease: Lease, monkeypatch: p
     def refused(*_: object) -> None:
         raise OSError(errno.EINVAL, "Invalid argument")
 
-    server = postgres_server.Server(lease, NamedUser("nobody"), None)
+    server = PrivateServer(lease, "postgres", NamedUser("nobody"), None)
     server.folder.mkdir()
     monkeypatch.setattr(os, "chown", refused)
     with pytest.raises(TargetError, match="this user namespace does not map that user") as told:

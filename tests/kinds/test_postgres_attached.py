@@ -18,7 +18,7 @@ from loadframe.kinds.base import ServerAddress, Target
 from loadframe.kinds.postgres import attached as postgres_attached
 from loadframe.kinds.postgres.attached import AttachedPostgres, _where, host_of, read_service
 from loadframe.kinds.postgres.control import Control
-from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.kinds.registry import attach
 from loadframe.model import TargetState
 from loadframe.workloads import postgres as drivers

@@ -436,13 +436,12 @@ def test_what_a_readiness_lacks_is_told_without_braces(make: Make, ready: dict[s
     state = TargetState({"pool": 7})
     target: Any = make(setting={"pool": {"values": [7], "apply": "environment"}})
     target.start(state)
-    server = target._server
     table, run = ReadyTable.model_validate(ready), lambda command: subprocess.run(command, check=False).returncode
-    server.readiness = readiness = Readiness(table, server.values(state), server.log, run)
+    target.readiness = readiness = Readiness(table, target.values(state), target.log, run)
     assert not readiness.look()
-    told = server.late(1.0)
-    assert re.search(said.replace("PORT", str(server.port)), told.fact), told.fact
-    assert told.fact.endswith(f"; port {server.port} accepts connections")
+    told = target.late(1.0)
+    assert re.search(said.replace("PORT", str(target.port)), told.fact), told.fact
+    assert told.fact.endswith(f"; port {target.port} accepts connections")
     assert "{" not in told.fact + told.details
 
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from loadframe.errors import StudyError
 from loadframe.experiments.beginning import of_command
 from loadframe.host.environment import python
-from loadframe.kinds.service.command_line import parsed, with_knobs, with_port
+from loadframe.kinds.service.command_line import framework_of, knobs_of, parsed, runtime_of, with_knobs, with_port
 from loadframe.kinds.service.discovery import interpreter_of
-from loadframe.kinds.service.runtimes import framework_of, knobs_of, runtime_of
 
 
 @pytest.mark.parametrize(

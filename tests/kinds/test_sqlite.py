@@ -11,7 +11,7 @@ import pytest
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.kinds.sqlite.target import SqliteTarget
+from loadframe.kinds.sqlite.kind import SqliteTarget
 from loadframe.model import TargetState
 
 

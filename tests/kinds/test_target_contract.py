@@ -17,7 +17,7 @@ from loadframe.host.processes import Resources
 from loadframe.kinds import registry
 from loadframe.kinds.base import Target
 from loadframe.kinds.kind import KindOfTarget
-from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.model import Endpoint
 from loadframe.testing.targets import *  # noqa: F403
 from loadframe.testing.targets import Data, Example, File

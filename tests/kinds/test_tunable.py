@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from loadframe.kinds.catalogue import Tunable
+from loadframe.kinds.config_file import to_copy, written
 from loadframe.kinds.mysql.options import parse_options
 from loadframe.kinds.registry import KINDS, kind_named
-from loadframe.kinds.settings_file import to_copy, written
 from loadframe.model import ChangeRecord
 
 ROWS = [(kind, row) for kind, known in KINDS.own.items() for row in known.tunables]

@@ -19,7 +19,7 @@ from loadframe.bench.checking import check_study
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
-from loadframe.kinds.url import target as url
+from loadframe.kinds.url import kind as url
 from loadframe.model import Endpoint, TargetState
 from loadframe.study import parse
 from loadframe.workloads import asking, registry

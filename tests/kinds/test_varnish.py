@@ -13,8 +13,8 @@ import pytest
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.kinds.nginx.target import NginxCacheTarget
-from loadframe.kinds.varnish.target import VarnishTarget
+from loadframe.kinds.nginx.kind import NginxCacheTarget
+from loadframe.kinds.varnish.kind import VarnishTarget
 from loadframe.model import TargetState
 from waiting import await_that
 

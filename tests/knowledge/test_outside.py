@@ -15,8 +15,7 @@ from loadframe.diagnosis.remedies import BUILDERS
 from loadframe.diagnosis.signatures import SIGNATURES
 from loadframe.errors import OutsideFault
 from loadframe.kinds import registry
-from loadframe.knowledge.kinds import FOLDER
-from loadframe.knowledge.outside import OURS, TABLES, Home, homes
+from loadframe.knowledge.kinds import FOLDER, OURS, TABLES, Home, homes
 from loadframe.knowledge.remedy import Situation
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS
@@ -39,7 +38,7 @@ DERIVED = (Derived("toy.share", ("toy.waited", "throughput"), share),)
 AGREEMENTS = (requests("toy.waited", also=("toy.",)),)
 """
 LIMIT_PAGE = """
-from loadframe.knowledge.limit import LimitRule
+from loadframe.knowledge.rows import LimitRule
 SLOTS = LimitRule(id="toy.slots", title="slots", use="toy.used", ceiling="toy.slots", source="its manual", loud=False)
 LIMITS = (SLOTS,)
 """
@@ -58,7 +57,7 @@ def more(situation):
 BUILDERS = {"toy.slots": (more,), "cpu.saturated": (more,)}
 """
 FRAME_PAGE = """
-from loadframe.knowledge.frame import FrameRow
+from loadframe.knowledge.rows import FrameRow
 FRAMES = (FrameRow("lock", "user", "toy_wait.*", "its source"),)
 """
 PAGES = {

@@ -16,11 +16,9 @@ from loadframe.analysis.stacks import ROWS as FRAMES
 from loadframe.diagnosis.mechanism import TRACES
 from loadframe.diagnosis.remedies import BUILDERS
 from loadframe.diagnosis.signatures import SIGNATURES
-from loadframe.knowledge.frame import FrameRow
-from loadframe.knowledge.kinds import FOLDER, IN_FILES, Page, rows, tables
-from loadframe.knowledge.limit import LimitRule
+from loadframe.knowledge.kinds import FOLDER, IN_FILES, Page, homes, rows, tables
 from loadframe.knowledge.metric import Agreement, Derived
-from loadframe.knowledge.outside import homes
+from loadframe.knowledge.rows import FrameRow, LimitRule
 from loadframe.knowledge.signature import Condition, Signature, Trace
 from loadframe.ledger.reading import DERIVED
 from loadframe.ledger.rules import KIND_OF, RULES

@@ -11,7 +11,7 @@ from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.windows import look
 from loadframe.experiments.examination import memory_at_full, with_memory_at_full
 from loadframe.kinds.mysql import counters as mysql_counters
-from loadframe.kinds.postgres import settings as postgres_settings
+from loadframe.kinds.postgres import counters as postgres_settings
 from loadframe.ledger.reading import derive, read_limits
 from loadframe.metrics import METRICS
 from loadframe.model import Limit, Step, TargetState

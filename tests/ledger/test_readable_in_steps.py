@@ -14,12 +14,12 @@ from loadframe.bench import evaluation
 from loadframe.experiments.examination import with_memory_at_full
 from loadframe.kinds.mysql.attached import AttachedMariadb, AttachedMysql
 from loadframe.kinds.mysql.counters import MARIADB as COUNTING
-from loadframe.kinds.mysql.target import MariadbTarget, MysqlTarget
-from loadframe.kinds.nginx.target import NginxCacheTarget, NginxTarget
-from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.mysql.kind import MariadbTarget, MysqlTarget
+from loadframe.kinds.nginx.kind import NginxCacheTarget, NginxTarget
+from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.kinds.registry import KINDS
-from loadframe.kinds.sqlite.target import SqliteTarget
-from loadframe.kinds.varnish.target import VarnishTarget
+from loadframe.kinds.sqlite.kind import SqliteTarget
+from loadframe.kinds.varnish.kind import VarnishTarget
 from loadframe.ledger.reading import derive, read_limits
 from loadframe.ledger.rules import RULES, LimitRule
 from loadframe.metrics import IN_FRONT

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from loadframe.kinds.mysql.counters import MARIADB, MYSQL
-from loadframe.kinds.nginx.target import NginxTarget
-from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.nginx.kind import NginxTarget
+from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.kinds.registry import KINDS
-from loadframe.kinds.varnish.target import VarnishTarget
+from loadframe.kinds.varnish.kind import VarnishTarget
 from loadframe.ledger.reading import DERIVED
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS

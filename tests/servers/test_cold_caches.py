@@ -19,7 +19,7 @@ from loadframe.cages.cage import Cage
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, Resources
-from loadframe.kinds.mysql.target import MariadbTarget
+from loadframe.kinds.mysql.kind import MariadbTarget
 from loadframe.model import TargetState
 from loadframe.workloads import registry
 from loadframe.workloads.base import Workload

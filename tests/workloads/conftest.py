@@ -17,9 +17,9 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, Resources, spawn
 from loadframe.kinds import registry as targets
-from loadframe.kinds.mysql.target import MariadbTarget, MysqlTarget
-from loadframe.kinds.nginx.target import NginxTarget
-from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.mysql.kind import MariadbTarget, MysqlTarget
+from loadframe.kinds.nginx.kind import NginxTarget
+from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.kinds.registry import attach
 from loadframe.model import Endpoint, TargetState
 from loadframe.workloads import databases, mariadb

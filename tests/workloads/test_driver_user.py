@@ -19,7 +19,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege, make_private
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds import registry as targets
-from loadframe.kinds.sqlite.target import SqliteTarget
+from loadframe.kinds.sqlite.kind import SqliteTarget
 from loadframe.model import Endpoint, StepRequest, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study

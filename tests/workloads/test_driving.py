@@ -17,7 +17,7 @@ from loadframe.errors import WorkloadError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import UNFINISHED
-from loadframe.workloads import driving, together
+from loadframe.workloads import driving
 from loadframe.workloads.driving import GRACE_S, ProcessDriver
 from loadframe.workloads.request_log import RECORD, Requests
 from waiting import await_that
@@ -163,8 +163,8 @@ def test_a_running_driver_has_no_result_yet(tmp_path: Path) -> None:
 def test_a_worker_that_is_stopped_before_it_is_ready_is_told_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(together, "LOOK_EVERY_S", 0.01)
+    monkeypatch.setattr(driving, "LOOK_EVERY_S", 0.01)
     itself = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
-    worker = together.Worker([sys.executable, "-c", itself], log=tmp_path / "log", printed=tmp_path / "printed")
+    worker = driving.Worker([sys.executable, "-c", itself], log=tmp_path / "log", printed=tmp_path / "printed")
     with pytest.raises(WorkloadError, match=r"A worker of dummy does not begin: process [0-9]+ is stopped"):
-        together.start_together("dummy", [worker], Allowance(US), 1.0)
+        driving.start_together("dummy", [worker], Allowance(US), 1.0)

@@ -12,7 +12,7 @@ from loadframe.errors import TargetError, WorkloadError
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, Resources
-from loadframe.kinds.mysql.target import MariadbTarget
+from loadframe.kinds.mysql.kind import MariadbTarget
 from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.workloads import render_farm
 from loadframe.workloads.base import Driver, Workload

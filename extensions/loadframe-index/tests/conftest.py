@@ -10,8 +10,8 @@ import pytest
 
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.kinds.mysql.target import MariadbTarget
-from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.mysql.kind import MariadbTarget
+from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.model import TargetState
 from loadframe.workloads import databases
 from loadframe.workloads.postgres import parameters

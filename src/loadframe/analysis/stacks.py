@@ -11,8 +11,8 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 
-from loadframe.knowledge.frame import CLASSES, FrameRow, Scope, frame_rows
 from loadframe.knowledge.kinds import rows
+from loadframe.knowledge.rows import CLASSES, FrameRow, Scope, frame_rows
 from loadframe.model import (
     ClassShare,
     FlameFrame,

@@ -16,11 +16,10 @@ from loadframe.errors import ChangeError, TargetError
 from loadframe.host.identity import identify
 from loadframe.kinds.base import Answering, Attached, Exposing, Noting, PrintsStages
 from loadframe.kinds.catalogue import differing
-from loadframe.kinds.config_file import BETWEEN, NAME, ConfigFile
+from loadframe.kinds.config_file import BETWEEN, NAME, ConfigFile, written
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.kind import KindOfTarget
 from loadframe.kinds.registry import BY_STUDY, READ_ONLY_REMEDY, attach, canonical, of_study
-from loadframe.kinds.settings_file import written
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
 from loadframe.workloads.base import Workload

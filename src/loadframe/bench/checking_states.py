@@ -9,7 +9,7 @@ from loadframe.errors import MissingTool, StudyError
 from loadframe.host.environment import located
 from loadframe.host.processes import available_cpus
 from loadframe.kinds import registry as targets
-from loadframe.kinds.service.finding import where
+from loadframe.kinds.service.discovery import where
 from loadframe.study import Study
 from loadframe.study.cage_tables import ChangeCage, ComponentCage
 from loadframe.study.declaration import AlternativeTarget

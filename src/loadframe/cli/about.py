@@ -1,5 +1,4 @@
-"""About Loadframe itself: doctor, what this machine has and lacks; man, the manual page, made from the help of every
-verb; and completion in bash, zsh and fish, which answers each press of the tab key."""
+"""doctor, what this machine has and lacks; man, from the help of every verb; completion in bash, zsh and fish."""
 
 import os
 import re
@@ -18,6 +17,22 @@ from loadframe.cli.terminal import answer, deliver, emit
 from loadframe.errors import OutputError
 from loadframe.formats.plain_numbers import whole
 from loadframe.version import __version__
+
+EXIT_CODES = {
+    "0": "done",
+    "1": "action needed, and the message says which",
+    "2": "usage error",
+    "3": "a verdict that you asked to fail on",
+    "4": "cannot tell, where you asked for a verdict",
+    "130": "interrupted and reverted",
+}
+ENVIRONMENT = {
+    "LOADFRAME_STATE": "the state directory",
+    "LOADFRAME_SCRATCH": "the folder for temporary data of servers",
+    "NO_COLOR": "no colours on the terminal",
+}
+PROGRAM, VARIABLE = "loadframe", "_LOADFRAME_COMPLETE"
+"""By which the shell's function asks: complete_bash, complete_zsh, complete_fish."""
 
 
 def doctor(as_json: Json = False) -> None:
@@ -39,21 +54,6 @@ def doctor(as_json: Json = False) -> None:
             answer(f"{mark} {row.kind:18} {row.what:{width}}  {row.found or row.how_to_get_it}")
 
 
-EXIT_CODES = {
-    "0": "done",
-    "1": "action needed, and the message says which",
-    "2": "usage error",
-    "3": "a verdict that you asked to fail on",
-    "4": "cannot tell, where you asked for a verdict",
-    "130": "interrupted and reverted",
-}
-ENVIRONMENT = {
-    "LOADFRAME_STATE": "the state directory",
-    "LOADFRAME_SCRATCH": "the folder for temporary data of servers",
-    "NO_COLOR": "no colours on the terminal",
-}
-
-
 def man(as_json: Json = False) -> None:
     """Print the manual page, for man(1)."""
     from loadframe.cli.main import program
@@ -67,7 +67,7 @@ def man(as_json: Json = False) -> None:
 
 
 def manual(program: Any) -> str:
-    """The page of a command with its verbs, in man(7)."""
+    """In man(7)."""
     summary = program.help.split(". ")[0].rstrip(".")
     given = whole(os.environ.get("SOURCE_DATE_EPOCH", ""))  # of a reproducible build (reproducible-builds.org/specs)
     date = time.gmtime(given if given is not None and 0 <= given < 1 << 40 else None)
@@ -117,13 +117,8 @@ def _entry(term: str, what: str) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """A line of text without troff requests."""
     line = re.sub(r"\s+", " ", text).strip().replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{line}" if line.startswith((".", "'")) else line
-
-
-PROGRAM, VARIABLE = "loadframe", "_LOADFRAME_COMPLETE"
-"""The variable by which the shell's function asks: complete_bash, complete_zsh, complete_fish."""
 
 
 class Shell(StrEnum):
@@ -133,13 +128,12 @@ class Shell(StrEnum):
 
 
 def asked() -> bool:
-    """Whether a shell's completion function calls; then nothing else is to be done."""
+    """Whether a shell's completion function calls."""
     return VARIABLE in os.environ
 
 
 def complete(program: Any) -> int:
-    """Print completions of the words that the shell passes in the environment; returns the exit code that it
-    expects."""
+    """Of the words that the shell passes in the environment; returns the exit code that it expects."""
     get_completion_inspect_parameters()  # makes typer's shells known
     try:
         return shell_complete(program, {}, PROGRAM, VARIABLE, os.environ[VARIABLE])

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from loadframe.study.cases import Verb
 
 app = typer.Typer(no_args_is_help=True, **PLAIN)
-
-
-def _names() -> list[str]:
-    return [case.name for case in loadframe.cases()]
-
-
-Name = Annotated[str, typer.Argument(autocompletion=_names, help="A case's name; `loadframe case list` shows them.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        autocompletion=lambda: [case.name for case in loadframe.cases()],
+        help="A case's name; `loadframe case list` shows them.",
+    ),
+]
+CASE = "job-queue"
+TIME = "measure.budget=150s"
 
 
 @app.command("list")
@@ -90,8 +92,8 @@ def run_case(
     reached: dict[str, Any],
     over: Path | None = None,
 ) -> None:
-    """Carry out a case's studies in a profile, one after the other, and show the outcome of each; reached: receives
-    those of the studies that ended before another one failed; over: a fleet file."""
+    """Carry out a case's studies one after the other, and show the outcome of each; reached: receives those of the
+    studies that ended before another one failed; over: a fleet file."""
     case = loadframe.case(name)
     names = case.main if which is None else (which,)
     if overrides and len(names) > 1:
@@ -117,8 +119,7 @@ def run_case(
 
 
 def carry_out(verb: "Verb", study: "Study", runs: Path, quiet: bool, over: Path | None = None) -> dict[str, Any]:
-    """Carry out a study as its case defines, and show it unless `quiet`; returns its outcome for programs. over: a
-    fleet file."""
+    """And show it unless `quiet`; returns the outcome for programs."""
     if verb == "ladder" and over is not None:
         raise StudyError("this case is a ladder, and a fleet does not climb those", remedy="Run it without --fleet.")
     act: Callable[..., RunAnswer] = loadframe.ladder if verb == "ladder" else loadframe.investigate
@@ -127,11 +128,6 @@ def carry_out(verb: "Verb", study: "Study", runs: Path, quiet: bool, over: Path 
     if not quiet:
         tell(outcome, as_json=False)
     return document(outcome)
-
-
-CASE = "job-queue"
-TIME = "measure.budget=150s"
-"""A little more than the quick profile has, for narrower intervals."""
 
 
 def demo(overrides: Sets = None, runs: Runs = RUNS, as_json: Json = False) -> None:

@@ -31,22 +31,19 @@ RUNS = Path("runs")
 Found = TypeVar("Found")
 
 PLAIN: Mapping[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
-"""Options of a group of verbs: all its output goes through terminal.py."""
 
 MUST_ACT, USAGE, INTERRUPTED = 1, 2, 130
 REFUSED: type[Exception] = typer.BadParameter.__mro__[2]
-"""What typer raises for a command line that it refuses: click's ClickException, or its own of that name."""
+"""click's ClickException, or typer's own of that name."""
 PASSED_ON = (typer.Exit, typer.Abort, REFUSED)
 
 
 @contextmanager
 def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) -> Iterator[dict[str, Any]]:
-    """Frame of every verb: leftovers of killed commands are ended first; UserError, and unforeseen errors (see
-    faults.py), becomes a message and exit 1 (a UsageError 2), Ctrl-C and SIGTERM exit 130 after everything was
-    reverted. What could not be put back ends it with exit 1, whatever the answer. measures: changes of killed commands
-    are put back first; other verbs report what is not reverted, and go on, also without a state directory. tells: False
-    for a verb that does either itself. Yields a dictionary for results before an error: with --json they are added to
-    it."""
+    """Frame of every verb: leftovers of killed commands are ended first; errors (faults.py) become a message and exit 1
+    (a UsageError 2), Ctrl-C and SIGTERM 130 after everything was reverted; 1 for what could not be. measures: changes
+    of killed commands are put back first; others report them. tells: False for a verb that does either itself. Yields a
+    dictionary for results before an error, added to it with --json."""
     reached: dict[str, Any] = {}
     terminal.begin()
     try:
@@ -78,7 +75,6 @@ def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) ->
 
 
 def _clean_up(measures: bool, tells: bool) -> None:
-    """After killed commands; reports what was done and what is not reverted."""
     for swept in loadframe.sweep_leftovers():
         say(f"An earlier command was killed; cleaned up after it: {swept}")
     for outcome in loadframe.revert_changes(again=False, before=say) if measures else ():
@@ -89,7 +85,6 @@ def _clean_up(measures: bool, tells: bool) -> None:
 
 
 def _still_changed() -> bool:
-    """Whether a change of this command is not reverted; reports it. Without a state directory nothing was changed."""
     from loadframe.changes import places
 
     there = places.left()
@@ -112,7 +107,7 @@ def _fail(error: dict[str, Any], json_wanted: bool, code: int) -> NoReturn:
 
 
 def is_folder(name: str) -> bool:
-    """Whether an argument is a folder, a run; anything else is read as a file, and reading it reports what is wrong."""
+    """A run; anything else is read as a file, and reading it reports what is wrong."""
     try:
         return Path(name).is_dir()
     except OSError:  # too long a name, or no permission to search a folder
@@ -120,7 +115,7 @@ def is_folder(name: str) -> bool:
 
 
 def opened(run: Path) -> "RunFolder":
-    """A run folder; what it was measured with and is not available here is reported on stderr."""
+    """What it was measured with and is not available here is reported on stderr."""
     folder = loadframe.open_run(run)
     for missing in loadframe.absent(folder):
         say(missing)
@@ -135,7 +130,7 @@ def show(as_json: bool, to_json: Callable[..., dict[str, Any]], to_text: Callabl
 
 
 def duration_of(option: str, text: str, example: str) -> float:
-    """An option's value in seconds. UsageError for an invalid duration."""
+    """In seconds. UsageError."""
     from loadframe.study.fields import duration_s
 
     try:
@@ -145,7 +140,7 @@ def duration_of(option: str, text: str, example: str) -> float:
 
 
 def size_of(option: str, text: str, example: str) -> int:
-    """An option's value in bytes. UsageError for an invalid size."""
+    """In bytes. UsageError."""
     from loadframe.study.fields import size_bytes
 
     try:
@@ -174,7 +169,7 @@ def measured(as_json: bool, measure: "Callable[[Progress], Found]", *, live: boo
 
 
 def tell(result: "RunAnswer", as_json: bool, *, details: bool = False) -> None:
-    """The result of a run, for people or programs. details: for an investigation, all of it."""
+    """details: for an investigation, all of it."""
     if as_json:
         emit(document(result), run=result.run)
     else:

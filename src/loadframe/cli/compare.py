@@ -12,7 +12,6 @@ from loadframe.cli.terminal import emit
 from loadframe.errors import UsageError
 
 FAILED, CANNOT_TELL = 3, 4
-"""Exit codes of a verdict that the user asked to fail on, and of data that cannot decide it."""
 
 
 def compare(
@@ -55,7 +54,13 @@ def compare(
     with command(as_json, measures=second is None):
         from loadframe.cli import comparing
 
-        allowed = _share(fail_if_worse) if fail_if_worse is not None else None
+        allowed = None
+        if fail_if_worse is not None:
+            match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", fail_if_worse)
+            if not match or not 0 <= float(match[1]) < 100:
+                fact = f"--fail-if-worse {fail_if_worse!r} is not a percentage"
+                raise UsageError(fact, remedy="For example --fail-if-worse 3%.")
+            allowed = float(match[1]) / 100
         wanted = comparing.asked(github, junit)
         if second is None:
             _refuse_direction(lower_is_better, by)
@@ -88,10 +93,3 @@ def _refuse_direction(lower_is_better: bool, by: str | None) -> None:
             f"{'--lower-is-better' if lower_is_better else '--by'} is for CSV files",
             remedy="Runs and studies are compared by their throughput.",
         )
-
-
-def _share(text: str) -> float:
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
-    if not match or not 0 <= float(match[1]) < 100:
-        raise UsageError(f"--fail-if-worse {text!r} is not a percentage", remedy="For example --fail-if-worse 3%.")
-    return float(match[1]) / 100

@@ -1,5 +1,5 @@
-"""The results of `loadframe compare`: of a study's alternatives, or of two files of values, with the requested margin;
-and its output for continuous integration (--github, --junit)."""
+"""The results of `loadframe compare`: of two CSV samples, how they were taken and the verdict on each of their
+quantities; with the requested margin; and its output for continuous integration (--github, --junit)."""
 
 import os
 import secrets
@@ -11,28 +11,93 @@ from pathlib import Path
 import loadframe
 from loadframe.analysis import comparison as verdicts
 from loadframe.analysis import quantity, samples
+from loadframe.analysis.samples import taken_in_turns
 from loadframe.cli.common import is_folder, measured, writing
 from loadframe.cli.terminal import answer, say
 from loadframe.errors import OutputError, SampleError, UsageError
-from loadframe.formats.csv_tables import STDIN, read_sample
+from loadframe.formats.csv_tables import STDIN, Sample, read_sample
 from loadframe.formats.named_files import append_to, write_whole
-from loadframe.formats.sampled import arrange
-from loadframe.model import Comparison, Margin
+from loadframe.model import Comparison, Margin, Quantity, Verdict
+from loadframe.progress import counted
 from loadframe.reporting import comparison_report
 
+APART = (
+    "Without blocks or times, a change of the machine between the two samples counts as a difference where it is "
+    "larger than what two sessions differ by."
+)
+NOT_IN_TURNS = (
+    "By their times the two samples were not taken in turns: a change of the machine between them counts as a "
+    "difference where it is larger than what two sessions differ by."
+)
 SUMMARY = "GITHUB_STEP_SUMMARY"
-"""The variable in which GitHub Actions names the file of a step's summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """pairs: the values of each block on either side; None without blocks."""
+
+    before: Sample
+    after: Sample
+    pairs: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...] | None
+    notes: tuple[str, ...]
+
+    def judged(self, by: str) -> Verdict:
+        """ValueError if the samples cannot be compared, TooFewError."""
+        if self.pairs is None:
+            sessions = [list(side.by(side.sessions).values()) for side in (self.before, self.after)]
+            # What two sessions differ by is estimated from the sample that has more of them.
+            between = samples.learnt(max(sessions, key=len), by=by, sides=(len(sessions[0]), len(sessions[1])))
+            return samples.unpaired(self.before.values, self.after.values, by=by, between=between)
+        reduce = partial(quantity.of, quantity=by)
+        sides = [[reduce(pair[side]) for pair in self.pairs] for side in (0, 1)]
+        return samples.paired(*sides, by=by)
+
+    def table(self, but: str) -> tuple[Quantity, ...]:
+        """Those shown next to the one that decides."""
+        return tuple(self._row(name) for name in quantity.SHOWN if name != but)
+
+    def _row(self, name: str) -> Quantity:
+        try:
+            verdict = self.judged(name)
+            before, after = (quantity.of(side.values, name) for side in (self.before, self.after))
+        except quantity.TooFewError as error:
+            return Quantity(name, None, None, None, str(error))
+        return Quantity(name, before, after, verdict)
+
+
+def arrange(before: Sample, after: Sample) -> Arranged:
+    """By blocks if both have them; if both have times and were taken in turns, their n-th values are a block; else one
+    after the other. ValueError if they have no block in common."""
+    if before.blocks is not None and after.blocks is not None:
+        first, second = before.by(before.blocks), after.by(after.blocks)
+        common: Sequence[str] = [block for block in first if block in second]
+        if not common:
+            raise ValueError("they have no block in common")
+        alone = len({*first, *second}) - len(common)
+        left_out = (f"{counted(alone, 'block')} in one sample only, left out.",) if alone else ()
+        return Arranged(before, after, tuple((first[block], second[block]) for block in common), left_out)
+    notes = []
+    if (before.blocks is None) != (after.blocks is None):
+        notes.append("Only one sample has blocks, so they were not used.")
+    if before.times is None or after.times is None:
+        return Arranged(before, after, None, (*notes, APART))
+    if not taken_in_turns(before.times, after.times):
+        return Arranged(before, after, None, (*notes, NOT_IN_TURNS))
+    if left := abs(len(before.values) - len(after.values)):
+        notes.append(f"The longer sample has {counted(left, 'value')} more at its end, without a partner; left out.")
+    pairs = tuple(((one,), (other,)) for one, other in zip(before.values, after.values, strict=False))
+    return Arranged(before, after, pairs, tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
 class Continuous:
-    """Requested output. summary: the file to which a job summary is appended; junit: that of the XML."""
+    """summary: the file to which a job summary is appended; junit: that of the XML."""
 
     summary: Path | None
     junit: Path | None
 
     def tell(self, text: str, run: str) -> None:
-        """The answer for people. GitHub's runner obeys lines of it, but not between these two."""
+        """GitHub's runner obeys lines of it, but not between these two."""
         if self.summary is None:
             answer(text, run=run)
             return
@@ -40,7 +105,7 @@ class Continuous:
         answer(f"::stop-commands::{token}\n{text}\n::{token}::", run=run)
 
     def leave(self, comparisons: Sequence[Comparison]) -> None:
-        """Write the requested files. OutputError where one cannot be written."""
+        """OutputError where a file cannot be written."""
         remedy = "The verdict above holds. Free it, or name another file."
         if self.junit is not None:
             with writing(self.junit, OutputError, remedy):
@@ -66,7 +131,7 @@ def asked(github: bool, junit: Path | None) -> Continuous:
 
 
 def of_study(path: str, overrides: list[str], allowed: float | None, runs: Path, quiet: bool) -> list[Comparison]:
-    """The alternatives of a study, measured side by side with its target. UsageError for what is no study."""
+    """Measured side by side with its target. UsageError for what is no study."""
     if path == STDIN or is_folder(path) or path.endswith(".csv"):
         raise UsageError(f"{path} alone cannot be compared", remedy="Give a second run or CSV file, or one study.")
     study = loadframe.load_study(Path(path), overrides)
@@ -77,8 +142,7 @@ def of_study(path: str, overrides: list[str], allowed: float | None, runs: Path,
 
 
 def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> Comparison:
-    """Two files of values. SampleError where they cannot be compared, UsageError for an unknown statistic and for stdin
-    given twice."""
+    """SampleError where they cannot be compared, UsageError for an unknown statistic and for stdin given twice."""
     if first == second == STDIN:
         raise UsageError("standard input was given twice", remedy="Give one of the two as a file.")
     chosen = by or ("mean" if lower_is_better else quantity.TYPICAL)
@@ -104,7 +168,7 @@ def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> 
 
 
 def with_margin(comparison: Comparison, allowed: float | None) -> Comparison:
-    """With the requested margin, and, where the data cannot decide, how much more is needed."""
+    """And, where the data cannot decide, how much more is needed."""
     what = "blocks" if comparison.verdict.block_ratios else "values" if comparison.by else "steps"
     if allowed is None:
         return (

@@ -1,5 +1,4 @@
-"""Start and end of the console script: signals are handled from before anything heavy is imported until the process has
-ended."""
+"""The console script: signals are handled from before anything heavy is imported until the process has ended."""
 
 from __future__ import annotations
 
@@ -20,8 +19,7 @@ STOPPED_JSON = b'{"schema": "loadframe.error/1", "kind": "interrupted", "message
 
 
 def main() -> NoReturn:
-    """Run the command line, and end with its exit code. The first Ctrl-C, SIGTERM or hang-up stops the command, which
-    then reverts and reports; further ones are ignored, so that this is not interrupted in turn."""
+    """The first Ctrl-C, SIGTERM or hang-up stops the command, which reverts and reports; further ones are ignored."""
     take_signals()
     no_core_dumps()
     # For numpy: each further thread takes 27 MiB, and would use a CPU during measurements.
@@ -48,8 +46,7 @@ def main() -> NoReturn:
 
 
 def take_signals() -> None:
-    """From now on a signal that ends a command raises KeyboardInterrupt. One that our parent has us ignore (as nohup
-    does with a hang-up, a shell's & with Ctrl-C) stays ignored."""
+    """A signal that ends raises KeyboardInterrupt. One that our parent ignores (nohup, a shell's &) stays ignored."""
     for number in STOPPING:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _stop)
@@ -57,8 +54,7 @@ def take_signals() -> None:
 
 
 def keep_signals() -> None:
-    """Call it once all is imported: polars installs a handler before Python's, which raises KeyboardInterrupt in its
-    calls also where Ctrl-C is ignored, or deferred."""
+    """Once all is imported: polars' handler raises KeyboardInterrupt also where Ctrl-C is ignored, or deferred."""
     for number in STOPPING:
         signal.signal(number, signal.getsignal(number))
 
@@ -75,7 +71,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _stopped() -> int:
-    """For a Ctrl-C before a verb has begun, or after it. Modules may be half imported, hence only two constants."""
+    """Before a verb has begun, or after it. Modules may be half imported."""
     tell("Stopped.")
     terminal = sys.modules.get("loadframe.cli.terminal")
     if "--json" in sys.argv and not getattr(terminal, "answered", bool)():

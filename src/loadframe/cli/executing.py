@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from loadframe.study import Study
 
 FLEET = "fleet"
-"""The name of the extension's entry point."""
 OverFleet = Annotated[
     Path | None, typer.Option("--fleet", metavar="FILE", help="Let the drivers of this fleet make the load.")
 ]
@@ -32,7 +31,7 @@ def executor_of(
     fleet: Path | None, study: Study, *, drives: bool = False, capacities: bool = False
 ) -> Iterator[Executor]:
     """On this machine; or on the hosts of the fleet in this file, which drive the steps of one bench (drives), or take
-    whole trials side by side (capacities: searches with the study's alternatives). Raises MissingTool, StudyError."""
+    whole trials side by side (capacities: searches with the study's alternatives). MissingTool, StudyError."""
     from loadframe.experiments.frame import HERE
 
     if fleet is None:

@@ -24,13 +24,12 @@ LACKS = {
     errno.EPERM: "Run as a user who is allowed to.",
     errno.EIO: "Check the disk: the kernel log says what is wrong.",
 }
-"""What the machine may refuse at any moment, and what to do then."""
 NO_MEMORY = ("cannot allocate memory", "failed to map segment", "can't start new thread")
 """Messages of a failed import and a failed thread (dlerror(3), CPython)."""
 
 
 def in_words(error: Exception) -> UserError:
-    """The error itself where it is a UserError; a MachineError for exhausted resources; else a stored fault."""
+    """Itself where it is a UserError; a MachineError for exhausted resources; else a stored fault."""
     if isinstance(error, UserError):
         return error
     notes = "\n".join(getattr(error, "__notes__", ()))
@@ -63,7 +62,7 @@ def _summary(error: Exception, package: str) -> str:
 
 
 def _kept(error: Exception) -> str:
-    """Store the traceback in the state folder; returns where, in words, or the traceback itself where that fails."""
+    """Store the traceback in the state folder; returns where, or the traceback itself where that fails."""
     text = masked("".join(traceback.format_exception(error)))
     try:
         state = state_directory()

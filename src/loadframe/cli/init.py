@@ -18,7 +18,6 @@ SHORT = (
     "measure.profile=off",
 )  # fmt: skip
 MOST_LISTED = 12
-"""Of the services that listen here, where none is named."""
 
 
 def init(
@@ -66,7 +65,14 @@ def init(
                 measurement = measured(as_json, lambda progress: loadframe.measure(study, runs, progress=progress))
         except TooFewRequests as error:
             beginning = beginning.slower(error)
-        _write(written, beginning.toml)  # once all went well: a failure leaves no file
+        # once all went well: a failure leaves no file; only its owner may read it: it has words of a command
+        with writing(written, StudyError, "Name another file with --output."):
+            try:
+                descriptor = Folder(written.parent, Whose.NAMED, StudyError).new_file(written.name, 0o600)
+            except FileExistsError:
+                raise _taken(written) from None
+            with os.fdopen(descriptor, "w", encoding="utf-8") as study_file:
+                study_file.write(beginning.toml)
         say(f"Wrote {written}.")
         point = measurement.curve.points[0] if measurement is not None else None
         if as_json:
@@ -90,8 +96,6 @@ def init(
 
 
 def _ask() -> tuple[str | None, int | None]:
-    """Ask for the command or the port, or raise a usage error without a terminal. Both list the services that listen
-    here."""
     services = [service.words for service in loadframe.services()]
     more = [f"{len(services) - MOST_LISTED} more"] if len(services) > MOST_LISTED else []
     lines = [f"  {words}" for words in (*services[:MOST_LISTED], *more)]
@@ -105,7 +109,6 @@ def _ask() -> tuple[str | None, int | None]:
 
 
 def _decide(port: int | None, pid: int | None) -> tuple[int | None, int | None]:
-    """Ask for port and process where several services could be meant; unchanged where they decide."""
     several = loadframe.services(port, pid)
     if len(several) < 2:
         return port, pid
@@ -120,14 +123,3 @@ def _decide(port: int | None, pid: int | None) -> tuple[int | None, int | None]:
 
 def _taken(path: Path) -> StudyError:
     return StudyError(f"{path} is there already", remedy="Name another file with --output, or remove it.")
-
-
-def _write(path: Path, text: str) -> None:
-    """A new file that only its owner may read: it has words of a command. StudyError where it cannot be written."""
-    with writing(path, StudyError, "Name another file with --output."):
-        try:
-            descriptor = Folder(path.parent, Whose.NAMED, StudyError).new_file(path.name, 0o600)
-        except FileExistsError:
-            raise _taken(path) from None
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)

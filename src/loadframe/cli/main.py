@@ -1,5 +1,4 @@
-"""The command `loadframe` and its verbs. A verb's module is imported on demand, so that help, the version and a press
-of the tab key answer at once."""
+"""The command `loadframe`. A verb's module is imported on demand, so that help and completion answer at once."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -36,7 +35,6 @@ VERBS = {
     "case": ("case:app", "Ready-made studies with a story and a known answer."),
     "study": ("studies:app", "Print the schema of study files, or check one."),
 }
-"""Place of each verb, MODULE:NAME in this package, and its line in the list of all."""
 OF_EXTENSIONS = {
     "fleet": "Many machines: whether they can be loaded together.",
     "growth": "Forecast how a load goes on as its database grows.",
@@ -45,19 +43,16 @@ OF_EXTENSIONS = {
     "tune": "Search for better settings, and prove them.",
     "watch": "Watch a service in production; an alarm before it gives.",
 }
-"""The verbs that extensions of ours register, and their lines."""
 LINES = {**{name: line for name, (_, line) in VERBS.items()}, **OF_EXTENSIONS}
 
 
 class Verbs(TyperGroup):
-    """The group of all verbs."""
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands = dict.fromkeys(LINES)  # type: ignore[assignment]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """One verb, from its module; None for an unknown name."""
+        """From its module; None for an unknown name."""
         if self.commands.get(cmd_name) is None and (verb := _verb(cmd_name)) is not None:
             if not isinstance(verb, typer.Typer):
                 verb, function = typer.Typer(**PLAIN), verb
@@ -67,18 +62,16 @@ class Verbs(TyperGroup):
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Their list, without importing their modules."""
+        """Without importing their modules."""
         with formatter.section("Commands"):
             formatter.write_dl(list(LINES.items()))
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
-        """The verbs with this prefix, likewise."""
         names = [CompletionItem(name, help=line) for name, line in LINES.items() if name.startswith(incomplete)]
         return [*names, *super(TyperGroup, self).shell_complete(ctx, incomplete)]
 
 
 def _verb(name: str) -> Any:
-    """Its function or group: ours, that of the distribution that registers it, or one that says what is missing."""
     if name in VERBS:
         module, function = VERBS[name][0].split(":")
         return getattr(import_module(f"loadframe.cli.{module}"), function)
@@ -106,7 +99,7 @@ app = typer.Typer(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Carry out a command line; returns its exit code, 2 for a refused one. Raises errors outside of verbs."""
+    """Returns the exit code, 2 for a refused command line. Raises errors outside of verbs."""
     if about.asked():
         return about.complete(program())
     try:
@@ -128,7 +121,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def program() -> Any:
-    """The command with its verbs, as a click object."""
+    """As a click object."""
     return get_command(app)
 
 

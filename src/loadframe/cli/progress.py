@@ -1,5 +1,4 @@
-"""Progress on stderr: bars on a terminal, a line per phase elsewhere; with --live the run drawn in the terminal, by a
-process of its own (of an extension)."""
+"""Progress on stderr: bars on a terminal, lines elsewhere; with --live drawn by a process of an extension."""
 
 import os
 import select
@@ -19,10 +18,12 @@ from loadframe.errors import MissingTool, UsageError
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.progress import Progress
 
+BEGINS_WITHIN_S, ENDS_WITHIN_S = 10.0, 5.0
+TERMINAL = "terminal"
+BROWSER = "`loadframe serve` shows it in a browser."
+
 
 class _Lines:
-    """Where stderr is no terminal."""
-
     def phase(self, words: str, steps: int) -> None:
         say(f"{words} ({steps} step{'' if steps == 1 else 's'})")
 
@@ -34,8 +35,6 @@ class _Lines:
 
 
 class _Drawn:
-    """A bar for the current phase; finished phases stay on the screen."""
-
     def __init__(self, bars: Bars) -> None:
         self._bars = bars
         self._task = None if not bars.tasks else bars.tasks[-1].id
@@ -57,7 +56,7 @@ class _Drawn:
 
 @contextmanager
 def shown(*, quiet: bool = False) -> Iterator[Progress]:
-    """A Progress that draws on stderr. quiet: plain lines even on a terminal, as on one that cannot draw."""
+    """quiet: plain lines even on a terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal or console.is_dumb_terminal:
         yield _Lines()
@@ -67,7 +66,7 @@ def shown(*, quiet: bool = False) -> Iterator[Progress]:
 
 
 def bars_on(console: Console) -> Bars:
-    """The progress bars. Nothing in them is markup: words may come from studies and servers."""
+    """Nothing in them is markup: words may come from studies and servers."""
     return Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
@@ -76,12 +75,6 @@ def bars_on(console: Console) -> Bars:
         TextColumn("{task.fields[last]}", style="dim", markup=False),
         console=console,
     )
-
-
-BEGINS_WITHIN_S, ENDS_WITHIN_S = 10.0, 5.0
-TERMINAL = "terminal"
-"""The name of the view's entry point."""
-BROWSER = "`loadframe serve` shows it in a browser."
 
 
 def check(as_json: bool) -> None:
@@ -96,8 +89,7 @@ def check(as_json: bool) -> None:
 
 
 class Drawing:
-    """Starts the view when the run folder is there. The run itself sends lines to it; once the view was left, they are
-    printed as without it."""
+    """Starts the view when the run folder is there. Once the view was left, lines are printed as without it."""
 
     def __init__(self, plain: Progress) -> None:
         self._plain = plain
@@ -139,7 +131,7 @@ class Drawing:
             self._plain.say(words)
 
     def close(self) -> None:
-        """End the view. Idempotent."""
+        """Idempotent."""
         if self._hold >= 0:
             os.close(self._hold)
             self._hold = -1
@@ -153,7 +145,6 @@ class Drawing:
 
 @contextmanager
 def drawn() -> Iterator[Progress]:
-    """A Progress that draws its run, until this is left."""
     with shown(quiet=True) as plain:
         drawing = Drawing(plain)
         try:

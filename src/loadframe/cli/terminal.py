@@ -1,6 +1,6 @@
-"""All output: every line for people and every JSON object. Much of it is foreign text: control characters are shown
-escaped, and nothing is markup. A stream that takes nothing more never costs a measurement: lines on stderr are lost,
-and an answer on stdout is an OutputError once everything has ended and was put back, unless its reader has left."""
+"""All output. Much of it is foreign text: control characters are shown escaped, and nothing is markup. A stream that
+takes nothing more never costs a measurement: lines on stderr are lost, and an answer on stdout is an OutputError once
+everything has ended, unless its reader has left."""
 
 import os
 import re
@@ -16,18 +16,17 @@ from loadframe.masking import masked, masked_values
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 NOT_PLAIN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters except tab and line feed (Unicode, C0 and C1), the separators and directions with which a line can
-look different from what it is (Unicode Technical Report 36, 2.5), and stand-ins for undecodable bytes of a file's
-name."""
+"""Control characters except tab and line feed, the separators and directions with which a line can look different from
+what it is (Unicode Technical Report 36, 2.5), and stand-ins for undecodable bytes."""
 
 
 def plain(text: str) -> str:
-    """The text with all that a terminal would obey, or could not show, escaped."""
+    """With all that a terminal would obey, or could not show, escaped."""
     return NOT_PLAIN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def say(words: object) -> None:
-    """A line for people, on stderr. Never raises: the measurement is worth more than its message."""
+    """A line for people, on stderr. Never raises."""
     if sys.stderr is not None:
         try:
             print(plain(masked(str(words))), file=sys.stderr, flush=True)
@@ -36,12 +35,12 @@ def say(words: object) -> None:
 
 
 def answer(text: object = "", *, run: object = None) -> None:
-    """An answer for people, on stdout. run: the folder that it is about. OutputError where stdout does not take it."""
+    """On stdout. run: the folder that it is about. OutputError where stdout does not take it."""
     _write(plain(masked(str(text))), run)
 
 
 def deliver(data: bytes) -> None:
-    """A file's bytes, on stdout: unchanged, except on a terminal, which gets text. OutputError as `answer`."""
+    """A file's bytes, on stdout: unchanged, except on a terminal. OutputError."""
     if sys.stdout is None or sys.stdout.isatty():
         _write(plain(data.decode("utf-8", "backslashreplace")), None)
         return
@@ -51,14 +50,13 @@ def deliver(data: bytes) -> None:
 
 
 def emit(document: dict[str, Any], *, run: object = None, with_secrets: bool = False) -> None:
-    """The one JSON object of a --json command, on a line of ASCII characters. Numbers that are not finite are null.
-    with_secrets: none is hidden. OutputError as `answer`."""
+    """The one JSON object of a --json command, in ASCII. with_secrets: none is hidden. OutputError."""
     _Answer.begun = True
     _write(write_json(document if with_secrets else masked_values(document)), run)
 
 
 def emit_error(document: dict[str, Any]) -> None:
-    """The object of a command that failed, unless it has already given its answer. Never raises."""
+    """Unless the command has already given its answer. Never raises."""
     if _Answer.begun:
         return
     try:
@@ -68,12 +66,11 @@ def emit_error(document: dict[str, Any]) -> None:
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether a command line asks for JSON, even an invalid one."""
+    """Even an invalid command line."""
     return "--json" in takewhile(lambda argument: argument != "--", arguments)
 
 
 def begin() -> None:
-    """A command begins; it has not answered yet."""
     _Answer.begun = False
 
 
@@ -82,8 +79,6 @@ def answered() -> bool:
 
 
 class _Answer:
-    """Whether the command's object has been started: there is only one, whatever happens after it."""
-
     begun = False
 
 
@@ -107,12 +102,9 @@ def _answering(run: object) -> Iterator[None]:
 
 
 def _swallow() -> None:
-    """The reader has left, as `head` does once it has enough: the rest of the answer goes nowhere."""
+    """The reader has left, as `head` does."""
     os.dup2(opened := os.open(os.devnull, os.O_WRONLY), STDOUT)
     os.close(opened)
-
-
-# --- the streams of a process ---
 
 
 class Unfailing:
@@ -140,9 +132,8 @@ class Unfailing:
 
 
 def prepare() -> None:
-    """Repair the standard streams of this process, before anything is written. A closed one is opened, or the next file
-    would get its number, and all that is written to it: stdin is empty, stdout refuses, stderr swallows, also for a
-    program that replaces ours (watch). Characters outside the encoding are escaped."""
+    """A closed standard stream is opened, or the next file would get its number: stdin is empty, stdout refuses, stderr
+    swallows, also for a program that replaces ours (watch). Characters outside the encoding are escaped."""
     for descriptor, mode in ((STDIN, os.O_RDONLY), (STDOUT, os.O_RDONLY), (STDERR, os.O_WRONLY)):
         try:
             os.fstat(descriptor)
@@ -162,7 +153,7 @@ def prepare() -> None:
 
 
 def finished(code: int) -> int:
-    """Flush both streams, and return the exit code: 1 where one of them failed, and all else went well."""
+    """Flush both streams; the exit code is 1 where one of them failed, and all else went well."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

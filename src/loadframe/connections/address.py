@@ -1,10 +1,5 @@
-"""Where a server is, resolved once: only here does a name become numeric addresses, and the address that was checked is
-the one that every connection and every load driver uses.
-
-A name is looked up once in the life of a command. The check for consent looks it up again; connections use its result,
-so that a name server that changes its answer a moment later changes nothing. HOST:PORT is split here, too, also where
-the host is an address with colons of its own.
-"""
+"""Where a server is, resolved once: only here does a name become numeric addresses, and the one that was checked is the
+one that connections and drivers use. The check for consent looks a name up again; connections use its result."""
 
 import ipaddress
 import re
@@ -17,11 +12,7 @@ from loadframe.formats.plain_numbers import whole
 from loadframe.formats.said import words
 
 NAME = re.compile(r"[A-Za-z0-9_.:-]+(%[A-Za-z0-9_.-]+)?")
-"""A host name, an IPv4 address, or an IPv6 address with the interface that it belongs to."""
 TRIED_FOR_S = 5.0
-"""How long each of several addresses of a name may take to accept a connection."""
-
-
 resolved: dict[str, tuple[str, ...]] = {}
 """By this command: name -> its numbers."""
 chosen: dict[tuple[str, int], str] = {}
@@ -30,8 +21,7 @@ chosen: dict[tuple[str, int], str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a server listens. host: as it was named, for certificates and the header Host. number: its numeric address.
-    here: whether that is one of this machine."""
+    """host: as named, for certificates and the header Host. number: its numeric address. here: one of this machine."""
 
     host: str
     number: str
@@ -40,7 +30,7 @@ class Place:
 
 
 def look_up(host: str, *, afresh: bool = False) -> tuple[str, ...]:
-    """Every numeric address of a name, in the order in which to try them. StudyError where there is none."""
+    """In the order in which to try them. StudyError where there is none."""
     if afresh:
         resolved.pop(host, None)
     if host not in resolved:
@@ -49,17 +39,18 @@ def look_up(host: str, *, afresh: bool = False) -> tuple[str, ...]:
 
 
 def is_here(host: str, *, afresh: bool = False) -> bool:
-    """Whether every address of this name is one of this machine. StudyError as `look_up`."""
+    """Whether every address is one of this machine. StudyError."""
     return all(_is_own(number) for number in look_up(host, afresh=afresh))
 
 
 def decide(host: str, port: int, number: str = "") -> Place:
-    """Where to connect: the first address that accepts a connection, else the first. number: decided before."""
+    """The first address that accepts a connection, else the first. number: decided before."""
     if number:
         return Place(host, number, port, is_here(number))
     numbers = look_up(host)
     if chosen.get((host, port)) not in numbers:
-        chosen[host, port] = _accepting(numbers, port) if len(numbers) > 1 else numbers[0]
+        accepting = (number for number in numbers if _accepts(number, port)) if len(numbers) > 1 else iter(())
+        chosen[host, port] = next(accepting, numbers[0])
     number = chosen[host, port]
     return Place(host, number, port, _is_own(number))
 
@@ -81,7 +72,7 @@ def _asked(host: str) -> tuple[str, ...]:
 
 
 def _number(socket_address: tuple[Any, ...]) -> str:
-    """With its interface where it needs one; an IPv4 address mapped to IPv6 (::ffff:192.0.2.1) as IPv4."""
+    """With its interface where it needs one; ::ffff:192.0.2.1 as IPv4."""
     number, _, scope = str(socket_address[0]).partition("%")
     address = ipaddress.ip_address(number)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
@@ -91,14 +82,12 @@ def _number(socket_address: tuple[Any, ...]) -> str:
     return f"{number}%{scope}" if scope else number
 
 
-def _accepting(numbers: tuple[str, ...], port: int) -> str:
-    for number in numbers:
-        try:
-            socket.create_connection((number, port), timeout=TRIED_FOR_S).close()
-        except OSError:  # reported by whoever connects, if no other one accepts
-            continue
-        return number
-    return numbers[0]
+def _accepts(number: str, port: int) -> bool:
+    try:
+        socket.create_connection((number, port), timeout=TRIED_FOR_S).close()
+    except OSError:  # reported by whoever connects, if no other one accepts
+        return False
+    return True
 
 
 def _is_own(number: str) -> bool:
@@ -115,7 +104,7 @@ def _is_own(number: str) -> bool:
 
 
 def parted(address: str, port: str) -> tuple[str, str]:
-    """Host and port of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: the default. StudyError for others."""
+    """Of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: the default. StudyError."""
     if address.startswith("["):
         host, closed, named = address[1:].partition("]:")
         host, named = (host, named) if closed else (host.removesuffix("]"), port)

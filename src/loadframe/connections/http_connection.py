@@ -12,14 +12,13 @@ from loadframe.connections.bounds import MIB, Bound
 from loadframe.connections.unix_socket import open_socket
 
 ANSWER_BYTES, ANSWER_S = 16 * MIB, 10.0
-"""For a server's status pages: the longest has some KiB."""
 PART = 1 << 18
 ERRORS = (OSError, http.client.HTTPException, ValueError)
 """What a request raises. ValueError: from int() for an invalid length or chunk."""
 
 
 class Connection(http.client.HTTPConnection):
-    """One connection, kept for as long as the server keeps it."""
+    """Kept for as long as the server keeps it."""
 
     def __init__(
         self,
@@ -40,7 +39,6 @@ class Connection(http.client.HTTPConnection):
         self._silent_s = silent_s
 
     def connect(self) -> None:
-        """OSError where nothing listens."""
         if self._unix is None:
             super().connect()
         else:
@@ -51,13 +49,13 @@ class Connection(http.client.HTTPConnection):
         return _Response(sock, self.bound, self._silent_s, *args, **options)
 
     def get(self, path: str) -> http.client.HTTPResponse:
-        """A GET without more headers than wrk sends, as answers may depend on them. ERRORS."""
+        """Without more headers than wrk sends, as answers may depend on them. ERRORS."""
         return self.send_as("GET", path)
 
     def send_as(
         self, method: str, path: str, headers: Sequence[tuple[str, str]] = (), content: bytes = b""
     ) -> http.client.HTTPResponse:
-        """A request of any method, with these headers and a body. ERRORS."""
+        """ERRORS."""
         self.bound.begin()
         self.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         self.putheader("Host", self._header)
@@ -70,7 +68,7 @@ class Connection(http.client.HTTPConnection):
 
 
 def parts(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    """An answer's body as it comes. IncompleteRead where it is cut off, others of ERRORS."""
+    """IncompleteRead where it is cut off, others of ERRORS."""
     while part := answer.read1(PART):
         yield part
     if answer.length:  # read1 does not report that
@@ -79,7 +77,7 @@ def parts(answer: http.client.HTTPResponse) -> Iterator[bytes]:
 
 
 def body(answer: http.client.HTTPResponse) -> bytes:
-    """An answer's body in one piece. Raises as `parts`."""
+    """Raises as `parts`."""
     return b"".join(parts(answer))
 
 

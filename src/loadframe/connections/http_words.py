@@ -5,9 +5,8 @@ import re
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 """Names of headers and cookies (RFC 9110, 5.6.2)."""
 VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-"""Of a header: no CR, no LF, no NUL, no other control character (RFC 9110, 5.5)."""
+"""No control character but tab (RFC 9110, 5.5)."""
 PATH = re.compile(r"/[!-~]*")
-"""Printable, without blanks: as it is sent."""
 LONGEST_PATH, LONGEST_VALUE = 8 << 10, 16 << 10
 METHODS = ("DELETE", "GET", "OPTIONS", "PATCH", "POST", "PUT")
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -19,7 +18,6 @@ NOT_SENT = {
     "CONNECT": "it asks for a tunnel",
     "TRACE": "it asks for its own text",
 }
-"""Why a method is not one of METHODS."""
 _HOP = "it is between one client and one server (RFC 9110, 7.6.1), and the driver's own"
 REFUSED = {
     "host": "it follows from the target's address",
@@ -33,13 +31,11 @@ REFUSED = {
     "trailer": _HOP,
     "upgrade": _HOP,
 }
-"""Headers that a request may not name, in lower case, and why."""
 SECRET = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key", "x-auth-token"})
-"""Headers whose value gives access to others, in lower case."""
 
 
 def wrong_header(name: str, value: str) -> str | None:
-    """Why a header cannot be sent as it is; None where it can."""
+    """Why it cannot be sent as it is."""
     if not TOKEN.fullmatch(name):
         return "its name is no word that HTTP allows (RFC 9110, 5.6.2)"
     if name.lower() in REFUSED:
@@ -52,7 +48,7 @@ def wrong_header(name: str, value: str) -> str | None:
 
 
 def wrong_path(path: str) -> str | None:
-    """Why a path cannot be requested as it is; None where it can."""
+    """Why it cannot be requested as it is."""
     if not PATH.fullmatch(path):
         return "it must begin with / and have printable ASCII without blanks (others as %20)"
     if "#" in path:

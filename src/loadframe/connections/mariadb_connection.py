@@ -1,5 +1,5 @@
-"""Connections to MariaDB and MySQL for all of Loadframe: to the resolved address, without option files of the driver's,
-without files sent to the server, and with bounded answers (bounds.py)."""
+"""Connections to MariaDB and MySQL: to the resolved address, without option files of the driver's, without files sent
+to the server, and with bounded answers (bounds.py)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from pymysql.connections import Connection
 
 CONNECT_S, CONNECT_BYTES = 30.0, MIB
-"""Of a connection's handshake; a server under load may take its time."""
 ANSWER_BYTES = 64 * MIB
 LONGEST_S = 3600.0
-"""Of a statement that fills tables. Reading statements have bounds of their own."""
 CANNOT_CONNECT, NO_TLS, NO_PLUGIN = 2003, 2026, 2059
 GARBLED = (
     ValueError,
@@ -39,13 +37,13 @@ GARBLED = (
 )
 """What pymysql raises for an answer outside of the protocol; RuntimeError where the server asks for a file."""
 TELLING = ("mysql_clear_password", "dialog", "sha256_password")
-"""Authentication methods by which the server, or anyone on the way, can read the password."""
+"""By which the server, or anyone on the way, can read the password."""
 CARRIED = ("ca", "capath", "cert", "key", "cipher")
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Where to connect, and as whom. socket: of this machine, or place. tls: pymysql's options; empty for none."""
+    """socket: of this machine, or place. tls: pymysql's options."""
 
     socket: str = ""
     place: Place | None = None
@@ -55,7 +53,7 @@ class Reach:
 
 
 def driver() -> Any:
-    """The pymysql package. MissingTool where it is not installed."""
+    """MissingTool where it is not installed."""
     try:
         import pymysql
     except ImportError as error:
@@ -64,7 +62,7 @@ def driver() -> Any:
 
 
 def tls_of(options: Mapping[str, str]) -> dict[str, Any]:
-    """The TLS options of an option file, for pymysql. TargetError for one that cannot be kept: never less secure."""
+    """Of an option file, for pymysql. TargetError for one that cannot be kept: never less secure."""
     given = {
         name: value for name, value in options.items() if name.startswith(("ssl", "tls")) and value not in ("0", "OFF")
     }
@@ -93,9 +91,8 @@ def connect(
     most_bytes: int = ANSWER_BYTES,
     within_s: float = LONGEST_S,
 ) -> Connection[Any]:
-    """A connection in autocommit mode. over: a socket that is connected there already. several: allow several
-    statements at once. most_bytes, within_s: of each statement's answer. pymysql's MySQLError where the server refuses,
-    or says too much or nothing; one of GARBLED for another protocol."""
+    """In autocommit mode. over: a connected socket. several: statements at once. most_bytes, within_s: of an answer.
+    MySQLError where the server refuses, or says too much or nothing; one of GARBLED for another protocol."""
     pymysql = driver()
     from pymysql.constants import CLIENT
 
@@ -131,13 +128,11 @@ def connect(
 
 
 def server_version(connection: Any) -> str:
-    """As the server reported it at the handshake, such as "10.11.14-MariaDB-0+deb12u2" or "9.7.0"."""
+    """Such as "10.11.14-MariaDB-0+deb12u2" or "9.7.0"."""
     return str(connection.get_server_info())
 
 
 class _Refusing:
-    """An authentication that sends no readable password."""
-
     def __init__(self, connection: object) -> None:
         """Its signature is pymysql's."""
 
@@ -190,4 +185,3 @@ def _bounded() -> Any:
 
 
 LOST = 2013
-"""pymysql: lost during a query."""

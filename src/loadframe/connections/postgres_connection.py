@@ -1,6 +1,5 @@
-"""Connections to PostgreSQL for all of Loadframe: with complete parameters of libpq, so that neither the environment
-nor a driver's default leads elsewhere, and with bounded answers (bounds.py). Parameters: PostgreSQL documentation,
-libpq, "Parameter Key Words" and "Environment Variables"."""
+"""Connections to PostgreSQL: with complete parameters of libpq ("Parameter Key Words", "Environment Variables"), so
+that neither the environment nor a default leads elsewhere, and with bounded answers (bounds.py)."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 Waiting = Generator[Any, Any, Any]
 NUMBER = "hostaddr"
-"""The parameter, and the option of an Endpoint, with the numeric address; `host` is for certificates."""
+"""The numeric address; `host` is for certificates."""
 LOCATING = (
     "PGHOST",
     "PGHOSTADDR",
@@ -39,49 +38,33 @@ LOCATING = (
     "PGSERVICEFILE",
     "PGLOADBALANCEHOSTS",
 )
-"""Variables that name the server: a load driver gets none of them but ours."""
+"""A load driver gets none of these but ours."""
 ELSEWHERE = ("PGHOSTADDR", "PGSERVICE")
-"""Those of them that override a socket's path, or fill in what we leave open."""
-CARRIED: Mapping[str, str] = {
-    "sslmode": "PGSSLMODE",
-    "sslnegotiation": "PGSSLNEGOTIATION",
-    "sslcert": "PGSSLCERT",
-    "sslkey": "PGSSLKEY",
-    "sslrootcert": "PGSSLROOTCERT",
-    "sslcrl": "PGSSLCRL",
-    "sslcrldir": "PGSSLCRLDIR",
-    "sslsni": "PGSSLSNI",
-    "sslcertmode": "PGSSLCERTMODE",
-    "ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION",
-    "ssl_max_protocol_version": "PGSSLMAXPROTOCOLVERSION",
-    "gssencmode": "PGGSSENCMODE",
-    "krbsrvname": "PGKRBSRVNAME",
-    "gsslib": "PGGSSLIB",
-    "channel_binding": "PGCHANNELBINDING",
-    "require_auth": "PGREQUIREAUTH",
-    "requirepeer": "PGREQUIREPEER",
-    "passfile": "PGPASSFILE",
-    "target_session_attrs": "PGTARGETSESSIONATTRS",
-    "connect_timeout": "PGCONNECT_TIMEOUT",
-    "client_encoding": "PGCLIENTENCODING",
+"""Those that override a socket's path, or fill in what we leave open."""
+_CARRIED = (
+    "sslmode sslnegotiation sslcert sslkey sslrootcert sslcrl sslcrldir sslsni sslcertmode ssl_min_protocol_version "
+    "ssl_max_protocol_version gssencmode krbsrvname gsslib channel_binding require_auth requirepeer passfile "
+    "target_session_attrs connect_timeout client_encoding"
+)
+CARRIED: Mapping[str, str] = {name: f"PG{name.upper().replace('_', '')}" for name in _CARRIED.split()} | {
+    "connect_timeout": "PGCONNECT_TIMEOUT"
 }
-"""Parameters of an option file for every connection and every load driver, the latter by these variables."""
+"""Of an option file, for every connection and load driver, the latter by these variables."""
 FILES = ("sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "passfile")
 SAID = ("host", NUMBER, "port", "dbname", "user", "password")
 KNOWS_REQUIRE_AUTH = 160000
 CONNECT_S = 10
 LOGIN_BYTES = MIB
-"""Of all that a server sends until it accepts a client: parameters, notices, errors."""
 ANSWER_BYTES = 64 * MIB
 WATCHED_EVERY_S = 0.005
 RECEIVED_AT = 128
-"""The offset of the bytes received in struct tcp_info."""
 LONGEST_S = SILENT_S = 3600.0
-"""Of a statement that fills tables, and of its silence. Reading statements have bounds of their own."""
+PACKAGED = Path("/usr/lib/postgresql")
+"""Debian's, outside the usual PATH."""
 
 
 def driver() -> Any:
-    """The psycopg package. MissingTool where it is not installed."""
+    """MissingTool where it is not installed."""
     try:
         import psycopg
     except ImportError as error:
@@ -92,7 +75,7 @@ def driver() -> Any:
 
 
 def check_parameters(given: Mapping[str, str], whose: str) -> dict[str, str]:
-    """An option file's parameters, with absolute paths. TargetError for one that drivers cannot have."""
+    """With absolute paths. TargetError for one that drivers cannot have."""
     if unable := [name for name in given if name not in (*SAID, *CARRIED)]:
         raise TargetError(
             f"{whose}: {unable[0]} cannot be given to load drivers",
@@ -127,7 +110,7 @@ def guarded(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment(parameters: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """For a load driver's process: ours without LOCATING, with the variables of the parameters, and `others`."""
+    """Ours without LOCATING, with the variables of the parameters, and `others`."""
     own = {name: value for name, value in os.environ.items() if name not in LOCATING}
     carried = {variable: parameters[name] for name, variable in CARRIED.items() if parameters.get(name)}
     number = {"PGHOSTADDR": parameters[NUMBER]} if parameters.get(NUMBER) else {}
@@ -141,8 +124,8 @@ def connect(
     within_s: float = LONGEST_S,
     silence_s: float = SILENT_S,
 ) -> Connection[Any]:
-    """A connection in autocommit mode. most_bytes, within_s: of each statement's answer. silence_s: the longest pause
-    in it. psycopg.Error where the server refuses, or says too much or nothing; TargetError as `check_environment`."""
+    """In autocommit mode. most_bytes, within_s: of each statement's answer. silence_s: the longest pause in it.
+    psycopg.Error where the server refuses, or says too much or nothing; TargetError as `check_environment`."""
     check_environment()
     known = {"connect_timeout": CONNECT_S, **parameters}
     connection: Connection[Any] = patient(silence_s).connect(**known, autocommit=True)
@@ -153,9 +136,8 @@ def connect(
 @functools.cache
 def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> Any:
     """psycopg's Connection, which raises psycopg.OperationalError and is closed where the server has sent nothing for
-    silence_s, or more than the connection's `bound`. A statement_timeout would not do: it would be a setting of ours in
-    what we read, and a stopped server does not keep it. Bytes at the socket are counted before libpq, which keeps a
-    whole answer in memory, reads them. clock: seconds."""
+    silence_s (a statement_timeout would be a setting of ours, and a stopped server does not keep it), or more than
+    `bound`. Bytes are counted before libpq, which keeps a whole answer in memory, reads them."""
     psycopg = driver()
 
     class Patient(psycopg.Connection[Any]):  # type: ignore[misc,name-defined]
@@ -163,7 +145,7 @@ def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> An
 
         @classmethod
         def _connect_gen(cls, *given: Any, **named: Any) -> Waiting:
-            """psycopg's, bounded until libpq is let in; libpq itself only limits the seconds."""
+            """libpq itself only limits the seconds."""
             waiting, bound, ready = super()._connect_gen(*given, **named), Bound(LOGIN_BYTES, LONGEST_S), None
             try:
                 while True:
@@ -214,8 +196,8 @@ def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> An
 
 @contextmanager
 def _cut_off(file: int, most: int) -> Iterator[list[int]]:
-    """Cut off a sender of more than `most` bytes meanwhile; their number is then in the list. libpq reads an announced
-    long value until nothing more comes, which from a fast sender is never. Only TCP: a Unix socket does not count."""
+    """A sender of more than `most` bytes; their number is then in the list. libpq reads an announced long value until
+    nothing more comes. Only TCP: a Unix socket does not count."""
     over: list[int] = []
     before = _received(file)
     if before is None:
@@ -242,7 +224,7 @@ def _cut_off(file: int, most: int) -> Iterator[list[int]]:
 
 
 def _received(file: int) -> int | None:
-    """Bytes received by a TCP connection (tcpi_bytes_received, linux/tcp.h); None for another socket."""
+    """tcpi_bytes_received (linux/tcp.h); None for another socket."""
     with sockets.socket(fileno=os.dup(file)) as ours:
         if ours.family not in (sockets.AF_INET, sockets.AF_INET6):
             return None
@@ -254,7 +236,7 @@ def _received(file: int) -> int | None:
 
 
 def _waiting(file: int) -> int:
-    """Bytes that can be read at once (tty_ioctl(4), FIONREAD)."""
+    """That can be read at once (tty_ioctl(4), FIONREAD)."""
     readable: int = struct.unpack("i", fcntl.ioctl(file, termios.FIONREAD, b"\0" * 4))[0]
     return readable
 
@@ -268,12 +250,8 @@ def _absolute(path: str) -> str:
         return str(Path(path).absolute())
 
 
-PACKAGED = Path("/usr/lib/postgresql")
-"""Debian keeps each version's programs in a folder of its own, outside the usual PATH."""
-
-
 def program(name: str) -> str | None:
-    """The path of a program, of the newest installed version."""
+    """Of the newest installed version."""
     versions = [folder for folder in PACKAGED.glob("*/bin") if folder.parent.name.isdigit()]
     for folder in sorted(versions, key=lambda folder: int(folder.parent.name), reverse=True):
         if (path := shutil.which(name, path=str(folder))) is not None:

@@ -1,4 +1,4 @@
-"""Connected Unix sockets, for clients that would leave one open where no server answers; and who is at their end."""
+"""Connected Unix sockets, and who is at their end."""
 
 import errno
 import os
@@ -16,9 +16,8 @@ LET_IT_GO_ON = "Find out what stopped it (`kill -CONT` lets it go on), and run i
 
 
 def open_socket(path: str, *, timeout_s: float | None = None) -> socket.socket:
-    """Connect to the socket at this path; OSError where no server answers, with nothing left open. A link is followed
-    only if we or root have made it: the folder may be another user's. pymysql keeps a reference cycle around the socket
-    of a refused connection, so that it stays open until the next garbage collection; it accepts a connected one."""
+    """OSError where no server answers, with nothing left open (pymysql would keep it open until the next garbage
+    collection). A link is followed only if we or root have made it: the folder may be another user's."""
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(timeout_s)
@@ -51,14 +50,13 @@ def _held(path: Path) -> Iterator[str]:
 
 
 def stopped(path: str) -> str:
-    """A sentence that the process listening at this path was stopped; "" where it was not, or none answers. The kernel
-    lets clients connect to it all the same, and they wait for ever."""
+    """A sentence that the listening process was stopped, or "": the kernel lets clients connect all the same."""
     listener = listening(path)
     return "" if listener is None else told([listener])
 
 
 def listening(path: str) -> int | None:
-    """The process that listens at this path; None where none is visible, or the path is ""."""
+    """None where none is visible."""
     if not path:
         return None
     try:
@@ -69,12 +67,12 @@ def listening(path: str) -> int | None:
 
 
 def peer(connection: socket.socket) -> int | None:
-    """The process that listens at the other end; None where it is not visible. It may have ended since."""
+    """The process that listens at the other end; it may have ended since."""
     return _credentials(connection)[0] or None
 
 
 def peer_user(connection: socket.socket) -> int:
-    """The user of that process, when it began to listen."""
+    """When it began to listen."""
     return _credentials(connection)[1]
 
 

@@ -21,12 +21,20 @@ from loadframe.experiments.limits_now import limits
 from loadframe.formats.said import words as one_line
 from loadframe.host import identity, listening
 from loadframe.host.environment import located
-from loadframe.kinds.service import formats
-from loadframe.kinds.service.command_line import CommandLine, parsed, with_knobs, with_port, without_secrets
-from loadframe.kinds.service.discovery import Discovered, discover, interpreter_of, is_go
-from loadframe.kinds.service.finding import name_of
+from loadframe.kinds.service import files
+from loadframe.kinds.service.command_line import (
+    CommandLine,
+    Given,
+    framework_of,
+    knobs_of,
+    parsed,
+    runtime_of,
+    with_knobs,
+    with_port,
+    without_secrets,
+)
+from loadframe.kinds.service.discovery import Discovered, discover, interpreter_of, is_go, name_of
 from loadframe.kinds.service.kind import PATH
-from loadframe.kinds.service.runtimes import Given, framework_of, knobs_of, runtime_of
 from loadframe.masking import remember
 from loadframe.progress import counted
 from loadframe.study.declaration import NAME
@@ -338,13 +346,13 @@ def _of_files(command: Sequence[str], folder: Path) -> Iterator[Suggestion]:
 
 
 def _numbers(path: Path) -> Mapping[str, int]:
-    format_ = formats.ENDINGS.get(path.suffix.lower())
+    format_ = files.ENDINGS.get(path.suffix.lower())
     try:
         if format_ is None:
             return {}
         with os.fdopen(regular_file(path, links=True), "rb") as file:
             data = file.read(MOST_BYTES + 1)
-        return formats.numbers(data.decode("utf-8"), format_) if len(data) <= MOST_BYTES else {}
+        return files.numbers(data.decode("utf-8"), format_) if len(data) <= MOST_BYTES else {}
     except (OSError, ValueError, ImportError):
         return {}
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from loadframe.errors import TargetError
 from loadframe.host import identity, listening
 from loadframe.kinds.behind import comm_of
-from loadframe.kinds.service.discovery import Candidate, candidates, discover, of_process
-from loadframe.kinds.service.finding import members_of_unit, name_of
+from loadframe.kinds.service.discovery import Candidate, candidates, discover, members_of_unit, name_of, of_process
 
 MOST_NAMED = 12
 OF_A_USER = "user@"

@@ -26,7 +26,7 @@ from loadframe.experiments.profiling import profiles_of, with_collecting
 from loadframe.experiments.proof import compared, in_blocks, level_ratios, verdict_on
 from loadframe.experiments.side_by_side import alternatives_of
 from loadframe.experiments.sweep import curve_of
-from loadframe.kinds import registry, settings_file
+from loadframe.kinds import config_file, registry
 from loadframe.model import (
     AnswersCompared,
     Change,
@@ -362,7 +362,7 @@ def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
 def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
     """A line each; empty for a kind that is not known here."""
     try:
-        return () if study is None else settings_file.to_copy(registry.of_study(study), changes)
+        return () if study is None else config_file.to_copy(registry.of_study(study), changes)
     except StudyError:
         return ()
 

@@ -16,22 +16,35 @@ from loadframe.progress import counted
 
 STDIN = "-"
 LARGEST_BYTES = 50_000_000
-"""A million values and more; anything larger was given by mistake."""
 
 PACKED = {b"\x1f\x8b": "zcat", b"\x28\xb5\x2f\xfd": "zstdcat", b"\xfd7zXZ": "xzcat", b"BZh": "bzcat"}
-"""How a compressed file begins -> what unpacks it."""
+OF_SAMPLES = ("value", "block", "time", "session")
+LEAST_VALUE, MOST_VALUE = 1e-100, 1e100
+"""Beyond these, squares and ratios leave the range of a double."""
+COLUMNS = "load,throughput[,latency_p95_ms][,util.NAME...][,servers.NAME...]"
+REMEDY = f"The first line names the columns: {COLUMNS}."
+PLAUSIBLE = f"0, or from {SMALLEST:g} to {LARGEST:g}."
+RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
+    "load": (lambda value: SMALLEST <= value <= LARGEST, "A load is above zero: clients, jobs, requests per second."),
+    "throughput": (plausible, f"Requests per second: {PLAUSIBLE}"),
+    "latency_p95_ms": (plausible, f"Milliseconds: {PLAUSIBLE}"),
+    "util": (lambda value: 0 <= value <= 1, "A share from 0 to 1: 0.85 for 85 %."),
+    "servers": (lambda value: 1 <= value <= LARGEST, "A count, 1 or more."),
+}
+MOST_LOADS = 1000
+"""A curve's breakpoints are then found in a few seconds."""
+MOST_COLUMNS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line: its stripped cells, and its place ("points.csv, line 3")."""
+    """Stripped cells, and its place ("points.csv, line 3")."""
 
     cells: tuple[str, ...]
     where: str
 
 
 def name_of(place: str) -> str:
-    """What messages call a place; "-" is standard input."""
     return "standard input" if place == STDIN else place
 
 
@@ -56,7 +69,7 @@ def read_text(place: str, *, remedy: str) -> str:
 
 
 def rows(text: str, name: str) -> list[Row]:
-    """The non-empty lines of CSV text. Raises SampleError, naming the line that is not CSV."""
+    """The non-empty lines. SampleError, naming the line that is not CSV."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
     try:
         return [
@@ -69,12 +82,12 @@ def rows(text: str, name: str) -> list[Row]:
 
 
 def header(lines: list[Row]) -> list[str]:
-    """The names in the first line, in lower case; none without a line."""
+    """In lower case; none without a line."""
     return [cell.lower() for cell in lines[0].cells] if lines else []
 
 
 def check_commas(names: list[str], name: str) -> None:
-    """Raises SampleError for semicolons or tabs, as spreadsheets write where the comma is a decimal sign."""
+    """SampleError for semicolons or tabs, as spreadsheets write where the comma is a decimal sign."""
     between = next((sign for sign in ";\t" if len(names) == 1 and sign in names[0]), "")
     if between:
         raise SampleError(
@@ -84,14 +97,14 @@ def check_commas(names: list[str], name: str) -> None:
 
 
 def check_once(names: list[str], name: str) -> None:
-    """Raises SampleError for a header that names a column twice."""
+    """SampleError for a header that names a column twice."""
     twice = next((column for column in names if column and names.count(column) > 1), None)
     if twice is not None:
         raise SampleError(f"{name}, line 1 names the column {twice[:100]!r} twice", remedy="Remove one of them.")
 
 
 def check_cells(names: list[str], body: list[Row], remedy: str = "Give every row a cell for each column.") -> None:
-    """Raises SampleError for a row that has more or fewer cells than the header."""
+    """SampleError for a row that has more or fewer cells than the header."""
     for row in body:
         if len(row.cells) != len(names):
             raise SampleError(
@@ -102,12 +115,11 @@ def check_cells(names: list[str], body: list[Row], remedy: str = "Give every row
 
 
 def beginning(names: list[str]) -> str:
-    """The first names of a header, as a message quotes them."""
     return repr((", ".join(names[:8]) or "nothing")[:100])
 
 
 def number(text: str, where: str) -> float:
-    """A cell as a finite number. Raises SampleError for anything else."""
+    """A finite one. SampleError."""
     value = finite(text)
     if value is None:
         raise SampleError(
@@ -134,15 +146,9 @@ def is_in_time_order(text: str) -> bool:
     return is_timed(text) or text.removeprefix("\ufeff").lstrip().startswith(("{", "[", SADF, SAR))
 
 
-OF_SAMPLES = ("value", "block", "time", "session")
-
-LEAST_VALUE, MOST_VALUE = 1e-100, 1e100
-"""Beyond these, squares and ratios leave the range of a double."""
-
-
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Values (0 or more) in time order, with block, time and session of each; None without such a column."""
+    """Values (0 or more) in time order; None without such a column."""
 
     name: str
     values: tuple[float, ...]
@@ -159,12 +165,12 @@ class Sample:
 
 
 def read_sample(place: str) -> Sample:
-    """place: a path, "-" for standard input. Raises SampleError, naming the wrong line and value."""
+    """SampleError, naming the wrong line and value."""
     return parse_sample(read_text(place, remedy="Give two runs, two CSV files, or one study."), name_of(place))
 
 
 def parse_sample(text: str, name: str) -> Sample:
-    """The sample in CSV text; columns not in OF_SAMPLES, and empty lines, are ignored."""
+    """Columns not in OF_SAMPLES, and empty lines, are ignored."""
     lines = rows(text, name)
     names = header(lines)
     if names.count("value") != 1 or any(names.count(column) > 1 for column in OF_SAMPLES):
@@ -212,31 +218,13 @@ def _value(row: Row, at: int) -> float:
     return value
 
 
-COLUMNS = "load,throughput[,latency_p95_ms][,util.NAME...][,servers.NAME...]"
-REMEDY = f"The first line names the columns: {COLUMNS}."
-
-PLAUSIBLE = f"0, or from {SMALLEST:g} to {LARGEST:g}."
-RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
-    "load": (lambda value: SMALLEST <= value <= LARGEST, "A load is above zero: clients, jobs, requests per second."),
-    "throughput": (plausible, f"Requests per second: {PLAUSIBLE}"),
-    "latency_p95_ms": (plausible, f"Milliseconds: {PLAUSIBLE}"),
-    "util": (lambda value: 0 <= value <= 1, "A share from 0 to 1: 0.85 for 85 %."),
-    "servers": (lambda value: 1 <= value <= LARGEST, "A count, 1 or more."),
-}
-"""First word of a column -> test of its numbers, and what they are, in words."""
-
-MOST_LOADS = 1000
-"""Of a curve: its breakpoints are then found in a few seconds."""
-MOST_COLUMNS = 1000
-
-
 def read_observations(place: str) -> Observations:
-    """place: a path, "-" for standard input. Raises SampleError, naming the wrong line and value."""
+    """SampleError, naming the wrong line and value."""
     return parse_observations(read_text(place, remedy="Give a run folder or a CSV file."), name_of(place))
 
 
 def parse_observations(text: str, name: str) -> Observations:
-    """The curve in CSV text; several rows of one load are blocks. Raises SampleError for anything else."""
+    """Several rows of one load are blocks. SampleError."""
     lines = rows(text, name)
     names = header(lines)
     _check_columns(names, name)
@@ -309,7 +297,6 @@ def _observation(cells: Mapping[str, str], row: Row) -> Observation:
 
 
 def _servers(names: list[str], body: list[Row]) -> dict[str, float]:
-    """The servers of each resource, which must be the same in every row."""
     servers: dict[str, float] = {}
     for at, column in enumerate(names):
         for row in body if column.startswith("servers.") else ():
@@ -327,7 +314,6 @@ def _resource(column: str) -> str:
 
 
 def _checked(column: str, cell: str, row: Row) -> float:
-    """A cell's number. Raises SampleError if it is none, or not right for its column."""
     value, (right, remedy) = number(cell, f"{row.where}: {column}"), RIGHT[column.partition(".")[0]]
     if not right(value):
         raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy=remedy)

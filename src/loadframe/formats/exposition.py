@@ -1,7 +1,5 @@
 """Numbers that a service exposes, as text of three forms: Prometheus or OpenMetrics, JSON, and lines of name and value.
-All is bounded: lines, their length, names (as in metrics/exposed.py), values, series, and the CPU time of reading. What
-is left out is named with its reason; what contradicts the format as a whole is an ExpositionError, and nothing of it is
-used."""
+All is bounded. What is left out is named with its reason; of what contradicts the format as a whole nothing is used."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,53 +13,54 @@ from prometheus_client.parser import text_fd_to_metric_families as prometheus_fa
 
 from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.plain_numbers import finite, is_number
-from loadframe.formats.said import words
+from loadframe.formats.said import why, words
 from loadframe.metrics.exposed import COUNTED, LONGEST_NAME, Name, named, split
 
 MOST_SERIES = 2_000
 MOST_LINES = 20_000
-"""Of one answer; the families behind them are left out."""
 LONGEST_LINE = 4_000
 LONGEST_READING_S = 2.0
 """CPU time. 2,000 series with labels take 0.07 s."""
 LARGEST = 2.0**63
-"""A larger number is no count and no size; a recording refuses it, too (recording/metrics.py)."""
+"""A recording refuses a larger number, too (recording/metrics.py)."""
 EXAMPLES = 3
 TOO_LONG = f"are on a line of more than {LONGEST_LINE:,} characters"
 UNUSABLE = "have a name that is too long, not printable or with braces of its own"
 _BRACES = frozenset('{}"')
 _ASIDE = ("_created", "_info")
-"""Endings of samples that are no measurement: when a series began, and words."""
 _FAULTS = (ValueError, KeyError, IndexError, TypeError, AttributeError, OverflowError)
-"""What the parsers of prometheus-client raise for other text."""
+TYPE, END = "# TYPE ", "# EOF"
+"""OpenMetrics 1.0: an answer without its end was cut off."""
+FIRST = 2**40
+"""In place of the values: numbers that no page has by chance, exact in a float."""
+LONGEST_VALUE = 64
+LARGEST_PAGE = 1 << 20
+"""A larger page, or one of more lines than are read, is read in full each time."""
 
 
 class ExpositionError(ValueError):
-    """Why an answer is useless as a whole, in words."""
+    """Why an answer is useless as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """What is wanted of an answer. select: names; empty: all. counters: names that count up, if the form does not say
-    so. first: names that are kept before others, if there are more than MOST_SERIES."""
+    """select: names; empty: all. counters: names that count up, if the form does not say so. first: names that are kept
+    before others, if there are more than MOST_SERIES."""
 
     select: tuple[str, ...] = ()
     counters: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
 
     def has(self, name: Name) -> bool:
-        """Whether the study wants this series."""
         return not self.select or any(_means(wanted, name) for wanted in self.select)
 
     def counts(self, name: Name) -> bool:
-        """Whether the study declares it a counter."""
         return any(_means(counter, name) for counter in self.counters)
 
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """values: by name. counted: the names of counters. left_out: reason, in words -> names without a value. families:
-    name -> family; types: family -> its declared types (some names have two)."""
+    """left_out: reason -> names without a value. types: family -> its declared types (some names have two)."""
 
     values: Mapping[str, float]
     counted: frozenset[str]
@@ -111,7 +110,7 @@ class _Found:
         self._left_out.setdefault(reason, []).append(words(name, LONGEST_NAME))
 
     def exposed(self) -> Exposed:
-        """What was found; nothing of a name that came twice, as one of the two is wrong."""
+        """Nothing of a name that came twice, as one of the two is wrong."""
         twice = set(self._left_out.get("are exposed twice", ()))
         names = [name for name in self._values if name not in twice]
         if len(names) > MOST_SERIES:
@@ -137,11 +136,8 @@ def _stem(base: str) -> str:
     return base
 
 
-# --- Prometheus and OpenMetrics ---
-
-
 def read_prometheus(data: bytes, pick: Pick = Pick(), *, content_type: str = "") -> Exposed:
-    """Text for Prometheus, version 0.0.4, or OpenMetrics if the content type says so. Raises ExpositionError."""
+    """Version 0.0.4, or OpenMetrics if the content type says so. ExpositionError."""
     text = _text(data)
     if "html" in content_type or text[:64].lstrip().startswith("<"):
         raise ExpositionError("it is a page of HTML")
@@ -155,7 +151,7 @@ def read_prometheus(data: bytes, pick: Pick = Pick(), *, content_type: str = "")
     except _FAULTS as error:
         if isinstance(error, ExpositionError):
             raise
-        raise ExpositionError(f"it is not in Prometheus' format: {words(error) or type(error).__name__}") from error
+        raise ExpositionError(f"it is not in Prometheus' format: {why(error)}") from error
     return collected.exposed()
 
 
@@ -171,12 +167,8 @@ def _add_family(family: Metric, collected: _Found) -> None:
         )
 
 
-TYPE, END = "# TYPE ", "# EOF"
-"""OpenMetrics 1.0: an answer without its end was cut off."""
-
-
 def _lines(text: str, pick: Pick, collected: _Found) -> Iterator[str]:
-    """Ends after MOST_LINES and the family that is begun there. Raises ExpositionError after LONGEST_READING_S."""
+    """Ends after MOST_LINES and the family that is begun there. ExpositionError after LONGEST_READING_S."""
     stems = {_stem(split(wanted).base) for wanted in pick.select}
     until_s = time.thread_time() + LONGEST_READING_S
     taken = 0
@@ -202,15 +194,12 @@ def _lines(text: str, pick: Pick, collected: _Found) -> Iterator[str]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Lines, split only at line feeds; without a list of them all."""
+    """At line feeds only; without a list of them all."""
     return (line.removesuffix("\n").removesuffix("\r") for line in StringIO(text, newline="\n"))
 
 
-# --- JSON ---
-
-
 def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
-    """Numbers named by their keys joined with dots ("pool.in_use"); places in lists from 0. Raises ExpositionError."""
+    """Named by their keys joined with dots ("pool.in_use"); places in lists from 0. ExpositionError."""
     try:
         document = parse_json(data)
     except JsonError as error:
@@ -227,7 +216,6 @@ def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
 
 
 def _leaves(before: str, container: Any, collected: _Found) -> Iterator[tuple[str, float]]:
-    """parse_json has bounded the depth."""
     for key, value in container.items() if isinstance(container, dict) else enumerate(container):
         path = f"{before}{key}"
         if is_number(value):
@@ -238,11 +226,8 @@ def _leaves(before: str, container: Any, collected: _Found) -> Iterator[tuple[st
             collected.leave_out(UNUSABLE, path[:LONGEST_NAME])
 
 
-# --- lines of name and value ---
-
-
 def read_lines(data: bytes, pick: Pick = Pick()) -> Exposed:
-    """Lines "name value", with labels as in Prometheus, blank lines and comments. Raises ExpositionError for others."""
+    """ "name value", with labels as in Prometheus, blank lines and comments. ExpositionError for others."""
     collected = _Found(pick)
     for number, line in enumerate(_split(_text(data)), start=1):
         if not line.strip() or line.startswith("#"):
@@ -269,13 +254,6 @@ def _text(data: bytes) -> str:
         raise ExpositionError(f"it is not text in UTF-8 ({error.reason} at byte {error.start:,})") from error
 
 
-FIRST = 2**40
-"""In place of the values: numbers that no page has by chance. Each is exact in a float."""
-LONGEST_VALUE = 64
-LARGEST_PAGE = 1 << 20
-"""Bytes; a larger page, or one of more lines than are read, is read in full each time, and nothing of it is kept."""
-
-
 class Page:
     """A Prometheus page that is read repeatedly: its lines are split once, and a reading is one conversion per value. A
     change of anything but values causes a full reading."""
@@ -288,7 +266,7 @@ class Page:
         self._counted = frozenset[str]()
 
     def read(self, data: bytes, *, content_type: str = "") -> Exposed:
-        """What read_prometheus finds, but of a known page only the values. Raises ExpositionError."""
+        """Of a known page only the values. ExpositionError."""
         plain = "openmetrics" not in content_type and "html" not in content_type
         heads, tails = _parted(data) if plain else ([], [])
         known = bool(heads) and heads == self._heads
@@ -306,8 +284,7 @@ class Page:
 
     def _learn(self, exposed: Exposed, tails: list[str]) -> None:
         """Find the line of each name's value, by reading the same page with line numbers for values. Nothing is learned
-        if a line is too long or has more than a name and a value (a time behind it takes the number's place), or if
-        what is left out depends on values."""
+        if a line is too long or has more than a name and a value, or if what is left out depends on values."""
         if any(len(head) > LONGEST_LINE - LONGEST_VALUE for head in self._heads):
             return
         parts = enumerate(zip(self._heads, tails, strict=True), FIRST)

@@ -1,7 +1,6 @@
-"""A compressed HdrHistogram of version 2, as the library's ports write it, in base64. Not read by the library, because
-others write it: neither its header nor zlib may decide how much memory it takes.
-https://github.com/HdrHistogram/HdrHistogram, AbstractHistogram.encodeIntoCompressedByteBuffer (V2) and ZigZagEncoding.
-"""
+"""A compressed HdrHistogram of version 2, in base64: AbstractHistogram.encodeIntoCompressedByteBuffer and
+ZigZagEncoding of https://github.com/HdrHistogram/HdrHistogram. Its header and zlib do not decide how much memory it
+takes."""
 
 import base64
 import struct
@@ -16,16 +15,15 @@ COMPRESSED, PLAIN, WORD_SIZES = 0x1C849304, 0x1C849303, 0xF0
 OUTER, INNER = struct.Struct(">II"), struct.Struct(">IIIIQQd")
 MOST_BYTES_OF_A_COUNT = 6
 MOST_COUNTED = 2**40
-"""Requests: a million a second for twelve days. Sums of histograms stay within 64 bits."""
+"""Sums of histograms stay within 64 bits."""
 MOST_PLAIN_BYTES = 1 << 20
 MOST_DIGITS = 5
 MOST_BITS = 62
-"""Of a value: a larger one is no latency in any unit."""
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """digits, lowest, highest: of its layout. bins: indices of the non-empty ones, ascending; counts: of each."""
+    """digits, lowest, highest: of its layout. bins: indices of the non-empty ones, ascending."""
 
     digits: int
     lowest: int
@@ -35,7 +33,7 @@ class Histogram:
 
     @property
     def middles(self) -> NDArray[np.float64]:
-        """The middle of each of `bins`, in the unit in which it was recorded."""
+        """Of each of `bins`, in the unit in which it was recorded."""
         half = half_bucket(self.digits)
         doubled = np.maximum(self.bins // half - 1, 0)
         size = np.ldexp(1.0, doubled + (self.lowest.bit_length() - 1))
@@ -44,12 +42,12 @@ class Histogram:
 
 
 def half_bucket(digits: int) -> int:
-    """Bins of each doubling, for this number of significant digits."""
+    """Bins of each doubling."""
     return 1 << (2 * int(10**digits) - 1).bit_length() - 1
 
 
 def decode(encoded: bytes | str, most_plain_bytes: int = MOST_PLAIN_BYTES) -> Histogram:
-    """The histogram in base64 text. Raises ValueError, in words, for other text."""
+    """ValueError, in words."""
     plain = _plain(encoded, most_plain_bytes)
     cookie, _, offset, digits, lowest, highest, _ = INNER.unpack_from(plain)
     if (cookie & ~WORD_SIZES, offset) != (PLAIN, 0):

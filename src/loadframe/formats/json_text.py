@@ -1,6 +1,5 @@
-"""The one reader and the one writer of JSON. What others wrote, or edited, and the rest of the program cannot carry is
-refused here: the standard parser accepts NaN, numbers beyond a float, integers of thousands of digits (or raises), and
-nesting up to the interpreter's stack. Records of a run folder are written by runs/formats.py."""
+"""The one reader and the one writer of JSON. Refused is what the rest cannot carry: the standard parser accepts NaN,
+numbers beyond a float, integers of thousands of digits (or raises), and nesting up to the interpreter's stack."""
 
 import json
 import math
@@ -11,25 +10,21 @@ from pathlib import Path
 from typing import Any
 
 DEEPEST = 64
-"""Levels of nesting. Our own deepest document, an investigation's, has 12."""
+"""Our own deepest document, an investigation's, has 12."""
 MOST_DIGITS = 20
-"""Of a whole number: an unsigned 64-bit integer has 20."""
+"""An unsigned 64-bit integer has 20."""
 FREE_CONTAINERS, CHARACTERS_OF_ONE = 300_000, 8
-"""An empty container takes 72 bytes of memory: beyond FREE_CONTAINERS, the text must have CHARACTERS_OF_ONE characters
-for each."""
+"""An empty container takes 72 bytes of memory: beyond these, each needs CHARACTERS_OF_ONE characters of text."""
 _NO_CHARACTER = re.compile("[\0\ud800-\udfff]")
-"""What no file name has, and cannot be printed."""
 MOST_NAMES = 10_000
-"""Of numbers, whose encoded text is cached."""
 
 
 class JsonError(ValueError):
-    """Why the text cannot be used, in words."""
+    """Why the text cannot be used."""
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value in JSON text. Raises JsonError for invalid text, and for what this program cannot carry: nesting beyond
-    DEEPEST, numbers that are not finite or have more than MOST_DIGITS, a NUL or half a surrogate pair in a string."""
+    """JsonError for invalid text, nesting beyond DEEPEST, numbers not finite or too long, NUL, half surrogates."""
     try:
         text = text.decode() if isinstance(text, bytes) else text
         if text.count("{") + text.count("[") > FREE_CONTAINERS + len(text) // CHARACTERS_OF_ONE:
@@ -47,8 +42,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def write_json(value: Any, *, indent: int | None = None) -> str:
-    """The JSON text of a value, in ASCII; null in place of every number that is not finite, which JSON lacks. Paths
-    become text. Raises TypeError for anything else that JSON does not have."""
+    """In ASCII; null for a number that is not finite; paths as text. TypeError for what JSON does not have."""
     encoder = _ON_ONE_LINE if indent is None else json.JSONEncoder(allow_nan=False, indent=indent, default=_path)
     try:
         return encoder.encode(value)
@@ -57,19 +51,14 @@ def write_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def write_numbers(values: Mapping[str, float]) -> str:
-    """A JSON object of numbers, each with six digits: measurements are not more precise."""
+    """With six digits: measurements are not more precise."""
     words = []
     for name, value in values.items():
         text = f"{value:.6g}"
         if "." not in text and "e" not in text:
             text = "null" if "n" in text else f"{text}.0"  # nan, inf; a whole one is read as a float, too
-        words.append(_name(name) + text)
+        words.append(f"{_encoded(name)}: {text}")
     return f"{{{', '.join(words)}}}"
-
-
-@lru_cache(MOST_NAMES)
-def _name(name: str) -> str:
-    return f"{_ON_ONE_LINE.encode(name)}: "
 
 
 def _path(value: object) -> str:
@@ -79,6 +68,7 @@ def _path(value: object) -> str:
 
 
 _ON_ONE_LINE = json.JSONEncoder(allow_nan=False, default=_path)
+_encoded = lru_cache(MOST_NAMES)(_ON_ONE_LINE.encode)
 
 
 def _with_null(value: Any) -> Any:
@@ -90,7 +80,7 @@ def _with_null(value: Any) -> Any:
 
 
 def check_depth(value: Any, deepest: int = DEEPEST) -> None:
-    """Raises JsonError if tables and lists are nested deeper than `deepest` levels. Not recursive."""
+    """JsonError beyond `deepest` levels. Not recursive."""
     layer = [value]
     for _ in range(deepest):
         layer = [item for container in layer for item in _within(container) if isinstance(item, dict | list)]
@@ -100,7 +90,7 @@ def check_depth(value: Any, deepest: int = DEEPEST) -> None:
 
 
 def parts(value: Any) -> Iterator[Any]:
-    """A value, and every key and value in it, in any order. Not recursive."""
+    """A value, and every key and value in it. Not recursive."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

@@ -1,5 +1,4 @@
-"""Files that the user names: read up to a bound, whatever they are - a device without an end, a pipe, a folder; and
-written whole or not at all."""
+"""Files that the user names: read up to a bound, whatever they are (a device, a pipe); written whole or not at all."""
 
 import errno
 import os
@@ -16,17 +15,14 @@ from loadframe.system.files import Folder, Whose
 from loadframe.system.trust import MOST_LINKS, user
 
 PATIENCE_S = 5.0
-"""A pipe that no process has open at its other end by then is given up."""
 _PAUSE_S = 0.05
 OWN_DESCRIPTOR = re.compile(r"/(?:proc/(?:self|thread-self)|dev)/fd/([0-9]{1,6})")
 LARGEST_OPTION_FILE = 1 << 20
-"""Bytes of a server's option file; one of thousands of lines has a tenth of it."""
 
 
 def read_up_to(path: Path, most: int) -> bytes:
-    """The file's first bytes, one more than `most` if it has more. Raises OSError if it cannot be read, also for an
-    impossible name, for a pipe into which no process writes, and, if we are root, for a link of another user: that user
-    could have us show a file that only root may read."""
+    """One byte more than `most` if it has more. OSError; also for an impossible name, a pipe without a writer, and, if
+    we are root, a link of another user, who could have us show a file that only root may read."""
     try:
         descriptor = _opened(path)
     except ValueError as error:  # a NUL in the name
@@ -41,7 +37,7 @@ def read_up_to(path: Path, most: int) -> bytes:
 
 
 def regular(path: Path) -> int:
-    """A regular file that is reached as by `read_up_to`, open for reading; the caller closes it. Raises OSError."""
+    """Open for reading, reached as by `read_up_to`; the caller closes it. OSError."""
     descriptor = _opened(path)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -61,7 +57,7 @@ def _opened(path: Path) -> int:
 
 
 def read_text_up_to(path: Path, most: int) -> str:
-    """As text in UTF-8, with replacement marks. Raises OSError like `read_up_to`, and for more than `most` bytes."""
+    """With replacement marks. OSError also for more than `most` bytes."""
     data = read_up_to(path, most)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")
@@ -69,10 +65,9 @@ def read_text_up_to(path: Path, most: int) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write the file with these bytes: when this returns it is complete on the disk, or as it was before. A link of
-    ours or of root stays one, and its target is replaced; a device or a pipe of ours or of root is written to, as is
-    what a descriptor of this process is open for (/dev/stdout, >(command)). Others may write in its folder: no link and
-    no pipe of theirs is used. Raises OSError if it cannot be written, also if no process reads from a pipe."""
+    """When this returns it is complete on the disk, or as it was before. A link of ours or of root stays one, and its
+    target is replaced; a device, a pipe or an open descriptor (/dev/stdout, >(command)) is written to. No link and no
+    pipe of another user is used. OSError, also if no process reads from a pipe."""
     place = _end_of(path)
     if (number := _own_descriptor(place)) is not None:
         _write_to(os.dup(number), data)
@@ -83,11 +78,16 @@ def write_whole(path: Path, data: bytes) -> None:
             mode = stat.S_IMODE(status.st_mode) if status is not None and status.st_uid == os.geteuid() else None
             folder.replace(place.name, data, mode=mode)
         else:
-            _write_to(_await_reader(folder, place.name), data)
+            until = time.monotonic() + PATIENCE_S
+            while (descriptor := folder.pipe_or_device(place.name)) is None:
+                if time.monotonic() > until:
+                    raise TimeoutError(errno.ETIMEDOUT, f"no process reads from this pipe (waited {PATIENCE_S:g} s)")
+                time.sleep(_PAUSE_S)
+            _write_to(descriptor, data)
 
 
 def append_to(path: Path, data: bytes) -> None:
-    """At the end of a regular file, made if missing. Links, and errors: as `write_whole`."""
+    """Of a regular file, made if missing; otherwise as `write_whole`."""
     place = _end_of(path)
     with _folder_of(place) as folder:
         folder.append(place.name, data)
@@ -102,8 +102,7 @@ def _folder_of(place: Path) -> Iterator[Folder]:
 
 
 def _end_of(path: Path, *, reading: bool = False) -> Path:
-    """Follows links of ours or of root. Raises OSError for another user's. reading: an open descriptor may have lost
-    its name."""
+    """Follows links of ours or root's; OSError for others. reading: an open descriptor may have lost its name."""
     for _ in range(MOST_LINKS):
         if (number := _own_descriptor(path)) is not None:
             if reading or not stat.S_ISREG(os.fstat(number).st_mode):
@@ -121,22 +120,12 @@ def _end_of(path: Path, *, reading: bool = False) -> Path:
 
 
 def _own_descriptor(path: Path) -> int | None:
-    """The number of a descriptor of this process, which its caller has opened for it."""
     match = OWN_DESCRIPTOR.fullmatch(str(path))
     return int(match[1]) if match else None
 
 
-def _await_reader(folder: Folder, name: str) -> int:
-    until = time.monotonic() + PATIENCE_S
-    while (descriptor := folder.pipe_or_device(name)) is None:
-        if time.monotonic() > until:
-            raise TimeoutError(errno.ETIMEDOUT, f"no process reads from this pipe (waited {PATIENCE_S:g} s)")
-        time.sleep(_PAUSE_S)
-    return descriptor
-
-
 def _write_to(descriptor: int, data: bytes) -> None:
-    """A reader is waited for as long as it has the pipe open, as in any pipeline."""
+    """A reader is waited for as long as it has the pipe open."""
     poll, left = select.poll(), memoryview(data)
     poll.register(descriptor, select.POLLOUT)
     try:
@@ -149,7 +138,7 @@ def _write_to(descriptor: int, data: bytes) -> None:
 
 
 def _await_writer(descriptor: int) -> bytes:
-    """Until a process has the pipe open for writing; returns what finding that out has read."""
+    """Returns what finding that out has read."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     until = time.monotonic() + PATIENCE_S

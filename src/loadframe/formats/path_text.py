@@ -1,4 +1,4 @@
-"""Paths as text: records, configurations of servers and reports hold them in UTF-8, and must find them again."""
+"""Paths as text: records and reports hold them in UTF-8, and must find them again."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ REMEDY = "Choose a path in plain letters, or a locale of UTF-8 (LC_ALL=C.UTF-8, 
 
 
 def why_no_text(path: Path) -> str | None:
-    """Why a path is not text: bytes invalid in, or letters beyond, the locale's encoding; None if it is."""
+    """Bytes invalid in, or letters beyond, the locale's encoding."""
     try:
         whole = str(path.absolute())
     except OSError:  # the working folder is gone

@@ -1,12 +1,15 @@
 """What a server or another program has said, as words that can be shown."""
 
 MOST = 300
-"""Characters; the rest of a longer text adds nothing."""
 
 
 def words(text: object, most: int = MOST) -> str:
-    """One line of printable characters: runs of blanks become one, others (escape sequences, line separators, halves of
-    characters) are shown as \\x1b or \\u2028, and text longer than `most` is cut."""
+    """One line of printable characters, at most `most`: others (escape sequences) are shown as \\x1b."""
     line = " ".join(str(text)[: 4 * most].split())
     plain = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line[: most + 1])
     return plain if len(plain) <= most else f"{plain[: most - 3]}..."
+
+
+def why(error: Exception) -> str:
+    """Its words, or its name where it has none."""
+    return words(error) or type(error).__name__

@@ -5,14 +5,15 @@ are ignored; malformed lines of statistics are counted with their reason.
 RobinHood, from its sources (2.4, 2.5, 3.2): EntryProcessor_DumpCurrentStages (entry_proc_impl.c) has a line per stage,
 "number: name | Wait | Curr | Done | Total | ms/op |" and, if entries were batched, their share and the mean size of a
 batch; cl_reader_dump_stats (chglog_reader.c) what was read, what is pending, and log time over real time. From 3.1 on
-Total and ms/op are of the period since the last report, and are added up here; before that they are since its start,
-which shows in totals that never go back. ms/op is the time of a batch over its entries, so Total x ms/op are the
-seconds of workers. It counts entries where we count operations: they are divided by the mean batch. "Idle threads"
-(2.4: "Threads waiting") are those of the one pool that works on all stages."""
+Total and ms/op are of the period since the last report; before that they are since its start, which shows in totals
+that never go back. Total x ms/op are the seconds of workers. It counts entries where we count operations: they are
+divided by the mean batch. "Idle threads" (2.4: "Threads waiting") are those of the one pool that works on all
+stages."""
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -22,7 +23,7 @@ from loadframe.formats.plain_numbers import is_number
 from loadframe.formats.said import words
 
 MOST = 64
-"""Stages, and readers: RobinHood has seven, and one reader for each metadata target."""
+"""RobinHood has seven stages, and one reader for each metadata target."""
 _STAGE = re.compile(
     r"(?P<order>\d{1,3}): (?:STAGE_)?(?P<name>[A-Za-z]\w{0,39}) *\| *(?:Wait: *)?(?P<wait>\d{1,12}) \|"
     r" *(?:Curr: *)?(?P<curr>\d{1,12}) \| *(?:Done: *)?\d{1,12} \| *(?:Total: *)?(?P<total>\d{1,15}) \|"
@@ -41,12 +42,26 @@ _RATIO = re.compile(
     re.ASCII,
 )
 ROUNDED_MS = 0.005
-"""Rounding of ms/op, which has two digits."""
+STAGE, LOG = "stage", "log"
+LONGEST_LINE = 16 << 10
+LARGEST = 2.0**53
+SUMMED = ("done", "entries", "busy_s", "idle_s", "blocked_s", "server_s", "read", "applied")
+OF_STAGES = frozenset(
+    {"order", "waiting", "current", "ms_per_op", "batch", "idle", "workers", "queue", "pool_idle"}
+    | {"done", "entries", "busy_s", "idle_s", "blocked_s", "server_s"}
+)
+OF_LOGS = frozenset({"read", "applied", "pending", "lag_s", "follow"})
+_OF_ANY = frozenset({STAGE, "time", "process", "ended"})
+"""Other programs call something else a stage (production)."""
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
+_MEANT = (b'"stage"', b'"log"')
+MARKS = (*_MEANT, b"STATS")
+_OTHER = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
 
 
 @dataclass
 class RobinHood:
-    """What its lines have said so far. of_periods: totals are since the last report, else since its start."""
+    """of_periods: totals are since the last report, else since its start."""
 
     of_periods: bool = True
     _before: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -57,7 +72,7 @@ class RobinHood:
     _reader: str = ""
 
     def read(self, line: str) -> "list[StageLine]":
-        """What follows from a line with STATS, mostly nothing. Raises StageLineError."""
+        """What follows from a line with STATS. StageLineError."""
         said = line.partition("STATS")[2]
         if (idle := _IDLE.search(said)) is not None:
             self._idle = float(idle[1])
@@ -88,7 +103,7 @@ class RobinHood:
         return [StageLine(STAGE, name, "", None, {**levels, **pool, **sums})]
 
     def _compare(self, name: str, total: float, ms: float) -> None:
-        """Notes whether a stage has done less than in the report before: then totals are not since its start."""
+        """If a stage has done less than in the report before, totals are not since its start."""
         before, before_s = self._before.get(name, (0.0, 0.0))
         self._again |= before > 0
         self._went_back |= total < before or total * (ms + ROUNDED_MS) < before_s
@@ -96,7 +111,7 @@ class RobinHood:
 
     @property
     def since_start(self) -> bool:
-        """Whether all totals reported twice only grew. Totals of periods seldom do in all stages."""
+        """Totals of periods seldom grow in all stages."""
         return self._again and not self._went_back
 
     def _log(self, said: str) -> "list[StageLine]":
@@ -107,52 +122,22 @@ class RobinHood:
         elif (count := _COUNT.search(said)) is not None:
             return [StageLine(LOG, self._reader, "", None, {count[1]: float(count[2])})]
         elif (last := _LAST.search(said)) is not None:
-            recorded, reached = (_seconds(text) for text in last.groups()[1:])
-            lag_s = None if recorded is None or reached is None else reached - recorded
-            return [] if lag_s is None else [StageLine(LOG, self._reader, "", None, {"lag_s": max(0.0, lag_s)})]
+            with suppress(ValueError, OverflowError):
+                recorded, reached = (datetime.strptime(text, "%Y/%m/%d %H:%M:%S.%f") for text in last.groups()[1:])
+                lag_s = reached.timestamp() - recorded.timestamp()
+                return [StageLine(LOG, self._reader, "", None, {"lag_s": max(0.0, lag_s)})]
         elif (ratio := _RATIO.search(said)) is not None:
             return [StageLine(LOG, self._reader, "", None, {"follow": float(ratio[1])})]
         return []
 
 
-def _seconds(text: str) -> float | None:
-    """Both times of a line are of one clock: only their difference is used."""
-    try:
-        return datetime.strptime(text, "%Y/%m/%d %H:%M:%S.%f").timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-STAGE, LOG = "stage", "log"
-LONGEST_LINE = 16 << 10
-"""Bytes of a line that is read; one of statistics has 300."""
-LARGEST = 2.0**53
-"""Larger numbers are no counts: a float no longer holds each of them."""
-SUMMED = ("done", "entries", "busy_s", "idle_s", "blocked_s", "server_s", "read", "applied")
-"""Fields that only grow, from the start of their process."""
-OF_STAGES = frozenset(
-    {"order", "waiting", "current", "ms_per_op", "batch", "idle", "workers", "queue", "pool_idle"}
-    | {"done", "entries", "busy_s", "idle_s", "blocked_s", "server_s"}
-)
-OF_LOGS = frozenset({"read", "applied", "pending", "lag_s", "follow"})
-_OF_ANY = frozenset({STAGE, "time", "process", "ended"})
-"""Of a line of a stage, in addition to its numbers: other programs call something else a stage (production)."""
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
-_MEANT = (b'"stage"', b'"log"')
-MARKS = (*_MEANT, b"STATS")
-"""A line of statistics has one of these."""
-_OTHER = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
-
-
-class StageLineError(ValueError):
-    """Why a line of statistics is invalid, in words."""
+class StageLineError(ValueError): ...
 
 
 @dataclass(frozen=True, slots=True)
 class StageLine:
-    """What one line says. kind: STAGE or LOG. process: who prints it, if several print lines of the same stage. at_s:
-    CLOCK_MONOTONIC, None if the line has no time. values: by field, at or above 0. ended: it is the last line of its
-    process: cumulative values stay, gauges are dropped."""
+    """process: who prints it, where several print lines of a stage. at_s: CLOCK_MONOTONIC, or None. values: by field,
+    at or above 0. ended: the last line of its process: cumulative values stay, gauges are dropped."""
 
     kind: str
     name: str
@@ -164,7 +149,7 @@ class StageLine:
 
 @dataclass
 class StageLines:
-    """A growing file of lines, read piece by piece. strange: reason -> number of malformed lines of statistics."""
+    """A growing file, read piece by piece. strange: reason -> number of malformed lines of statistics."""
 
     strange: Counter[str] = field(default_factory=Counter)
     read: int = 0
@@ -174,7 +159,7 @@ class StageLines:
 
     @classmethod
     def of(cls, pieces: Iterable[bytes | None]) -> "StageLines":
-        """pieces: of the file, None where it begins again: only several reports show what RobinHood's totals are of."""
+        """pieces: None where the file begins again. Only several reports show what RobinHood's totals are of."""
         scout = cls()
         for piece in pieces:
             if piece is None:
@@ -185,7 +170,7 @@ class StageLines:
         return cls(_robinhood=RobinHood(of_periods=not scout._robinhood.since_start))
 
     def feed(self, piece: bytes) -> Iterator[StageLine]:
-        """The lines that end in a piece. One longer than LONGEST_LINE is ignored."""
+        """A line longer than LONGEST_LINE is ignored."""
         whole, newline, rest = (self._rest + piece).rpartition(b"\n")
         if newline:
             for number, line in enumerate(whole.split(b"\n")):
@@ -203,11 +188,9 @@ class StageLines:
         self._rest = rest
 
     def restart(self) -> None:
-        """The file begins again: its half line has no other half."""
         self._rest, self._skips = b"", False
 
     def _too_long(self, line: bytes) -> None:
-        """Counted if it begins like one of statistics."""
         if any(word in line[:LONGEST_LINE] for word in _MEANT):
             self.strange[f"it has more than {LONGEST_LINE >> 10} KiB"] += 1
 
@@ -232,7 +215,7 @@ class StageLines:
 
 
 def parse_stage_line(line: bytes) -> StageLine | None:
-    """Whatever a logger puts around it; None for another line. Raises StageLineError for a malformed one."""
+    """Whatever a logger puts around it; None for another line. StageLineError for a malformed one."""
     text = line.strip()
     if b"{" not in text or not any(word in text for word in _MEANT):
         return None

@@ -1,7 +1,5 @@
-"""TOML that others wrote: what the rest of the program cannot carry is refused here, once. The standard parser raises
-other errors than its own for integers of thousands of digits and for deep nesting, takes seconds for a key of thousands
-of parts, and accepts what no study needs: numbers that are not finite, integers of more than 64 bits, control
-characters."""
+"""TOML that others wrote. The standard parser takes seconds for a key of thousands of parts, and accepts numbers that
+are not finite, integers of more than 64 bits, control characters: all refused here."""
 
 import math
 import re
@@ -11,18 +9,18 @@ from typing import Any
 from loadframe.formats.json_text import JsonError, check_depth
 
 DEEPEST = 16
-"""Levels of nesting. A study has four."""
+"""A study has four."""
 LONGEST_KEY = 32
-"""Parts of a dotted key: the parser's time grows with their cube."""
+"""The parser's time grows with the cube of its parts."""
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _MORE = rf"(?:[ \t]*+\.[ \t]*+{_PART})"
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}{_MORE}{{{LONGEST_KEY}}}")
-"""Takes time linear in any text: it does not backtrack."""
+"""Linear: it does not backtrack."""
 _NOT_SHOWN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class TomlError(ValueError):
-    """Why the text cannot be used, in words. key: where, dotted; "" if the text cannot be read so far."""
+    """key: where, dotted; "" if the text cannot be read so far."""
 
     def __init__(self, fact: str, key: str = "") -> None:
         super().__init__(fact)
@@ -30,7 +28,7 @@ class TomlError(ValueError):
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The tables in TOML text. Raises TomlError for invalid text, and for what this program cannot carry: see above."""
+    """TomlError for invalid text, and for what this program cannot carry."""
     if long_key := _LONG_KEY.search(text):
         raise TomlError(f"the key {long_key[0][:40]}... has more than {LONGEST_KEY} parts")
     try:
@@ -67,7 +65,6 @@ def _check_values(tables: dict[str, Any]) -> None:
 
 
 def check_characters(key: str, text: str) -> None:
-    """Raises TomlError for text that can be no file name, cannot be printed, or would control a terminal: control
-    characters other than tab and line ends, and halves of surrogate pairs."""
+    """TomlError for text that can be no file name, cannot be printed, or would control a terminal."""
     if bad := _NOT_SHOWN.search(text):
         raise TomlError(f"its text has the character U+{ord(bad[0]):04X}, which cannot be shown", key)

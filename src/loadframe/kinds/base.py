@@ -1,4 +1,4 @@
-"""What every target, and every running server, can do. One contract suite (tests/kinds) runs against each target."""
+"""What every target, and every running server, can do; see the contract suite loadframe.testing.targets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,63 +10,59 @@ from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 
 
 class Target(Protocol):
-    """A server under test that Loadframe starts privately: `create` once, `start`, any number of `apply` and `reset`,
-    `stop`, `destroy` (always, and idempotent). All raise TargetError, with the server's last log lines."""
+    """A server that Loadframe starts privately: `create` once, `start`, any number of `apply` and `reset`, `stop`,
+    `destroy` (always, idempotent). All raise TargetError, with the server's last log lines."""
 
     kind: str
     embedded: bool
     """True where the target runs inside the driver's processes (SQLite): it has no pids of its own."""
     counter_specs: tuple[CounterSpec, ...]
-    """The counters that `counters` returns, with the metric of each."""
+    """What `counters` returns, with the metric of each."""
 
     def create(self) -> None:
-        """Check that the binaries exist (MissingTool), make the data directory."""
+        """Make the data directory. MissingTool without its programs."""
 
     def check(self, state: TargetState) -> None:
-        """Have the server's own check examine a state; nothing changes. TargetError, in its words, where it would not
-        start. Whether memory suffices is only tried while it is stopped."""
+        """By the server's own check; nothing changes. TargetError, in its words, where it would not start."""
 
     def start(self, state: TargetState) -> None:
-        """Start with this state and wait until it answers."""
+        """Returns once it answers."""
 
     def apply(self, state: TargetState) -> None:
-        """Go to another state with few restarts; the data stay. A front end of shards may restart for any change."""
+        """With few restarts; the data stay."""
 
     def reset(self) -> None:
-        """Before a step: reset high-water marks and caches of handles, so that what is read after it belongs to it."""
+        """Before a step: reset high-water marks and caches of handles."""
 
-    def stop(self) -> None:
-        """Stop the server cleanly; the data stay."""
+    def stop(self) -> None: ...
 
     def destroy(self) -> None:
-        """Stop whatever runs and remove the data. Never raises for what is gone already."""
+        """Never raises for what is gone already."""
 
     def effective(self) -> dict[str, SettingValue]:
-        """The settings that the running target really uses, and the process's resource limits by their name."""
+        """As it really uses them, with the process's resource limits by their name."""
 
-    def counters(self) -> dict[str, float]:
-        """The counters now, by CounterSpec.name."""
+    def counters(self) -> dict[str, float]: ...
 
     def pids(self) -> tuple[int, ...]:
-        """Its processes, the root of the process tree first; empty for an embedded target."""
+        """The root of the process tree first; empty for an embedded target."""
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        """The processes by component: "target" alone, or "shard1", "shard2", ... of a target in several pieces."""
+        """By component: "target" alone, or "shard1", "shard2", ..."""
 
     def endpoint(self) -> Endpoint:
-        """How a driver reaches it; for a target of several pieces, `shards` has the endpoint of each."""
+        """How a driver reaches it; `shards` has the endpoint of each of several pieces."""
 
     def healthy(self) -> bool:
-        """Whether it answers now. Never raises."""
+        """Never raises."""
 
     def version(self) -> str:
-        """Name and version, for example "MariaDB 10.11.6"."""
+        """For example "MariaDB 10.11.6"."""
 
-    def log_tail(self, lines: int = 20) -> str:
-        """The last lines of the server's log; empty where it has none."""
+    def log_tail(self, lines: int = 20) -> str: ...
 
     def describe(self) -> Mapping[str, str]:
-        """Where the data are and how the target was started, in short words, for the report."""
+        """Where the data are and how it was started, for the report."""
 
 
 @runtime_checkable
@@ -90,28 +86,26 @@ class Losing(Protocol):
     """A private target that loses its data when it goes to a state that has no room for them."""
 
     def has_lost_data(self) -> bool:
-        """Whether it has lost data since the last call: then the workload has to create them again."""
+        """Whether it has since the last call: then the workload has to create them again."""
 
 
 @runtime_checkable
 class Noting(Protocol):
-    """A target that finds out something that the report of a run must mention."""
-
     def notes(self) -> tuple[str, ...]:
-        """The sentences for the report; there may be more of them later in the target's life."""
+        """Sentences for the report of a run; more may come later."""
 
 
 @runtime_checkable
 class Answering(Protocol):
-    """A running server that may have no setting to read, and is checked by a connection instead."""
+    """A running server that may have no setting to read, and is checked by a connection."""
 
     def answers(self) -> bool:
-        """Whether it accepts a connection. Never raises."""
+        """Never raises."""
 
 
 @runtime_checkable
 class Exposing(Protocol):
-    """A target that exposes counters to be read periodically while the load runs, by threads."""
+    """A target with counters that threads read while the load runs."""
 
     exposure: Exposure
 
@@ -120,12 +114,11 @@ class Exposing(Protocol):
 class PrintsStages(Protocol):
     """A target that prints statistics of the stages of a pipeline (docs/pipelines.md)."""
 
-    def stage_files(self) -> Sequence[Path]:
-        """The files that hold them; they are appended to from step to step."""
+    def stage_files(self) -> Sequence[Path]: ...
 
 
 class Attached(Protocol):
-    """A connection to a server that others started. All methods raise TargetError where it does not answer."""
+    """A connection to a server that others started. TargetError where it does not answer."""
 
     kind: str
     counter_specs: tuple[CounterSpec, ...]
@@ -135,60 +128,53 @@ class Attached(Protocol):
         """How to find it again: kind, address, option_file, user, thing, number (ServerAddress.written). No secret."""
 
     @property
-    def words(self) -> str:
-        """Where it is, for people."""
+    def words(self) -> str: ...
 
     def counters(self) -> dict[str, float]:
-        """The counters now, by CounterSpec.name; one that this server does not have is absent."""
+        """By CounterSpec.name; one that this server does not have is absent."""
 
-    def effective(self) -> dict[str, SettingValue]:
-        """The settings as the server uses them."""
+    def effective(self) -> dict[str, SettingValue]: ...
 
     def read(self, name: str) -> SettingValue:
-        """A setting of the catalogue, in the form that `write` takes, once the server has settled."""
+        """In the form that `write` takes, once the server has settled."""
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Set it for all new connections, without a restart. TargetError where the server refuses."""
+        """For all new connections, without a restart. TargetError where the server refuses."""
 
     def settle(self) -> None:
         """Wait until no other connection of the account changes a setting or the load's schema: a server finishes the
-        statement of a client that was killed. TargetError where that takes too long."""
+        statement of a killed client. TargetError where that takes too long."""
 
     def configured(self) -> dict[str, SettingValue]:
-        """The settings as configured, as far as they can be read."""
+        """As far as they can be read."""
 
     def pid(self) -> int | None:
-        """Its process; None where it is on another machine or hidden."""
+        """None where it is on another machine or hidden."""
 
     def listener(self) -> int | None:
         """Its process, from the kernel's list of who listens at the socket; None by network."""
 
-    def pids(self) -> tuple[int, ...]:
-        """All its processes, the one of `pid` first; empty where they are not visible."""
+    def pids(self) -> tuple[int, ...]: ...
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
-        """The processes of the helpers that the study names, by the name of each."""
+        """Of the helpers that the study names, by the name of each."""
 
-    def local(self) -> bool:
-        """Whether it is on this machine."""
+    def local(self) -> bool: ...
 
     def endpoint(self) -> Endpoint:
         """How a load driver reaches it, with a schema of its own; its `attached` is set."""
 
-    def version(self) -> str:
-        """Name and version."""
+    def version(self) -> str: ...
 
-    def describe(self) -> str:
-        """Where it is, in words."""
+    def describe(self) -> str: ...
 
     def close(self) -> None:
-        """Close the connection. Never raises."""
+        """Never raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where a running server is, and the account to use. account: how the user names an account, for advice in
-    messages. number: the numeric address that its name had when it was recorded; "": it is resolved now."""
+    """account: as the user names one. number: the numeric address when recorded; "": the name is resolved now."""
 
     address: str = ""
     option_file: Path | None = None
@@ -197,7 +183,7 @@ class ServerAddress:
     number: str = ""
 
     def written(self, kind: str, address: str, thing: str, number: str) -> dict[str, str]:
-        """The record for Attached.address; address, number: as resolved; thing: which server it is."""
+        """The record for Attached.address. thing: which server it is."""
         return {
             "kind": kind,
             "address": address,
@@ -213,5 +199,5 @@ Attach = Callable[[ServerAddress], Attached]
 
 
 def shard_name(number: int) -> str:
-    """The component's name, numbered from 1: its folder, resources and metrics have it."""
+    """The component's name, from 1: of its folder, resources and metrics."""
     return f"shard{number}"

@@ -10,6 +10,9 @@ from loadframe.host import identity, listening
 from loadframe.host.identity import Identity
 from loadframe.recording.socket_rows import unix_sockets
 
+SOCKET_KEEPER = "systemd"
+"""Holds the sockets of services that it starts at their first connection (systemd.socket(5))."""
+
 
 class Behind:
     """The processes that serve one address; looked up again once all of them have ended."""
@@ -20,7 +23,7 @@ class Behind:
         self.first: tuple[Identity, ...] = self._found()
 
     def pids(self) -> tuple[int, ...]:
-        """All of them now, the listening ones first; empty once they have ended."""
+        """The listening ones first; empty once they have ended."""
         if not any(identity.alive(process) for process in self.first):
             try:
                 self.first = self._found()
@@ -33,24 +36,19 @@ class Behind:
 
 
 def family(first: int) -> tuple[int, ...]:
-    """A process and its current descendants, the process itself first."""
     return (first, *sorted(process.pid for process in identity.family(first) if process.pid != first))
 
 
 def family_of(first: Sequence[Identity]) -> tuple[int, ...]:
-    """The living ones of these processes and their current descendants, these first."""
+    """The living ones of these and their current descendants, these first."""
     alive = [process for process in first if identity.alive(process)]
     came = (descendant.pid for process in alive for descendant in identity.family(process.pid))
     return tuple(dict.fromkeys([*(process.pid for process in alive), *came]))
 
 
-SOCKET_KEEPER = "systemd"
-"""Holds the sockets of services that it starts at their first connection; no part of them (systemd.socket(5))."""
-
-
 def parents(pids: Collection[int]) -> tuple[int, ...]:
-    """Of processes that hold one port, those that started the others. Where each has a socket of its own
-    (SO_REUSEPORT): the process with the same command line that started all of them, though it holds none."""
+    """Of processes that hold one port, those that started the others; with SO_REUSEPORT the one with the same command
+    line that started all of them, though it holds none."""
     first = listening.first_of([pid for pid in pids if comm_of(pid) != SOCKET_KEEPER] or pids)
     above = {identity.parent_of(pid) for pid in first}
     if len(first) < 2 or len(above) != 1 or not (parent := above.pop()):
@@ -60,7 +58,7 @@ def parents(pids: Collection[int]) -> tuple[int, ...]:
 
 
 def comm_of(pid: int) -> str:
-    """The name of a process; "" where it has ended."""
+    """ "" where it has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -68,7 +66,7 @@ def comm_of(pid: int) -> str:
 
 
 def listeners(number: str, port: int) -> tuple[int, ...]:
-    """The processes that listen at an address, without descendants. TargetError, with the reason: not visible."""
+    """Without descendants. TargetError, with the reason: not visible."""
     sockets = listening.at(port, number)
     if not sockets:
         raise TargetError(
@@ -91,15 +89,14 @@ def listeners(number: str, port: int) -> tuple[int, ...]:
 
 
 class Components:
-    """The programs of this machine that a target connects to, which therefore work for it. Its clients, which connect
-    to it, are not among them. They are looked up again whenever it has connections to new places."""
+    """The programs of this machine that a target connects to; looked up again when it has connected to new places."""
 
     def __init__(self) -> None:
         self._places: frozenset[object] = frozenset()
         self._first: dict[str, list[Identity]] = {}
 
     def look(self, pids: Collection[int], taken: Collection[str] = ()) -> None:
-        """Find the programs that the target is connected to now. taken: names that get the suffix "-behind"."""
+        """taken: names that get the suffix "-behind"."""
         tcp = [peer for peer in listening.peers(pids) if peer.here]
         unix = _unix_peers(pids)
         places: frozenset[object] = frozenset([*((peer.number, peer.port) for peer in tcp), *unix])
@@ -123,7 +120,7 @@ class Components:
         return tuple(self._first)
 
     def processes(self, but: Collection[int]) -> dict[str, tuple[int, ...]]:
-        """The living processes of each program with their descendants, except those in `but`, by the program's name."""
+        """The living processes of each program with their descendants, except those in `but`."""
         families = {name: family_of(first) for name, first in self._first.items()}
         alone = {name: tuple(pid for pid in pids if pid not in but) for name, pids in families.items()}
         return {name: pids for name, pids in alone.items() if pids}
@@ -131,7 +128,7 @@ class Components:
 
 def _unix_peers(pids: Collection[int]) -> tuple[int, ...]:
     """Inodes of the listening Unix sockets that these processes have connected to: a connecting end has no name, the
-    accepted end has the listener's. Only this network namespace; empty where the kernel does not list the sockets."""
+    accepted end has the listener's. Empty where the kernel does not list the sockets."""
     try:
         known = unix_sockets()
     except RecordingError:
@@ -147,6 +144,5 @@ def _unix_peers(pids: Collection[int]) -> tuple[int, ...]:
 
 
 def component_of(program: str, taken: Collection[str] = ()) -> str:
-    """The component's name for a program: letters, digits, "-" and "_"."""
     name = re.sub(r"^[^a-z]+", "", re.sub(r"[^a-z0-9_-]+", "-", program.lower())).rstrip("-_") or "program"
     return f"{name}-behind" if name in taken else name

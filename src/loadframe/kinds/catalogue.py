@@ -1,10 +1,5 @@
-"""What is known of a target's settings, as data, including those that a search may vary; the one place where a
-setting's value is checked.
-
-A catalogue is a table of SettingSpec. Values have one canonical form (names with underscores, numbers as numbers, sizes
-in bytes, times in the setting's own unit, a choice spelled as the target spells it), so that configured and effective
-values can be compared by `==`.
-"""
+"""The settings of a target as data; the one place where a setting's value is checked. Values have one canonical form
+(docs/writing-a-target.md), so that configured and effective values are compared by `==`."""
 
 import difflib
 import math
@@ -23,17 +18,19 @@ from loadframe.model import CounterSpec, SettingValue
 from loadframe.switches import switch
 
 Kind = Literal["integer", "number", "text", "boolean", "bytes", "duration"]
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
+TIMES = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
+_SWITCH = {True: ["on", "true"], False: ["off", "false"]}
+MB = 1 << 20
+Per = Literal["server", "connection"]
 
 
 @dataclass(frozen=True, slots=True)
 class SettingSpec:
-    """One setting. low, high: smallest and largest value that the target accepts, None where it has no bound that
-    matters. dynamic: the running target accepts a new value. sized_at_start: at its start the target adapts this
-    setting, or others that were not set, to the rest and to the process's limits; only a restart shows the effective
-    value. choices: the words (or numbers) allowed. gives_up: what may be lost with values that are not `safe`; None for
-    nothing. safe: the values that lose nothing, where that is not the default alone. source: where low, high, choices
-    and default were read. unit: of a duration, one of TIMES. takes: the memory or disk space that its value takes, and
-    when. A low of -1 stands for a special value (off, automatic)."""
+    """low: -1 stands for a special value (off, automatic). sized_at_start: at its start the target adapts this setting,
+    or others, to the rest and to the process's limits; only a restart shows the effective value. gives_up: what may be
+    lost with values that are not `safe`, by default the default alone. source: of low, high, choices and default. unit:
+    of a duration. takes: the memory or disk space that its value takes, and when."""
 
     name: str
     kind: Kind
@@ -50,14 +47,12 @@ class SettingSpec:
     safe: Container[SettingValue] = ()
 
     def weakens(self, value: SettingValue) -> bool:
-        """Whether this value, in canonical form, gives up what `gives_up` says."""
+        """Whether this value gives up what `gives_up` says."""
         return self.gives_up is not None and value not in (self.safe or (self.default,))
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The settings of one kind of target. source: where the list comes from, for messages."""
-
     kind: str
     specs: tuple[SettingSpec, ...]
     source: str
@@ -66,11 +61,10 @@ class Catalogue:
         return next((spec for spec in self.specs if spec.name == name), None)
 
     def spelt(self, name: str) -> SettingSpec | None:
-        """The setting by its name in any spelling: some targets write capitals in the names of their settings."""
+        """By its name in any spelling: some targets write capitals."""
         return next((spec for spec in self.specs if plain(spec.name) == plain(name)), None)
 
     def known(self, name: str) -> SettingSpec:
-        """A setting that must be in the catalogue."""
         spec = self.get(name)
         assert spec is not None, f"{name} is in the catalogue"
         return spec
@@ -79,16 +73,14 @@ class Catalogue:
         return tuple(spec.name for spec in self.specs)
 
     def defaults(self) -> dict[str, SettingValue]:
-        """The settings that have a default, with it."""
         return {spec.name: spec.default for spec in self.specs if spec.default is not None}
 
     def needs_restart(self, name: str) -> bool:
-        """Whether only a restart makes a new value of this setting fully effective."""
         spec = self.get(name)
         return spec is None or not spec.dynamic or spec.sized_at_start
 
     def shown(self, name: str, text: str | None) -> SettingValue:
-        """A reported value, in canonical form where the setting is known; None: its default (0 without one)."""
+        """A reported value, canonical where the setting is known; None: its default (0 without one)."""
         spec = self.get(name)
         if text is None:
             return 0 if spec is None or spec.default is None else spec.default
@@ -100,8 +92,7 @@ class Catalogue:
         return as_shown(text)
 
     def check(self, settings: Mapping[str, SettingValue], also: Iterable[str] = ()) -> dict[str, SettingValue]:
-        """The settings in canonical form. also: names beyond the catalogue, passed on unchecked. StudyError for an
-        unknown name (with close matches), a value of the wrong kind or out of bounds."""
+        """also: further names, passed on unchecked. StudyError for an unknown name, a wrong kind or out of bounds."""
         others = frozenset(also)
         checked: dict[str, SettingValue] = {}
 
@@ -113,23 +104,18 @@ class Catalogue:
             elif name in others:
                 checked[name] = value
             else:
-                raise self._unknown(given, name, others)
+                spelt = {plain(known): known for known in (*self.names(), *others)}
+                close = [spelt[spelling] for spelling in difflib.get_close_matches(name, spelt, n=3, cutoff=0.6)]
+                remedy = f"Did you mean {' or '.join(close)}? " if close else ""
+                fact = f"target.settings.{given}: {self.kind} has no such setting"
+                raise StudyError(fact, remedy=f"{remedy}({self.source})")
 
         check_all(partial(check_one, given, value) for given, value in settings.items())
         return checked
 
-    def _unknown(self, given: str, name: str, others: frozenset[str]) -> StudyError:
-        spelt = {plain(known): known for known in (*self.names(), *others)}
-        close = [spelt[spelling] for spelling in difflib.get_close_matches(name, spelt, n=3, cutoff=0.6)]
-        remedy = f"Did you mean {' or '.join(close)}? " if close else ""
-        return StudyError(
-            f"target.settings.{given}: {self.kind} has no such setting", remedy=f"{remedy}({self.source})"
-        )
-
 
 def catalogue_in(*files: Path) -> Catalogue:
-    """The catalogue in the [settings] of TOML files, in their order. The last file gives the kind, and the source of
-    rows in files that have none. ValueError, with file and row, for one that is none."""
+    """From the [settings] of TOML files; the last gives the kind, and the source of rows without one. ValueError."""
     documents = [toml_rows(file) for file in files]
     last = documents[-1]
     specs = (
@@ -154,18 +140,16 @@ def _spec(where: str, name: str, row: Mapping[str, Any], source: str, document: 
 
 
 def sized(value: Any) -> Any:
-    """In bytes, of a size that may be written as 32M; any other value is returned unchanged."""
+    """In bytes, where it is written as 32M."""
     is_sized = isinstance(value, str) and value[:-1].isdigit()
     return int(value[:-1]) * UNITS[value[-1]] if is_sized else value
 
 
 def plain(name: str) -> str:
-    """The name of a setting in the one spelling used for comparison."""
     return name.strip().lower().replace("-", "_")
 
 
 def on_or_off(value: SettingValue) -> str:
-    """A canonical value as servers take it that have "on" and "off"."""
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
@@ -175,9 +159,8 @@ def differing(settings: Mapping[str, SettingValue], other: Mapping[str, SettingV
 
 
 def counters_in(file: Path, *sources: str, kind: str = "") -> dict[str, CounterSpec]:
-    """The counters of these sources, of all for none, by the server's own names, from a table of metrics: name | unit |
-    what | source, with the server's own name after the source where it differs. A unit per second means a counter that
-    only grows; any other is a level. kind: for tables that several kinds share."""
+    """From a table of metrics (name | unit | what | source, with the server's own name after the source where it
+    differs): the counters of these sources, of all without any, by those names. kind: for tables that kinds share."""
     counters: dict[str, CounterSpec] = {}
     rows = (row for row in metric_rows(file).splitlines() if row.count("|") == 3)
     for cells in ([cell.strip() for cell in row.split("|")] for row in rows):
@@ -188,13 +171,8 @@ def counters_in(file: Path, *sources: str, kind: str = "") -> dict[str, CounterS
     return counters
 
 
-UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "P": 2**50}
-TIMES = {"us": 1, "ms": 10**3, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
-"""In microseconds."""
-
-
 def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue:
-    """One value in canonical form. StudyError, with what would be right, for one that the target does not accept."""
+    """StudyError, with what would be right."""
     words_or_switch = spec.kind in ("boolean", "text")
     read, right = _READERS[spec.kind]
     parsed = read(spec, value) if words_or_switch or not isinstance(value, bool) else None
@@ -213,7 +191,7 @@ def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue
 
 
 def as_shown(text: str) -> SettingValue:
-    """A value of an unknown setting as a server shows it: a whole number, or printable words."""
+    """Of an unknown setting: a whole number, or printable words."""
     number = whole(text)
     return words(text) if number is None else number
 
@@ -224,9 +202,6 @@ def _text(spec: SettingSpec, value: SettingValue) -> str | None:
         return None if isinstance(value, int | float) and not isinstance(value, bool) else words[0] or None
     among = {word.strip().lower() for word in words}
     return next((str(choice) for choice in spec.choices if str(choice).lower() in among), None)
-
-
-_SWITCH = {True: ["on", "true"], False: ["off", "false"]}
 
 
 def _duration(spec: SettingSpec, value: SettingValue) -> float | None:
@@ -254,7 +229,6 @@ _READERS: Mapping[Kind, tuple[Callable[[SettingSpec, SettingValue], SettingValue
     "duration": (_duration, 'a time such as "30s", or a number of {unit}'),
     "bytes": (_bytes, "a size in bytes, such as 134217728 or 128M"),
 }
-"""By kind of setting: the reader of a value, None for an invalid one, and what a valid one would be."""
 
 
 def _wrong(kind: str, spec: SettingSpec, value: SettingValue, right: str) -> StudyError:
@@ -264,16 +238,11 @@ def _wrong(kind: str, spec: SettingSpec, value: SettingValue, right: str) -> Stu
     )
 
 
-MB = 1 << 20
-Per = Literal["server", "connection"]
-
-
 @dataclass(frozen=True, slots=True)
 class Tunable:
-    """How far a setting may be varied, from a small machine's value to a large one's: over these values, or from low to
-    high in equal ratios. high: None is half of the machine's memory. relaxed: values that give up durability; searched
-    only where the study allows that. unit_bytes: memory that each unit of the value takes, per server or per
-    connection; 0 where it is negligible. without_effect: settings with any of which this one has no effect."""
+    """Over these values, or from low to high in equal ratios. high: None is half of the machine's memory. relaxed:
+    values that give up durability. unit_bytes: memory that each unit takes, per server or per connection.
+    without_effect: settings with any of which this one has no effect."""
 
     name: str
     values: tuple[SettingValue, ...] = ()
@@ -286,11 +255,14 @@ class Tunable:
 
 
 def tunables_in(file: Path) -> tuple[Tunable, ...]:
-    """The [tune] of our TOML file; a size may be written as 32M, and the largest as "half of memory"."""
+    """The [tune] of our TOML file."""
     rows = toml_rows(file).get("tune", {}).items()
-    values = ((name, {column: _value(value) for column, value in row.items()}) for name, row in rows)
-    return tuple(row_of(Tunable, f"{file.name}: [tune] {name}", {"name": name, **row}) for name, row in values)
-
-
-def _value(value: Any) -> Any:
-    return None if value == "half of memory" else sized(value)
+    return tuple(
+        row_of(
+            Tunable,
+            f"{file.name}: [tune] {name}",
+            {"name": name}
+            | {column: None if value == "half of memory" else sized(value) for column, value in row.items()},
+        )
+        for name, row in rows
+    )

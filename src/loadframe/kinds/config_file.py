@@ -1,5 +1,5 @@
 """A file of our own among the configuration of an attached server, and the server's restart: for settings that are only
-read at the start. The study names both; the file exists neither before nor after."""
+read at the start; and settings in the form of each target's own file, to copy."""
 
 import errno
 import json
@@ -10,21 +10,31 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from loadframe.errors import ChangeError, UserError
+from loadframe.changes import host
+from loadframe.errors import ChangeError, StudyError, UserError
 from loadframe.formats.json_text import write_json
 from loadframe.host import identity, to_its_end
+from loadframe.kinds import registry
 from loadframe.kinds.base import Attached
-from loadframe.kinds.registry import again, attachable
-from loadframe.model import SettingValue
+from loadframe.kinds.kind import KindOfTarget, SettingsFile
+from loadframe.model import Change, ChangeRecord, SettingValue
 from loadframe.system.files import Folder, Whose
 
 RESTARTED_WITHIN_S = 120.0
 SETTLED_WITHIN_S = 30.0
 LONGEST_S = 3 * RESTARTED_WITHIN_S + SETTLED_WITHIN_S
-"""A restart begun earlier that is still under way, our own, and the server's answer."""
 NAME = "configuration file"
 MOST_BYTES = 1_000_000
 BETWEEN = "; "
+BY_HAND = "See the server's own log; `loadframe changes revert` takes the file away and restarts it."
+OTHER_LAYERS = {
+    "RLIMIT_NOFILE": "LimitNOFILE={1}   # of systemd; in a shell: ulimit -n {1}",
+    "RLIMIT_NPROC": "LimitNPROC={1}   # of systemd; in a shell: ulimit -u {1}",
+    "memory.max": "MemoryMax={1}   # of systemd",
+    "pids.max": "TasksMax={1}   # of systemd",
+    "process": "# of the process: {0} = {1}",
+}
+"""How changes outside of the server's own file are typed in, {0} the name, {1} the value: systemd.exec(5)."""
 
 
 class ConfigFile:
@@ -36,10 +46,9 @@ class ConfigFile:
         self._aside = f"{path.name}.aside"
         self._folder = Folder(path.parent, Whose.ANOTHERS, ChangeError)
         self._underway = False
-        if (known := attachable(server["kind"])) is None:
+        if (known := registry.attachable(server["kind"])) is None:
             raise ValueError(f"a {server['kind']!r} is not restarted")
         self._head = known.head
-        """The first lines of the file."""
         self.words = words
         self.address: Mapping[str, str] = {
             **server,
@@ -65,7 +74,7 @@ class ConfigFile:
         return config
 
     def make_room(self) -> None:
-        """ChangeError where a file exists already: it is not ours."""
+        """ChangeError where a file is there already."""
         if self._folder.exists(self._path.name) or self.read(NAME) != "":
             raise ChangeError(
                 f"target.config: {self._path} is there already",
@@ -73,9 +82,8 @@ class ConfigFile:
             )
 
     def read(self, name: str) -> SettingValue:
-        """Includes the file that is aside: half written, or about to go until the server has restarted without it.
-        ChangeError also for what we cannot have written: the folder may be the server's, and a link that its user puts
-        there, to a file that only we may read, would be restored readable for all."""
+        """Also of the file that is aside. ChangeError also for what we cannot have written: a link that the server's
+        user puts there would have us show a file that only we may read."""
         for name in (self._path.name, self._aside):
             with suppress(FileNotFoundError):
                 text = self._ours(name).decode("utf-8", "replace")
@@ -83,7 +91,6 @@ class ConfigFile:
         return ""
 
     def _ours(self, name: str) -> bytes:
-        """FileNotFoundError, and ChangeError where the file is not ours alone."""
         try:
             data, status = self._folder.read_own(name, MOST_BYTES)
         except FileNotFoundError:
@@ -102,8 +109,8 @@ class ConfigFile:
         )
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Write the file and restart the server; "": restart it without the file, which then goes. ChangeError where
-        the file cannot be written, TargetError where the restart fails or no answer comes within RESTARTED_WITHIN_S."""
+        """And restart the server; "": restart it without the file, which then goes. ChangeError where the file cannot
+        be written, TargetError where the restart fails or no answer comes within RESTARTED_WITHIN_S."""
         try:
             if value != "":
                 lines = [f"{line}\n" for line in str(value).split(BETWEEN)]
@@ -131,8 +138,7 @@ class ConfigFile:
         self._underway = False
 
     def _settle(self) -> None:
-        """Wait for an earlier restart that was not waited for: a server that is asked to end while it starts may do
-        neither (MariaDB 10.11 hung in one of 25). A server that cannot start gets only SETTLED_WITHIN_S."""
+        """Asked to end while it starts, a server may do neither (MariaDB 10.11 hung in one of 25)."""
         until = time.monotonic() + RESTARTED_WITHIN_S
         arguments = "".join(f"{word}\0" for word in self._restart)
         while identity.naming(arguments) and time.monotonic() < until:
@@ -148,13 +154,65 @@ class ConfigFile:
         )
 
 
-BY_HAND = "See the server's own log; `loadframe changes revert` takes the file away and restarts it."
-
-
 def _silent(address: Mapping[str, str]) -> str | None:
     try:
-        server: Attached = again(address)
+        server: Attached = registry.again(address)
     except UserError as error:
         return error.fact
     server.close()
     return None
+
+
+def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[str, str]:
+    """The name and text of the target's own settings file. StudyError without one, and for unprintable words."""
+    form = row.file
+    if form is None:
+        known = ", ".join(name for name, kind in registry.KINDS.items() if kind.file is not None)
+        raise StudyError(f"no settings of {row.kind} are searched", remedy=f"Those of {known} are.")
+    for word in (word for setting_ in settings.items() for word in setting_ if isinstance(word, str)):
+        if not word.isprintable():
+            raise StudyError(
+                f"{word!a} does not belong in a line of {form.file}", remedy="Give it without such characters."
+            )
+    return form.file, form.head + "".join(f"{line}\n" for line in _lines(row, form, form.line, settings))
+
+
+def _lines(row: KindOfTarget, form: SettingsFile, line: str, settings: Mapping[str, SettingValue]) -> list[str]:
+    return [line.format(name=name, value=_word(row, form, name, value)) for name, value in settings.items()]
+
+
+def to_copy(row: KindOfTarget, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
+    """Changes as lines to type in: those of the target's own file, of its process and of the machine, then which take
+    effect only at a restart. StudyError as `written`."""
+    given = {
+        change.setting: change.after
+        for change in changes
+        if change.layer in ("server", "application") and change.after is not None
+    }
+    own = {name: value for name, value in given.items() if row.setting(name) is not None}
+    form = row.file
+    if own and form is not None:
+        lines = written(row, own)[1].splitlines()
+        lines = _lines(row, form, form.statement, own) if form.statement else lines
+    else:
+        lines = [f"{name} = {value}" for name, value in own.items()]
+    for change in changes:
+        if change.layer == "process":
+            lines.append(OTHER_LAYERS.get(change.setting, OTHER_LAYERS["process"]).format(change.setting, change.after))
+        elif change.layer == "host" and change.after is not None:
+            lines.append(host.command(change.setting, change.after))
+    comment = "--" if form is not None and (form.statement or form.file.endswith(".sql")) else "#"
+    options = [f"{name} = {value}" for name, value in given.items() if name not in own]
+    lines += [f"{comment} of the workload: in the study, under [workload.options]", *options] if options else []
+    restarts = [name for name in own if row.catalogue.needs_restart(name)]
+    return (*lines, *([f"{comment} takes effect at a restart: {', '.join(restarts)}"] if restarts else []))
+
+
+def _word(row: KindOfTarget, form: SettingsFile, name: str, value: SettingValue) -> str:
+    if isinstance(value, bool):
+        return form.words[value]
+    if isinstance(value, str):
+        return f"{form.quotes}{value}{form.quotes}"
+    spec = row.setting(name)
+    sized = spec is not None and spec.kind == "bytes" and value >= 0
+    return f"{form.quotes}{value}{form.size}{form.quotes}" if sized and form.size else str(value)

@@ -1,35 +1,60 @@
-"""What MariaDB and PostgreSQL have in common as targets: our own connection, a private server, a running server."""
+"""What MariaDB and PostgreSQL have in common as targets, private and attached."""
 
+import re
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from loadframe.connections.unix_socket import LET_IT_GO_ON
-from loadframe.errors import TargetError
+from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import words
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Resources
 from loadframe.host.signals import told
 from loadframe.kinds.behind import comm_of
-from loadframe.kinds.private_target import PrivateTarget, Server
-from loadframe.model import CounterSpec
+from loadframe.kinds.catalogue import Catalogue, plain
+from loadframe.kinds.private_server import Account
+from loadframe.kinds.private_target import PrivateTarget
+from loadframe.model import CounterSpec, Endpoint, SettingValue
 
 SCHEMA = "loadframe"
-"""The schema of load drivers."""
 SETTLED_WITHIN_S = 30.0
 ENDS_WITHIN_S = 2.0
 REFUSED_REMEDY = "Its log says more. Correct the study or the server, and run it again."
 BUSY_REMEDY = "Its log and its list of connections say what it waits for. Run it again once that is over."
 SILENT_REMEDY = "Look at its log, and at what its machine and disk do; run it again once it answers."
 Answer = tuple[list[tuple[Any, ...]], list[str]]
-"""Rows, and the names of their columns where the driver is asked for them."""
+PLAIN = re.compile(r"[\w.,:=+%$\"@* -]*", re.ASCII)
+"""Words, numbers, lists: no path, no second line, no quote that ends a value, nothing special to a shell."""
+ZONE = re.compile(r"[A-Za-z_]+(/[A-Za-z0-9_+-]+){0,2}")
+OF_MYSQL = (
+    r"|.*(_|^)(file|filename|dir|datadir|tmpdir|path|directory|home_dir|index|socket|command|cmd|library|libraries"
+    r"|basename|priv|proxy|url|address|host|port|tc|isam|recovery|error|user|secret|key)"
+)
+NEVER: Mapping[str, re.Pattern[str]] = {
+    "mariadb": re.compile(
+        r"(plugin|init|ssl|tls|wsrep|feedback|report|master|relay|slave|replicate|rpl|debug)_.*|ssl|debug|log_bin"
+        + OF_MYSQL
+    ),
+    "mysql": re.compile(
+        r"(plugin|init|ssl|tls|admin|mysqlx|report|master|relay|slave|source|replica|replicate|rpl|group_replication|ndb"
+        r"|authentication|early|loose|log_error|telemetry|keyring|component|external)_.*|ssl|debug|daemonize|gdb|upgrade"
+        r"|archive|blackhole|federated|ndbcluster|.*_(dirs|directories|keys|monitor)" + OF_MYSQL
+    ),
+    "postgres": re.compile(
+        r"(ssl|krb|primary|recovery|restore|archive|synchronous_standby)_.*|ssl|jit_provider|bonjour.*|zero_.*"
+        r"|(?!search_path).*(_|^)(file|keyfile|dir|destdir|path|directory|directories|command|library|libraries)"
+    ),
+}
 
 
 class Control(ABC):
-    """One connection, safe to use from several threads (one at a time); reconnects once where it was lost. Only here do
-    a database driver's exceptions become TargetErrors. server: its name in messages. lost: the driver's exceptions
-    after which a connection may be lost; errors: all of its own; garbled: those for an answer outside of its protocol.
-    patience_s: a server that is silent for longer, even under load, counts as hung."""
+    """One connection, for one thread at a time; reconnects once where it was lost. A driver's exceptions become
+    TargetErrors here. lost: those after which a connection may be lost; errors: all of its own; garbled: for an answer
+    outside of its protocol. patience_s: a server that is silent for longer counts as hung."""
 
     server: str
     patience_s: float = 30.0
@@ -38,7 +63,7 @@ class Control(ABC):
     garbled: tuple[type[Exception], ...]
 
     def __init__(self, died: Callable[[], TargetError | None]) -> None:
-        """died: the TargetError that explains why the server is gone; None while its process lives."""
+        """died: why the server is gone; None while its process lives."""
         self._died = died
         self._connection: Any = None
         self._silent = False
@@ -46,7 +71,6 @@ class Control(ABC):
         self._lock = threading.Lock()
 
     def ping(self) -> bool:
-        """Whether the server answers a statement now."""
         try:
             return self.ask("SELECT 1") == [(1,)]
         except TargetError:
@@ -57,7 +81,6 @@ class Control(ABC):
         return self.asked(statement, values)[0]
 
     def asked(self, statement: str, values: Sequence[Any] = ()) -> Answer:
-        """As `ask`, with the names of the columns."""
         with self._lock:
             if self._silent and told(self._pids()):
                 raise self._silence(statement)
@@ -93,14 +116,13 @@ class Control(ABC):
                 raise self.is_other(statement, error) from error
 
     def _gone(self, within_s: float) -> TargetError | None:
-        """Why the server is gone. within_s: a killed server loses its connections a moment before it has ended."""
         deadline = time.monotonic() + within_s
         while (died := self._died()) is None and time.monotonic() < deadline:
             time.sleep(0.02)
         return died
 
     def close(self) -> None:
-        """Close the connection. Idempotent; never raises."""
+        """Idempotent; never raises."""
         with self._lock:
             self._drop()
 
@@ -111,31 +133,25 @@ class Control(ABC):
             remedy="See which server listens there.",
         )
 
-    # --- for the subclass ---
+    @abstractmethod
+    def _connected(self) -> Any: ...
 
     @abstractmethod
-    def _connected(self) -> Any:
-        """A new connection."""
-
-    @abstractmethod
-    def _ask(self, statement: str, values: Sequence[Any]) -> Answer:
-        """On `_connection`, which is opened where there is none."""
+    def _ask(self, statement: str, values: Sequence[Any]) -> Answer: ...
 
     @abstractmethod
     def _is_lost(self, error: Exception) -> bool:
-        """Whether the connection was lost, so that a new one may work."""
+        """Whether a new connection may work."""
 
     @abstractmethod
     def _is_late(self, error: Exception) -> bool:
         """Whether the server was silent for too long."""
 
     @abstractmethod
-    def _pids(self) -> Iterable[int]:
-        """The server's processes, as far as they are visible."""
+    def _pids(self) -> Iterable[int]: ...
 
     @abstractmethod
-    def _let_go(self, connection: Any) -> None:
-        """Close a connection whose server may be gone."""
+    def _let_go(self, connection: Any) -> None: ...
 
     def _shown(self, error: Exception) -> str:
         return words(error)
@@ -164,10 +180,32 @@ class Control(ABC):
 Own = TypeVar("Own", bound=Control)
 
 
-class DatabaseTarget(PrivateTarget[Server], Generic[Server, Own]):
-    """A private server that is asked through a Control, from its start to its end."""
+class DatabaseTarget(PrivateTarget, Generic[Own]):
+    """owner: the account of its processes, where we are root."""
 
+    owner: str
     _control: Own | None = None
+
+    def __init__(self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "") -> None:
+        """port: None for a socket alone, 0 for a free port of 127.0.0.1."""
+        super().__init__(lease, folder or self.kind, resources.run_by(lease.account(self.owner)), port)
+        self.data = self.folder / "data"
+        self.option_file = self.folder / "workload.cnf"
+        self.control_account = Account("loadframe_control")
+        self.workload_account = Account("loadframe")
+
+    def _endpoint(self, socket: Path, **others: str) -> Endpoint:
+        options = {
+            "user": self.workload_account.user,
+            "password": self.workload_account.password,
+            "socket": str(socket),
+            "option_file": str(self.option_file),
+            **others,
+        }
+        if self.port is None:
+            return Endpoint(self.kind, str(socket), options)
+        options |= {"host": "127.0.0.1", "port": str(self.port)}
+        return Endpoint(self.kind, f"127.0.0.1:{self.port}", options)
 
     def _talk(self) -> Own:
         self._running()
@@ -185,7 +223,7 @@ class DatabaseTarget(PrivateTarget[Server], Generic[Server, Own]):
 
 class AttachedDatabase(ABC, Generic[Own]):
     """See kinds.base.Attached. names: of its process. changing: the statement that lists what other connections of the
-    account are doing that matches either of `patterns`: changing a setting, or the load's schema."""
+    account do that matches either of `patterns`: changing a setting, or the load's schema."""
 
     kind: str
     names: tuple[str, ...]
@@ -212,11 +250,9 @@ class AttachedDatabase(ABC, Generic[Own]):
         """The process that listens at its socket; None by network, or where it is not visible."""
 
     @abstractmethod
-    def _told_pid(self) -> int | None:
-        """Its process as the server reports it, which counts where its address is of this machine."""
+    def _told_pid(self) -> int | None: ...
 
     def listener(self) -> int | None:
-        """The process that listens at its socket, where it has one of `names`; None by network."""
         return self._if_named(self._peer())
 
     def pid(self) -> int | None:
@@ -229,11 +265,46 @@ class AttachedDatabase(ABC, Generic[Own]):
         self._control.close()
 
     def _if_named(self, pid: int | None) -> int | None:
-        """The process, where it lives under one of `names`."""
         return pid if pid is not None and comm_of(pid) in self.names else None
 
 
 def shortened(statement: str) -> str:
-    """A statement as messages quote it: in one line of at most 80 characters."""
+    """As messages quote it: in one line of at most 80 characters."""
     shown = " ".join(statement.split())
     return shown if len(shown) <= 80 else f"{shown[:77]}..."
+
+
+def check_passed_on(
+    catalogue: Catalogue,
+    settings: Mapping[str, SettingValue],
+    *,
+    reserved: frozenset[str],
+    known: Callable[[], Collection[str]],
+    texts: Callable[[], Collection[str]] = frozenset,
+) -> dict[str, SettingValue]:
+    """StudyError for a stranger's setting that would run a program, load a library, reach another host or name a file.
+    reserved: what a private instance decides itself. known: the installed server's settings besides the catalogue,
+    whose bounds it checks itself. texts: known ones that accept any harmless text."""
+    for given in settings:
+        if plain(given) in reserved:
+            raise StudyError(
+                f"target.settings.{given}: a private instance sets this itself",
+                remedy="Omit it; table_cache is called table_open_cache." if "cache" in given else "Omit it.",
+            )
+    others = {given: value for given, value in settings.items() if catalogue.get(plain(given)) is None}
+    if not others:
+        return catalogue.check(settings)
+    free = texts()
+    for given, value in others.items():
+        if plain(given) in free or NEVER[catalogue.kind].fullmatch(plain(given)) is not None:
+            raise StudyError(
+                f"target.settings.{given}: a private instance does not take programs, libraries, files and other hosts "
+                "from a study",
+                remedy="Omit it, or set up a server of your own with it and attach to it (target.attach).",
+            )
+        if isinstance(value, str) and not (PLAIN.fullmatch(value) and ".." not in value) and not ZONE.fullmatch(value):
+            raise StudyError(
+                f"target.settings.{given} = {value!r} contains more than words, numbers and lists",
+                remedy="Paths, line breaks and quotes are not passed on.",
+            )
+    return catalogue.check(settings, known())

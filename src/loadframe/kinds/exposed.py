@@ -1,31 +1,177 @@
-"""The counters that a service exposes, read while it is loaded. One thread for each source asks it at most once a
-second, five times in a short step. The answers are parsed after the load has ended, so that this takes no CPU from what
-is measured. What is missing is reported with its reason."""
+"""The counters that a service exposes, read while it is loaded: each source by a thread, at most once a second, five
+times in a short step. The answers are parsed after the load. What is missing is reported with its reason."""
 
+import contextlib
 import difflib
+import os
+import signal
+import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from loadframe.connections.bounds import MIB
-from loadframe.formats.exposition import EXAMPLES, MOST_SERIES, Exposed, ExpositionError
-from loadframe.formats.said import words
-from loadframe.kinds.exposed_sources import Source, Taken, UnreadError
+from loadframe.connections.address import decide, joined
+from loadframe.connections.bounds import MIB, shown
+from loadframe.connections.http_connection import ERRORS, Connection, body
+from loadframe.errors import StudyError, UserError
+from loadframe.formats.exposition import (
+    EXAMPLES,
+    MOST_SERIES,
+    Exposed,
+    ExpositionError,
+    Pick,
+    read_json,
+    read_lines,
+    read_prometheus,
+)
+from loadframe.formats.said import why, words
+from loadframe.host.environment import NO_FOLDER, passed_on
+from loadframe.host.processes import Allowance, runnable, spawn
+from loadframe.host.to_its_end import until_end
 from loadframe.metrics import METRICS
 from loadframe.metrics.exposed import OF, resolve
 from loadframe.model import CounterSpec, Reading
+from loadframe.study.exposed_tables import LOG, PORT, Address, MetricsTable
 
+ANSWER_BYTES, ANSWER_S = 8 * MIB, 2.0
+Port = Callable[[], int]
+"""Where the target is loaded now: another one after each start."""
+Who = Callable[[], Allowance]
+Environment = Callable[[], Mapping[str, str]]
 EVERY_S, SHORTEST_S, IN_A_STEP = 1.0, 0.2, 5
 HELD_BYTES = 32 * MIB
-"""Of unparsed answers; a long step with long answers is parsed in between."""
 NO_NUMBER = "there is no number in it"
 NOT_SELECTED = "it has none of the names of `select`"
 GIVEN_UP_AFTER = 3
 """Failures in a row, after which a source is not asked again in the same step."""
 GIVEN_UP_FOR_GOOD = 6
-"""Failures in a row that end it for the run: an endless answer, or none, costs the measured service."""
+"""Failures in a row that end it for the run: asking costs the measured service."""
+MOST_REMEMBERED = 10_000
+
+
+class UnreadError(Exception):
+    """Why a source did not answer, or not with counters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """at_s: CLOCK_MONOTONIC when the answer began. after: the load had ended, so levels are not those of the load."""
+
+    at_s: float
+    data: bytes
+    content_type: str = ""
+    after: bool = False
+
+
+class HttpSource:
+    """words: its name in messages, with the port of its last reading. pick: the wanted counters. Each reading opens a
+    connection: one kept open could occupy a worker of the service."""
+
+    def __init__(self, table: MetricsTable, address: Address, pick: Pick, port: Port) -> None:
+        self.words = self._text = table.prometheus or table.json_address or ""
+        self.pick = pick
+        self._address, self._prometheus, self._port = address, table.prometheus is not None, port
+
+    def take(self) -> Taken:
+        """UnreadError."""
+        number = self._port() if self._address.port is None else self._address.port
+        self.words = self._text.replace(PORT, str(number))
+        try:
+            place = decide(self._address.host, number)
+        except StudyError as error:
+            raise UnreadError(words(error.fact)) from error
+        named, where = joined(place.host, place.port), joined(place.number, place.port)
+        connection = Connection(where, host=named, most_bytes=ANSWER_BYTES, within_s=ANSWER_S, silent_s=ANSWER_S)
+        try:
+            with contextlib.closing(connection):
+                answer = connection.get(self._address.path)
+                at_s = time.monotonic()
+                if answer.status != 200:
+                    raise UnreadError(f"it answered {answer.status} {words(answer.reason, 40)}".rstrip())
+                return Taken(at_s, body(answer), words(answer.getheader("Content-Type", ""), 100).lower())
+        except TimeoutError as error:
+            raise UnreadError(f"no answer ended within {ANSWER_S:g} s") from error
+        except ERRORS as error:
+            raise UnreadError(why(error)) from error
+
+    def read(self, taken: Taken) -> Exposed:
+        """ExpositionError."""
+        if self._prometheus:
+            return read_prometheus(taken.data, self.pick, content_type=taken.content_type)
+        return read_json(taken.data, self.pick)
+
+
+class CommandSource:
+    """Killed, with its whole session, once it has answered or its time is over."""
+
+    def __init__(self, command: Sequence[str], pick: Pick, port: Port, who: Who, env: Environment) -> None:
+        self.words = _told(command)
+        self.pick = pick
+        self._command, self._port, self._who, self._env = tuple(command), port, who, env
+
+    def take(self) -> Taken:
+        at_s = time.monotonic()
+        command = [word.replace(PORT, str(self._port())) if PORT in word else word for word in self._command]
+        self.words = _told(command)
+        try:
+            allowance = self._who()
+            program = command[0] if "/" in command[0] else runnable(command[0], allowance.user) or command[0]
+            command = [program, *command[1:]]
+            process = spawn(
+                command, allowance, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=NO_FOLDER, env=self._env()
+            )
+        except (UserError, OSError) as error:
+            raise UnreadError(words(error.fact if isinstance(error, UserError) else error)) from error
+        assert process.stdout is not None
+        try:
+            data = until_end(process.stdout, at_s + ANSWER_S, ANSWER_BYTES)
+            if len(data) > ANSWER_BYTES:
+                raise UnreadError(f"its answer is longer than {shown(ANSWER_BYTES)}")
+            code = process.wait(timeout=max(0.1, ANSWER_S - (time.monotonic() - at_s)))
+        except subprocess.TimeoutExpired as error:
+            raise UnreadError(f"it did not end within {ANSWER_S:g} s") from error
+        except OSError as error:
+            raise UnreadError(words(error)) from error
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # its session is its own (spawn)
+            process.wait()
+            process.stdout.close()
+        if code != 0:
+            raise UnreadError(f"it ended with exit code {code}" if code > 0 else f"it was ended by signal {-code}")
+        return Taken((at_s + time.monotonic()) / 2, data)
+
+    def read(self, taken: Taken) -> Exposed:
+        return read_lines(taken.data, self.pick)
+
+
+Source = HttpSource | CommandSource
+
+
+def _told(command: Sequence[str]) -> str:
+    return f"the command {words(' '.join(command), 80)}"
+
+
+def sources_of(
+    tables: Sequence[MetricsTable], first: Sequence[str], port: Port, who: Who, env: Environment = passed_on
+) -> list[Source]:
+    """first: names that are kept before others. who, env: for commands; TargetError where they are not known."""
+    sources: list[Source] = []
+    for table in (table for table in tables if table.stages is None):
+        pick = Pick(tuple(table.select), tuple(table.counters), (*first, *table.requests))
+        if table.address is not None:
+            sources.append(HttpSource(table, table.address, pick, port))
+        else:
+            sources.append(CommandSource(table.command or (), pick, port, who, env))
+    return sources
+
+
+def stage_files(tables: Sequence[MetricsTable], log: Path | None = None) -> tuple[Path, ...]:
+    named = (table.stages for table in tables if table.stages is not None)
+    return tuple(path for name in named if (path := log if name == LOG else Path(name)) is not None)
 
 
 @dataclass
@@ -46,7 +192,7 @@ class _Asked:
 
 
 class Exposure:
-    """All sources of a study. wanted: metric names that its limits mention, and who mentions them, in words."""
+    """wanted: metric names that the study's limits mention, and who mentions them, in words."""
 
     def __init__(self, sources: Sequence[Source] = (), wanted: Mapping[str, str] | None = None) -> None:
         self._asked = [_Asked(source) for source in sources]
@@ -62,7 +208,6 @@ class Exposure:
 
     @contextmanager
     def watching(self, seconds: float) -> Iterator[None]:
-        """Read the sources while a load runs that takes this long."""
         every_s = min(EVERY_S, max(SHORTEST_S, seconds / IN_A_STEP))
         over = threading.Event()
         for asked in self._asked:
@@ -80,7 +225,7 @@ class Exposure:
                 thread.join()
 
     def readings(self) -> list[Reading]:
-        """The readings since the last call, each with its time."""
+        """Those since the last call."""
         for asked in self._asked:
             self._read(asked)
         with self._reading:
@@ -88,12 +233,10 @@ class Exposure:
         return readings
 
     def now(self) -> dict[str, float]:
-        """Ask all sources once: counters by CounterSpec.name; a source that does not answer contributes none."""
+        """By CounterSpec.name; a source that does not answer contributes none."""
         for asked in self._asked:
             self._take(asked)
         return {name: value for reading in self.readings() for name, value in reading.counters.items()}
-
-    # --- asking ---
 
     def _ask(self, asked: _Asked, every_s: float, over: threading.Event) -> None:
         """Until the load has ended, and once more then: a cumulative counter needs a reading at the end."""
@@ -122,8 +265,6 @@ class Exposure:
             self._read(asked)
         return True
 
-    # --- reading ---
-
     def _read(self, asked: _Asked) -> None:
         with self._reading:
             waiting, asked.waiting = asked.waiting, []
@@ -141,7 +282,11 @@ class Exposure:
                     self._readings.append(Reading(taken.at_s, counters))
 
     def _counters(self, asked: _Asked, exposed: Exposed, taken: Taken) -> dict[str, float]:
-        self._note_types(asked, exposed)
+        for family, types in exposed.types.items():
+            before = asked.types.get(family, types)
+            asked.types[family] = before | types
+            if before.isdisjoint(types):
+                asked.changed.setdefault(family, (" and ".join(sorted(before)), " and ".join(sorted(types))))
         for reason, names in exposed.left_out.items():
             _add(asked.left_out, reason, names)
         counters = {}
@@ -157,15 +302,7 @@ class Exposure:
                 counters[f"{OF}{name}"] = value
         return counters
 
-    def _note_types(self, asked: _Asked, exposed: Exposed) -> None:
-        for family, types in exposed.types.items():
-            before = asked.types.get(family, types)
-            asked.types[family] = before | types
-            if before.isdisjoint(types):
-                asked.changed.setdefault(family, (" and ".join(sorted(before)), " and ".join(sorted(types))))
-
     def _is_ours(self, asked: _Asked, name: str, *, counted: bool) -> bool:
-        """Whether a series is recorded for this source; a new name is registered where it can be."""
         metric = f"{OF}{name}"
         owner = self._owner.get(name)
         if owner is None and metric in METRICS:
@@ -180,10 +317,8 @@ class Exposure:
             _add(asked.left_out, f"are told by {owner.source.words}, too", [name])
         return owner is asked
 
-    # --- what is missing ---
-
     def missing(self) -> tuple[str, ...]:
-        """Which counters are missing, and why, in sentences."""
+        """Sentences on which counters are missing, and why."""
         sentences = [sentence for asked in self._asked for sentence in _missing_of(asked)]
         if self._specs:
             there = {spec.metric for spec in self._specs.values()}
@@ -215,10 +350,6 @@ def _missing_of(asked: _Asked) -> Iterator[str]:
         )
 
 
-MOST_REMEMBERED = 10_000
-"""Names of series that are left out, for one reason."""
-
-
 def _add(left_out: dict[str, dict[str, None]], reason: str, names: Sequence[str]) -> None:
     known = left_out.setdefault(reason, {})
     for name in names:
@@ -233,7 +364,6 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _alike(name: str, there: set[str]) -> str:
-    """ "; did you mean app_pool_size?", or ""."""
     bases = {metric.removeprefix(OF).partition("{")[0] for metric in there}
     series = [metric for metric in there if metric.removeprefix(OF).partition("{")[0] == name.partition("{")[0]]
     if len(series) > 1:

@@ -16,9 +16,8 @@ Settings = Mapping[str, SettingValue]
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """The server's own settings file. file: its name. head: its first lines. line: with {name} and {value} in it.
-    quotes: around a word. size: after a number of bytes. words: for false and true. statement: the SQL that sets it on
-    a running server, with the fields of line; "" where there is none."""
+    """head: its first lines. line: with {name} and {value} in it. quotes: around a word. size: after a number of bytes.
+    words: for false and true. statement: the SQL that sets it on a running server; "" where there is none."""
 
     file: str
     line: str
@@ -32,14 +31,13 @@ class SettingsFile:
 OF_STUDY = SettingsFile(
     "tuned.toml", "{name} = {value}", head="[target.settings]\n", quotes='"', words=("false", "true")
 )
-"""As a study writes them: for servers whose own settings are in several files, or in no known one."""
+"""For servers whose own settings are in several files, or in no known one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attachable:
-    """How a running server of this kind is read and changed. host_of: from the address in a study and the option file,
-    the host, "" for a socket; raises as `attach` does. head: the first lines of a configuration file that its restart
-    reads. password: the environment variable that may hold one. read_only: why not to change it."""
+    """host_of: from the address in a study and the option file; "" for a socket; raises as `attach` does. head: first
+    lines of a configuration file that its restart reads. password: the environment variable that may hold one."""
 
     attach: Attach
     host_of: Callable[[str, Path | None], str]
@@ -50,8 +48,7 @@ class Attachable:
 
 @dataclass(frozen=True, slots=True)
 class ByAddress:
-    """A running server that is known by its address alone: it is loaded, never started or changed. host_of: from the
-    settings that name it. StudyError. unseen: what a study of it cannot observe, in a sentence or two."""
+    """A running server, loaded only. host_of: from the settings that name it; StudyError. unseen: not observable."""
 
     host_of: Callable[[Settings], str]
     unseen: str
@@ -59,21 +56,8 @@ class ByAddress:
 
 @dataclass(frozen=True, slots=True)
 class KindOfTarget:
-    """A kind of server that a study may name as `target.kind`.
-
-    check_settings: into the form in which `effective` answers; StudyError. requirements: what it needs on this machine.
-    embedded: as of its target. make_shards: for kinds that are made of shards, or of which several may run side by
-    side; given the resources of each component. before: the components in front of the shards; more_before: those of
-    them that a study may add (target.sql_nodes). cache: whether it is a base.Cache. tunables: what `tune` may vary, the
-    most promising first. file: how the result of `tune` is written; required with tunables. worked_out: settings that
-    the server sets to what it needs and gets, so that the effective value does not show what was configured. ruled_as:
-    the kind whose limits' rules also hold for it. loaded_by: workloads that load it in addition to those whose
-    `target_kinds` name it: its endpoint has what they need. declared: for a kind whose settings each study declares:
-    its record for that study; StudyError. knobs: what was declared, for making remedies. listening: whether it is a
-    base.Listening. one_system: its shards work together and do not exist without each other. notes: sentences for the
-    report of a study of it. running: the running server that a study names; TargetError. again: the same by the address
-    that it gave earlier; KeyError, ValueError, TargetError.
-    """
+    """A kind of server that a study may name as `target.kind`; docs/writing-a-target.md explains the fields.
+    check_settings, declared: StudyError. running: TargetError. again: KeyError, ValueError, TargetError."""
 
     kind: str
     make: Callable[[Lease, Resources], Target]
@@ -101,11 +85,10 @@ class KindOfTarget:
     one_system: bool = False
 
     def setting(self, name: str) -> SettingSpec | None:
-        """The catalogue's row of a setting; None for one that is only passed on."""
         return self.catalogue.get(name)
 
     def gives_up(self, settings: Settings) -> str | None:
-        """The durability that these settings give up, in words; None where they give up none. StudyError."""
+        """The durability that these settings give up, in words. StudyError."""
         said = []
         for name, value in self.check_settings(settings).items():
             spec = self.setting(name)

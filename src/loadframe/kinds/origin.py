@@ -1,92 +1,71 @@
 """The origin of a cache: a private nginx that serves files, outside of the cache's resources."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
-from loadframe.kinds.nginx.server import PACKAGE, Server, Status
+from loadframe.kinds.nginx.server import PACKAGE, Server
 from loadframe.kinds.private_target import PrivateTarget
-from loadframe.kinds.private_target import Server as OfTarget
 from loadframe.model import Endpoint, Requirement, TargetState
 from loadframe.system.files import Folder, Whose
 
 MOST_STORES = 1000
-"""A cache has one for each layout that it used."""
 SETTINGS = {"worker_processes": 2, "worker_connections": 4096, "sendfile": True, "tcp_nopush": True}
 
 
 def requirements() -> list[Requirement]:
-    """What it needs on this machine, and whether it is available."""
     return PACKAGE.requirements("nginx")
 
 
-class Origin:
-    """An nginx of its own for one cache."""
+class Origin(Server):
+    """An nginx of its own for one cache; its port stays the same after the first start."""
 
     def __init__(self, lease: Lease, folder: str) -> None:
         self._allowance = Allowance(lease.account("www-data", "nginx"))
-        self._server = Server(lease, self._allowance.user, 0, folder)
-        self._status = Status(self._server.socket)
+        super().__init__(lease, folder, self._allowance.user, 0)
         self._asked = self._answered = 0
-
-    @property
-    def files(self) -> Path:
-        return self._server.files
-
-    @property
-    def address(self) -> str:
-        """host:port; the port stays the same after the first start."""
-        return self._server.listens
-
-    def create(self) -> None:
-        """Make its folders. MissingTool, TargetError."""
-        self._server.create()
 
     def start(self) -> None:
-        """Start it unless it runs. TargetError."""
-        if self._server.started and self._server.died() is None:
+        """Unless it runs. TargetError."""
+        if self.started and self.died() is None:
             return
-        self._server.stop()
+        super().stop()
         self._asked = self._answered = 0
-        self._server.start(SETTINGS, self._allowance, self._answers)
-        self._server.watch_workers()
+        self.begin(SETTINGS, self._allowance, self._answers)
+        self.watch_workers()
 
     def check(self) -> None:
-        if (died := self._server.died()) is not None:
+        if (died := self.died()) is not None:
             raise TargetError(f"the cache's origin: {died.fact}", remedy=died.remedy, details=died.details)
 
     def requests(self) -> int:
-        """Requests answered since its start, without those for its status; the last known number while it is busy."""
-        if (counters := self._status.read()) is not None:
+        """Since its start, without those for its status; the last known number while it is busy."""
+        if (counters := self.status.read()) is not None:
             self._asked += 1
             self._answered = int(counters["requests"]) - self._asked
         return self._answered
 
     def _answers(self) -> bool:
-        answered = self._status.answers()
+        answered = self.status.answers()
         self._asked += answered
         return answered
 
     def stop(self) -> None:
-        self._status.close()
-        self._server.stop()
+        self.status.close()
+        super().stop()
 
     def destroy(self) -> None:
-        """End it and remove its folder. Never raises."""
-        self._status.close()
-        self._server.destroy()
+        self.status.close()
+        super().destroy()
 
 
-class CacheTarget(PrivateTarget[OfTarget]):
-    """A cache in front of an origin of its own, `_origin`, which outlives the cache's restarts. Requests ask for files
-    of the origin, an nginx that serves the folder `Endpoint.options["files"]`."""
+class CacheTarget(PrivateTarget):
+    """A cache before an origin, which outlives its restarts. Requests ask for files in `Endpoint.options["files"]`."""
 
     _origin: Origin
 
     def create(self) -> None:
-        """MissingTool without the cache's program or nginx; TargetError where a folder cannot be made."""
         super().create()
         self._origin.create()
 
@@ -95,12 +74,12 @@ class CacheTarget(PrivateTarget[OfTarget]):
         super().start(state)
 
     def empty(self) -> None:
-        stored = Folder(self._data, Whose.ANOTHERS, TargetError)
+        stored = Folder(self.data, Whose.ANOTHERS, TargetError)
         for name in stored.folders(MOST_STORES):
             stored.remove_tree(name)
 
     def stop(self) -> None:
-        """Stop the cache and its origin; the origin's files stay, and what is cached on the disk."""
+        """The origin's files stay, and what is cached on the disk."""
         super().stop()
         self._origin.stop()
 
@@ -109,9 +88,9 @@ class CacheTarget(PrivateTarget[OfTarget]):
         self._origin.destroy()
 
     def endpoint(self) -> Endpoint:
-        """address: host and port. options: `origin`, the origin's host and port; `files`, the folder that it serves."""
-        options = {"files": str(self._origin.files), "origin": self._origin.address}
-        return Endpoint(self.kind, self._server.listens, options)
+        """options: `origin`, the origin's host and port; `files`, the folder that it serves."""
+        options = {"files": str(self._origin.files), "origin": self._origin.listens}
+        return Endpoint(self.kind, self.listens, options)
 
     def describe(self) -> Mapping[str, str]:
         return {**super().describe(), "origin": f"a private nginx before {self._origin.files}"}

@@ -7,13 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 PART = 1 << 20
-"""Bytes read at once: a log may have grown by any size."""
 LONGEST_LOOK_S = 5.0
-"""What was seen longer ago says nothing about the time since."""
 
 
 class LogCounts:
-    """How often each of some words occurs in the complete lines of a growing log. Reads only what is new."""
+    """How often each of some words occurs in the complete lines of a growing log."""
 
     def __init__(self, log: Path, words: Iterable[bytes]) -> None:
         self._log = log
@@ -21,7 +19,6 @@ class LogCounts:
         self._counts = dict.fromkeys(words, 0)
 
     def read(self) -> dict[bytes, int]:
-        """Counts up to now, by the words; all 0 where there is no log."""
         with suppress(FileNotFoundError), self._log.open("rb") as log:
             if log.seek(0, os.SEEK_END) < self._read_to:  # its beginning was dropped
                 self._read_to = 0
@@ -38,8 +35,7 @@ class LogCounts:
 
 
 class Waited:
-    """Seconds that add up from look to look: as many as wait at a look, times the time since the look before. names: of
-    the waits. clock: CLOCK_MONOTONIC, in seconds."""
+    """Seconds of waiting: at each look, as many as wait times the time since the last. clock: CLOCK_MONOTONIC."""
 
     def __init__(self, names: Iterable[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -47,7 +43,7 @@ class Waited:
         self._waited_s = dict.fromkeys(names, 0.0)
 
     def look(self, waiting: Mapping[str, float]) -> dict[str, float]:
-        """The seconds up to now, by name. waiting: how many wait at this look, by name."""
+        """The seconds up to now, by name. waiting: how many wait at this look."""
         now_s = self._clock()
         since_s = 0.0 if self._at_s is None else now_s - self._at_s
         self._at_s = now_s

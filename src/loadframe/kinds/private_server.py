@@ -1,8 +1,10 @@
-"""What all private servers have in common: a folder of the lease, a process, a log, start and end."""
+"""What all private servers have in common: their package, a folder of the lease, a process, a log, start and end."""
 
 import contextlib
 import errno
+import functools
 import os
+import re
 import secrets
 import signal
 import socket as sockets
@@ -12,16 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from loadframe.connections.address import joined
-from loadframe.errors import NotRecovered, RecordingError, TargetError
+from loadframe.errors import MissingTool, NotRecovered, RecordingError, TargetError
 from loadframe.host import identity, to_its_end
-from loadframe.host.environment import NO_FOLDER
+from loadframe.host.environment import NO_FOLDER, SYSTEM, located
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
-from loadframe.kinds.package import Package
-from loadframe.model import SettingValue, TargetState
+from loadframe.model import Requirement, SettingValue, TargetState
 from loadframe.recording.procfs import parse_limits
 from loadframe.system.files import Folder, Whose
 from loadframe.system.trees import remove_tree
@@ -33,24 +35,71 @@ KILL_TIMEOUT_S = 10.0
 LOOK_EVERY_S = 0.005
 LAST_LINES = "Its last log lines say why."
 DIED = "died"
-"""Means that the server had been ready; with other words it never was."""
+"""The server had been ready; with other words it never was."""
 TAIL_BYTES = 1 << 16
-"""The end of a log, read for its last lines: lines may have any length."""
 CHECK_TIMEOUT_S = 60.0  # a check takes 0.02 to 0.7 s
+
+
+def ask(*command: str) -> subprocess.CompletedProcess[str]:
+    """Run a server's program that reports something; its output may hold any bytes."""
+    return subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, check=False, encoding="utf-8", errors="replace"
+    )
+
+
+@dataclass(frozen=True)
+class Package:
+    """programs: those needed, the server first. install: how to get them. asked: arguments that print the version.
+    told: a pattern whose group finds it. find: a program's path."""
+
+    name: str
+    programs: tuple[str, ...]
+    install: str
+    asked: tuple[str, ...]
+    told: str
+    find: Callable[[str], str | None] | None = None
+
+    def program(self, name: str) -> str | None:
+        return (self.find or installed)(name)
+
+    def required(self, name: str = "") -> str:
+        """The path of a program, "" for the server itself. MissingTool."""
+        name = name or self.programs[0]
+        path = self.program(name)
+        if path is None:
+            raise MissingTool(f"{name} is not installed", remedy=self.install)
+        return path
+
+    def version(self) -> str:
+        match = re.search(self.told, _printed((self.required(), *self.asked)))
+        return f"{self.name} {match[1]}" if match else f"{self.name} of unknown version"
+
+    def requirements(self, kind: str) -> list[Requirement]:
+        return [Requirement(kind, name, self.program(name), self.install) for name in self.programs]
+
+
+@functools.cache
+def _printed(command: tuple[str, ...]) -> str:
+    done = ask(*command)
+    return done.stdout + done.stderr
+
+
+def installed(program: str) -> str | None:
+    """Also in /usr/sbin, which is often not in an ordinary user's PATH."""
+    return located(program, SYSTEM)
 
 
 @dataclass(frozen=True)
 class Account:
-    """A database account with a random password, which is never part of a printed record."""
+    """A database account with a random password, which is never printed."""
 
     user: str
     password: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
 
 
 class PrivateServer:
-    """A server process in a lease's folder. package: where it is from. name: in messages. host: the numeric address on
-    which it listens: loopback, unless it is set before the first start. stop_signal: asks it to end cleanly;
-    kill_signal: at once. death_signal: what the kernel sends it when we end."""
+    """A server process in a lease's folder. name: in messages. host: the numeric address on which it listens.
+    stop_signal: asks it to end cleanly; kill_signal: at once. death_signal: what the kernel sends it when we end."""
 
     package: Package | None = None
     name: str
@@ -60,7 +109,7 @@ class PrivateServer:
     death_signal = signal.SIGKILL
 
     def __init__(self, lease: Lease, folder: str, user: Privilege, port: int | None) -> None:
-        """folder: its name in the lease's. user: runs the server. port: also to listen on `host`."""
+        """folder: its name in the lease's. port: also to listen on `host`, 0 for a free one."""
         self.folder = lease.folder / folder
         self.log = self.folder / "error.log"
         self.port = port
@@ -70,13 +119,11 @@ class PrivateServer:
 
     @property
     def socket(self) -> Path | None:
-        """The socket on which it listens; None for one that only listens on `host`."""
+        """None for one that only listens on `host`."""
         return None
 
-    # --- before the start ---
-
     def create(self) -> None:
-        """Make its folders and their content. MissingTool, TargetError."""
+        """Its folders and their content. MissingTool, TargetError."""
         for name in self.package.programs if self.package is not None else ():
             self.required(name)
         self.check_place()
@@ -88,7 +135,6 @@ class PrivateServer:
             ) from error
 
     def prepare(self) -> None:
-        """What `create` makes. OSError, TargetError."""
         self.make_folders()
 
     def required(self, program: str = "") -> str:
@@ -113,7 +159,7 @@ class PrivateServer:
             )
 
     def make_folders(self, *private: Path) -> None:
-        """The server's folder, the socket's folder, open to all users, and folders for the server alone. OSError."""
+        """The server's folder, the socket's folder, open to all users, and folders for the server alone."""
         self.folder.mkdir()
         self.folder.chmod(0o755)
         public = () if self.socket is None else ((self.socket.parent, 0o755),)
@@ -123,7 +169,7 @@ class PrivateServer:
             self.give(folder)
 
     def give(self, path: Path) -> None:
-        """Give a path to the user who runs the server. TargetError where our user namespace does not map that user."""
+        """To the user who runs the server. TargetError where our user namespace does not map that user."""
         if self.user == US:
             return
         ids = ids_of(self.user)
@@ -139,12 +185,10 @@ class PrivateServer:
             ) from error
 
     def run_once(self, command: Sequence[str], log: str) -> None:
-        """Run a program as the server's user to its end; its output is kept as `log`. TargetError where it fails."""
+        """To its end; its output is kept as `log`. TargetError where it fails."""
         with self.log.open("ab") as output:
-            allowance = self._in_folder(Allowance(self.user))
-            process = spawn(command, allowance, stdout=output, stderr=output, cwd=self._lease.folder)
+            process = self._spawned(command, Allowance(self.user), output)
             with self._abandoning(process):
-                self._lease.add_process(process.pid)
                 status = process.wait()
         if status != 0:
             raise self.failed(
@@ -154,8 +198,8 @@ class PrivateServer:
         self.log.rename(self.folder / log)
 
     def answer_of(self, command: Sequence[str], fact: str, remedy: str) -> str:
-        """What a program prints that the server's user runs. TargetError with this fact where it fails."""
-        allowance = self._in_folder(Allowance(self.user))
+        """What a program prints. TargetError with this fact where it fails."""
+        allowance = self._lease.admitted(Allowance(self.user), self.folder)
         with spawn(command, allowance, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=NO_FOLDER) as process:
             said, complained = (output.decode("utf-8", "replace") for output in process.communicate())
         if process.returncode != 0:
@@ -172,23 +216,14 @@ class PrivateServer:
     ) -> tuple[int, str]:
         """Run a checking program as the server would run, for at most within_s: exit status, end of its output."""
         with (self.folder / "check.log").open("w+b") as output:
-            process = spawn(
-                command,
-                self._in_folder(allowance),
-                stdout=output,
-                stderr=output,
-                cwd=self._lease.folder,
-                env=env,
-                death_signal=self.death_signal,
-            )
+            process = self._spawned(command, allowance, output, env)
             with self._abandoning(process):
-                self._lease.add_process(process.pid)
                 if not to_its_end.ended(process, output, within_s):
                     self._end_group(process)
             return process.returncode, to_its_end.told(output).strip()
 
     def refusal(self, state: TargetState, said: str) -> TargetError:
-        """The error that it would not start with a state: with the settings that its output mentions, else all."""
+        """The error that it would not start, with the settings that its output mentions, else all."""
         asked: dict[str, SettingValue] = {**state.settings, **state.limits}
         words = said.replace("-", "_")
         named = {name: value for name, value in asked.items() if name in words} or asked
@@ -200,7 +235,7 @@ class PrivateServer:
         )
 
     def take_port(self) -> None:
-        """Choose a free port where 0 was asked for; TargetError where the requested one is in use."""
+        """TargetError where the requested one is in use."""
         if self.port is None:
             return
         with sockets.socket(sockets.AF_INET6 if ":" in self.host else sockets.AF_INET) as probe:
@@ -221,10 +256,7 @@ class PrivateServer:
 
     @property
     def listens(self) -> str:
-        """host:port, once a port was taken."""
         return joined(self.host, self.port or 0)
-
-    # --- its life ---
 
     def launch(
         self,
@@ -236,22 +268,13 @@ class PrivateServer:
         env: Mapping[str, str] | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Start it and return once `answers` is true. folder: its working directory; None: the lease's. TargetError,
-        with the last log lines, where it ends instead or does not answer within within_s."""
+        """Return once `answers` is true. folder: its working directory; None: the lease's. TargetError, with the last
+        log lines, where it ends instead or does not answer within within_s."""
         self.command = tuple(command)
         if self.socket is not None:
             Folder(self.socket.parent, Whose.ANOTHERS, TargetError).remove(self.socket.name)
         with self.log.open("ab") as log:
-            self._process = spawn(
-                self.command,
-                self._in_folder(allowance),
-                stdout=log,
-                stderr=log,
-                cwd=folder or self._lease.folder,
-                env=env,
-                death_signal=self.death_signal,
-            )
-        self._lease.add_process(self._process.pid)
+            self._process = self._spawned(self.command, allowance, log, env, folder)
         deadline = time.monotonic() + within_s
         while not ((self.socket is None or self.socket.exists()) and answers()):
             if (error := self.died("would not start")) is not None:
@@ -267,11 +290,9 @@ class PrivateServer:
             self._wait(0.01)
 
     def late(self, within_s: float) -> TargetError:
-        """The error that it does not answer after within_s; it still runs."""
         return self.failed(f"{self.name} does not answer after {within_s:.0f} s")
 
     def failed(self, fact: str, remedy: str = LAST_LINES) -> TargetError:
-        """An error with its last log lines."""
         return TargetError(fact, remedy=remedy, details=self.log_tail())
 
     def died(self, how: str = DIED) -> TargetError | None:
@@ -291,7 +312,7 @@ class PrivateServer:
     def await_change(
         self, done: Callable[[], bool], within_s: float, fact: str, *, new: str = "server", remedy: str = LAST_LINES
     ) -> None:
-        """Return once `done` is true. TargetError where it dies or gives up (new: what did), or after within_s."""
+        """TargetError where it dies or gives up (new: what did), or after within_s."""
         deadline = time.monotonic() + within_s
         while not done():
             if (error := self.died()) is not None:
@@ -310,13 +331,17 @@ class PrivateServer:
         """Ask it to end and wait; the data stay. TargetError where it had to be killed."""
         if self._process is None:
             return
-        self._process.send_signal(self.stop_signal)
-        self._let_go_on()
+        self.ask_to_end()
         if self._wait(STOP_TIMEOUT_S):
             self._process = None
             return
         self.kill()
         raise self.failed(f"{self.name} did not stop within {STOP_TIMEOUT_S:.0f} s: killed")
+
+    def ask_to_end(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(self.stop_signal)
+        self._let_go_on()
 
     def kill(self) -> None:
         """End it at once. Never raises."""
@@ -331,7 +356,7 @@ class PrivateServer:
             identity.end_all(family, 0.0)  # what it could not end itself
 
     def kill_group(self) -> None:
-        """As `kill`, for a server whose processes are all in its process group."""
+        """For a server whose processes are all in its process group."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):  # all of them have ended
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -339,7 +364,6 @@ class PrivateServer:
             self._process = None
 
     def _let_go_on(self) -> None:
-        """Stopped processes would not see a signal, nor that the first one has ended."""
         assert self._process is not None
         for process in identity.family(self._process.pid):
             with contextlib.suppress(ProcessLookupError):
@@ -347,7 +371,6 @@ class PrivateServer:
 
     @contextmanager
     def _abandoning(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
-        """A program that we leave before its end, by Ctrl-C for instance, is killed."""
         try:
             yield
         except BaseException:
@@ -381,7 +404,7 @@ class PrivateServer:
         return self._process is not None
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of its log, empty where there is none; of an unbroken line the last TAIL_BYTES."""
+        """Empty without a log; of an unbroken line the last TAIL_BYTES."""
         try:
             with self.log.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -390,9 +413,25 @@ class PrivateServer:
             return ""
         return "\n".join(text.splitlines()[-lines:])
 
-    def _in_folder(self, allowance: Allowance) -> Allowance:
-        """The allowance of a process that may enter the lease's folder, with TMPDIR in the server's folder."""
-        return self._lease.admitted(allowance, self.folder)
+    def _spawned(
+        self,
+        command: Sequence[str],
+        allowance: Allowance,
+        output: IO[bytes],
+        env: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+    ) -> subprocess.Popen[bytes]:
+        process = spawn(
+            command,
+            self._lease.admitted(allowance, self.folder),
+            stdout=output,
+            stderr=output,
+            cwd=folder or self._lease.folder,
+            env=env,
+            death_signal=self.death_signal,
+        )
+        self._lease.add_process(process.pid)
+        return process
 
     def _wait(self, seconds: float) -> bool:
         assert self._process is not None
@@ -404,7 +443,7 @@ class PrivateServer:
 
 
 def do_all(actions: Iterable[Callable[[], None]]) -> None:
-    """Call all of them even where some fail; the first TargetError is raised at the end."""
+    """Call all of them even where some fail; then the first TargetError is raised."""
     errors = []
     for action in actions:
         try:
@@ -416,7 +455,7 @@ def do_all(actions: Iterable[Callable[[], None]]) -> None:
 
 
 def write_readable(path: Path, text: str) -> None:
-    """Write a file that the server's user can read, whatever our umask; the lease's folder is closed to others."""
+    """A file that the server's user can read, whatever our umask; the lease's folder is closed to others."""
     path.write_text(text, encoding="utf-8")
     path.chmod(0o644)
 
@@ -429,7 +468,6 @@ def write_secret(path: Path, text: str) -> None:
 
 
 def open_descriptors(pid: int | None) -> int:
-    """How many descriptors a process has open. TargetError where it is gone."""
     try:
         return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - thousands of paths would be made
     except OSError as error:
@@ -437,7 +475,7 @@ def open_descriptors(pid: int | None) -> int:
 
 
 def soft_nofile(pid: int | None) -> int:
-    """RLIMIT_NOFILE (soft) of a process. TargetError where it is gone."""
+    """RLIMIT_NOFILE of a process. TargetError where it is gone."""
     try:
         return int(parse_limits(Path(f"/proc/{pid}/limits").read_bytes())["Max open files"].soft)
     except (OSError, RecordingError) as error:  # empty while the process is ending

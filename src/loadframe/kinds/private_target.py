@@ -1,13 +1,13 @@
-"""What targets that are one private server have in common: user, resources, state, changes of state, description."""
+"""What targets that are one private server have in common."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Generic, TypeVar
+from types import MappingProxyType
 
 from loadframe.errors import TargetError
-from loadframe.host.leases import filesystem
+from loadframe.host.leases import Lease, filesystem
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import Catalogue, differing
 from loadframe.kinds.private_server import PrivateServer, soft_nofile
@@ -16,47 +16,37 @@ from loadframe.model import CounterSpec, SettingValue, TargetState
 
 NOFILE = "RLIMIT_NOFILE"
 
-Server = TypeVar("Server", bound=PrivateServer)
 
-
-class PrivateTarget(ABC, Generic[Server]):
-    """See kinds.base.Target. The subclass starts its server in a state, and changes a running one where that gives the
-    same effective values as a restart."""
+class PrivateTarget(PrivateServer, ABC):
+    """See kinds.base.Target: a server that the subclass begins in a state, and changes while it runs where that gives
+    the same effective values as a restart. data: where it keeps what it serves."""
 
     kind: str
     embedded = False
     counter_specs: tuple[CounterSpec, ...]
     catalogue: Catalogue
+    data: Path
+    _state: TargetState | None = None
+    _effective: Mapping[str, SettingValue] = MappingProxyType({})
 
-    def __init__(self, server: Server, allowance: Allowance, *, data: Path) -> None:
-        """allowance: with the user who runs the server. data: where it keeps what it serves."""
-        self._server = server
+    def __init__(self, lease: Lease, folder: str, allowance: Allowance, port: int | None = None) -> None:
+        super().__init__(lease, folder, allowance.user, port)
         self._allowance = allowance
-        self._data = data
-        self._state: TargetState | None = None
-        self._effective: dict[str, SettingValue] = {}
-        """As the server reported its settings when it had entered this state, where it is asked only then."""
 
     def check_settings(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """In canonical form. StudyError."""
         return self.catalogue.check(settings)
 
-    def create(self) -> None:
-        self._server.create()
-
     def check(self, state: TargetState) -> None:
-        """By the catalogue alone, for a server without a check of its own."""
         self._wanted(state)
 
     def start(self, state: TargetState) -> None:
         wanted = self._wanted(state)
-        if self._server.started:
-            raise TargetError(f"{self._server.name} is running already", remedy="Use apply, or stop it first.")
+        if self.started:
+            raise TargetError(f"{self.name} is running already", remedy="Use apply, or stop it first.")
         self._begin(wanted, self._allowed(wanted))
         self._entered(wanted)
 
     def apply(self, state: TargetState) -> None:
-        """Change the running server where that is equivalent to a restart in this state, else restart."""
         current, wanted = self._running(), self._wanted(state)
         changed = differing(self._complete(current.settings), self._complete(wanted.settings))
         if wanted.limits != current.limits or any(self.catalogue.needs_restart(name) for name in changed):
@@ -66,70 +56,61 @@ class PrivateTarget(ABC, Generic[Server]):
             self._change(wanted, changed)
 
     def reset(self) -> None:
-        """Nothing to reset by default: what stays is part of what is measured. The server has to run."""
+        """What stays is part of what is measured."""
         self._running()
 
     def stop(self) -> None:
         self._left()
-        self._server.stop()
+        super().stop()
 
     def destroy(self) -> None:
-        self._server.kill()  # first: whoever is asking it something gets its end as the answer, and lets go of it
+        self.kill()  # first: whoever is asking it something gets its end as the answer, and lets go of it
         self._left()
-        self._server.destroy()
+        super().destroy()
 
     def effective(self) -> dict[str, SettingValue]:
-        """The settings as the server reported them, and the kernel's limit of open files."""
         self._running()
-        return {**self._effective, NOFILE: soft_nofile(self._server.pid)}
+        return {**self._effective, NOFILE: soft_nofile(self.pid)}
 
     def pids(self) -> tuple[int, ...]:
-        return () if self._server.pid is None else (self._server.pid,)
+        return () if self.pid is None else (self.pid,)
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return {"target": self.pids()}
 
     def healthy(self) -> bool:
-        return self._server.pid is not None and self._answers()
-
-    def version(self) -> str:
-        return self._server.version()
-
-    def log_tail(self, lines: int = 20) -> str:
-        return self._server.log_tail(lines)
+        return self.pid is not None and self._answers()
 
     def describe(self) -> Mapping[str, str]:
         return {
-            "data": f"{self._data} on {filesystem(self._server.folder)}",
+            "data": f"{self.data} on {filesystem(self.folder)}",
             "user": str(self._allowance.user),
-            "started": masked(" ".join(self._server.command)),
+            "started": masked(" ".join(self.command)),
         }
 
     def listen_on(self, number: str) -> None:
-        self._server.host = number
-
-    # --- for the subclass ---
+        self.host = number
 
     @abstractmethod
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
-        """Start the server in this state and return once it answers. TargetError where it does not."""
+        """Start the server in this state and return once it answers. TargetError."""
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether it answers now. Never raises."""
+        """Never raises."""
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """Change the running server, then call `_entered`. changed: the settings that differ, all dynamic."""
+        """Change the running server, then call `_entered`. changed: what differs, all dynamic."""
         raise NotImplementedError
 
     def _entered(self, state: TargetState) -> None:
         self._state = state
 
     def _hang_up(self) -> None:
-        """Close our connection to it. The server may have died, or never have been started."""
+        """Close our connection to it, which may never have been opened."""
 
     def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
-        """Settings as they are compared: including defaults, for a server whose defaults are written too."""
+        """As settings are compared: with defaults, for a server whose defaults are written too."""
         return settings
 
     def _left(self) -> None:
@@ -140,8 +121,7 @@ class PrivateTarget(ABC, Generic[Server]):
         return TargetState(self.check_settings(state.settings), dict(state.limits))
 
     def _running(self) -> TargetState:
-        """The state it is in. TargetError where it has died."""
-        if (died := self._server.died()) is not None:
+        if (died := self.died()) is not None:
             raise died
         assert self._state is not None, "a server that runs was started with a state"
         return self._state

@@ -1,6 +1,4 @@
-"""Every kind of target by its name, made or attached to. Nothing is added here: a kind registers itself in
-`kinds/NAME/kind.py`, one of another distribution by an entry point of the group `loadframe.kinds`; see
-docs/writing-a-target.md. changes/durable.py puts changed settings of running servers back."""
+"""Every kind of target by its name: of `kinds/NAME/kind.py`, or an entry point of the group `loadframe.kinds`."""
 
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
@@ -17,11 +15,10 @@ from loadframe.kinds.base import Attached, ServerAddress, Target, shard_name
 from loadframe.kinds.kind import Attachable, KindOfTarget
 from loadframe.knowledge.kinds import flaw
 from loadframe.model import Requirement
-from loadframe.study.declaration import StateTable, Study, TargetTable
+from loadframe.study.declaration import StateTarget, Study, TargetTable
 
-State = TypeVar("State", bound=StateTable)
+Declared = TypeVar("Declared", TargetTable, StateTarget)
 BY_OPTION, BY_STUDY = "--option-file or --user", "target.option_file"
-"""How the user names an account: on the command line, in a study."""
 READ_ONLY_REMEDY = "Change it by hand, or give the study a private server (leave out target.attach)."
 
 
@@ -31,7 +28,6 @@ def _own() -> Iterator[KindOfTarget]:
 
 
 def _flaw(record: KindOfTarget) -> Flaw | None:
-    """What is wrong with a kind of another distribution: with a row of its pages, or with its tunables."""
     if unknown := [row.name for row in record.tunables if record.catalogue.get(row.name) is None]:
         return Flaw(f"its tunables name {unknown[0]!r}, which is not in its catalogue of settings")
     if record.tunables and record.file is None:
@@ -43,7 +39,7 @@ KINDS = Registry(KINDS_GROUP, KindOfTarget, _own, _flaw)
 
 
 def make_shards(kind: str, *, lease: Lease, resources: Mapping[str, Resources]) -> Target:
-    """A target of this kind in several pieces; resources: by its `components`. StudyError where there is none."""
+    """resources: by its `components`. StudyError where there is none."""
     made = kind_named(kind).make_shards
     if made is None:
         sharded = sorted(name for name, row in KINDS.items() if row.make_shards is not None)
@@ -55,7 +51,7 @@ def make_shards(kind: str, *, lease: Lease, resources: Mapping[str, Resources]) 
 
 
 def components(kind: str, shards: int | None, sql_nodes: int | None = None) -> tuple[str, ...]:
-    """The components of a target: "target" alone, or its pieces. StudyError for an unknown kind."""
+    """ "target" alone, or its pieces. StudyError for an unknown kind."""
     if shards is None:
         return ("target",)
     row = kind_named(kind)
@@ -85,22 +81,20 @@ def _for_others(key: str, kind: str, has_it: Callable[[KindOfTarget], bool]) -> 
 
 
 def canonical(study: Study) -> Study:
-    """The study with all settings in the form in which `effective` answers; all later code relies on it. StudyError."""
-    target = study.target.model_copy(update={"settings": of_study(study).check_settings(study.target.settings)})
+    """With all settings in the form in which `effective` answers; all later code relies on it. StudyError."""
+
+    def checked(target: Declared) -> Declared:
+        row = of_study(study, getattr(target, "kind", None) or "")
+        return target.model_copy(update={"settings": row.check_settings(target.settings)})
+
     tables = {
-        name: [_with_canonical(study, table) for table in getattr(study, name)] for name in ("alternative", "change")
+        name: [table.model_copy(update={"target": checked(table.target)}) for table in getattr(study, name)]
+        for name in ("alternative", "change")
     }
-    return study.model_copy(update={"target": target, **tables})
-
-
-def _with_canonical(study: Study, table: State) -> State:
-    row = of_study(study, getattr(table.target, "kind", None) or "")
-    settings = row.check_settings(table.target.settings)
-    return table.model_copy(update={"target": table.target.model_copy(update={"settings": settings})})
+    return study.model_copy(update={"target": checked(study.target), **tables})
 
 
 def needs(row: KindOfTarget) -> list[Requirement]:
-    """What a kind needs on this machine, as a study declares it, and whether it is available."""
     return KINDS.needs(row.kind, lambda _: row.requirements())
 
 
@@ -111,7 +105,7 @@ def check() -> list[Requirement]:
 
 
 def kind_named(kind: str) -> KindOfTarget:
-    """The record of a kind. StudyError for an unknown or unusable one."""
+    """StudyError for an unknown or unusable one."""
     row = KINDS.get(kind)
     if row is not None:
         return row
@@ -124,19 +118,17 @@ def kind_named(kind: str) -> KindOfTarget:
 
 
 def attachable(kind: str) -> Attachable | None:
-    """How servers of a kind are attached to; None for an unknown kind and one that cannot be attached to."""
     row = KINDS.get(kind)
     return None if row is None else row.attachable
 
 
 def attachable_kinds() -> tuple[str, ...]:
-    """Every kind that can be attached to, in alphabetical order."""
     return tuple(sorted(kind for kind, row in KINDS.items() if row.attachable is not None))
 
 
 def attach(where: str, *, option_file: Path | None = None, user: str = "", account: str = BY_OPTION) -> Attached:
-    """Connect to KIND or KIND:ADDRESS, for example "mariadb:/run/mysqld/mysqld.sock" or "postgres:db.example:5432".
-    account: how the user names an account. StudyError for an unknown kind, TargetError where refused."""
+    """To KIND or KIND:ADDRESS, for example "mariadb:/run/mysqld/mysqld.sock". account: how the user names an account.
+    StudyError for an unknown kind, TargetError where refused."""
     kind, _, address = where.partition(":")
     known = attachable(kind)
     if known is None:
@@ -148,7 +140,7 @@ def attach(where: str, *, option_file: Path | None = None, user: str = "", accou
 
 
 def again(address: Mapping[str, str]) -> Attached:
-    """Connect again by what Attached.address gave. KeyError for an unknown kind; otherwise raises as `attach` does."""
+    """By what Attached.address gave. KeyError for an unknown kind; otherwise raises as `attach` does."""
     option_file = Path(address["option_file"]) if address["option_file"] else None
     known = attachable(address["kind"])
     if known is None:

@@ -1,13 +1,40 @@
-"""How files of rows are read."""
+"""How files of rows are read; and two forms: a rule for a limit, and the class of work of functions."""
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
+
+Row = TypeVar("Row")
+AT_HOME_ELSEWHERE: Mapping[str, str] = {"mariadb": "mysql"}
+CLASSES: Mapping[str, str] = {
+    "running": "running or waiting for a CPU",
+    "lock": "locks",
+    "condition": "waiting for another thread's signal",
+    "reclaim": "memory reclaim and swapping",
+    "fault": "page faults",
+    "copy": "copying memory",
+    "io": "disk I/O and fsync",
+    "files": "file system and page cache",
+    "network": "network and sockets",
+    "timer": "sleeping in a timer",
+    "scheduling": "switching threads",
+    "allocation": "memory allocation",
+    "collecting": "collecting garbage",
+    "process": "starting and ending processes",
+    "kernel": "other work of the kernel",
+    "user": "the program's own code",
+    "waiting": "waiting for something else",
+}
+"""The last three are for stacks that match no row."""
+LAYERS = ("server", "application")
+Scope = Literal["kernel", "user"]
 
 
 def toml_rows(file: Path) -> dict[str, Any]:
-    """The content of a TOML file, with tuples for lists, as records have them."""
+    """With tuples for lists, as records have them."""
     return _parsed(file.read_text(encoding="utf-8", errors="strict"))
 
 
@@ -22,8 +49,8 @@ def _with_tuples(value: Any) -> Any:
 
 
 def documents(file: Path, **words: str) -> list[tuple[str, dict[str, Any]]]:
-    """As `toml_rows`, with `{word}` replaced by `words`. A file that several kinds of server share: once
-    for each, with its [words.KIND] and `{kind}` replaced. With each: how the names of its rows begin, "" for all."""
+    """With `{word}` replaced by `words`. A file that several kinds of server share: once for each, with its
+    [words.KIND] and `{kind}` replaced. With each: how the names of its rows begin."""
     text = file.read_text(encoding="utf-8", errors="strict")
     kinds: dict[str, dict[str, str]] = _parsed(text).get("words", {})
     if not kinds:
@@ -31,24 +58,16 @@ def documents(file: Path, **words: str) -> list[tuple[str, dict[str, Any]]]:
     return [(f"{kind}.", _filled(text, {"kind": kind, **own})) for kind, own in kinds.items()]
 
 
-Row = TypeVar("Row")
-
-
 def row_of(form: Callable[..., Row], name: str, columns: Mapping[str, Any]) -> Row:
-    """A row of a table, by its columns. ValueError, with its name, for one that it does not have or cannot be."""
+    """ValueError, with its name, for one that has an unknown column."""
     try:
         return form(**columns)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name}: {error}") from error
 
 
-AT_HOME_ELSEWHERE: Mapping[str, str] = {"mariadb": "mysql"}
-"""Kinds whose rows are in the folder of another one."""
-
-
 def metric_rows(file: Path) -> str:
-    """The rows of a file of metrics: name | unit | what | source. Of a file that several kinds of server share, the
-    rows of each, with `{kind}` replaced."""
+    """name | unit | what | source. Of a file that several kinds of server share, the rows of each."""
     rows, home = file.read_text(encoding="utf-8", errors="strict").splitlines(), file.parent.name
     if home not in AT_HOME_ELSEWHERE.values():
         return "\n".join(rows)
@@ -60,3 +79,62 @@ def _filled(text: str, words: Mapping[str, str]) -> dict[str, Any]:
     for word, value in words.items():
         text = text.replace(f"{{{word}}}", value)
     return _parsed(text)
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRow:
+    """pattern: of whole names. source: where they are defined."""
+
+    class_id: str
+    scope: Scope
+    pattern: str
+    source: str
+
+
+def frame_rows(file: Path) -> tuple[FrameRow, ...]:
+    return tuple(
+        FrameRow(row["class"], row["scope"], re.sub(r"\n *", "", "|".join(row["functions"])), row["source"])
+        for row in toml_rows(file)["frame"]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LimitRule:
+    """One finite thing; docs/ledger.md explains the columns. unit: as in units.py. ceiling: a metric, "one" for a
+    share, or "" with `most`. pressure: the use is a share of time or work that indicates a shortage, or a demand by
+    settings: no load exhausts it, and steps of a study judge it by signatures. waits: requests that need more of it
+    wait, which nothing counts: where it is full past a knee and not below it, it is suspected."""
+
+    id: str
+    title: str
+    use: str
+    ceiling: str
+    source: str
+    layer: str = "server"
+    unit: str = "count"
+    loud: bool = False
+    use_now: str | None = None
+    configured: str | None = None
+    thrash: str | None = None
+    errors: str | None = None
+    chain: tuple[str, ...] = ()
+    near: float | None = None
+    near_use: float | None = None
+    pressure: bool = False
+    on_harm: Literal["", "near", "reached"] = ""
+    now_only: str = ""
+    most: float | None = None
+    waits: bool = False
+
+    @property
+    def use_at_this_moment(self) -> str:
+        return self.use_now or self.use
+
+
+def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
+    """Each a table named by its id. words: for `{word}`. ValueError for an unknown column."""
+    limits = []
+    for kind, tables in documents(file, **words):
+        rules = (row_of(LimitRule, name, {"id": name, **row}) for name, row in tables.items() if name != "words")
+        limits += [rule for rule in rules if rule.id.startswith(kind)]
+    return tuple(limits)

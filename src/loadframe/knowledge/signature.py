@@ -14,12 +14,14 @@ from loadframe.model import REACHED, Evidence
 Comparison = Literal[">=", "<=", ">", "<"]
 OPPOSITE: Mapping[Comparison, Comparison] = {">=": "<", ">": "<=", "<=": ">", "<": ">="}
 HOLDS: Mapping[Comparison, Callable[[float, float], bool]] = {">=": ge, "<=": le, ">": gt, "<": lt}
+_CONDITION = re.compile(r"(\S+) (>=|<=|>|<|reaches) (\S+)( per request)? \| (.+)")
+Form = Literal["events", "rate", "waiting", "share", "passes", "at once", "spread"]
+"""diagnosis/mechanism.py."""
 
 
 class Rank(IntEnum):
-    """From outside of the target and the hardware upwards. Of two signatures that hold alike the one with the lower
-    rank is the deeper cause and comes first: a lock that is held during a wait for the disk is a wait for the disk. The
-    CPUs come last: they are busy with whatever else holds."""
+    """From outside of the target and the hardware upwards. Of two signatures that hold alike the lower rank is the
+    deeper cause: a lock that is held during a wait for the disk is a wait for the disk."""
 
     DRIVER = 0
     OTHERS = 1
@@ -38,15 +40,14 @@ class Rank(IntEnum):
 
     @property
     def score(self) -> float:
-        """Of a finding: 0.6 of the deepest cause, down to 0.518, which is before the number in service (0.51)."""
+        """0.6 of the deepest cause, down to 0.518, which is before the number in service (0.51)."""
         return 0.6 - 0.088 * self / len(Rank)
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """metric comparison threshold, at the place where the cause acts. source: of the threshold. per_request: the metric
-    is a rate, and is first divided by the throughput of its window. by_half: half of the steps must meet it ("reaches"
-    in a row), for a level that swings and is read too seldom for its average."""
+    """source: of the threshold. per_request: a rate, divided by the throughput of its window. by_half: half of the
+    steps must meet it ("reaches" in a row), for a level that swings."""
 
     metric: str
     comparison: Comparison
@@ -56,21 +57,20 @@ class Condition:
     by_half: bool = False
 
     def holds(self, value: float) -> bool:
-        """Whether this value meets the condition."""
         return HOLDS[self.comparison](value, self.threshold)
 
     def of(self, metrics: Mapping[str, float]) -> float | None:
-        """The value to judge, of metrics of one time and its "throughput"; None where it was not measured."""
+        """Of metrics of one time and its "throughput"; None where it was not measured."""
         value = metrics.get(self.metric)
         return value / max(metrics["throughput"], 1e-9) if value is not None and self.per_request else value
 
     def met(self, metrics: Mapping[str, float]) -> bool:
-        """Whether it was measured and holds."""
+        """It was measured and holds."""
         value = self.of(metrics)
         return value is not None and self.holds(value)
 
     def evidence(self, value: float, window: str, *, absent: bool = False) -> Evidence:
-        """A value that was seen at this place. absent: it shows that the condition does not hold."""
+        """absent: it shows that the condition does not hold."""
         comparison = OPPOSITE[self.comparison] if absent else self.comparison
         return Evidence(self.metric, value, comparison, self.threshold, window, self.source)
 
@@ -78,16 +78,11 @@ class Condition:
 @dataclass(frozen=True, slots=True)
 class Signature:
     """present: all that the machine can measure must hold; the first one must be measured and carries the finding.
-    absent: none may hold (it would be another cause).
-    rank: of two that hold alike the one with the lower comes first.
-    explains_falling: whether it can make throughput fall with load where it is there at every level alike.
-    explains: limits that are reached, and causes that are seen, in this way: where both are, this says more.
-    explanation: one or two sentences for the report.
-    whole: every condition of `present` must have been measured.
-    failing_others: only checked where throughput levels off and nothing else was found.
-    rises: where throughput levels off, the first condition must not hold below the knee.
-    unloaded: it must hold at the lowest level, where no request waits for another: what all have to wait for there.
-    """
+    absent: none may hold. explains_falling: it can make throughput fall with load where it is there at every level
+    alike. explains: limits and causes that are seen in this way: where both are, this says more. explanation: for the
+    report. whole: every condition of `present` must have been measured. failing_others: only checked where throughput
+    levels off and nothing else was found. rises: where throughput levels off, the first condition must not hold below
+    the knee. unloaded: it must hold at the lowest level, where no request waits for another."""
 
     id: str
     title: str
@@ -122,17 +117,12 @@ SHARED: Mapping[str, Condition] = {
     "own_pipeline": OWN_PIPELINE,
     "direct_reclaim": DIRECT_RECLAIM,
 }
-"""By their names in the rows of a TOML file."""
-_CONDITION = re.compile(r"(\S+) (>=|<=|>|<|reaches) (\S+)( per request)? \| (.+)")
-
-Form = Literal["events", "rate", "waiting", "share", "passes", "at once", "spread"]
-"""What must become of a trace if its cause limited the throughput: diagnosis/mechanism.py."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Where a cause shows, and in which form. price: whether an event costs the same before and after, so that the gain
-    bounds what may be left. ceiling: the metric of what the limit lets pass ("passes"), most: its number."""
+    """Where a cause shows. price: whether an event costs the same before and after, so that the gain bounds what may be
+    left. ceiling: the metric of what the limit lets pass ("passes"), most: its number."""
 
     metric: str
     form: Form = "events"
@@ -142,7 +132,7 @@ class Trace:
 
 
 def signature_rows(file: Path) -> tuple[Signature, ...]:
-    """The [[signature]] and [[signature.again]] tables of our TOML file. ValueError for invalid ones."""
+    """[[signature]] and [[signature.again]]. ValueError for invalid ones."""
     return tuple(
         row
         for kind, document in documents(file)

@@ -12,9 +12,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from loadframe.knowledge.kinds import rows
-from loadframe.knowledge.limit import LAYERS, limit_rules
-from loadframe.knowledge.limit import LimitRule as LimitRule
-from loadframe.knowledge.rows import AT_HOME_ELSEWHERE
+from loadframe.knowledge.rows import AT_HOME_ELSEWHERE, LAYERS, limit_rules
+from loadframe.knowledge.rows import LimitRule as LimitRule
 from loadframe.metrics import IN_FRONT
 from loadframe.metrics.exposed import OF, resolve, unit_of
 from loadframe.metrics.pipelines import LOGS, STAGES, names

@@ -23,7 +23,7 @@ class ComponentCage(Table):
     open_files: int | None = Field(None, ge=32, description="RLIMIT_NOFILE")
 
     def group_limits(self) -> dict[str, int]:
-        """Limits of its control group by their names in version 2 (units: cages/cage.py)."""
+        """By their names in version 2 (units: cages/cage.py)."""
         limits = {
             "cpu.max": None if self.cpu_quota is None else round(self.cpu_quota * QUOTA_PERIOD_US),
             "memory.max": self.memory,
@@ -36,7 +36,7 @@ class ComponentCage(Table):
         return {name: value for name, value in limits.items() if value is not None}
 
     def process_limits(self) -> dict[str, int]:
-        """Resource limits of each of its processes by their names in setrlimit(2)."""
+        """By their names in setrlimit(2)."""
         return {} if self.open_files is None else {"RLIMIT_NOFILE": self.open_files}
 
 
@@ -51,12 +51,11 @@ class CageTable(ComponentCage):
 
     @property
     def components(self) -> dict[str, ComponentCage]:
-        """Every component with a cage of its own besides the target's, including the driver."""
+        """Besides the target, including the driver."""
         return {"driver": self.driver, **(self.__pydantic_extra__ or {})}
 
     @property
     def shard(self) -> ComponentCage:
-        """What each shard of the target is allowed."""
         return self.components.get("shard", ComponentCage())
 
 
@@ -74,12 +73,12 @@ class ChangeCage(Table):
 
     @property
     def limits(self) -> dict[str, int]:
-        """What it changes of a state's limits."""
+        """Of a state."""
         given = {"RLIMIT_NOFILE": self.open_files, "nice": self.nice}
         return {name: value for name, value in given.items() if value is not None}
 
     @property
     def bound(self) -> dict[str, str]:
-        """The CPUs that it changes, by the keys of a study."""
+        """CPUs, by the keys of a study."""
         given = {"cage.cpus": self.cpus, "cage.driver.cpus": self.driver.cpus}
         return {name: cpus for name, cpus in given.items() if cpus is not None}

@@ -1,7 +1,6 @@
-"""The cases: folders with a case.toml, a README with the story, and one or more studies. case.toml has a [case]
-table (title, story, main: the study's file name, or several to carry out in order, needs, and verb, default
-"investigate") and a table for each profile ("quick", "full") with the study keys that it replaces; "quick-fleet" adds
-keys for a fleet, where a step takes longer. A case names the target, the workload and what grows, never the answer."""
+"""The cases: folders with a case.toml, a README with the story, and one or more studies. case.toml has a [case] table
+(title, story, main: the study's file name, or several to carry out in order, needs, and verb, default "investigate")
+and a table for each profile ("quick", "full", "quick-fleet") with the study keys that it replaces."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -16,14 +15,12 @@ from loadframe.study.reading import apply_overrides, merge, quoted, read_tables,
 FOLDER = Path(__file__).resolve().parent.parent / "cases"
 Verb = Literal["investigate", "ladder"]
 KNOWN_ANSWER = "expected"
-"""The file that only tests read."""
 PROFILES = ("quick", "default", "full")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """needs: what has to be installed, in words. studies: name -> file; main: those that a run carries out; verb:
-    how."""
+    """needs: in words. studies: name -> file; main: those that a run carries out; verb: how."""
 
     name: str
     title: str
@@ -36,7 +33,6 @@ class Case:
     verb: Verb = "investigate"
 
     def readme(self) -> str:
-        """The story, with its known answer."""
         return read_text(self.folder / "README.md")
 
     def study(
@@ -47,7 +43,7 @@ class Case:
         overrides: Iterable[str] = (),
         over_fleet: bool = False,
     ) -> Study:
-        """The case's study (the main one, or `which`) in a profile, with overrides. StudyError for unknown ones."""
+        """The main one, or `which`. StudyError for unknown ones."""
         if which is not None and which not in self.studies:
             raise StudyError(
                 f"the case {self.name} has no study {which!r}", remedy=f"It has: {', '.join(self.studies)}."
@@ -66,12 +62,11 @@ class Case:
 
 
 def all_cases() -> list[Case]:
-    """Every case, by name."""
     return [_read(path.parent) for path in sorted(FOLDER.glob("*/case.toml"))]
 
 
 def find(name: str, folder: Path = FOLDER) -> Case:
-    """The case of this name. StudyError where there is none."""
+    """StudyError where there is none."""
     known = sorted(path.parent.name for path in folder.glob("*/case.toml"))
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)

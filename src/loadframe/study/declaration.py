@@ -1,10 +1,10 @@
 """The study as declared: one frozen model per table of the TOML file. Unknown keys are refused. The docstrings of the
 tables are in the output of `loadframe study schema`."""
 
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 
 import tomli_w
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from loadframe.metrics import MOST_SHARDS
 from loadframe.model import Declared, SettingValue
@@ -15,6 +15,9 @@ from loadframe.study.request_tables import MOST_REQUESTS, LoginTable, RequestTab
 from loadframe.study.service_tables import ServiceKeys
 
 MOST_WORDS, LONGEST_WORD = 200, 8192
+MOST_SQL_NODES = 4
+NAME = r"^[a-z0-9][a-z0-9-]{0,62}$"
+SHORTEST_S = 1.0
 
 
 def _runnable(command: list[str]) -> list[str]:
@@ -31,10 +34,6 @@ Command = Annotated[
     AfterValidator(_runnable),
     Field(max_length=MOST_WORDS, description="workloads that run a program of yours: it and its arguments"),
 ]
-
-MOST_SQL_NODES = 4
-NAME = r"^[a-z0-9][a-z0-9-]{0,62}$"
-"""Of a study, as part of the name of its run folders, and of a state."""
 
 
 class About(Table):
@@ -72,7 +71,7 @@ class TargetTable(ServiceKeys):
 
     @property
     def is_running(self) -> bool:
-        """Whether it is an already running server of which more than the address is known."""
+        """Of which more than the address is known."""
         return self.attach is not None or self.is_running_service
 
     @property
@@ -105,7 +104,6 @@ class WorkloadTable(Table):
 
     @property
     def declared(self) -> Declared:
-        """The tables as the workload takes them."""
         return Declared(
             request=tuple(request.record() for request in self.request),
             login=None if self.login is None else self.login.record(),
@@ -140,9 +138,6 @@ class TuneTable(Table):
         description="names of settings, or each with its values or { from = .., to = .. }; none: those that "
         "Loadframe knows to matter",
     )
-
-
-SHORTEST_S = 1.0
 
 
 class WatchTable(Table):
@@ -207,9 +202,6 @@ class ChangeTable(StateTable):
         return self
 
 
-Named = TypeVar("Named", AlternativeTable, ChangeTable)
-
-
 class Study(Table):
     """What to do, declared. Made by `load` or `resolve` in loadframe.study.reading."""
 
@@ -224,18 +216,11 @@ class Study(Table):
     host: HostTable = HostTable()
     tune: TuneTable = TuneTable()
     watch: WatchTable = WatchTable()
-    alternative: list[AlternativeTable] = Field([])
-    change: list[ChangeTable] = Field([])
-
-    @field_validator("alternative", "change")
-    @classmethod
-    def _named_once(cls, tables: list[Named], info: ValidationInfo) -> list[Named]:
-        named_once(f"{info.field_name}s", [table.name for table in tables])
-        return tables
+    alternative: Annotated[list[AlternativeTable], named_once("alternatives")] = Field([])
+    change: Annotated[list[ChangeTable], named_once("changes")] = Field([])
 
     def around(self, kind: str) -> Self:
-        """The same study with a target of this kind: its own, or an alternative's, in as many pieces as the first one
-        says."""
+        """With its own target, or an alternative's, in as many pieces as the first one says."""
         if kind == self.target.kind:
             return self
         named = next(alternative.target for alternative in self.alternative if alternative.target.kind == kind)
@@ -251,19 +236,18 @@ class Study(Table):
 
     @property
     def target_cage(self) -> ComponentCage:
-        """What the target, or each of its pieces, is allowed."""
+        """Of the target, or each of its pieces."""
         return self.cage if self.target.shards is None else self.cage.shard
 
     def allowed(self, component: str) -> ComponentCage:
-        """What a component is allowed: "target", "driver", a shard by its name, or another one that has a table."""
+        """component: "target", "driver", a shard by its name, or another one that has a table."""
         if component == "target":
             return self.cage
         return self.cage.components.get("shard" if component.startswith("shard") else component, ComponentCage())
 
     @property
     def target_limits(self) -> dict[str, int]:
-        """The limits of the target's processes and control groups, by name; those of components in front of its shards
-        with the component's name as prefix ("loader.cpu.max")."""
+        """By name; of components in front of its shards with the component's name before it ("loader.cpu.max")."""
         others = {} if self.target.shards is None else self.cage.components  # else an alternative's
         in_front = {name: cage for name, cage in others.items() if name not in ("driver", "shard")}
         return {
@@ -279,26 +263,25 @@ class Study(Table):
 
     @property
     def target_cpus(self) -> dict[str, str]:
-        """CPUs to which a running server is bound; a private one is bound at its start."""
+        """Of a running server; a private one is bound at its start."""
         return {} if not self.target.is_running or self.cage.cpus is None else {"cage.cpus": self.cage.cpus}
 
     @property
     def host_tables(self) -> tuple[HostTable, ...]:
-        """Settings of the machine: at the start, by each alternative and by each change."""
+        """At the start, by each alternative and by each change."""
         alternatives = (alternative.host for alternative in self.alternative)
         return (self.host, *alternatives, *(change.host for change in self.change))
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """The levels in rising order."""
+        """Rising."""
         return self.load.resolve()
 
     def resolved(self) -> dict[str, Any]:
-        """Every key with its value, defaults included, as JSON-ready data."""
+        """As JSON-ready data, defaults included."""
         return self.model_dump(mode="json", by_alias=True)
 
     def as_toml(self) -> str:
-        """The same as a study file, which reads back as this study. Times of a step are included only where the study
-        states them: not every workload takes them."""
+        """It reads back as this study. Times of a step only where stated: not every workload takes them."""
         unstated = {"measure": set(TIMES_OF_A_STEP).difference(self.measure.stated_times)}
         return tomli_w.dumps(self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=unstated))

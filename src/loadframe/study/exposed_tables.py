@@ -3,7 +3,7 @@
 import http.client
 import re
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
@@ -12,18 +12,16 @@ from loadframe.metrics.exposed import RESERVED
 from loadframe.study.fields import Table, named_once
 
 MOST_SOURCES = 8
-"""Each is read by a thread of its own."""
 PORT = "{port}"
-"""In an address or a command: the port at which the target is loaded."""
 LOG = "{log}"
-"""Instead of a file of statistics: the output of a service that Loadframe starts."""
+"""The output of a service that Loadframe starts."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
 _PATH = re.compile(r"/[!-~]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Address of counters. port: None for the target's own."""
+    """port: None for the target's own."""
 
     host: str
     port: int | None
@@ -79,7 +77,6 @@ class MetricsTable(Table):
 
     @property
     def sources(self) -> dict[str, str | list[str] | None]:
-        """By the word in a study."""
         return {
             "prometheus": self.prometheus,
             "json": self.json_address,
@@ -89,7 +86,6 @@ class MetricsTable(Table):
 
     @property
     def address(self) -> Address | None:
-        """None for a command."""
         url = self.prometheus or self.json_address
         return None if url is None else address_of(url)
 
@@ -129,23 +125,19 @@ class ExposedKeys(Table):
     metrics: list[MetricsTable] = Field(
         default_factory=list, max_length=MOST_SOURCES, description="kind service: where it tells its counters"
     )
-    limit: list[LimitTable] = Field(default_factory=list, description="kind service: what of it is finite")
-
-    @field_validator("limit")
-    @classmethod
-    def _named_once(cls, tables: list[LimitTable]) -> list[LimitTable]:
-        named_once("limits", [table.name for table in tables])
-        return tables
+    limit: Annotated[list[LimitTable], named_once("limits")] = Field(
+        default_factory=list, description="kind service: what of it is finite"
+    )
 
     @property
     def exposed_names(self) -> dict[str, str]:
-        """The metrics that limits refer to, each with the limit's name in messages."""
+        """With the limit's name in messages."""
         named = [(name, f"target.limit {limit.name}") for limit in self.limit for name in (limit.use, limit.ceiling)]
         return {name: who for name, who in named if isinstance(name, str)}
 
 
 def address_of(url: str) -> Address:
-    """The parts of an address. ValueError unless it is http://HOST[:PORT]/PATH."""
+    """ValueError unless it is http://HOST[:PORT]/PATH."""
     text = url.replace(f":{PORT}", ":0", 1)
     try:
         parts = urlsplit(text)

@@ -3,23 +3,26 @@
 import math
 import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from loadframe.formats.plain_numbers import is_number
 
 DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)\s*$")
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-
-
 LONGEST_S = 366 * 24 * 3600.0
 """A year: longer durations are mistakes, and overflow timers."""
+SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)\s*$")
+BYTES = {
+    "TiB": 2**40, "TB": 10**12, "GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6, "KiB": 2**10, "kB": 1000, "B": 1,
+}  # fmt: skip
+MOST_BYTES = 2**60
+"""Kernels count sizes in 63 bits."""
 
 
 def duration_s(value: object) -> float:
-    """Seconds from "500ms", "3s", "10m" or "1h". ValueError for anything else, also a bare number or more than a
-    year."""
+    """From "500ms", "3s", "10m" or "1h". ValueError, also for a bare number or more than a year."""
     if isinstance(value, str) and (match := DURATION.match(value)):
         seconds = float(match[1]) * SECONDS[match[2]]
         if seconds > LONGEST_S:
@@ -28,25 +31,15 @@ def duration_s(value: object) -> float:
     raise ValueError(f'{value!r} is not a duration; write it with its unit, for example "500ms", "3s" or "10m"')
 
 
-SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|TB|KiB|MiB|GiB|TiB)\s*$")
-BYTES = {
-    "TiB": 2**40, "TB": 10**12, "GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6, "KiB": 2**10, "kB": 1000, "B": 1,
-}  # fmt: skip
-
-
-MOST_BYTES = 2**60
-"""An exbibyte. Kernels count sizes in 63 bits."""
-
-
 def size_bytes(value: object) -> int:
-    """Bytes from "512MiB" or "2GB". ValueError for anything else, including a bare number, and above MOST_BYTES."""
+    """From "512MiB" or "2GB". ValueError, also for a bare number, and above MOST_BYTES."""
     if isinstance(value, str) and (match := SIZE.match(value)):
         return _bytes(match, value)
     raise ValueError(f'{value!r} is not an amount of memory; write it with its unit, for example "512MiB" or "2GB"')
 
 
 def rate_bytes_per_s(value: object) -> int:
-    """Bytes per second from "40MB/s". ValueError for anything else."""
+    """From "40MB/s". ValueError."""
     if isinstance(value, str) and (match := SIZE.match(value.strip().removesuffix("/s"))) and "/s" in value:
         return _bytes(match, value)
     raise ValueError(f'{value!r} is not a rate; write it with its unit, for example "40MB/s" or "512KiB/s"')
@@ -60,13 +53,13 @@ def _bytes(match: re.Match[str], value: str) -> int:
 
 
 def show_size(size: int) -> str:
-    """The inverse, exactly: "512MiB", "1500B"."""
+    """Exactly: "512MiB", "1500B"."""
     unit = next(unit for unit, factor in BYTES.items() if size % factor == 0 and size >= factor)
     return f"{size // BYTES[unit]}{unit}"
 
 
 def cpu_share(value: object) -> float:
-    """CPUs' worth of time from 0.5, 2 or "50%" (of one CPU). ValueError for anything else."""
+    """CPUs' worth of time from 0.5, 2 or "50%" (of one CPU). ValueError."""
     if isinstance(value, str) and (match := re.match(r"^\s*(\d+(?:\.\d+)?)\s*%\s*$", value)):
         return float(match[1]) / 100
     if is_number(value):
@@ -75,14 +68,14 @@ def cpu_share(value: object) -> float:
 
 
 def show_duration(seconds: float) -> str:
-    """The inverse: "3s", "0.6s", "10m"."""
+    """ "3s", "0.6s", "10m"."""
     if seconds >= 120 and seconds % 60 == 0:
         return f"{seconds / 60:g}m"
     return f"{seconds:g}s"
 
 
 def spread(low: float, high: float, count: int, growth: str, *, whole: bool) -> tuple[float, ...]:
-    """Up to `count` distinct levels from low to high, "geometric" or "linear", whole numbers on request."""
+    """Up to `count` distinct levels, "geometric" or "linear"."""
     if count == 1:
         levels: Sequence[float] = [low]
     elif growth == "geometric":
@@ -100,15 +93,9 @@ Duration = Annotated[
     PlainSerializer(show_duration, return_type=str),
     Field(json_schema_extra={"type": "string", "examples": ["3s", "500ms", "10m"]}),
 ]
-
-
-def _warmup(value: object) -> float | None:
-    return None if value == "auto" else duration_s(value)
-
-
 Warmup = Annotated[
     float | None,
-    BeforeValidator(_warmup),
+    BeforeValidator(lambda value: None if value == "auto" else duration_s(value)),
     PlainSerializer(lambda seconds: "auto" if seconds is None else show_duration(seconds), return_type=str),
     Field(json_schema_extra={"type": "string", "examples": ["auto", "2s"]}),
 ]
@@ -120,23 +107,26 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False)
 
 
-def named_once(what: str, names: Sequence[str]) -> None:
-    """Raises ValueError for two tables of one name. what: they are, in the plural."""
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"two {what} are called {twice[0]!r}; each needs a name of its own")
+def named_once(what: str) -> AfterValidator:
+    """For tables with a `name`. what: they are, in the plural."""
+
+    def check(tables: list[Any]) -> list[Any]:
+        names = [table.name for table in tables]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"two {what} are called {twice[0]!r}; each needs a name of its own")
+        return tables
+
+    return AfterValidator(check)
 
 
-def _as_list(value: object) -> object:
-    """A single CPU may be given as a number."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-Cpus = Annotated[str | None, BeforeValidator(_as_list)]
+Cpus = Annotated[
+    str | None,
+    BeforeValidator(lambda value: str(value) if isinstance(value, int) and not isinstance(value, bool) else value),
+]
+"""A single CPU may be given as a number."""
 Nice = Annotated[
     int | None, Field(ge=-20, le=19, description="attach: the server's nice value, from -20 (goes first) to 19")
 ]
-
-
 Size = Annotated[
     int,
     BeforeValidator(size_bytes),

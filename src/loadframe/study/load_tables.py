@@ -9,7 +9,9 @@ from loadframe.study.fields import Duration, Table, Warmup, spread
 
 LOWEST = 1e-9
 HIGHEST = 1e9
-"""No axis goes higher: a billion clients, jobs or bytes."""
+FEWEST_FORECAST_FROM = 2
+"""One level does not show how throughput changes with load."""
+TIMES_OF_A_STEP = ("warmup", "window")
 
 
 class Spread(Table):
@@ -25,25 +27,16 @@ class Spread(Table):
         return self
 
 
-def _levels_form(value: object) -> str:
-    return "spread" if isinstance(value, dict | Spread) else "list"
-
-
 Levels = Annotated[
     Annotated[list[float], Tag("list")] | Annotated[Spread, Tag("spread")],
-    Discriminator(_levels_form),
+    Discriminator(lambda value: "spread" if isinstance(value, dict | Spread) else "list"),
 ]
 
 
 def _no_switches(value: object) -> object:
-    """true and false would pass for 1 and 0."""
     if isinstance(value, list) and any(isinstance(item, bool) for item in value):
         raise ValueError("a level must be a number, not true or false")
     return value
-
-
-FEWEST_FORECAST_FROM = 2
-"""One level does not show how throughput changes with load."""
 
 
 class LoadTable(Table):
@@ -83,7 +76,7 @@ class LoadTable(Table):
         return self
 
     def resolve(self) -> tuple[float, ...]:
-        """The levels in rising order; a spread is rounded to whole numbers, in which every axis counts."""
+        """Rising; a spread is rounded to whole numbers, in which every axis counts."""
         if isinstance(self.levels, Spread):
             given = self.levels
             return spread(given.low, given.high, given.count, given.growth, whole=True)
@@ -104,7 +97,7 @@ class Within(Table):
 
     @property
     def latencies_ms(self) -> dict[str, float]:
-        """Limits of latencies other than p95, by their names in the records."""
+        """Other than p95, by their names in the records."""
         return {
             name: limit
             for name in ("mean_ms", "p50_ms", "p99_ms", "p999_ms", "max_ms")
@@ -138,10 +131,6 @@ class Blocks(Table):
         return self
 
 
-TIMES_OF_A_STEP = ("warmup", "window")
-"""Keys of `measure` that have no meaning where a step ends when its work is done."""
-
-
 class MeasureTable(Table):
     warmup: Warmup = Field(None, description='"auto" detects it; "2s" fixes it')
     window: Duration = Field(3.0, description="measured after the warm-up")
@@ -163,7 +152,6 @@ class MeasureTable(Table):
 
     @property
     def stated_times(self) -> tuple[str, ...]:
-        """Which times of a step the study states itself, by key."""
         return tuple(name for name in TIMES_OF_A_STEP if name in self.model_fields_set)
 
     @field_validator("window")

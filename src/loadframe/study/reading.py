@@ -16,26 +16,24 @@ from loadframe.study.declaration import Study
 from loadframe.study.fields import Table
 
 LARGEST_BYTES = 100_000
-"""A study is a page or two; larger files are mistakes."""
 
 Declared = TypeVar("Declared", bound=Table)
 EVERY_KEY = "`loadframe study schema` prints every key with its type."
 
 MOST_PROBLEMS = 20
-"""Problems that one message names."""
 
 LONGEST_VALUE = 100
-"""Characters of a value that a message quotes."""
+UNION_TAGS = {"list", "spread"}
 
 
 def load(path: Path, overrides: Iterable[str] = ()) -> Study:
-    """The study in this file, with `section.key=value` overrides in order. StudyError where it cannot be used."""
+    """With `section.key=value` overrides in order. StudyError."""
     text = read_text(path)
     return parse(text, overrides, name=str(path))
 
 
 def load_as(declaration: type[Declared], path: Path, remedy: str) -> Declared:
-    """Read another TOML file, such as a fleet's. StudyError, with this remedy for wrong keys."""
+    """Another TOML file, such as a fleet's. StudyError, with this remedy for wrong keys."""
     text, name = read_text(path, declaration.__name__.lower()), str(path)
     try:
         return declaration.model_validate(read_tables(text, name))
@@ -44,7 +42,7 @@ def load_as(declaration: type[Declared], path: Path, remedy: str) -> Declared:
 
 
 def read_text(path: Path, what: str = "study") -> str:
-    """The file's text. StudyError where it is missing or not text. what: the kind of file, for messages."""
+    """StudyError where it is missing or not text. what: the kind of file, for messages."""
     try:
         data = read_up_to(path, LARGEST_BYTES)
         if len(data) > LARGEST_BYTES:
@@ -61,7 +59,6 @@ def read_text(path: Path, what: str = "study") -> str:
 
 
 def parse(text: str, overrides: Iterable[str] = (), *, name: str = "study") -> Study:
-    """A Study from TOML text; `name` is used in errors."""
     tables = read_tables(text, name)
     overridden = apply_overrides(tables, overrides)
     remember(secrets_in(tables))
@@ -69,7 +66,7 @@ def parse(text: str, overrides: Iterable[str] = (), *, name: str = "study") -> S
 
 
 def read_tables(text: str, name: str) -> dict[str, Any]:
-    """The tables in TOML text. StudyError for invalid TOML, and for what no study has."""
+    """StudyError for invalid TOML, and for what no study has."""
     try:
         return parse_toml(text)
     except TomlError as error:
@@ -82,7 +79,7 @@ def read_tables(text: str, name: str) -> dict[str, Any]:
 def validate(
     tables: Mapping[str, Any], *, text: str = "", name: str = "study", overridden: Iterable[str] = ()
 ) -> Study:
-    """A Study from tables. text: where lines are looked up; overridden: the keys from --set."""
+    """text: where lines are looked up; overridden: the keys from --set."""
     try:
         return Study.model_validate(tables)
     except ValidationError as error:
@@ -90,14 +87,14 @@ def validate(
 
 
 def merge(tables: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables with dotted keys replaced, for example {"load.levels": [1, 2]}."""
+    """With dotted keys replaced, for example {"load.levels": [1, 2]}."""
     for dotted, value in changes.items():
         _put(tables, dotted, value)
     return tables
 
 
 def apply_overrides(tables: dict[str, Any], overrides: Iterable[str]) -> set[str]:
-    """Change tables by `section.key=value` overrides in order; returns the keys. UsageError for other forms."""
+    """By `section.key=value` in order; returns the keys. UsageError for other forms."""
     return {_apply(tables, override) for override in overrides}
 
 
@@ -118,7 +115,7 @@ def _apply(tables: dict[str, Any], override: str) -> str:
 
 
 def _value(text: str) -> Any:
-    """A TOML value, else the text itself (`--set measure.window=2s` needs no quotes). TomlError for invalid text."""
+    """A TOML value, else the text itself (`--set measure.window=2s` needs no quotes). TomlError."""
     check_characters("", text)
     try:
         table = parse_toml(f"value = {text}")
@@ -141,9 +138,6 @@ def _put(tables: dict[str, Any], dotted: str, value: Any) -> None:
     table[last] = value
 
 
-# --- errors ---
-
-
 def _explain(
     error: ValidationError,
     text: str,
@@ -157,9 +151,6 @@ def _explain(
     if len(problems) > MOST_PROBLEMS:
         lines.append(f"... and {len(problems) - MOST_PROBLEMS:,} more")
     return StudyError("\n".join(lines), remedy=remedy)
-
-
-UNION_TAGS = {"list", "spread"}
 
 
 def _sentence(item: Any, declaration: type[BaseModel]) -> tuple[str, str]:
@@ -182,7 +173,6 @@ def _sentence(item: Any, declaration: type[BaseModel]) -> tuple[str, str]:
 
 
 def quoted(value: object) -> str:
-    """A value for messages, truncated."""
     text = repr(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}..."
 
@@ -200,7 +190,6 @@ def _known_keys(path: list[str], declaration: type[BaseModel]) -> list[str]:
 
 
 def _table_of(annotation: Any) -> Any:
-    """The model in an annotation, also inside unions and Annotated; else None."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     models = (_table_of(part) for part in getattr(annotation, "__args__", ()))
@@ -215,7 +204,7 @@ def _place(key: str, text: str, name: str, overridden: set[str]) -> str:
 
 
 def find_line(text: str, dotted: str) -> int | None:
-    """The line (from 1) of the key, else of the nearest table above it, else None."""
+    """From 1; of the key, else of the nearest table above it."""
     parts = dotted.split(".")
     for depth in range(len(parts), 0, -1):
         if line := _find_exact(text, parts[:depth]):

@@ -6,15 +6,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from loadframe.connections.http_words import METHODS, NOT_SENT, SECRET, wrong_header, wrong_path
+from loadframe.formats.plain_numbers import is_number
 from loadframe.model import Checked, Login, Request, Think
 from loadframe.study.fields import Duration, Table
 
 MOST_REQUESTS, MOST_LOGINS, MOST_HEADERS = 100, 8, 50
 MOST_WORDS = 1000
-"""Characters that an answer is searched for."""
 LONGEST_THINK_S = 3600.0
 ENVIRONMENT = "{ENV:"
-"""Prefix of a placeholder for an environment variable's value."""
 
 
 class SentTable(Table):
@@ -70,7 +69,6 @@ class SentTable(Table):
         return self
 
     def record(self, name: str = "") -> Request:
-        """As a workload takes it."""
         return Request(
             name, self.method, self.path, tuple(self.headers.items()), self.body, self.body_file, expect=self.expect
         )
@@ -119,7 +117,6 @@ class LoginTable(Table):
     @model_validator(mode="before")
     @classmethod
     def _one_alone(cls, given: Any) -> Any:
-        """A login of one request may be that request's table."""
         if isinstance(given, dict) and "path" in given and "request" not in given:
             request = {name: value for name, value in given.items() if name != "token"}
             return {"request": [request], **({"token": given["token"]} if "token" in given else {})}
@@ -129,10 +126,6 @@ class LoginTable(Table):
         return Login(
             tuple(request.record(f"login {number}") for number, request in enumerate(self.request, 1)), self.token
         )
-
-
-def _think_form(value: object) -> object:
-    return {"mean": value} if isinstance(value, str | int | float) and not isinstance(value, bool) else value
 
 
 class ThinkTable(Table):
@@ -152,4 +145,7 @@ class ThinkTable(Table):
         return Think(self.mean, self.spread)
 
 
-ThinkTime = Annotated[ThinkTable, BeforeValidator(_think_form)]
+ThinkTime = Annotated[
+    ThinkTable,
+    BeforeValidator(lambda value: {"mean": value} if isinstance(value, str) or is_number(value) else value),
+]

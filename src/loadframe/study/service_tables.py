@@ -13,6 +13,7 @@ Apply = Literal["environment", "argument", "file", "command"]
 KeyFormat = Literal["toml", "yaml", "json", "ini", "properties"]
 Format = KeyFormat | Literal["", "template"]
 Command = list[str]
+COMPONENT = re.compile(r"(?!(target|driver|recorder|service|shard\d*)$)[a-z][a-z0-9-]{0,30}")
 
 
 def _name(value: str) -> str:
@@ -115,7 +116,6 @@ class SettingTable(Table):
 
     @property
     def restarts(self) -> bool:
-        """Whether another value needs a restart of the service."""
         return self.apply != "command" if self.restart is None else self.restart
 
 
@@ -140,11 +140,8 @@ class ProcessKeys(Table):
 
     @property
     def is_running_service(self) -> bool:
-        """Whether they name a service that Loadframe does not start."""
+        """One that Loadframe does not start."""
         return not self.command and bool(self.pid or self.listen or self.unit or self.container)
-
-
-COMPONENT = re.compile(r"(?!(target|driver|recorder|service|shard\d*)$)[a-z][a-z0-9-]{0,30}")
 
 
 class WithTable(ProcessKeys):
@@ -176,17 +173,13 @@ class ServiceKeys(ProcessKeys, ExposedKeys):
     paths: str = Field("", description="kind service: what the workload http requests, separated by blanks; none: /")
     stop_within: Duration = Field(10.0, gt=0, le=3600, description="kind service: then it is killed")
     setting: dict[SettingName, SettingTable] = Field(default_factory=dict, description="kind service: what may be set")
-    with_: list[WithTable] = Field(default_factory=list, alias="with", description="kind service: its helpers")
-
-    @field_validator("with_")
-    @classmethod
-    def _helpers_named_once(cls, tables: list[WithTable]) -> list[WithTable]:
-        named_once("helpers", [table.name for table in tables])
-        return tables
+    with_: Annotated[list[WithTable], named_once("helpers")] = Field(
+        default_factory=list, alias="with", description="kind service: its helpers"
+    )
 
     @property
     def service_keys(self) -> tuple[str, ...]:
-        """The keys of these that differ from their defaults."""
+        """Those that differ from their defaults."""
         fields = ServiceKeys.model_fields
         return tuple(
             fields[name].alias or name

@@ -1,10 +1,7 @@
-"""When requests begin: a file that all threads of a driver share as their standard input. Reading it moves their one
-offset, so each arrival is taken by one thread, in order. It is written once all are ready, through the descriptor
-opened earlier: a driver could have replaced the file. A record is two float64: an arrival and the end of the step
-(CLOCK_MONOTONIC, s); in a replay a third names the request. Last comes one record per thread that arrives at the end:
-there the thread stops.
-
-A driver that is ready begins in a moment, or, as one of several on many hosts, at their common instant."""
+"""When requests begin: a file that all threads of a driver share as their standard input. Reading moves its one offset,
+so each arrival is taken by one thread, in order. It is written once all are ready, through the descriptor opened
+earlier: a driver could have replaced it. A record is two float64: an arrival and the end of the step (CLOCK_MONOTONIC,
+s); in a replay a third names the request. Last comes one per thread at the end: there it stops."""
 
 from __future__ import annotations
 
@@ -24,8 +21,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LONGEST_S = 120.0
-"""The longest wait of a ready driver for the others."""
 _told: ContextVar[Callable[[], float] | None] = ContextVar("told", default=None)
+ARRIVALS = "arrivals"
+READY_WITHIN_S = 10.0
+POLL_S = 0.005
+HEAD_START_S = 0.05
 
 
 @contextmanager
@@ -45,34 +45,26 @@ def instant_s(in_a_moment_s: float) -> float:
 
 
 def longest_s() -> float:
-    """The most that may pass between being ready and the instant."""
+    """Between being ready and the instant."""
     return 0.0 if _told.get() is None else LONGEST_S
 
 
 def wait() -> None:
-    """For a driver that begins as soon as it is started: return at its instant."""
+    """Until the instant, for a driver that begins as soon as it is started."""
     if (instant := _told.get()) is not None:
         time.sleep(max(0.0, instant() - time.monotonic()))
 
 
-ARRIVALS = "arrivals"
-READY_WITHIN_S = 10.0
-POLL_S = 0.005
-HEAD_START_S = 0.05
-"""From when all threads are ready to the first request."""
-
-
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Arrivals and requests. offsets: ascending from 0 (s), shape (requests,); numbers: of the requests in the block,
-    same shape."""
+    """offsets: ascending from 0 (s), shape (requests,); numbers: of the requests in the block, same shape."""
 
     offsets: NDArray[np.float64]
     numbers: NDArray[np.int64]
 
 
 def await_ready(process: subprocess.Popen[bytes], logs: Sequence[Path]) -> None:
-    """Return when every thread is ready and has opened its log, or the process has ended, which the driver reports."""
+    """Return when every thread has opened its log, or the process has ended."""
     until = time.monotonic() + READY_WITHIN_S
     while not all(log.exists() for log in logs) and process.poll() is None and time.monotonic() < until:
         time.sleep(POLL_S)
@@ -88,8 +80,8 @@ def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
 def let_begin(
     file: IO[bytes], rate: float | Schedule | None, duration_s: float, threads: int
 ) -> tuple[NDArray[np.float64] | None, float]:
-    """Let requests arrive from now on for duration_s: at a rate, by a schedule, or, in a closed loop (None), one per
-    thread. Returns the arrivals (None in a closed loop) and the end (CLOCK_MONOTONIC, s)."""
+    """Let requests arrive from now on: at a rate, by a schedule, or, in a closed loop (None), one per thread. Returns
+    the arrivals (None in a closed loop) and the end (CLOCK_MONOTONIC, s)."""
     import numpy as np
 
     begin_s = instant_s(HEAD_START_S)

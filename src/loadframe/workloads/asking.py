@@ -1,40 +1,42 @@
-"""Requests that Loadframe itself sends to a web server, outside the load: to learn the answers, and whether there is
-one. After a load there may be none: the server restarts, or lacks ports or room for connections until what the load
-used up is free again."""
+"""Requests of Loadframe's own. After a load there may be no answer until what it used up is free again."""
 
 import errno
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TypeVar
 
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import NotRecovered, TargetError
+from loadframe.formats.said import why as in_words
 from loadframe.formats.said import words
 from loadframe.model import Endpoint
 from loadframe.units import show
 
 TIMEOUT_S = 10.0
-"""Without a byte."""
 WHOLE_S = 60.0
-"""From an answer's first byte to its last: a longer one has no end."""
 LARGEST_OBJECT = 256 << 20
 HEADERS_BYTES = 1 << 20
-"""Of one answer, including what frames its chunks."""
+RECOVERS_WITHIN_S = 75.0
+"""Ports stay in TIME_WAIT for 60 s (tcp(7))."""
+STARTED_ANEW_AFTER_S = 20.0
+"""For a server that Loadframe can restart: two requests without an answer (TIMEOUT_S); our choice."""
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
+_OF_PORTS = frozenset(map(os.strerror, NO_PORTS))
+Met = TypeVar("Met")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """headers: in the order received."""
-
     status: int
     body: bytes
     headers: Sequence[tuple[str, str]] = ()
 
 
 def host_of(endpoint: Endpoint) -> str:
-    """The value of the header Host."""
     return endpoint.options.get("host", endpoint.address)
 
 
@@ -45,43 +47,25 @@ def ask(
     headers: Sequence[tuple[str, str]] = (),
     content: bytes = b"",
 ) -> Answer:
-    """One request on a connection of its own. Raises TargetError if no answer is complete within WHOLE_S."""
-    connection = Connection(
-        endpoint.address,
-        host=host_of(endpoint),
-        most_bytes=LARGEST_OBJECT + HEADERS_BYTES,
-        within_s=WHOLE_S,
-        silent_s=TIMEOUT_S,
-    )
+    """On a connection of its own. Raises TargetError if no answer is complete within WHOLE_S."""
+    most, host = LARGEST_OBJECT + HEADERS_BYTES, host_of(endpoint)
+    connection = Connection(endpoint.address, host=host, most_bytes=most, within_s=WHOLE_S, silent_s=TIMEOUT_S)
     try:
-        answer = connection.send_as(method, path, headers, content)
-        return Answer(answer.status, body(answer), answer.getheaders())
+        with closing(connection):
+            answer = connection.send_as(method, path, headers, content)
+            return Answer(answer.status, body(answer), answer.getheaders())
     except ERRORS as error:
         raise TargetError(
-            f"The server at {endpoint.address} does not answer {path}: {words(error) or type(error).__name__}",
+            f"The server at {endpoint.address} does not answer {path}: {in_words(error)}",
             remedy="Check that it runs and listens there; its log says why it would not.",
         ) from error
-    finally:
-        connection.close()
-
-
-RECOVERS_WITHIN_S = 75.0
-"""What a step used up comes back in that time: ports stay in TIME_WAIT for 60 s (tcp(7))."""
-STARTED_ANEW_AFTER_S = 20.0
-"""Less for a server that Loadframe can restart: two requests without an answer (asking.TIMEOUT_S); our choice."""
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
-NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
-"""No port is left for another connection to it (connect(2))."""
-_OF_PORTS = frozenset(map(os.strerror, NO_PORTS))
-Met = TypeVar("Met")
 
 
 def met(
     endpoint: Endpoint, path: str, ask: Callable[[], Met], refused: Callable[[Met], bool] = lambda _: False
 ) -> tuple[Met, float]:
-    """What `ask` returns once there is an answer that is not refused, and for how long (s) it was repeated. path: what
-    is asked for. When it has been repeated for long enough: the refused answer, or NotRecovered if there was none;
-    TargetError for any other failure."""
+    """What `ask` returns once there is an answer that is not refused, and for how long (s) it was repeated. When that
+    is long enough: the refused answer, or NotRecovered if there was none; TargetError for any other failure."""
     begun_s, pause_s, again_s = time.monotonic(), FIRST_PAUSE_S, 0.0
     while True:
         failure: TargetError | None = None

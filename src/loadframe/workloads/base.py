@@ -1,5 +1,5 @@
-"""What every workload can do, and its registration record: `KIND` in its own module, or in another distribution by an
-entry point of the group `loadframe.workloads`. One contract suite (tests/workloads) runs against each of them."""
+"""What every workload can do, and its registration record: `KIND` in its own module, or an entry point of the group
+`loadframe.workloads`. One contract suite (tests/workloads) runs against each of them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +12,14 @@ from loadframe.model import AnswersCompared, Endpoint, Knob, Requirement, Settin
 from loadframe.workloads.options import OptionRule
 from loadframe.workloads.request_log import Requests
 
+ELSEWHERE = "elsewhere"
+STAGES_FILE = "stages.jsonl"
+"""In a step's folder: what the driver prints about the stages of a pipeline (docs/pipelines.md)."""
+
 
 @runtime_checkable
 class AsksForObjects(Protocol):
-    """A workload that asks for objects, the same ones repeatedly."""
-
-    def objects_at(self, level: float) -> int:
-        """How many objects a level has."""
+    def objects_at(self, level: float) -> int: ...
 
     def warm(self, endpoint: Endpoint, level: float) -> None:
         """Have a cache fetch the objects that it lacks. Raises TargetError if it does not answer."""
@@ -26,15 +27,10 @@ class AsksForObjects(Protocol):
 
 @runtime_checkable
 class MakesObjects(Protocol):
-    """A workload that makes what the target serves, in a folder of the target's (Endpoint.options["files"]). If the
-    endpoint has `ELSEWHERE`, identical objects were made on the target's machine."""
+    """Makes what the target serves, in Endpoint.options["files"]; with `ELSEWHERE` its machine has them already."""
 
     def make_objects(self, endpoint: Endpoint) -> None:
-        """Like `install`, without what a driver needs. Raises TargetError if there is no room for them."""
-
-
-ELSEWHERE = "elsewhere"
-"""In an endpoint's options, in place of `files`."""
+        """Like `install`, without what a driver needs. Raises TargetError if there is no room."""
 
 
 @runtime_checkable
@@ -42,21 +38,17 @@ class TellsTimes(Protocol):
     """A workload whose driver reports how long its requests took, in a unit that may be wrong."""
 
     def users(self, level: float) -> float | None:
-        """Requests in progress at a level, one after the other; None if the level does not say it."""
+        """Requests in progress at a level; None if the level does not say it."""
 
 
 @runtime_checkable
 class HasUsers(Protocol):
-    """A workload whose users pause between an answer and the next request."""
-
     def think_s(self) -> float:
-        """The mean pause; 0 without pauses."""
+        """The mean pause between an answer and the next request."""
 
 
 @runtime_checkable
 class CountsWork(Protocol):
-    """A workload whose requests have a name of their own."""
-
     work_unit: str
     """The noun of throughput: "entries" for entries per second."""
 
@@ -66,7 +58,7 @@ class TellsMore(Protocol):
     """A workload that finds out something for the report of a run."""
 
     def notes(self) -> tuple[str, ...]:
-        """Sentences; each step may add some."""
+        """Each step may add some."""
 
 
 @runtime_checkable
@@ -74,13 +66,12 @@ class ComparesAnswers(Protocol):
     """A workload that asks the target for what other programs also report."""
 
     def answers(self) -> tuple[AnswersCompared, ...]:
-        """The answers of both; each step may add some."""
+        """Each step may add some."""
 
 
 @runtime_checkable
 class SendsRequests(TellsMore, Protocol):
-    """A workload that sends what the study declares, or what was recorded. Its notes say what of a file is sent and
-    what is not; StudyError if the file cannot be read."""
+    """A workload that sends what the study declares, or what was recorded. StudyError if a file cannot be read."""
 
     def check_requests(self, *, running: bool) -> None:
         """Raises StudyError if a file or a secret of the environment is missing. running: for a server that Loadframe
@@ -92,16 +83,12 @@ class SendsRequests(TellsMore, Protocol):
 
 @runtime_checkable
 class ToldTheWarmUp(Protocol):
-    """A workload whose driver needs to know how much of a step is its warm-up."""
-
     def expect(self, warmup_s: float) -> None:
-        """Called before a step: how much of its beginning does not count, as far as known."""
+        """Before a step: how much of its beginning does not count, as far as known."""
 
 
 @runtime_checkable
 class Marked(Protocol):
-    """A driver that knows why a step should be read with care."""
-
     @property
     def marks(self) -> tuple[str, ...]:
         """After its end: flags of the step, from model.FLAGS."""
@@ -109,51 +96,39 @@ class Marked(Protocol):
 
 @runtime_checkable
 class TakesOptions(Protocol):
-    """A workload that can go on with other options and the same data."""
-
     def with_options(self, changed: Mapping[str, SettingValue]) -> "Workload":
-        """The same workload with these options changed. Raises StudyError for invalid ones."""
-
-
-STAGES_FILE = "stages.jsonl"
-"""In a step's folder: what the driver prints about the stages of a pipeline (docs/pipelines.md)."""
+        """With the same data. Raises StudyError for invalid ones."""
 
 
 @runtime_checkable
 class PrintsStages(Protocol):
-    """A driver that prints stages elsewhere, too."""
-
     def stage_files(self) -> Sequence[Path]:
-        """Files of its step that may hold them; they may appear while it runs."""
+        """Of its step; they may appear while it runs."""
 
 
 class Driver(Protocol):
-    """The load driver while it runs."""
-
     def pids(self) -> tuple[int, ...]:
-        """The processes that make the load (and, for an embedded target, are the target)."""
+        """Of an embedded target, the target too."""
 
-    def running(self) -> bool:
-        """Whether it still makes load."""
+    def running(self) -> bool: ...
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for its end, at most timeout_s; True if it has ended."""
+        """True if it has ended."""
 
     def waiting(self) -> int:
-        """In an open loop: how many requests should have begun by now and have not ended; 0 in a closed loop."""
+        """In an open loop: requests that should have begun by now and have not ended; 0 in a closed loop."""
 
     def offered(self, start_s: float, end_s: float) -> int | None:
         """In an open loop: requests due after start_s and not after end_s (CLOCK_MONOTONIC); None in a closed loop."""
 
     def moved_bytes(self, start_s: float, end_s: float) -> int | None:
-        """After its end: bytes of answers, by the end of their requests (CLOCK_MONOTONIC). None if they are not
-        counted."""
+        """Bytes of answers, by the end of their requests (CLOCK_MONOTONIC). None if they are not counted."""
 
     def requests(self) -> Requests:
-        """What it did, after its end. Raises WorkloadError with what the driver printed if it failed."""
+        """After its end. Raises WorkloadError with what the driver printed if it failed."""
 
     def kill(self) -> None:
-        """End it at once, with all its processes. Idempotent; never raises."""
+        """With all its processes. Idempotent; never raises."""
 
 
 class Workload(Protocol):
@@ -164,55 +139,50 @@ class Workload(Protocol):
     axes: frozenset[str]
     axis_unit: str
     one_lock: bool
-    """Whether waiting_ms is the wait for a lock that one request holds at a time, the rest of the latency its hold."""
+    """Whether waiting_ms is the wait for a lock that one request holds at a time."""
     runs_to_completion: bool
-    """True if a step ends when its work is done (a burst), False if it ends when its time is up."""
+    """A step ends when its work is done (a burst), not when its time is up."""
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """Names of the kinds of request, to which the log's indices refer; a driver may add some until a step ends."""
+        """The kinds of request, to which the log's indices refer; a driver may add some until a step ends."""
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The operations whose requests are the throughput and the latency; others are reported separately. A step that
-        runs until its work is done has the time of these requests as its window."""
+        """The operations that count as throughput and latency, and, where a step runs until its end, as its window."""
 
     def check_level(self, level: float) -> int:
-        """The level as a whole number. Raises StudyError if it cannot be one of this workload."""
+        """As a whole number. Raises StudyError if it cannot be one of this workload."""
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """Commands that succeed for a user who can run the driver, that is, who may read its programs and scripts."""
+        """Commands that succeed for a user who may read the driver's programs and scripts."""
 
     def install(self, endpoint: Endpoint) -> None:
-        """Once in the life of the data: make the schema, replacing one that was there. Raises TargetError if an
-        attached server has one that is not ours; MissingTool if the driver's program is not installed."""
+        """Once in the life of the data: make the schema. TargetError if a server has another's; MissingTool."""
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Outside the measured window: bring the data to this level. Raises TargetError if the target refuses."""
+        """Outside the measured window. Raises TargetError if the target refuses."""
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> Driver:
-        """Start the load; scratch files go into `folder`. duration_s is ignored by workloads that run to completion."""
+        """Scratch files go into `folder`. duration_s is ignored by workloads that run to completion."""
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Tidy up what a step left behind (a killed driver's half-done jobs), outside the measured window."""
+        """Tidy up what a killed driver left behind, outside the measured window."""
 
     def remove(self, endpoint: Endpoint) -> None:
-        """At the end, if the target goes on: remove all that install made. Does nothing if it is gone."""
+        """At the end, if the target goes on: all that install made."""
 
 
 Make = Callable[..., Workload]
-"""Called with the options and the allowance; with Declared if the kind has `tables`, and `axis` if it has
-`any_axis`."""
+"""Called with options and allowance; with Declared if the kind has `tables`, and `axis` if it has `any_axis`."""
 
 
 @dataclass(frozen=True)
 class KindOfWorkload:
-    """How a workload is made, its options (name -> rule, default), and its requirements. other_axes: how it is made for
-    other load axes. tables: the tables of `[workload]` that it takes, by their names in Declared; a study with others
-    is refused. required: tables and options that a study must give, whose defaults mean "missing". any_axis: the axis
-    is the study's own word, and `make` takes it as `axis`. knobs: options that are part of what is studied, as the
-    workers and the batch of a pipeline's stages; `raises` names the stage (pipeline.STAGE). examined: what `loadframe
-    doctor` shows beside the requirements, of which it can do without some."""
+    """options: name -> rule, default. tables: of `[workload]`, by their names in Declared; a study with others is
+    refused. required: tables and options that a study must give, whose defaults mean "missing". any_axis: the axis is
+    the study's own word. knobs: options that are part of what is studied; `raises` names the stage (pipeline.STAGE).
+    examined: what `loadframe doctor` shows beside the requirements."""
 
     kind: str
     make: Make
@@ -232,7 +202,7 @@ def program(kind: str, name: str, package: str) -> Requirement:
 
 
 def demand(requirements: tuple[Requirement, ...]) -> None:
-    """Raises MissingTool for the first requirement that is not there."""
+    """MissingTool for the first requirement that is not there."""
     for requirement in requirements:
         if requirement.found is None:
             raise MissingTool(

@@ -1,8 +1,6 @@
-"""What a server known by its address is asked for: paths, or the requests that a study declares, in sessions that log
-in first."""
+"""What a server known by its address is asked for: paths, or a study's requests, in sessions that log in first."""
 
 import http.client
-from collections.abc import Sequence
 from dataclasses import replace
 
 from loadframe.connections.address import is_here, parted
@@ -17,24 +15,21 @@ from loadframe.workloads.http_driver import Ask, Learnt
 from loadframe.workloads.sessions import body_of, headers_of, variables
 
 KINDS = frozenset({"service", "url"})
-"""Targets known by their address: Loadframe made nothing of what they serve."""
 PATHS = "workload.options.paths"
 FOR_OTHERS = "LOADFRAME_"
-"""Prefix of the environment variables that may be sent to another machine."""
 WRITING = tuple(method for method in METHODS if method not in SAFE)
 
 REFUSALS = frozenset({429, 502, 503, 504})
-"""Statuses of a server that is temporarily unable (RFC 9110, 15.6.3 to 15.6.5; RFC 6585, 4)."""
+"""Of a server that is temporarily unable (RFC 9110, 15.6.3 to 15.6.5; RFC 6585, 4)."""
+MOST_BYTES = 512 << 20
+"""Of all pages: they are kept in memory, and wrk maps them."""
 
 
 class ByAddress:
-    """The requests of a workload, and what is known of their answers."""
-
     def __init__(
         self, declared: Declared, paths: str = "", checked: Checked = "status", exponent: float = 0.0, *, writes: bool
     ) -> None:
-        """paths: separated by blanks; "": those of the endpoint. exponent: of Zipf's law over the paths in this order.
-        writes: whether the study allows changing others' data. Raises StudyError."""
+        """paths: "": the endpoint's. exponent: of Zipf's law. writes: may others' data change? StudyError."""
         self._login, self._declared, self._paths = declared.login, declared.request, paths.split()
         self._checked, self._exponent, self._writes = checked, exponent, writes
         if paths and self._declared:
@@ -56,21 +51,19 @@ class ByAddress:
 
     @property
     def given(self) -> bool:
-        """Whether the study has any of these, so that the target must be known by its address."""
         return bool(self._declared or self._paths or self._login)
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """The names of the declared requests, as the log numbers them; () if there are only paths."""
         return tuple(request.name for request in self._declared)
 
     def names_checked(self, checked: Checked) -> tuple[str, ...]:
-        """The names of declared requests whose answers are checked no further than this."""
+        """Of requests whose answers are checked no further than this."""
         unspoken = (request for request in self._declared if not (request.contains or request.fails))
         return tuple(request.name for request in unspoken if self._checked_of(request) == checked)
 
     def prepare(self, *, running: bool) -> None:
-        """Read what is to be sent. Raises StudyError: see SendsRequests.check_requests."""
+        """Raises StudyError: see SendsRequests.check_requests."""
         writing = [request for request in self._declared if request.method in WRITING]
         if running and writing and not self._writes:
             raise StudyError(
@@ -82,7 +75,7 @@ class ByAddress:
         self._steps = () if self._login is None else sessions.steps_of(self._login)
 
     def refuse_to_tell(self, endpoint: Endpoint) -> None:
-        """Raises StudyError if a study, which may be a stranger's, would send any variable to another machine."""
+        """StudyError if a study, which may be a stranger's, would send any variable to another machine."""
         others = sorted(name for name in self.secret if not name.startswith(FOR_OTHERS))
         if others and not is_here(parted(endpoint.address, "80")[0]):
             raise StudyError(
@@ -91,13 +84,11 @@ class ByAddress:
             )
 
     def forget(self) -> None:
-        """Forget the answers, which may have changed."""
         self._known = None
 
     def check(self, endpoint: Endpoint) -> None:
-        """Learn the answers, or compare one with the known one. A server that is temporarily unable, refuses
-        connections or does not answer is asked again for a while. Raises StudyError if the load is not allowed;
-        NotRecovered if that goes on; TargetError if it answers something else."""
+        """Learn the answers, or compare one with the known one; one temporarily unable is asked again for a while.
+        StudyError if the load is not allowed; NotRecovered if that goes on; TargetError if it answers otherwise."""
         if self._known is None:
             self.refuse_to_tell(endpoint)
             self.prepare(running=endpoint.attached)
@@ -142,14 +133,13 @@ class ByAddress:
             )
 
     def asks(self, endpoint: Endpoint) -> tuple[Ask, ...]:
-        """The requests, with what is known of their answers."""
         if self._known is None:
             self.check(endpoint)
         assert self._known is not None, "they have just been learnt"
         return self._known
 
     def open_sessions(self, endpoint: Endpoint, count: int) -> list[bytes]:
-        """Additional headers of each connection; none without a login. Raises TargetError if the server refuses one."""
+        """Headers of each connection; none without a login. Raises TargetError."""
         if self._login is None:
             return []
         opened = sessions.open_sessions(endpoint, self._steps, self._login.token, count)
@@ -157,7 +147,6 @@ class ByAddress:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on how the server had to recover between steps, if it did."""
         if not self._recoveries:
             return ()
         longest = show(max(self._recoveries), "s")
@@ -199,16 +188,10 @@ class ByAddress:
         page = request.method == "GET" and request.expect in (None, http.client.OK)
         return request.checked or (self._checked if page and not said else "status")
 
-    def _all(self, endpoint: Endpoint) -> Sequence[Ask]:
-        if self._of_study:
-            return self._of_study
+    def _learn(self, endpoint: Endpoint) -> None:
         paths = self._paths or endpoint.options.get("paths", "/").split()
         weighed = [Request("get", "GET", path, weight=rank**-self._exponent) for rank, path in enumerate(paths, 1)]
-        return [self._ask(request, 0) for request in weighed]
-
-    def _learn(self, endpoint: Endpoint) -> None:
-        """Raises TargetError: see `_learnt`; also if all pages together exceed MOST_BYTES."""
-        sent = self._all(endpoint)
+        sent = self._of_study or tuple(self._ask(request, 0) for request in weighed)
         if not any(map(_is_page, sent)):
             ask(endpoint, "/")
         session, known = self._session(endpoint), list[Ask]()
@@ -225,8 +208,8 @@ class ByAddress:
         self._known = tuple(known)
 
     def _learnt(self, endpoint: Endpoint, page: Ask, session: sessions.Headers, where: str) -> Learnt:
-        """What a page answers, asked twice. where: the study's key that names the pages, for advice. Raises TargetError
-        if it is missing, differs the second time as far as checked, or lacks the expected words."""
+        """What a page answers, asked twice. where: the study's key that names the pages. Raises TargetError if it is
+        missing, differs the second time as far as checked, or lacks the expected words."""
         answer, again = self._answer(endpoint, page, session), self._answer(endpoint, page, session).body
         status, body = answer.status, answer.body
         if status != http.client.OK:
@@ -266,12 +249,12 @@ def _refused(answer: Answer) -> bool:
 
 
 def _is_page(request: Ask) -> bool:
-    """Whether it is asked for before the load, and later answers compared with that one."""
+    """Whether later answers are compared with one before the load."""
     return request.method == "GET" and request.lowest == request.highest == http.client.OK
 
 
 def _again(page: Ask, size: int, endpoint: Endpoint) -> Ask:
-    """A page that has grown: lists grow from step to step. Raises TargetError if it is much shorter."""
+    """Lists grow from step to step. Raises TargetError if it is much shorter."""
     if size < page.known.least:
         raise TargetError(
             f"The server at {endpoint.address} answers {page.path} with {size:,} bytes; it had "
@@ -281,17 +264,12 @@ def _again(page: Ask, size: int, endpoint: Endpoint) -> Ask:
     return replace(page, known=replace(page.known, longest=max(page.known.longest, size)))
 
 
-MOST_BYTES = 512 << 20
-"""Of all pages together: they are kept in memory, and wrk maps them."""
-
-
 def alike(body: bytes, other: bytes, checked: Checked) -> bool:
-    """Whether two bodies agree as far as this check looks."""
     return {"bytes": body == other, "length": len(body) == len(other)}.get(checked, True)
 
 
 def wrong_words(body: bytes, contains: bytes, fails: bytes) -> str:
-    """What is wrong with the words of an answer, to follow "a body that"; "" for nothing."""
+    """To follow "a body that"; "" for nothing."""
     if fails and fails in body:
         return f"has {fails.decode()!r}, which no right one has"
     if contains and contains not in body:

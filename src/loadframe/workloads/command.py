@@ -15,7 +15,6 @@ from loadframe.workloads.own_program import STDERR, STDOUT, OwnProgram
 
 UNDECLARED = "undeclared"
 USERS = CLIENT_AXES | {"users"}
-"""Axes whose level is the number of users, each sending one request after the other."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Command(OwnProgram[CommandOptions]):
     stages = (STAGES_FILE, STDOUT, STDERR)
 
     def set_up(self) -> None:
-        """Raises StudyError if the loop is not the one that reports and forecasts assume for this axis."""
+        """StudyError if the loop is not the one that reports and forecasts assume for this axis."""
         super().set_up()
         self._command = self.declared.command
         loop, (axis,) = self.options.loop, self.axes
@@ -84,7 +83,7 @@ class Command(OwnProgram[CommandOptions]):
         return list(self._command)
 
     def working_folder(self, folder: Path) -> Path:
-        """Where Loadframe was called: the command may name files there."""
+        """The command may name files there."""
         return Path.cwd()
 
     def environment(self, folder: Path) -> dict[str, str]:

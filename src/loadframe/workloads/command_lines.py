@@ -1,6 +1,4 @@
-"""What a driver of the user's own prints: one JSON object a line, for a request or for a second of them
-(docs/driving-with-a-command.md). Lines are read in bounded pieces; LineError says what is wrong with one, and its
-number."""
+"""What a driver of the user's own prints: a JSON object a line, for a request or a second of them."""
 
 from __future__ import annotations
 
@@ -20,7 +18,6 @@ from loadframe.formats.said import words
 from loadframe.workloads.options import did_you_mean
 
 MOST_LINE_BYTES = 1 << 20
-"""Of one line: a histogram has some kilobytes."""
 MOST_REQUESTS = 50_000_000
 """Of one step: their records take 1.2 GB."""
 MOST_OPERATIONS = 64
@@ -31,7 +28,7 @@ MOST_BYTES = 2**62
 OTHERS = "others"
 INFINITE = float("inf")
 AT_A_TIME = 2000
-"""Lines parsed as one document: a million lines take seconds, parsed singly a minute."""
+"""Lines parsed as one document: a million take seconds, singly a minute."""
 REQUEST_KEYS = ("end", "start", "intended", "latency_ms", "operation", "ok", "error", "bytes")
 REQUEST_SET = frozenset(REQUEST_KEYS)
 OF_STAGES = frozenset({"stage", "log"})
@@ -41,7 +38,6 @@ SECOND_KEYS = (
 )  # fmt: skip
 QUANTILES = tuple(key for key in SECOND_KEYS if key.endswith("_ms"))
 UNITS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0}
-"""Unit of a histogram's values -> milliseconds."""
 LONGEST_SECOND_S = 10.0
 
 
@@ -53,14 +49,12 @@ class LineError(ValueError):
         self.number = number
 
 
-class _FaultError(ValueError):
-    """What is wrong with the line at hand, in words."""
+class _FaultError(ValueError): ...
 
 
 @dataclass(frozen=True)
 class Second:
-    """What a driver counted in length_s. at_s: its begin on the driver's clock. requests: successful; errors: failed.
-    values_ms, counts: latencies of the successful ones and how many had each; None without a histogram."""
+    """at_s: on the driver's clock. requests: successful ones, as values_ms, counts: None without a histogram."""
 
     line: int
     at_s: float
@@ -76,10 +70,9 @@ class Second:
 
 @dataclass
 class Lines:
-    """zero_s: the instant that is 0 on the driver's clock, if it has one of its own. The arrays have one entry per
-    request: end on the driver's clock, latency, operation (index into `names`), 1 if failed, bytes, line number.
-    grouping: surplus operations are combined rather than refused. began_before: a request may have begun before the
-    driver was started."""
+    """The arrays have one entry per request: end on the driver's clock, latency, operation (index into `names`), 1 if
+    failed, bytes, line number. zero_s: the instant that is 0 on that clock. grouping: surplus operations are combined.
+    began_before: a request may have begun before the driver was started."""
 
     names: list[str]
     _: KW_ONLY
@@ -103,7 +96,7 @@ class Lines:
     def add(
         self, number: int, end_s: float, latency_ms: float, operation: int, *, failed: bool = False, moved: int = 0
     ) -> None:
-        """Raises LineError if there are too many requests."""
+        """LineError if there are too many requests."""
         self.end_s.append(end_s)
         self.latency_ms.append(latency_ms)
         self.operation.append(operation)
@@ -114,7 +107,7 @@ class Lines:
             raise LineError(number, f"there are more than {MOST_REQUESTS:,} requests")
 
     def grouped(self, name: str) -> int:
-        """The index of a kind of request; those after the first MOST_OPERATIONS - 1 are combined as OTHERS."""
+        """The index of a kind of request; surplus ones are combined as OTHERS."""
         name = words(name, LONGEST_NAME) or self.names[0]
         if name not in self.names:
             name = name if len(self.names) < MOST_OPERATIONS else OTHERS
@@ -123,7 +116,6 @@ class Lines:
         return self.names.index(name)
 
     def note_error(self, error: object) -> None:
-        """Count an error by its words; after the first MOST_ERRORS_TOLD different ones, as OTHERS."""
         text = words(error, 200) if isinstance(error, str) and error else "an error without words"
         if text in self.errors or len(self.errors) < MOST_ERRORS_TOLD:
             self.errors[text] += 1
@@ -132,8 +124,7 @@ class Lines:
 
 
 def read(file: IO[bytes], names: list[str], *, cut_off: bool, grouping: bool = False) -> Lines:
-    """All lines of a file. names: of the operations so far; new ones are appended. cut_off: the writer was killed, so
-    the last line may be torn. grouping: see Lines. Raises LineError."""
+    """names: of the operations so far; new ones are appended. cut_off: the last line may be torn. Raises LineError."""
     lines = Lines(names, grouping=grouping)
     numbered = whole_lines(file, cut_off=cut_off)
     while some := list(islice(numbered, AT_A_TIME)):
@@ -146,7 +137,7 @@ def read(file: IO[bytes], names: list[str], *, cut_off: bool, grouping: bool = F
 
 
 def whole_lines(file: IO[bytes], *, cut_off: bool) -> Iterator[tuple[int, bytes]]:
-    """The non-empty lines, stripped, with their numbers. cut_off: as for `read`. Raises LineError."""
+    """The non-empty ones, stripped, with their numbers. Raises LineError."""
     number = 0
     while line := file.readline(MOST_LINE_BYTES + 1):
         number += 1
@@ -159,26 +150,24 @@ def whole_lines(file: IO[bytes], *, cut_off: bool) -> Iterator[tuple[int, bytes]
 
 
 def _parsed(some: Sequence[tuple[int, bytes]]) -> Iterable[Any]:
-    """Each line's value. Parsed as one document they are several times as fast; a null between them keeps a part of one
-    line from joining its neighbour. If that fails, singly: the error names the line."""
+    """As one document they are parsed several times as fast; a null between them keeps a part of one line from joining
+    its neighbour. If that fails, singly: the error names the line."""
     try:
         parsed = parse_json(b"[" + b",null,".join(line for _, line in some) + b"]")
         if len(parsed) == 2 * len(some) - 1 and all(isinstance(entry, dict) for entry in parsed[::2]):
-            values: Sequence[Any] = parsed[::2]
+            values: list[Any] = parsed[::2]
             return values
     except JsonError:
         pass
-    return [_one(number, line) for number, line in some]
-
-
-def _one(number: int, line: bytes) -> Any:
-    try:
-        parsed = parse_json(line)
-    except JsonError as error:
-        raise LineError(number, f"it is not JSON ({words(error, 120)}): {words(_text(line), 120)}") from None
-    if not isinstance(parsed, dict):
-        raise LineError(number, f"it is no JSON object: {words(_text(line), 120)}")
-    return parsed
+    values = []
+    for number, line in some:
+        try:
+            values.append(parse_json(line))
+        except JsonError as error:
+            raise LineError(number, f"it is not JSON ({words(error, 120)}): {words(_text(line), 120)}") from None
+        if not isinstance(values[-1], dict):
+            raise LineError(number, f"it is no JSON object: {words(_text(line), 120)}")
+    return values
 
 
 def _text(line: bytes) -> str:
@@ -217,7 +206,6 @@ def _take_request(lines: Lines, number: int, value: dict[str, Any]) -> None:
 
 
 def _when(value: dict[str, Any]) -> tuple[float, float]:
-    """End and latency, from whichever of `end`, `start` (or `intended`) and `latency_ms` are there."""
     end, taken = value.get("end"), value.get("latency_ms")
     if type(end) is float and type(taken) is float and end >= 0 and 0 <= taken <= LONGEST_LATENCY_MS:
         return end, taken  # what most lines are, and there may be millions

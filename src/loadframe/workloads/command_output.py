@@ -1,9 +1,5 @@
-"""What a driver of the user's own printed, as requests of ours.
-
-What it counted in whole seconds is spread over them: each value of its histogram becomes a request that ended at a
-random time in that second, so what happened within a second is unknown, which the step says. Quantiles alone give no
-latency: they belong to seconds and cannot be combined. Its clock is CLOCK_MONOTONIC, the time of day, or one whose zero
-it prints; any other is refused, as guessed times would put requests into the wrong windows."""
+"""What a driver of the user's own printed, as requests of ours. Of whole seconds each value of a histogram becomes a
+request that ended at a random time in it. Its clock: CLOCK_MONOTONIC, the time of day, or one whose zero it prints."""
 
 import time
 from dataclasses import dataclass, replace
@@ -17,13 +13,12 @@ from loadframe.workloads.command_lines import Lines, Second
 from loadframe.workloads.request_log import Requests
 
 SLACK_S = 0.05
-"""Between our clock reading before the start of a program and the program's own first reading."""
 STEPPED_S = 0.02
-"""The time of day was set if its distance from CLOCK_MONOTONIC changes by more."""
 EPOCH_S = 1e9
 """The time of day is beyond this since 2001, and no machine is up for 31 years."""
 UNITS = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
 ADVICE = "print seconds of CLOCK_MONOTONIC (Python: time.monotonic()), or of the time of day"
+SHORTEST_MS = 1e-3
 
 
 class ClockError(ValueError):
@@ -32,7 +27,7 @@ class ClockError(ValueError):
 
 @dataclass(frozen=True)
 class Instant:
-    """One look at both clocks. day_s: of the time of day."""
+    """day_s: of the time of day."""
 
     monotonic_s: float
     day_s: float
@@ -49,16 +44,13 @@ class Instant:
 
 @dataclass(frozen=True)
 class Life:
-    """When a driver was started, and when it was seen to have ended."""
-
     started: Instant
     ended: Instant
 
 
 def offset_s(life: Life, first_s: float, last_s: float, zero_s: float | None, slack_s: float = SLACK_S) -> float:
-    """What to add to a driver's times to get CLOCK_MONOTONIC. first_s, last_s: the earliest and the latest of them;
-    zero_s: the instant at which its clock showed 0, if it printed one. slack_s: how far they may lie outside its life.
-    Raises ClockError."""
+    """To add to a driver's times for CLOCK_MONOTONIC. first_s, last_s: the earliest and latest of them; zero_s: when
+    its clock showed 0. slack_s: how far they may lie outside its life. Raises ClockError."""
     if zero_s is not None:
         offset = zero_s + (_from_day(life) if zero_s >= EPOCH_S else 0.0)
         if why := _outside(life, first_s + offset, last_s + offset, slack_s):
@@ -74,7 +66,6 @@ def offset_s(life: Life, first_s: float, last_s: float, zero_s: float | None, sl
 
 
 def _from_day(life: Life) -> float:
-    """Raises ClockError if the time of day was set meanwhile."""
     stepped_s = life.ended.apart_s - life.started.apart_s
     if abs(stepped_s) > STEPPED_S:
         raise ClockError(
@@ -85,7 +76,6 @@ def _from_day(life: Life) -> float:
 
 
 def _outside(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
-    """How times lie outside the driver's life; "" if they do not."""
     before_s, after_s = life.started.monotonic_s - first_s, last_s - life.ended.monotonic_s
     if before_s > slack_s:
         return f"its first request ended {before_s:.3g} s before the driver was started"
@@ -119,14 +109,10 @@ def _told(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
     )
 
 
-SHORTEST_MS = 1e-3
-"""A latency shown as 0 was below the resolution of the driver's clock."""
-
-
 @dataclass(frozen=True)
 class Output:
-    """requests: in the order of their ends. moved_bytes: of each; None if the driver does not count them. marks: flags
-    of a step measured like this (model.FLAGS). errors: named by the driver, the most frequent first."""
+    """requests: in the order of their ends. moved_bytes: None if the driver does not count them. marks: flags of the
+    step (model.FLAGS). errors: the most frequent first."""
 
     requests: Requests
     moved_bytes: NDArray[np.uint64] | None = None
@@ -135,7 +121,7 @@ class Output:
 
 
 def of_lines(lines: Lines, life: Life) -> Output:
-    """Requests from lines. Raises ClockError."""
+    """Raises ClockError."""
     if not len(lines):
         return Output(_sorted(*(np.empty(0) for _ in range(4)))[0])
     made = _of_seconds(lines, life) if lines.seconds else _of_requests(lines, life)
@@ -176,7 +162,7 @@ def _of_seconds(lines: Lines, life: Life) -> Output:
 
 
 def _check_apart(lines: Lines) -> None:
-    """Raises ClockError if two seconds of one kind of request overlap: one of them would be counted twice."""
+    """Of two seconds of one kind of request that overlap, one would be counted twice."""
     until: dict[int, tuple[float, int]] = {}
     for second in sorted(lines.seconds, key=lambda second: second.at_s):
         before_s, line = until.get(second.operation, (0.0, 0))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options", bound="DataclassInstance")
 HIGHEST_RATE = 200_000
-"""Requests/s: beyond, a driver of one process is the bottleneck long before the server."""
+"""Beyond, a driver of one process is the bottleneck long before the server."""
 
 
 class Common(Generic[Options]):
@@ -36,8 +36,7 @@ class Common(Generic[Options]):
         *,
         axis: str = "",
     ) -> None:
-        """options: of `model`. allowance: None if it is never started. declared: what else the study declares. axis:
-        what grows, in the study's words; "": that of the class. Raises StudyError for bad options."""
+        """allowance: None if never started. axis: what grows, in the study's words; "": the class's. StudyError."""
         self._allowance = allowance
         self.options: Options = read_options(self.model, self.kind, options)
         self.declared = declared or Declared()
@@ -46,11 +45,10 @@ class Common(Generic[Options]):
         self.set_up()
 
     def set_up(self) -> None:
-        """At the end of __init__: what follows from the options. Raises StudyError for those that do not agree."""
+        """What follows from the options. StudyError for those that do not agree."""
 
     @property
     def allowance(self) -> Allowance:
-        """What the driver starts with."""
         assert self._allowance is not None, "a workload that is only asked about is never started"
         return self._allowance
 
@@ -60,16 +58,14 @@ class Common(Generic[Options]):
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """All operations, unless a class says otherwise."""
         return self.operations
 
     def check_level(self, level: float) -> int:
-        """The level as a whole number of `axis_unit`. Raises StudyError if it is not one of the axis."""
+        """In `axis_unit`. Raises StudyError if it is not one of the axis."""
         (axis,) = self.axes
         return whole_level(self.kind, axis, level, *self.levels)
 
     def words_of(self, level: float) -> str:
-        """A level with its unit."""
         return f"{level:g} {self.axis_unit.removesuffix('s') if level == 1 else self.axis_unit}"
 
     def clients(self, level: int) -> int:
@@ -83,20 +79,19 @@ class Common(Generic[Options]):
         """Nothing was made."""
 
     def rate(self, level: int) -> int | None:
-        """The requests per second of a level in an open loop; None in a closed one."""
+        """In an open loop; None in a closed one."""
         return None
 
 
 def thinking(think_s: float) -> str:
-    """For the report: how long users pause (s)."""
+    """For the report: how long users pause."""
     pause = f"{think_s:.3g} s" if think_s >= 1 else f"{1e3 * think_s:.3g} ms"
     return f"A user thinks for {pause} on average between an answer and the next request: N = X (R + Z) with this Z."
 
 
 class AtRate:
     """Mixin, to stand before the workload among the bases: requests at a given rate, whatever becomes of earlier ones;
-    latencies count from the intended start. Requests arrive until the step ends; what has not begun by then is never
-    sent."""
+    latencies count from the intended start. What has not begun when the step ends is never sent."""
 
     options: Any
     axes = frozenset({"rate"})

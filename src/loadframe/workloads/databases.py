@@ -1,7 +1,5 @@
-"""What a workload does alike to MariaDB, MySQL and PostgreSQL: a schema of its own, and a wait for other drivers.
-
-On a server that Loadframe did not start, the mark of our schema is a table whose name is drawn for the run and written
-into the journal before the schema is made: a schema without such a table is not ours, whatever its name."""
+"""What a workload does alike to MariaDB, MySQL and PostgreSQL. On a server that Loadframe did not start, our schema is
+marked by a table whose name is written into the journal first: a schema without it is not ours."""
 
 import secrets
 import time
@@ -19,6 +17,7 @@ REMOVABLE = KINDS | {"ndb-sql"}
 DRIVERS_GONE_WITHIN_S = 5.0
 LOOK_EVERY_S = 0.01
 QUICK_S = 60.0
+MARK = "mark"
 
 
 def engine_of(endpoint: Endpoint) -> Any:
@@ -26,15 +25,10 @@ def engine_of(endpoint: Endpoint) -> Any:
 
     anywhere: a connection whether the schema is there or not. SYSBENCH: its driver's name there. PACKAGE: of Python,
     and the extra that brings it. NAME: of a schema in a statement. DROP, CREATE: the schema of this NAME. dropping:
-    statements that drop it and nothing of others'. TRANSACTIONAL: schemas and tables are made and dropped in
-    transactions. EXISTS, TABLES: statements, given the schema's name: whether it is there, and the tables in it. HERE:
-    the expression that is 1 where names are looked up in it. DRIVERS: the statement that counts load drivers'
+    statements that drop it and nothing of others'. TRANSACTIONAL: schemas and tables are made in transactions. EXISTS,
+    TABLES: statements, given the schema's name. HERE: 1 where names are looked up in it. DRIVERS: counts load drivers'
     connections."""
     return postgres if endpoint.kind == "postgres" else mariadb
-
-
-MARK = "mark"
-"""The endpoint's option with the name of that table."""
 
 
 def new_mark() -> str:
@@ -42,24 +36,23 @@ def new_mark() -> str:
 
 
 def marked(endpoint: Endpoint, mark: str) -> Endpoint:
-    """The same server with this mark."""
     return replace(endpoint, options={**endpoint.options, MARK: mark})
 
 
 def mark_of(endpoint: Endpoint) -> str:
-    """The table that marks the schema on this server as ours; "" if the whole server is ours."""
+    """ "" if the whole server is ours."""
     return endpoint.options[MARK] if endpoint.attached else ""
 
 
 def await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
-    """Wait until each server has closed the connections of a killed driver. Raises TargetError if one refuses."""
+    """Until each server has closed the connections of a killed driver. TargetError if one refuses."""
     for front in endpoint.fronts or (endpoint,):
         with engine_of(front).connected(front, doing, patience_s=QUICK_S) as connection:
             await_gone(connection, front)
 
 
 def await_gone(connection: Any, endpoint: Endpoint) -> None:
-    """As await_drivers_gone, over an open connection. A killed driver's last statement may still run in the server."""
+    """A killed driver's last statement may still run in the server."""
     until, engine = time.monotonic() + DRIVERS_GONE_WITHIN_S, engine_of(endpoint)
     drivers = engine.DRIVERS.format(engine.schema_of(endpoint))
     while time.monotonic() < until and engine.ask(connection, drivers) != [(0,)]:
@@ -67,13 +60,12 @@ def await_gone(connection: Any, endpoint: Endpoint) -> None:
 
 
 def make_schema(endpoint: Endpoint) -> None:
-    """Make an empty schema of the driver's own. Raises TargetError if there is one that is not ours to drop."""
+    """Empty. TargetError if there is one that is not ours to drop."""
     with engine_of(endpoint).anywhere(endpoint, "to make a schema") as connection:
         make_schema_over(connection, endpoint)
 
 
 def make_schema_over(connection: Any, endpoint: Endpoint) -> None:
-    """As make_schema, over an open connection."""
     engine, name, mark = engine_of(endpoint), name_of(endpoint), mark_of(endpoint)
     with connection.transaction() if engine.TRANSACTIONAL else nullcontext():
         if not mark or _is_ours(connection, endpoint):
@@ -87,7 +79,7 @@ def make_schema_over(connection: Any, endpoint: Endpoint) -> None:
 
 
 def drop_schema(endpoint: Endpoint) -> None:
-    """Drop the schema that make_schema made. One that is not ours stays."""
+    """One that is not ours stays."""
     engine = engine_of(endpoint)
     with (
         engine.anywhere(endpoint, "to drop the driver's schema") as connection,
@@ -98,7 +90,7 @@ def drop_schema(endpoint: Endpoint) -> None:
 
 
 def has_own_schema(endpoint: Endpoint) -> bool:
-    """Whether the schema is there and ours. Raises TargetError for an empty one, which a killed run may have begun."""
+    """TargetError for an empty one, which a killed run may have begun."""
     engine = engine_of(endpoint)
     with engine.anywhere(endpoint, "to look for the driver's schema", patience_s=QUICK_S) as connection:
         if _is_ours(connection, endpoint):
@@ -115,7 +107,7 @@ def has_own_schema(endpoint: Endpoint) -> bool:
 
 
 def make_room(endpoint: Endpoint) -> None:
-    """Raises TargetError if there is a schema of the driver's name that is not ours."""
+    """TargetError if there is a schema of the driver's name that is not ours."""
     drop_schema(endpoint)
     with engine_of(endpoint).anywhere(endpoint, "to look for schemas", patience_s=QUICK_S) as connection:
         if _asked(connection, endpoint, "EXISTS"):
@@ -123,19 +115,19 @@ def make_room(endpoint: Endpoint) -> None:
 
 
 def tables(connection: Any, endpoint: Endpoint) -> set[str]:
-    """The names of the tables in the schema, without our mark."""
+    """Without our mark."""
     return {str(name) for (name,) in _asked(connection, endpoint, "TABLES")} - {endpoint.options.get(MARK)}
 
 
 def proof(endpoint: Endpoint) -> str:
-    """An expression that is 1 if names without a schema are looked up in ours alone; else 0, or an error."""
+    """An expression that is 1 if names without a schema are looked up in ours alone."""
     engine = engine_of(endpoint)
     here = engine.HERE.format(engine.schema_of(endpoint))
     return f"{here} + (SELECT count(*) FROM {mark_of(endpoint)})"
 
 
 def elsewhere(endpoint: Endpoint, program: str, said: str) -> WorkloadError:
-    """The error if it is not proved that a driver that names no schema would find only our tables."""
+    """The error if that is not proved."""
     engine = engine_of(endpoint)
     return WorkloadError(
         f"{program}, connected to {engine.where(endpoint)} as for the load, did not find the schema "
@@ -147,7 +139,7 @@ def elsewhere(endpoint: Endpoint, program: str, said: str) -> WorkloadError:
 
 
 def name_of(endpoint: Endpoint) -> str:
-    """The schema as statements name it."""
+    """As statements name it."""
     engine = engine_of(endpoint)
     return str(engine.NAME.format(engine.schema_of(endpoint)))
 
@@ -163,7 +155,6 @@ def _asked(connection: Any, endpoint: Endpoint, what: str) -> list[tuple[Any, ..
 
 
 def _refusal(endpoint: Endpoint) -> TargetError:
-    """The error that the server has a schema of this name already."""
     engine = engine_of(endpoint)
     drop = engine.DROP.format(name_of(endpoint))
     return TargetError(
@@ -175,8 +166,6 @@ def _refusal(endpoint: Endpoint) -> TargetError:
 
 
 class InOwnSchema:
-    """How a workload whose `install` made the schema tidies up."""
-
     def after_step(self, endpoint: Endpoint) -> None:
         await_drivers_gone(endpoint, "to tidy up after a step")
 

@@ -1,13 +1,15 @@
-"""A load driver made of processes: the one implementation of base.Driver, shared by all workloads."""
+"""A load driver made of processes: the one implementation of base.Driver; and worker processes that begin at one
+instant: each says "ready", and reads when to start."""
 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
@@ -16,9 +18,10 @@ from typing import TYPE_CHECKING
 from loadframe.errors import WorkloadError
 from loadframe.formats.said import words
 from loadframe.host.environment import NO_FOLDER
+from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.host.signals import told
-from loadframe.workloads import request_log, step_files
+from loadframe.workloads import arrivals, request_log, step_files
 from loadframe.workloads.request_log import RECORD, Requests
 
 if TYPE_CHECKING:
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GRACE_S = 2.0
-"""How long a driver may finish its last requests before it is ended; in a closed loop at least as long as its load."""
+"""For its last requests; in a closed loop at least as long as its load."""
 SILENT_S = 10.0
 """The same if no request has ended yet: the duration of one shows how long a step would have to be."""
 PAUSE_S = 0.1
@@ -34,19 +37,17 @@ PAUSE_S = 0.1
 LOOK_EVERY_S = 2.0
 STOPPED_REMEDY = "Find out what stopped it, and run it again."
 TAIL_LINES, TAIL_BYTES = 12, 64 << 10
+READY_WITHIN_S = 60.0
+START_AFTER_S = 0.05
 
 
 @dataclass(eq=False)
 class ProcessDriver:
-    """Processes that make load, each writing request logs and printing into files of the step's folder.
-
-    name: in messages. logs: the request logs. printed: files with what the processes printed. end_s: the
-    CLOCK_MONOTONIC instant at which they should end by themselves; GRACE_S later they are ended, and what they logged
-    until then counts. None: they run until their work is done. arrivals: when each request should begin, ascending
-    (CLOCK_MONOTONIC, s); None for a closed loop. sizes: per log a file with the bytes of each answer (uint64, in the
-    order of the log); none if they are not counted. stages: files with statistics of a pipeline's stages. duration_s:
-    of the load, from its first request on; None if unknown. one_each: each log belongs to one user of a closed loop,
-    who does not pause."""
+    """logs: the request logs. printed: files with what the processes printed. end_s: the CLOCK_MONOTONIC instant at
+    which they should end by themselves; GRACE_S later they are ended. None: they run until their work is done.
+    arrivals: when each request should begin, ascending (CLOCK_MONOTONIC, s); None for a closed loop. sizes: per log a
+    file with the bytes of each answer (uint64, in the order of the log). stages: files with statistics of a pipeline's
+    stages. one_each: each log belongs to one user of a closed loop, who does not pause."""
 
     name: str
     processes: Sequence[subprocess.Popen[bytes]]
@@ -71,7 +72,7 @@ class ProcessDriver:
         return self.stages
 
     def running(self) -> bool:
-        """Whether load is still made. A driver that lost one of its processes, or is overdue, is ended here."""
+        """A driver that lost one of its processes, or is overdue, is ended here."""
         self._note_failure()
         if not self.pids():
             return False
@@ -119,13 +120,15 @@ class ProcessDriver:
         return sum(request_log.moved_bytes(log, sizes, start_s, end_s) for log, sizes in pairs)
 
     def requests(self) -> Requests:
-        """Raises WorkloadError if a process failed or was stopped, without requests, or if all failed with a reason."""
+        """WorkloadError if a process failed or was stopped, without requests, or if all failed with a reason."""
         if self.running():
             raise WorkloadError(
                 f"The driver {self.name} is still running.", remedy="Wait for its end or kill it first."
             )
         if self._failed is not None:
-            raise self._failure(f"The driver {self.name} failed: {_ended(self._failed)}.")
+            code = self._failed.returncode
+            how = f"ended with {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+            raise self._failure(f"The driver {self.name} failed: process {self._failed.pid} {how}.")
         if self._stopped:
             raise WorkloadError(
                 f"The driver {self.name} did not end in time: {self._stopped}.",
@@ -179,7 +182,7 @@ class ProcessDriver:
                     pipe.close()
 
     def _note_failure(self) -> None:
-        """Remember the process that failed by itself, before we end the others, which then fail by our hand."""
+        """Before we end the others, which then fail by our hand."""
         if self._failed is None and not self._killed:
             self._failed = next((process for process in self.processes if process.poll() not in (None, 0)), None)
 
@@ -193,8 +196,7 @@ class ProcessDriver:
 def run_to_end(
     command: Sequence[str], environment: Mapping[str, str], allowance: Allowance, *, pass_fds: Sequence[int] = ()
 ) -> str | None:
-    """None if a program that prepares a target succeeded, else the end of its output. It has no resource limits, and
-    ends with us. pass_fds: descriptors that stay open in it."""
+    """None if a preparing program succeeded, else the end of its output. It has no limits, and ends with us."""
     with tempfile.NamedTemporaryFile() as output:
         process = spawn(
             command,
@@ -215,7 +217,7 @@ def run_to_end(
 
 
 def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
-    """The exit status of a program that may take as long as it needs. Raises WorkloadError if it was stopped."""
+    """It may take as long as it needs. WorkloadError if it was stopped."""
     while True:
         try:
             return process.wait(LOOK_EVERY_S)
@@ -228,7 +230,7 @@ def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
 
 
 def last_lines(path: Path) -> list[str]:
-    """The last lines of a driver's output, as printable text, each once; earlier fatal ones come first."""
+    """As printable text, each once; earlier fatal ones come first."""
     if (file := step_files.opened(path)) is None:
         return []
     with file:
@@ -239,16 +241,93 @@ def last_lines(path: Path) -> list[str]:
     return fatal + lines[-TAIL_LINES:]
 
 
-def _ended(process: subprocess.Popen[bytes]) -> str:
-    code = process.returncode
-    return f"process {process.pid} " + (
-        f"ended with {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
-    )
-
-
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
     # Each process leads its own session, so its group holds it and its children, and no other process.
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         process.kill()
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """command: prints "ready" and reads the instant of the start (CLOCK_MONOTONIC, s) from its standard input. log: its
+    request log. printed: its standard error. pass_fds: descriptors that stay open in it."""
+
+    command: Sequence[str]
+    log: Path
+    printed: Path
+    environment: Mapping[str, str] | None = None
+    pass_fds: tuple[int, ...] = ()
+
+
+def start_together(
+    name: str,
+    workers: Sequence[Worker],
+    allowance: Allowance,
+    duration_s: float | None,
+    *,
+    once_ready: Callable[[], object] = lambda: None,
+    one_each: bool = False,
+) -> ProcessDriver:
+    """duration_s: None if they end when their work is done. once_ready: called before they begin. one_each: see
+    ProcessDriver. WorkloadError if one ends first or takes too long."""
+    logs, printed = [worker.log for worker in workers], [worker.printed for worker in workers]
+    for log in logs:
+        log.unlink(missing_ok=True)
+    processes: list[subprocess.Popen[bytes]] = []
+    try:
+        for worker in workers:
+            with step_files.create(worker.printed, US) as stderr:
+                process = spawn(
+                    worker.command,
+                    allowance,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                    cwd=worker.log.parent,
+                    env=worker.environment,
+                    pass_fds=worker.pass_fds,
+                )
+            processes.append(process)
+        _await_ready(name, processes, printed)
+        once_ready()
+        start_s = arrivals.instant_s(START_AFTER_S)
+        for process in processes:
+            assert process.stdin is not None
+            # The driver reports a worker that died between "ready" and now, with the worker's own words.
+            with suppress(BrokenPipeError):
+                process.stdin.write(f"{start_s!r}\n".encode())
+                process.stdin.close()
+    except BaseException:
+        ProcessDriver(name, processes, logs=logs, printed=printed, end_s=None).kill()
+        raise
+    end_s = None if duration_s is None else start_s + duration_s
+    asked_s = duration_s if one_each else None
+    return ProcessDriver(
+        name, processes, logs=logs, printed=printed, end_s=end_s, duration_s=asked_s, one_each=one_each
+    )  # fmt: skip
+
+
+def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printed: Sequence[Path]) -> None:
+    until = time.monotonic() + READY_WITHIN_S
+    for process, output in zip(processes, printed, strict=True):
+        assert process.stdout is not None
+        said = select.poll()  # select cannot handle descriptors above 1,023
+        said.register(process.stdout, select.POLLIN)
+        while not said.poll(1000 * max(0.0, min(LOOK_EVERY_S, until - time.monotonic()))):
+            if why := told([process.pid]):
+                raise WorkloadError(f"A worker of {name} does not begin: {why}.", remedy=STOPPED_REMEDY)
+            if time.monotonic() >= until:
+                raise WorkloadError(
+                    f"Only some of {len(processes)} workers of {name} were ready after {READY_WITHIN_S:.0f} s.",
+                    remedy="The machine may be too small for this many; try a lower level.",
+                )
+        if process.stdout.readline() != b"ready\n":
+            process.wait()
+            raise WorkloadError(
+                f"A worker of {name} could not start (process {process.pid}, exit {process.returncode}).",
+                remedy="What it printed is below.",
+                details="\n".join(last_lines(output)),
+            )
+        process.stdout.close()

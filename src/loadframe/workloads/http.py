@@ -1,7 +1,6 @@
-"""http: requests to a web server, a cache or a service (axes: concurrency = connections, rate = requests/s, working_set
-= MiB), sent by wrk with http.lua. A server of ours is asked for objects that we make, one known by its address for
-paths or the study's requests. What is checked of the answers: docs/writing-a-workload.md. A wrong answer does not count
-as throughput."""
+"""http: requests to a web server, cache or service (axes: concurrency = connections, rate = requests/s, working_set =
+MiB), sent by wrk with http.lua: for objects that we make, or to one known by its address for paths or the study's
+requests. Answers are checked (docs/writing-a-workload.md); a wrong one is no throughput."""
 
 import http.client
 import threading
@@ -14,7 +13,7 @@ from typing import cast
 
 from loadframe.connections.http_connection import ERRORS, Connection, parts
 from loadframe.errors import StudyError, TargetError
-from loadframe.formats.said import words
+from loadframe.formats.said import why
 from loadframe.model import Checked, Endpoint
 from loadframe.workloads import by_address, step_files
 from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
@@ -29,7 +28,11 @@ LARGEST_SET_MIB = 1 << 20
 ITS_LOG = "Its log says why."
 AUTO = "auto"
 CLIENTS = 8
-"""Clients that fill a cache together; no more than `connections`, as a cache may allow few."""
+UNCHECKED = {
+    "size": "Of an answer no more than its status and about its size were checked (workload.options.checked).",
+    "length": "Of an answer no more than its status and its length was checked (workload.options.checked).",
+    "status": "Of an answer no more than its status was checked (workload.options.checked).",
+}
 
 
 @dataclass(frozen=True)
@@ -62,9 +65,9 @@ class Http(ByWrk[HttpOptions]):
     axis_unit = "connections"
     operations: tuple[str, ...] = ("get",)
     model = HttpOptions
+    _installed: int | None = None
 
     def set_up(self) -> None:
-        """The study may declare requests, a login and a think time."""
         given, declared = self.options, self.declared
         largest = given.largest_bytes or given.smallest_bytes
         if largest < given.smallest_bytes:
@@ -121,7 +124,7 @@ class Http(ByWrk[HttpOptions]):
         ask(endpoint, "/")
         with _explained(endpoint):
             self._folder(endpoint).clear()
-        self._make(endpoint, self._installed())
+        self._make(endpoint, self._installed or self.options.objects)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         self.check_level(level)
@@ -162,11 +165,8 @@ class Http(ByWrk[HttpOptions]):
         known: dict[str, Checked] = {AUTO: "bytes", "size": "length"}
         return known.get(self.options.checked) or cast(Checked, self.options.checked)
 
-    def _installed(self) -> int:
-        return self.options.objects
-
     def _count(self, level: int) -> int:
-        return self._installed()
+        return self.options.objects
 
     def _make(self, endpoint: Endpoint, count: int) -> None:
         with _explained(endpoint):
@@ -182,7 +182,6 @@ class Http(ByWrk[HttpOptions]):
         return Folder(Path(endpoint.options["files"]), self.objects)
 
     def _is_ours(self, endpoint: Endpoint) -> bool:
-        """Whether the server has objects that we make. Raises StudyError if it should be asked for something else."""
         ours = "files" in endpoint.options or ELSEWHERE in endpoint.options
         if ours and self._asked.given:
             raise StudyError(
@@ -211,19 +210,19 @@ class Http(ByWrk[HttpOptions]):
             )
 
 
-class HttpAtRate(AtRate, Http):
-    """The same requests at a given rate: see AtRate."""
+class HttpAtRate(AtRate, Http): ...
 
 
 class HttpByWorkingSet(Http):
-    """The same requests for ever more objects: the level is their total size in MiB."""
+    """The level is the objects' total size in MiB."""
 
     target_kinds = Http.target_kinds - by_address.KINDS
     axes = frozenset({"working_set"})
     axis_unit = "MiB"
+    _installed = 1
 
     def check_level(self, level: float) -> int:
-        """The bytes of all objects together. Raises StudyError if that takes too many objects."""
+        """The bytes of all objects. StudyError if that takes too many objects."""
         total = whole_level(self.kind, "working_set", level, 1, LARGEST_SET_MIB) << 20
         if total > MOST_OBJECTS * self.objects.smallest:
             raise StudyError(
@@ -249,16 +248,6 @@ class HttpByWorkingSet(Http):
     def _count(self, level: int) -> int:
         return self.objects.within(level)
 
-    def _installed(self) -> int:
-        return 1
-
-
-UNCHECKED = {
-    "size": "Of an answer no more than its status and about its size were checked (workload.options.checked).",
-    "length": "Of an answer no more than its status and its length was checked (workload.options.checked).",
-    "status": "Of an answer no more than its status was checked (workload.options.checked).",
-}
-
 
 @contextmanager
 def _explained(endpoint: Endpoint) -> Iterator[None]:
@@ -272,9 +261,8 @@ def _explained(endpoint: Endpoint) -> Iterator[None]:
 
 
 def ask_for_all(address: str, count: int, clients: int = CLIENTS) -> None:
-    """Ask a cache for each of the first objects once: it fetches what it lacks, and then holds in memory as much as
-    fits. Several `clients` ask at a time, so that one waiting for a page from the disk does not delay the others.
-    Raises TargetError if it does not answer, or sends less than announced."""
+    """Each of the first objects once: a cache fetches what it lacks. Several `clients` ask at a time, so that one
+    waiting for the disk does not delay the others. TargetError if it does not answer, or sends less than announced."""
     shares = [range(first, count, clients) for first in range(min(clients, count))]
     ended = threading.Event()
     with ThreadPoolExecutor(clients) as pool:
@@ -303,7 +291,7 @@ def _ask_for_each(address: str, numbers: Iterable[int], ended: threading.Event) 
                 )
     except ERRORS as error:
         raise TargetError(
-            f"The cache at {address} stopped answering while it was filled: {words(error) or type(error).__name__}",
+            f"The cache at {address} stopped answering while it was filled: {why(error)}",
             remedy="Its log says why; is there room for the objects and for what it keeps of them?",
         ) from error
     finally:

@@ -1,6 +1,5 @@
-"""wrk as a driver: starts http.lua with one thread per connection. wrk does not identify connections to its script, so
-an answer always belongs to the thread's last request. In an open loop all connections take from one queue
-(arrivals.py)."""
+"""wrk as a driver: starts http.lua with one thread per connection, as wrk does not tell its script which connection an
+answer belongs to. In an open loop all connections take from one queue (arrivals.py)."""
 
 from __future__ import annotations
 
@@ -48,16 +47,20 @@ RECORD = [
     ("checked", "<u4"),
     ("repeatable", "<u4"),
 ]
-"""As in http.lua. up_to: cumulative weight. wanted: in the file of contents. repeatable: may be sent again if the
-server has closed the connection meanwhile."""
-
-
+"""As in http.lua. up_to: cumulative weight. wanted: in the file of contents. repeatable: if the server has closed."""
 LONGER = 256
+SCRIPT = Path(__file__).with_name("http.lua")
+MOST_CONNECTIONS = 1024
+OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes", "wrong words")
+OWN_BYTES, CONNECTION_BYTES, COPIES = 512 << 20, 24 << 20, 8
+"""Memory of wrk; of each thread with a stack of 8 MiB; copies of an answer: read, in Lua, not yet collected."""
+Order = Literal["draw", "walk", "replay"]
+"""Drawn by weight, in sequence, or by a schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What a page was like. body: kept if it or its length is checked. shortest, longest: seen, in bytes."""
+    """body: kept if it or its length is checked. shortest, longest: seen, in bytes."""
 
     body: bytes = b""
     shortest: int = 0
@@ -65,7 +68,7 @@ class Learnt:
 
     @property
     def least(self) -> int:
-        """The fewest bytes of an answer of about this size."""
+        """Of an answer of about this size."""
         return -(-self.shortest // 2)
 
     @property
@@ -76,9 +79,8 @@ class Learnt:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request, with its secrets; its parts are validated (connections/http_words.py). operation: its number.
-    lowest, highest: statuses of a right answer. checked, known: what of its body is compared, and with what. contains,
-    fails: words that it must and must not have; b"": none. think_s: a user's pause before it, in a sequence."""
+    """One request, with its secrets. operation: its number. lowest, highest: right statuses. checked, known: what of
+    its body is compared, with what. contains, fails: words it must, must not have. think_s: the pause before."""
 
     method: str
     path: str
@@ -95,7 +97,7 @@ class Ask:
     think_s: float = 0.0
 
     def head(self, host: str, *, close: bool) -> bytes:
-        """The request line and headers, each with its line end, without the empty line."""
+        """Each line with its end, without the empty line."""
         lines = [f"{self.method} {self.path} HTTP/1.1", f"Host: {host}"]
         lines += [f"{name}: {value}" for name, value in self.headers]
         lines += ["Connection: close"] if close else []
@@ -137,23 +139,11 @@ def contents(asks: Sequence[Ask]) -> bytes:
     return b"".join(ask.known.body for ask in asks) + b"\0"  # an empty file cannot be mapped
 
 
-SCRIPT = Path(__file__).with_name("http.lua")
-MOST_CONNECTIONS = 1024
-"""wrk has a thread for each."""
-OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes", "wrong words")
-"""Indexed by the outcome's number in the request log."""
-
-
-Order = Literal["draw", "walk", "replay"]
-"""How requests follow one another: drawn by weight, in sequence, or by a schedule."""
-
-
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What wrk sends. address: numeric host and port. host: of the header Host. text: the file with the contents of
-    answers. compared: one in this many answers is compared with its content. table: of objects, a file (objects.py),
-    with checked: what of an answer (CHECKED); None if there is a block of requests. think: the pause of a user before
-    each. secret: environment variables withheld from wrk. largest_bytes: of a right answer, or of a request."""
+    """address: numeric host and port. text: the file with contents. compared: one in this many answers is. table: of
+    objects, a file (objects.py); None if there is a block of requests. think: the pause before each. secret:
+    environment variables withheld from wrk. largest_bytes: of a right answer, or a request."""
 
     address: str
     host: str
@@ -169,14 +159,8 @@ class Plan:
     largest_bytes: int = 0
 
 
-OWN_BYTES, CONNECTION_BYTES, COPIES = 512 << 20, 24 << 20, 8
-"""Memory of wrk itself; of each thread with its stack of 8 MiB; copies of an answer in memory: as read, in Lua, and
-those that Lua has not collected yet."""
-
-
 def open_files(connections: int) -> int:
-    """Per thread a connection, two logs, and what it waits on (260 were counted at 64 connections); and its own
-    files."""
+    """Per thread a connection, two logs, and what it waits on (260 were counted at 64 connections)."""
     return 4 * connections + 32
 
 
@@ -189,7 +173,7 @@ def trials() -> tuple[tuple[str, ...], ...]:
 
 
 class ByWrk(Common[Options]):
-    """A workload whose requests wrk sends. Its options have `keep_alive`."""
+    """Its options have `keep_alive`."""
 
     trials = staticmethod(trials)
     levels = (1, MOST_CONNECTIONS)
@@ -210,7 +194,7 @@ class ByWrk(Common[Options]):
         think: Think | None = None,
         secret: frozenset[str],
     ) -> Plan:
-        """The plan for these requests. sessions: see `block`. Others: see Plan."""
+        """sessions: see `block`. Others: see Plan."""
         keep_alive: bool = self.options.keep_alive  # type: ignore[attr-defined]
         text, host, close = folder / "pages.bin", host_of(endpoint), not keep_alive
         step_files.write(text, contents(asked), self.allowance.user)
@@ -229,7 +213,7 @@ class ByWrk(Common[Options]):
         )
 
     def schedule(self, level: int, duration_s: float) -> float | Schedule | None:
-        """When requests begin: at a rate, or by a schedule. None: a closed loop."""
+        """At a rate, or by a schedule. None: a closed loop."""
         return self.rate(level)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:

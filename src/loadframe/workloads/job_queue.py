@@ -14,9 +14,8 @@ from loadframe.host.privilege import of_uid, rights_of
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import Common
-from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.driving import ProcessDriver, Worker, start_together
 from loadframe.workloads.options import rules, whole
-from loadframe.workloads.together import Worker, start_together
 
 MOST_WORKERS = 1024
 
@@ -83,7 +82,7 @@ class JobQueue(Common[JobQueueOptions]):
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """Only Python's own SQLite, new enough for RETURNING (3.35)."""
+    """New enough for RETURNING."""
     version = sqlite3.sqlite_version if sqlite3.sqlite_version_info >= (3, 35) else None
     return (Requirement(kind, "SQLite 3.35 or newer", version, "use a Python linked with a newer SQLite"),)
 
@@ -94,7 +93,6 @@ def _uri(endpoint: Endpoint) -> str:
 
 @contextmanager
 def _connected(endpoint: Endpoint) -> Iterator[sqlite3.Connection]:
-    """With the rights of the driver's user, who owns the folder. Raises TargetError."""
     with ExitStack() as stack:
         try:
             stack.enter_context(rights_of(of_uid(Path(endpoint.address).parent.stat().st_uid)))

@@ -1,7 +1,6 @@
-"""One worker of the job-queue workload, in a closed loop until its time is up. Run as `python -P -m
-loadframe.workloads.job_queue_worker URI PRAGMAS LOG SECONDS PAYLOAD_BYTES NUMBER`, it prints "ready" once its
-connection is open, and reads the instant of the common start (CLOCK_MONOTONIC, s) from standard input. Standard library
-only, because many of these start together."""
+"""One worker of the job-queue workload, in a closed loop. Run as `python -P -m loadframe.workloads.job_queue_worker URI
+PRAGMAS LOG SECONDS PAYLOAD_BYTES NUMBER`, it prints "ready" once its connection is open, and reads the instant of the
+common start (CLOCK_MONOTONIC, s) from standard input. Standard library only, because many of these start together."""
 
 import json
 import sqlite3
@@ -25,7 +24,7 @@ DELETE_JOB = "DELETE FROM job WHERE id = ?"
 
 
 class Log:
-    """A request log kept in memory and written every FLUSH_EVERY_S, so that a killed worker loses little."""
+    """Kept in memory and written every FLUSH_EVERY_S, so that a killed worker loses little."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -45,7 +44,7 @@ class Log:
 
 
 class Worker:
-    """A connection and the three requests, each one transaction that takes the write lock at its begin."""
+    """Each request is one transaction that takes the write lock at its begin."""
 
     def __init__(self, connection: sqlite3.Connection, log: Log, deadline_s: float, number: int, payload_bytes: int):
         self._connection = connection
@@ -96,7 +95,6 @@ class Worker:
 
 
 def connect(database: str, pragmas: dict[str, str | int | float]) -> sqlite3.Connection:
-    """An SQLite URI opened with these pragmas (name -> value); transactions are begun explicitly."""
     connection = sqlite3.connect(database, uri=True, isolation_level=None, timeout=OPENING_TIMEOUT_S)
     # Read before the pragmas apply: the first reader of a write-ahead log holds a lock, which is not part of the load.
     connection.execute("SELECT count(*) FROM job WHERE state = 0").fetchone()
@@ -106,7 +104,7 @@ def connect(database: str, pragmas: dict[str, str | int | float]) -> sqlite3.Con
 
 
 def main(arguments: list[str]) -> int:
-    """Exit 0 when the time was up; 1 with one line on standard error if SQLite or the disk refused."""
+    """1 with one line on standard error if SQLite or the disk refused."""
     database, pragmas, log_path, seconds, payload_bytes, number = arguments
     try:
         connection = connect(database, json.loads(pragmas))

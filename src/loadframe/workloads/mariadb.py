@@ -23,8 +23,15 @@ if TYPE_CHECKING:
 
 ENGINES = ("MyISAM", "Aria", "InnoDB")
 MARIADB_ALONE = "Aria"
-"""MySQL does not have it."""
 STATEMENTS_PER_ROUND_TRIP = 100
+SYSBENCH, PACKAGE = "mysql", ("pymysql", "mariadb")
+NAME, DROP, CREATE = "`{}`", "DROP DATABASE IF EXISTS {}", "CREATE DATABASE {}"
+TRANSACTIONAL = False
+HERE = "(DATABASE() = '{}')"
+EXISTS = "SELECT 1 FROM information_schema.schemata WHERE schema_name = %s"
+TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s"
+DRIVERS = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = '{}' AND id <> CONNECTION_ID()"
+"""See databases.engine_of."""
 
 
 def where(endpoint: Endpoint) -> str:
@@ -33,7 +40,7 @@ def where(endpoint: Endpoint) -> str:
 
 
 def parameters(endpoint: Endpoint) -> dict[str, str]:
-    """How to reach it, in the terms of its own clients: socket, or host and port; user, password, db."""
+    """In the terms of its own clients: socket, or host and port; user, password, db."""
     options = endpoint.options
     place = where(endpoint)
     host, _, port = place.rpartition(":")
@@ -49,7 +56,7 @@ def parameters(endpoint: Endpoint) -> dict[str, str]:
 def connected(
     endpoint: Endpoint, doing: str, *, schema: bool = True, patience_s: float = mariadb_connection.LONGEST_S
 ) -> Iterator[Connection]:
-    """A connection that accepts several statements at once. patience_s: for each of them. Raises TargetError."""
+    """It accepts several statements at once. patience_s: for each of them. Raises TargetError."""
     pymysql = mariadb_connection.driver()
     given = parameters(endpoint)
     place = Place(given["host"], given["host"], int(given["port"]), here=False) if "host" in given else None
@@ -85,7 +92,7 @@ def connected(
 
 
 def execute(connection: Connection, statements: Sequence[str]) -> None:
-    """Statements without results, many per round trip."""
+    """Without results, many per round trip."""
     with connection.cursor() as cursor:
         for first in range(0, len(statements), STATEMENTS_PER_ROUND_TRIP):
             cursor.execute(";".join(statements[first : first + STATEMENTS_PER_ROUND_TRIP]))
@@ -100,18 +107,9 @@ def ask(connection: Connection, statement: str, values: Sequence[Any] = ()) -> l
 
 
 anywhere = partial(connected, schema=False)
-SYSBENCH, PACKAGE = "mysql", ("pymysql", "mariadb")
-NAME, DROP, CREATE = "`{}`", "DROP DATABASE IF EXISTS {}", "CREATE DATABASE {}"
-TRANSACTIONAL = False
-HERE = "(DATABASE() = '{}')"
-EXISTS = "SELECT 1 FROM information_schema.schemata WHERE schema_name = %s"
-TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s"
-DRIVERS = "SELECT COUNT(*) FROM information_schema.processlist WHERE db = '{}' AND id <> CONNECTION_ID()"
-"""See databases.engine_of."""
 
 
 def schema_of(endpoint: Endpoint) -> str:
-    """The database that the driver works in."""
     return parameters(endpoint)["db"]
 
 
@@ -120,5 +118,4 @@ def dropping(_: Connection, endpoint: Endpoint) -> list[str]:
 
 
 def environment(_: Endpoint) -> dict[str, str]:
-    """For a driver's process."""
     return dict(os.environ)

@@ -18,24 +18,7 @@ from loadframe.workloads.sysbench import OURS, BySysbench, requirements
 
 MOST_THREADS = 4096
 MIX = ("read", "update", "transfer")
-"""In the order of the request log; oltp.lua counts them in the same order."""
-
-
-@dataclass(frozen=True)
-class OltpOptions:
-    tables: int = whole(4, 1, 1000, "number of tables")
-    rows: int = whole(10_000, 1, 100_000_000, "rows in each table")
-    payload_bytes: int = whole(200, 1, 60_000, "payload of each row in bytes")
-    engine: str = choice("InnoDB", ENGINES, "storage engine of the tables, in MariaDB and MySQL")
-    hot_rows: int = whole(
-        0, 0, 100_000_000, "number of rows of a table among which updates and transfers choose; 0: all"
-    )
-    read: int = whole(8, 0, 1_000_000, "weight of read in the mix of requests")
-    update: int = whole(1, 0, 1_000_000, "weight of update in the mix of requests")
-    transfer: int = whole(1, 0, 1_000_000, "weight of transfer in the mix of requests")
-    threads: int = whole(32, 1, MOST_THREADS, "axis rate: connections that serve the offered load")
-
-
+"""In the order of the request log, as in oltp.lua."""
 _OF_MYSQL = (
     "CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, state INT NOT NULL,"
     " payload VARBINARY({payload_bytes}) NOT NULL) ENGINE = {engine}"
@@ -58,9 +41,23 @@ TABLE = {
         "VACUUM ANALYZE {table}",
     ),
 }
-"""How a table is made. MariaDB's Sequence engine is part of the server. PostgreSQL writes a changed row next to the old
-one: with room in its page, pages and indexes stay as they are (HOT updates), and a table does not grow from step to
-step."""
+"""PostgreSQL writes a changed row next to the old one: with room in its page, pages and indexes stay as they are (HOT
+updates), and a table does not grow from step to step."""
+
+
+@dataclass(frozen=True)
+class OltpOptions:
+    tables: int = whole(4, 1, 1000, "number of tables")
+    rows: int = whole(10_000, 1, 100_000_000, "rows in each table")
+    payload_bytes: int = whole(200, 1, 60_000, "payload of each row in bytes")
+    engine: str = choice("InnoDB", ENGINES, "storage engine of the tables, in MariaDB and MySQL")
+    hot_rows: int = whole(
+        0, 0, 100_000_000, "number of rows of a table among which updates and transfers choose; 0: all"
+    )
+    read: int = whole(8, 0, 1_000_000, "weight of read in the mix of requests")
+    update: int = whole(1, 0, 1_000_000, "weight of update in the mix of requests")
+    transfer: int = whole(1, 0, 1_000_000, "weight of transfer in the mix of requests")
+    threads: int = whole(32, 1, MOST_THREADS, "axis rate: connections that serve the offered load")
 
 
 class Oltp(databases.InOwnSchema, BySysbench[OltpOptions]):
@@ -81,7 +78,7 @@ class Oltp(databases.InOwnSchema, BySysbench[OltpOptions]):
             )
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the schema with all its rows. Raises StudyError for an engine that the target does not have."""
+        """StudyError for an engine that the target does not have."""
         engine, options = databases.engine_of(endpoint), self.options
         demand((*requirements(self.kind), python_package(self.kind, *engine.PACKAGE)))
         if endpoint.kind == "postgres" and options.engine != OltpOptions.engine:

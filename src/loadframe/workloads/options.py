@@ -1,5 +1,4 @@
-"""The options of a workload: a frozen dataclass per workload whose fields (`whole`, `number`, `choice`, `switch`,
-`text`) carry their range and purpose; `read_options` makes it from what a study says."""
+"""The options of a workload: a frozen dataclass; its fields (`whole`, `choice`, …) carry their range and purpose."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OptionRule:
-    """What an option is for, which values are right, in words, and the test itself."""
+    """What it is for, which values are right, in words, and the test itself."""
 
     what: str
     right: str
@@ -35,18 +34,15 @@ def _option(default: SettingValue, what: str, right: str, accepts: Callable[[Set
 
 
 def whole(default: int, low: int, high: int, what: str) -> Any:
-    """A whole number from low to high inclusive."""
     return _option(default, what, f"a whole number from {low} to {high}", lambda value: _within(value, int, low, high))
 
 
 def number(default: float, low: float, high: float, what: str) -> Any:
-    """A number from low to high inclusive."""
     right = f"a number from {low:g} to {high:g}"
     return _option(default, what, right, lambda value: _within(value, int | float, low, high))
 
 
 def _within(value: Any, kind: Any, low: float, high: float) -> bool:
-    """Whether it is of this kind (not a bool), from low to high inclusive."""
     return isinstance(value, kind) and not isinstance(value, bool) and low <= value <= high
 
 
@@ -55,7 +51,6 @@ def switch(default: bool, what: str) -> Any:
 
 
 def choice(default: str, values: Sequence[str], what: str) -> Any:
-    """One of these words, spelt like this."""
     return _option(default, what, "one of " + ", ".join(values), lambda value: value in values)
 
 
@@ -73,7 +68,7 @@ def readable(what: str) -> Any:
 
 
 def file_at(name: str) -> Path | None:
-    """The absolute path of a file that we can read; None for any other name."""
+    """Absolute; None for a file that we cannot read."""
     try:
         path = Path(name).expanduser().absolute()
         return path if path.is_file() and os.access(path, os.R_OK) else None
@@ -82,7 +77,7 @@ def file_at(name: str) -> Path | None:
 
 
 def content_of(name: str, most: int, what: str) -> bytes:
-    """The content of a file named by a study. Raises StudyError if it cannot be read, or has more than `most` bytes."""
+    """Of a file named by a study. StudyError if it cannot be read, or has more than `most` bytes."""
     remedy = "Give the path of a file that can be read."
     try:
         content = read_up_to(Path(name).expanduser().absolute(), most)
@@ -95,7 +90,7 @@ def content_of(name: str, most: int, what: str) -> bytes:
 
 
 def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:
-    """The weight of each operation, from the options of the same names. Raises StudyError if all are 0."""
+    """The weight of each operation, from the options of the same names. StudyError if all are 0."""
     weights = {name: getattr(options, name) for name in operations}
     if not any(weights.values()):
         raise StudyError(
@@ -106,12 +101,12 @@ def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:
 
 
 def rules(model: type[DataclassInstance]) -> dict[str, tuple[OptionRule, SettingValue]]:
-    """Name -> rule and default of every option, in the order of declaration."""
+    """Name -> rule and default, in the order of declaration."""
     return {field.name: (field.metadata["rule"], getattr(model, field.name)) for field in dataclasses.fields(model)}
 
 
 def read_options(model: type[Model], kind: str, options: Mapping[str, SettingValue]) -> Model:
-    """The options of workload `kind` with defaults. Raises StudyError for an unknown option or a value out of range."""
+    """StudyError for an unknown option or a value out of range."""
     known = rules(model)
     for name, value in options.items():
         if name not in known:
@@ -130,13 +125,13 @@ def read_options(model: type[Model], kind: str, options: Mapping[str, SettingVal
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """A question that ends in a blank if one of the known words is close, else ""."""
+    """A question that ends in a blank, or ""."""
     close = get_close_matches(word, known, n=1)
     return f"Did you mean {close[0]!r}? " if close else ""
 
 
 def whole_level(kind: str, axis: str, level: float, low: int, high: int) -> int:
-    """The level as an int. Raises StudyError if it is not a whole number from low to high."""
+    """StudyError if it is not a whole number from low to high."""
     if level != level or level in (float("inf"), float("-inf")) or level != int(level) or not low <= level <= high:
         raise StudyError(
             f"The level {level:g} on the axis {axis} is impossible for the workload {kind}.",

@@ -1,12 +1,11 @@
-"""The base of all workloads whose load is made by a program that Loadframe did not write. Each says what is run, and
-how a line of its output is read. The output is bounded while the program runs, read at its end, and faults in it are
-reported; processes that it starts are recorded and ended with it."""
+"""The base of all workloads whose load is made by a program that Loadframe did not write. Its output is bounded while
+it runs, read at its end, and faults in it are reported; processes that it starts are recorded and ended with it."""
 
 import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Generic
@@ -14,7 +13,7 @@ from typing import IO, Any, Generic
 from loadframe.connections.address import parted
 from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.errors import TargetError, WorkloadError
-from loadframe.formats.said import words
+from loadframe.formats.said import why
 from loadframe.host.identity import end_all, identify, marked
 from loadframe.host.processes import spawn
 from loadframe.model import OPEN_LOOP_AXES, Endpoint, Requirement
@@ -28,7 +27,6 @@ from loadframe.workloads.options import file_at
 from loadframe.workloads.request_log import Requests
 
 MOST_OUTPUT_BYTES = 1 << 30
-"""Of one step: ten million lines for requests."""
 MOST_PRINTED_BYTES = 64 << 20
 SHORT_SHARE, SHORT_S, SHORTEST_SHARE = 0.1, 0.25, 0.25
 """How much of its time may be missing: a tenth; of short steps a quarter of a second, or a quarter."""
@@ -36,12 +34,16 @@ MOST_PROCESSES = 512
 STEP_MARK = "LOADFRAME_STEP"
 """In the environment of a driver, and so of all that it starts: a word unique to the step."""
 CONTRACT = "docs/driving-with-a-command.md says what is expected of a driver."
+TARGETS = frozenset({"nginx", "nginx-cache", "service", "url", "varnish"})
+"""Those that answer at HOST:PORT. Others name a workload themselves (KindOfTarget.loaded_by)."""
+HIGHEST_LEVEL = 10**9
+STDOUT, STDERR = "stdout.txt", "stderr.txt"
+CONNECT_S = STARTUP_S = 10.0
 
 
 @dataclass(eq=False, kw_only=True)
 class OutputDriver(ProcessDriver):
-    """folder: of the step. bounds: file -> the most bytes that it may write. duration_s: of the load, from its first
-    request on. mark: the value of STEP_MARK in its environment. address: of the target."""
+    """folder: of the step. bounds: file -> the most bytes that it may write. mark: the value of STEP_MARK."""
 
     program: "OwnProgram[Any]"
     folder: Path
@@ -56,7 +58,7 @@ class OutputDriver(ProcessDriver):
     _output: Output | None = field(default=None, init=False)
 
     def pids(self) -> tuple[int, ...]:
-        """The processes that have not ended, and those that they started."""
+        """With those that they started."""
         return tuple(dict.fromkeys(member for pid in super().pids() for member in family(pid)))
 
     def running(self) -> bool:
@@ -74,7 +76,7 @@ class OutputDriver(ProcessDriver):
         return running
 
     def waiting(self) -> int:
-        """Unknown while it runs: its output is read at its end."""
+        """Unknown while it runs."""
         return 0
 
     def offered(self, start_s: float, end_s: float) -> int | None:
@@ -97,7 +99,7 @@ class OutputDriver(ProcessDriver):
         return self._printed_output().marks
 
     def requests(self) -> Requests:
-        """Raises WorkloadError also if its output cannot be what it did."""
+        """WorkloadError also if its output cannot be what it did."""
         if not self.running() and self._failed is None:
             if self._flooded:
                 raise self._failure(f"The driver {self.name} was ended: {self._flooded}.", "Let it print less.")
@@ -106,7 +108,7 @@ class OutputDriver(ProcessDriver):
         return super().requests()
 
     def kill(self) -> None:
-        """Also ends what has left its process group."""
+        """Also what has left its process group."""
         started = [process for pid in self.pids() if (process := identify(pid)) is not None]
         super().kill()
         # A process in the midst of execve shows no environment; one that has left its parent has no parent here.
@@ -166,7 +168,7 @@ class OutputDriver(ProcessDriver):
 
 
 def family(pid: int) -> list[int]:
-    """A process and its descendants, at most MOST_PROCESSES (proc(5), task/[tid]/children)."""
+    """At most MOST_PROCESSES (proc(5), task/[tid]/children)."""
     pids: list[int] = []
     waiting = [pid]
     while waiting and len(pids) < MOST_PROCESSES:
@@ -178,25 +180,17 @@ def family(pid: int) -> list[int]:
     return pids
 
 
-TARGETS = frozenset({"nginx", "nginx-cache", "service", "url", "varnish"})
-"""Targets that answer at HOST:PORT. Others name a workload themselves (KindOfTarget.loaded_by)."""
-HIGHEST_LEVEL = 10**9
-STDOUT, STDERR = "stdout.txt", "stderr.txt"
-CONNECT_S = STARTUP_S = 10.0
-"""STARTUP_S: from its start to its first request, if it has no option for it."""
-
-
 class OwnProgram(Common[Options], Generic[Options]):
-    """See base.Workload. late_s: how long it may continue with what it has begun when its time is up."""
+    """late_s: how long it may continue with what it has begun when its time is up."""
 
     target_kinds = TARGETS
     levels = (1, HIGHEST_LEVEL)
     files: tuple[str, ...] = ("output.jsonl",)
-    """What it writes in the folder of a step. The first one is LOADFRAME_OUTPUT."""
+    """In the folder of a step. The first one is LOADFRAME_OUTPUT."""
     makes_files = True
-    """Whether they exist, empty, when it starts. Otherwise it makes them."""
+    """Whether they exist, empty, when it starts."""
     stages: tuple[str, ...] = ()
-    """The files that may hold statistics of a pipeline's stages."""
+    """Files that may hold statistics of a pipeline's stages."""
     late_s = 0.0
 
     def set_up(self) -> None:
@@ -209,36 +203,33 @@ class OwnProgram(Common[Options], Generic[Options]):
 
     @property
     def open_loop(self) -> bool:
-        """Whether its requests begin when they should, whatever becomes of earlier ones."""
         return not OPEN_LOOP_AXES.isdisjoint(self.axes)
 
     @staticmethod
     def needs(kind: str) -> tuple[Requirement, ...]:
-        """What it needs on this machine."""
         raise NotImplementedError
 
     def demand(self) -> None:
-        """Raises MissingTool if its program is not installed."""
         demand(self.needs(self.kind))
 
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
-        """What is run in a step. Files that it needs are written into the folder."""
+        """Files that it needs are written into the folder."""
         raise NotImplementedError
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """Its environment in addition to what all get."""
+        """In addition to what all get."""
         return {}
 
     def reads(self, folder: Path) -> Path:
-        """Which of its files is read at its end."""
+        """Which of its files."""
         return folder / self.files[0]
 
     def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
-        """Its requests, from that file. cut_off: it was killed. Raises LineError."""
+        """cut_off: it was killed. Raises LineError."""
         return command_lines.read(file, self.names, cut_off=cut_off)
 
     def written(self, folder: Path, life: Life, *, cut_off: bool) -> Output:
-        """What it wrote into the folder of a step. Raises LineError, ClockError."""
+        """Raises LineError, ClockError."""
         path = self.reads(folder)
         file = step_files.opened(path)
         if file is None and self.makes_files:
@@ -299,7 +290,6 @@ class OwnProgram(Common[Options], Generic[Options]):
         )
 
     def _told(self, endpoint: Endpoint, level: int, duration_s: float) -> dict[str, str]:
-        """See docs/driving-with-a-command.md."""
         (axis,) = self.axes
         host, port = parted(endpoint.address, "80")
         named = endpoint.options.get("host")
@@ -322,7 +312,7 @@ class OwnProgram(Common[Options], Generic[Options]):
 
 
 class OwnScript(OwnProgram[Options]):
-    """A program that runs a file of the user's, whose axis may be any word that the file follows."""
+    """It runs a file of the user's, whose axis may be any word that the file follows."""
 
     def set_up(self) -> None:
         super().set_up()
@@ -332,19 +322,17 @@ class OwnScript(OwnProgram[Options]):
         return () if self.file is None else (("test", "-r", str(self.file)), ("test", "-x", str(self.file.parent)))
 
     def working_folder(self, folder: Path) -> Path:
-        """The file's own folder: it may open others there."""
+        """It may open others there."""
         return folder if self.file is None else self.file.parent
 
 
 def check_answering(endpoint: Endpoint) -> None:
-    """Raises TargetError if nothing accepts a connection."""
-    connection = Connection(endpoint.address, silent_s=CONNECT_S)
+    """TargetError if nothing accepts a connection."""
     try:
-        connection.connect()
+        with closing(Connection(endpoint.address, silent_s=CONNECT_S)) as connection:
+            connection.connect()
     except ERRORS as error:
         raise TargetError(
-            f"No server takes a connection at {endpoint.address}: {words(error) or type(error).__name__}",
+            f"No server takes a connection at {endpoint.address}: {why(error)}",
             remedy="Look at the server's log, and whether it listens there.",
         ) from error
-    finally:
-        connection.close()

@@ -17,18 +17,17 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 GARBLED = (UnicodeDecodeError, MemoryError)
-"""What psycopg raises for bytes that are not text, and for more than there is memory for."""
 APPLICATION = "loadframe-driver"
 CONNECT_S = 60.0
 
 
 def where(endpoint: Endpoint) -> str:
-    """What libpq takes for a host: the folder of the server's socket, if there is one."""
+    """The folder of the server's socket, if there is one."""
     return endpoint.options.get("socket", endpoint.address)
 
 
 def parameters(endpoint: Endpoint) -> dict[str, str]:
-    """libpq's connection parameters, for a driver that takes them one by one."""
+    """Of libpq, for a driver that takes them one by one."""
     options = endpoint.options
     return {
         "host": where(endpoint),
@@ -44,14 +43,13 @@ def schema_of(endpoint: Endpoint) -> str:
 
 
 def all_parameters(endpoint: Endpoint) -> dict[str, str]:
-    """As `parameters`, with the address that was decided and the option file's settings, such as TLS."""
+    """Also the address that was decided and the option file's settings, such as TLS."""
     others = {name: endpoint.options[name] for name in (NUMBER, *CARRIED) if endpoint.options.get(name)}
     return {**parameters(endpoint), **others}
 
 
 def environment(endpoint: Endpoint) -> dict[str, str]:
-    """For a driver's process, read by libpq: it connects to the address that was decided, as securely as we do; names
-    are looked up only in the driver's schema, and await_drivers_gone knows its connections by their name."""
+    """For a driver, read by libpq: names are looked up in its schema only; await_drivers_gone knows its connections."""
     ours = {"PGOPTIONS": _search_path(endpoint), "PGAPPNAME": APPLICATION}
     return postgres_connection.environment(all_parameters(endpoint), ours)
 
@@ -95,7 +93,7 @@ def ask(connection: Connection[Any], statement: str, values: Sequence[Any] = ())
 
 
 def dropping(connection: Connection[Any], endpoint: Endpoint) -> list[str]:
-    """The statements that drop the schema, our tables first. Raises TargetError for others' tables in it."""
+    """Our tables first. TargetError for others' tables in it."""
     schema = schema_of(endpoint)
     if not endpoint.attached:
         return [DROP.format(schema)]

@@ -1,5 +1,5 @@
-"""Every workload by its kind. Nothing is added here: a workload registers itself in its own module, or in another
-distribution by an entry point of the group `loadframe.workloads`. How: docs/writing-a-workload.md."""
+"""Every workload by its kind. A workload registers itself in its own module, or by an entry point of the group
+`loadframe.workloads` (docs/writing-a-workload.md)."""
 
 import pkgutil
 from collections.abc import Iterator, Mapping
@@ -14,6 +14,8 @@ from loadframe.model import Declared, Knob, Requirement, SettingValue
 from loadframe.workloads.base import KindOfWorkload, Workload
 from loadframe.workloads.options import did_you_mean
 
+NO_COMMAND = 'Name the program, for example command = ["python3", "driver.py"].'
+
 
 def _own() -> Iterator[KindOfWorkload]:
     for name in sorted(entry.name for entry in pkgutil.iter_modules(workloads.__path__)):
@@ -21,7 +23,6 @@ def _own() -> Iterator[KindOfWorkload]:
         yield from (record for record in vars(module).values() if isinstance(record, KindOfWorkload))
 
 
-NO_COMMAND = 'Name the program, for example command = ["python3", "driver.py"].'
 KINDS = Registry(WORKLOADS_GROUP, KindOfWorkload, _own)
 
 
@@ -33,9 +34,8 @@ def make(
     axis: str | None = None,
     declared: Declared | None = None,
 ) -> Workload:
-    """The workload of this kind with these options and the study's declarations (None: none), its driver under the
-    allowance (None: it is never started), for a load axis (None: its usual one). Raises StudyError for an unknown kind,
-    and for an option or table that does not fit or, in a study, is missing."""
+    """allowance: None: it is never started. axis: None: its usual one. declared: None: no study. Raises StudyError for
+    an unknown kind, and for an option or table that does not fit or, in a study, is missing."""
     known = _kind(kind)
     if declared is not None:
         _check_required(known, options, declared)
@@ -65,27 +65,27 @@ def _check_required(known: KindOfWorkload, options: Mapping[str, SettingValue], 
 
 
 def knobs(kind: str, axis: str) -> tuple[Knob, ...]:
-    """The options that are part of what is studied, without the load axis. Raises StudyError for an unknown kind."""
+    """The options that are part of what is studied, without the load axis. StudyError."""
     return tuple(knob for knob in _kind(kind).knobs if knob.name != axis)
 
 
 def options(kind: str, given: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """All options of a kind, as given or by default. Raises StudyError for an unknown kind."""
+    """As given or by default. StudyError."""
     return {name: given.get(name, default) for name, (_, default) in _kind(kind).options.items()}
 
 
 def has_axis(kind: str, axis: str) -> bool:
-    """Whether a load may grow on this axis. Raises StudyError for an unknown kind."""
+    """StudyError."""
     return _kind(kind).any_axis or axis in axes(kind)
 
 
 def axes(kind: str) -> frozenset[str]:
-    """The load axes of this kind of workload. Raises StudyError for an unknown kind."""
+    """StudyError."""
     return _kind(kind).make({}, None).axes | _kind(kind).other_axes.keys()
 
 
 def check(*kinds: str) -> list[Requirement]:
-    """What these kinds (none: all, with broken ones of other distributions) need on the machine. Raises StudyError."""
+    """What these kinds (none: all, with broken ones of other distributions) need. StudyError."""
     for kind in kinds:
         _kind(kind)
     needed = [

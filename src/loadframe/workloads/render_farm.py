@@ -36,12 +36,14 @@ TABLE_KINDS = ("job", "work", "subjob", "callback", "data", *(f"extra{n}" for n 
 MADE_AND_FILLED = (
     "DROP TABLE IF EXISTS {0}.{1};CREATE TABLE {0}.{1} LIKE {0}.template;INSERT INTO {0}.{1} SELECT * FROM {0}.template"
 )
-"""MySQL has no CREATE OR REPLACE TABLE, and with GTIDs, which are on in 9.7, it refuses a statement that makes and
-fills a table of MyISAM (error 1786). A driver killed between the two leaves one table without rows."""
+"""MySQL has no CREATE OR REPLACE TABLE, and with GTIDs it refuses a statement that makes and fills a table of MyISAM
+(error 1786). A driver killed between the two leaves one table without rows."""
+MOST_JOBS = 1_000_000
+MIX = ("dispatch", "report", "submit", "complete", "list")
+"""In the order of the request log, as in render_farm.lua."""
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What both render-farm workloads need in addition to the target."""
     return (*sysbench.requirements(kind), python_package(kind, "pymysql", "mariadb"))
 
 
@@ -58,8 +60,6 @@ Options = TypeVar("Options", bound=FarmOptions)
 
 
 class Farm(InOwnSchema, sysbench.BySysbench[Options]):
-    """What both workloads do to the job store."""
-
     target_kinds = frozenset({"mariadb", "mysql"})
 
     def install(self, endpoint: Endpoint) -> None:
@@ -80,7 +80,7 @@ class Farm(InOwnSchema, sysbench.BySysbench[Options]):
             )
 
     def create_jobs(self, connection: Connection, schema: str, jobs: Sequence[int]) -> None:
-        """Create these jobs with their rows, replacing half-made ones. schema: as statements name it."""
+        """Half-made ones are replaced. schema: as statements name it."""
         # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
         # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
         made = f"(PRIMARY KEY (id)) ENGINE = {self.options.engine} SELECT * FROM {schema}.template"
@@ -96,7 +96,7 @@ class Farm(InOwnSchema, sysbench.BySysbench[Options]):
     def run(
         self, script: str, endpoint: Endpoint, folder: Path, seconds: float | None, own: sysbench.Options
     ) -> ProcessDriver:
-        """Start sysbench with this script and its own options. seconds: as in start_script."""
+        """seconds: as in start_script."""
         tables = ",".join(TABLE_KINDS[: self.options.tables_per_job])
         filled = "after" if endpoint.kind == "mysql" else "made"
         return self.start_script(
@@ -132,11 +132,6 @@ def tidy(connection: Connection, endpoint: Endpoint) -> None:
     execute(connection, [f"TRUNCATE TABLE {name_of(endpoint)}.archive"])
 
 
-MOST_JOBS = 1_000_000
-MIX = ("dispatch", "report", "submit", "complete", "list")
-"""In the order of the request log; render_farm.lua counts them in the same order."""
-
-
 @dataclass(frozen=True)
 class RenderFarmOptions(FarmOptions):
     order: str = choice("turn", ("turn", "random"), "how a thread goes through its jobs")
@@ -150,8 +145,7 @@ class RenderFarmOptions(FarmOptions):
 
 
 class RenderFarm(Farm[RenderFarmOptions]):
-    """The number of active jobs stays the level's: a thread that completes a job submits another in its place at once.
-    With fewer jobs than threads, threads share jobs, and none is completed."""
+    """A thread that completes a job submits another at once. Where there are fewer jobs, threads share them."""
 
     kind = "render-farm"
     axes = frozenset({"active_jobs"})
@@ -164,7 +158,7 @@ class RenderFarm(Farm[RenderFarmOptions]):
         self._mix = mix_of(self.options, MIX)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Grow the pool of prepared jobs to the level. It never shrinks: jobs beyond the level are left alone."""
+        """The pool never shrinks: jobs beyond the level are left alone."""
         wanted = self.check_level(level)
         with connected(endpoint, f"{wanted} active jobs") as connection:
             tidy(connection, endpoint)
@@ -198,10 +192,9 @@ class RenderFarmBurst(Farm[BurstOptions]):
     runs_to_completion = True
     model = BurstOptions
     levels = (2, MOST_JOBS)
-    """At least one to submit and one to list."""
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Empty the farm but for the first job, which submits all others."""
+        """Empty but for the first job, which submits all others."""
         self.check_level(level)
         self.install(endpoint)
         with connected(endpoint, "the first job") as connection:

@@ -1,10 +1,9 @@
-"""The request log: one fixed-size record per request, written by every driver, read by the lab.
+"""The request log: one fixed-size record per request, written by every driver.
 
 A record is 24 bytes, little-endian: end of the request (CLOCK_MONOTONIC, s, float64), latency (ms, float32), the part
-of the latency spent waiting for a lock or in a queue (ms, float32; 0 if unknown), kind (uint32, index into
-Workload.operations), outcome (uint32; 0 = done, model.UNFINISHED = in flight when the driver ended, with its age as
-latency, else an error). Drivers write it with `RECORD.pack` (or the same layout from Lua or C). This module stays
-light, because worker processes import it: what only reads needs is imported there."""
+of it spent waiting for a lock or in a queue (ms, float32; 0 if unknown), kind (uint32, index into Workload.operations),
+outcome (uint32; 0 = done, model.UNFINISHED = in flight when the driver ended, with its age as latency, else an error).
+Worker processes import this module: what only reads needs is imported there."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ FIELDS = [("end_s", "<f8"), ("latency_ms", "<f4"), ("waiting_ms", "<f4"), ("oper
 
 @dataclass(frozen=True)
 class Requests:
-    """All requests of one step, in the order of their ends. Arrays of shape (requests,)."""
+    """In the order of their ends. Arrays of shape (requests,)."""
 
     end_s: NDArray[np.float64]
     latency_ms: NDArray[np.float32]
@@ -36,7 +35,7 @@ class Requests:
         return len(self.end_s)
 
     def with_unfinished(self, begun_s: NDArray[np.float64], ended_s: float) -> Requests:
-        """With requests in flight when the driver ended. begun_s: when they began, shape (unfinished,)."""
+        """In flight when the driver ended. begun_s: shape (unfinished,)."""
         import numpy as np
 
         from loadframe.model import UNFINISHED
@@ -46,7 +45,6 @@ class Requests:
         return from_bytes(self.to_bytes() + more.tobytes())
 
     def to_bytes(self) -> bytes:
-        """The records in the order of their ends."""
         import numpy as np
 
         records = np.empty(len(self), dtype=FIELDS)
@@ -56,7 +54,7 @@ class Requests:
 
 
 def from_bytes(data: bytes) -> Requests:
-    """Requests from the bytes of one or more logs; a torn last record (a killed driver) is left out."""
+    """A torn last record (a killed driver) is left out."""
     import numpy as np
 
     records: NDArray[Any] = np.frombuffer(_whole(data, RECORD.size), dtype=FIELDS)
@@ -65,7 +63,7 @@ def from_bytes(data: bytes) -> Requests:
 
 
 def moved_bytes(log: Path, sizes: Path, start_s: float, end_s: float) -> int:
-    """Bytes of the requests that ended after start_s and not after end_s. sizes: uint64, in the order of the log."""
+    """Of requests that ended after start_s and not after end_s. sizes: uint64, in the order of the log."""
     import numpy as np
 
     from loadframe.workloads import step_files
@@ -81,7 +79,6 @@ def _whole(data: bytes, size: int) -> bytes:
 
 
 def read(paths: Iterable[Path]) -> Requests:
-    """The requests of all these logs together. Each log may end in a torn record."""
     from loadframe.workloads import step_files
 
     return from_bytes(b"".join(_whole(step_files.read(path), RECORD.size) for path in paths))

@@ -1,7 +1,5 @@
-"""Sessions: each connection of the load logs in once, before it; cookies and a bearer token are carried on. Loadframe
-itself logs in, so that the driver only gets the headers of each session, never the secret. In requests {ENV:NAME}
-stands for the environment variable NAME: its value is only in the memory of Loadframe and of the driver, the run folder
-keeps the name."""
+"""Sessions: each connection of the load logs in once, before it, by Loadframe itself, so that the driver never gets the
+secret. {ENV:NAME} stands for an environment variable, whose value is only in memory."""
 
 import json
 import os
@@ -20,14 +18,22 @@ from loadframe.workloads.http_driver import Ask
 from loadframe.workloads.options import content_of
 
 AT_ONCE = 16
-"""Concurrent logins: many a server makes them slow on purpose."""
+"""Many a server makes logins slow on purpose."""
 MOST_COOKIES, MOST_SESSION_BYTES = 50, 8 << 10
 
 Headers = tuple[tuple[str, str], ...]
+NAMED = re.compile(r"\{ENV:([^{}]*)\}")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+LONGEST_SECRET = 16 << 10
+LARGEST_BODY = 1 << 20
+ESCAPED: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("json", lambda value: json.dumps(value)[1:-1]),
+    ("x-www-form-urlencoded", quote_plus),
+)
 
 
 def steps_of(login: Login) -> tuple[Ask, ...]:
-    """The requests with their secrets; redirections are accepted. Raises StudyError if a secret is missing."""
+    """With their secrets; redirections are accepted. StudyError if a secret is missing."""
     return tuple(
         Ask(
             step.method,
@@ -42,13 +48,13 @@ def steps_of(login: Login) -> tuple[Ask, ...]:
 
 
 def open_sessions(endpoint: Endpoint, steps: Sequence[Ask], token: str, count: int) -> list[Headers]:
-    """Log in `count` times. Raises TargetError if the server refuses, or sends an invalid cookie or token."""
+    """TargetError if the server refuses, or sends an invalid cookie or token."""
     with ThreadPoolExecutor(min(AT_ONCE, count)) as pool:
         return list(pool.map(lambda _: log_in(endpoint, steps, token), range(count)))  # ends the others where one fails
 
 
 def log_in(endpoint: Endpoint, steps: Sequence[Ask], token: str) -> Headers:
-    """The headers of one session: a cookie, and the bearer token if one is named. Raises TargetError."""
+    """A cookie, and the bearer token if one is named. TargetError."""
     cookies: dict[str, str] = {}
     answer = Answer(0, b"")
     for step in steps:
@@ -112,24 +118,12 @@ def _strange(endpoint: Endpoint, what: str) -> TargetError:
     )
 
 
-NAMED = re.compile(r"\{ENV:([^{}]*)\}")
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-LONGEST_SECRET = 16 << 10
-LARGEST_BODY = 1 << 20
-ESCAPED: tuple[tuple[str, Callable[[str], str]], ...] = (
-    ("json", lambda value: json.dumps(value)[1:-1]),
-    ("x-www-form-urlencoded", quote_plus),
-)
-"""Word in the Content-Type -> how a value is escaped in the body."""
-
-
 def variables(request: Request) -> frozenset[str]:
-    """The environment variables that a request names."""
     return frozenset(name for text in (request.body, *dict(request.headers).values()) for name in NAMED.findall(text))
 
 
 def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
-    """Headers with secrets filled in. Raises StudyError if one is missing, or cannot stand in a header."""
+    """StudyError if a secret is missing, or cannot stand in a header."""
     headers = tuple((name, _filled(value, str)) for name, value in request.headers)
     for name, value in headers:
         if (why := wrong_header(name, value)) is not None:
@@ -142,7 +136,7 @@ def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
 
 
 def body_of(request: Request) -> bytes:
-    """The body, its secrets escaped by Content-Type. Raises StudyError if one is missing or it is too large."""
+    """Secrets escaped by Content-Type. StudyError if one is missing or it is too large."""
     if request.body_file:
         return content_of(request.body_file, LARGEST_BODY, f"The body of the request {request.name!r}")
     kind = next((value.lower() for name, value in request.headers if name.lower() == "content-type"), "")

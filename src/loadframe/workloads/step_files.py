@@ -1,5 +1,5 @@
-"""Files of a step's folder. The folder belongs to the user who runs the driver, and we, who may be root, write into it
-and read from it: never through a link that stands there, and nothing but regular files."""
+"""Files of a step's folder, which is the driver's user's: follow no link there, take only regular files (we may be
+root)."""
 
 import os
 import shutil
@@ -13,11 +13,10 @@ from loadframe.errors import UserError, WorkloadError
 from loadframe.host.privilege import US, Privilege, ids_of
 
 LARGEST = 2 << 30
-"""Bytes of one file of a step: the records of 100 million requests have 1.6 GB."""
 
 
 def create(path: Path, owner: Privilege) -> IO[bytes]:
-    """A new file, replacing what was there, that only its owner may read and write. Unbuffered."""
+    """Replacing what was there; only its owner may read and write it. Unbuffered."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     if owner != US:
@@ -32,7 +31,7 @@ def write(path: Path, content: bytes, owner: Privilege) -> None:
 
 
 def write_whole(file: IO[bytes], content: bytes) -> None:
-    """Write all of it into an unbuffered file."""
+    """Into an unbuffered file."""
     left = memoryview(content)
     while left:
         left = left[file.write(left) :]
@@ -40,15 +39,14 @@ def write_whole(file: IO[bytes], content: bytes) -> None:
 
 @contextmanager
 def in_memory(content: bytes) -> Iterator[int]:
-    """The descriptor of a file in memory with this content, for a process that inherits it: no other user can read it,
-    and it does not outlive a command that is killed."""
+    """The descriptor of a file in memory, for a process that inherits it: no other user can read it."""
     with os.fdopen(os.memfd_create("loadframe"), "wb", buffering=0) as file:
         write_whole(file, content)
         yield file.fileno()
 
 
 def read(path: Path) -> bytes:
-    """What a driver wrote; empty if there is no such file. Raises WorkloadError like `opened`."""
+    """Empty if there is no such file. WorkloadError like `opened`."""
     file = opened(path)
     if file is None:
         return b""
@@ -57,12 +55,11 @@ def read(path: Path) -> bytes:
 
 
 def text(path: Path) -> str:
-    """As `read`, decoded."""
     return read(path).decode(errors="replace")
 
 
 def size(path: Path) -> int:
-    """Bytes that a driver has written; 0 if there is no such file."""
+    """0 if there is no such file."""
     try:
         return os.lstat(path).st_size
     except FileNotFoundError:
@@ -70,8 +67,7 @@ def size(path: Path) -> int:
 
 
 def opened(path: Path) -> IO[bytes] | None:
-    """A driver's file, for reading, or None. Raises WorkloadError for other than regular files, too large ones, and
-    those with a second name, which may be another's."""
+    """For reading, or None. WorkloadError for other than regular files, large ones, and those with a second name."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -86,7 +82,7 @@ def opened(path: Path) -> IO[bytes] | None:
 
 
 def check_room(folder: Path, wanted: int, what: str, remedy: str, error: type[UserError]) -> None:
-    """Raises `error` if the wanted bytes would fill the disk. what: the subject of its message."""
+    """what: the subject of the error's message."""
     free = shutil.disk_usage(folder).free
     if wanted > free:
         raise error(f"{what} {wanted / 2**30:.1f} GiB, and {folder} has {free / 2**30:.1f} GiB left.", remedy=remedy)

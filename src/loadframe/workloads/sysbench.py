@@ -1,6 +1,5 @@
 """sysbench as a driver of Lua scripts, with the password visible to no one. In an open loop its own queue is not used:
-a script cannot see in it when a request should have begun, so the arrivals are a file (arrivals.py). Also: which
-options the installed sysbench and its scripts have, by their own help, and what a study may set."""
+a script cannot see in it when a request should have begun (arrivals.py)."""
 
 import functools
 import itertools
@@ -27,18 +26,45 @@ from loadframe.workloads.driving import ProcessDriver, run_to_end
 from loadframe.workloads.options import did_you_mean
 
 Options = Mapping[str, str | int | float]
-"""Values by the names of sysbench's options, or of a script's own."""
 FOLDER = Path(__file__).parent
 OURS: Options = {"db-ps-mode": "disable", "mysql-ignore-errors": "1213,1020,1205,1146"}
-"""Options of sysbench for our own scripts. After these errors they retry: sysbench's own list (deadlock, row changed,
-lock wait), and a table that is gone because another client completed its job. For PostgreSQL its list is fixed:
-deadlock, unique violation and serialization failure."""
+"""For our own scripts. After these errors they retry: sysbench's own list (deadlock, row changed, lock wait), and a
+table that is gone because another client completed its job. For PostgreSQL its list is fixed."""
 START_UP_S = 1.0
-"""What sysbench may need until its threads are connected; they count their time from then on."""
+SCRIPTS = (
+    "bulk_insert",
+    "oltp_delete",
+    "oltp_insert",
+    "oltp_point_select",
+    "oltp_read_only",
+    "oltp_read_write",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "oltp_write_only",
+    "select_random_points",
+    "select_random_ranges",
+)  # fmt: skip
+LEVEL = "the levels of [load] are it: the axis threads, or the axis rate with the option connections"
+STEP = "a step ends by [measure] window"
+SERVER = "the target decides it"
+LOG = "every request is logged, and the quantiles are taken from there"
+RESERVED: Mapping[str, str] = {
+    "threads": LEVEL, "num-threads": LEVEL, "rate": LEVEL, "tx-rate": LEVEL,
+    "time": STEP, "max-time": STEP, "events": STEP, "max-requests": STEP, "forced-shutdown": STEP, "warmup-time": STEP,
+    "db-driver": SERVER, "config-file": SERVER,
+    **{f"mysql-{name}": SERVER for name in ("host", "port", "socket", "user", "password", "db")},
+    **{f"pgsql-{name}": SERVER for name in ("host", "port", "user", "password", "db")},
+    "host": SERVER, "port": SERVER, "socket": SERVER, "user": SERVER, "password": SERVER, "db": SERVER,
+    "percentile": LOG, "histogram": LOG, "report-interval": LOG, "report-checkpoints": LOG,
+    "mysql-dry-run": "nothing would be measured",
+    **dict.fromkeys(("help", "version", "verbosity", "debug", "db-debug", "mysql-debug"), "it changes what is printed"),
+}  # fmt: skip
+LINE = re.compile(r"^\s+--([\w-]+)(\[=on\|off\]|=\S+)?\s")
+SWITCH, NUMBER = "[=on|off]", "=N"
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What its workloads need for any target; the target's kind requires its own Python package."""
+    """The target's kind requires its own Python package."""
     return (program(kind, "sysbench", "sysbench"),)
 
 
@@ -48,8 +74,6 @@ def trials() -> tuple[tuple[str, ...], ...]:
 
 
 class BySysbench(Common[ModelOptions]):
-    """A workload whose requests a script of this folder sends."""
-
     trials = staticmethod(trials)
 
     def start_script(
@@ -64,9 +88,8 @@ class BySysbench(Common[ModelOptions]):
         rate: float | None = None,
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> ProcessDriver:
-        """Start a script with `options`, its own and sysbench's; each thread writes `requests-N.log` into `folder`. The
-        script ends its work itself; duration_s only decides when it is overdue (None: never). rate: requests per second
-        in an open loop, which then needs duration_s; None: a closed loop. environment: added to the script's."""
+        """options: its own and sysbench's. Each thread writes `requests-N.log` into `folder`. The script ends itself;
+        duration_s decides when it is overdue (None: never). rate: requests/s; needs duration_s."""
         demand(requirements(self.kind))
         folder = folder.resolve()
         logs = [folder / f"requests-{thread}.log" for thread in range(threads)]
@@ -104,7 +127,7 @@ class BySysbench(Common[ModelOptions]):
 
 
 def run_script(script: Path, what: str, endpoint: Endpoint, allowance: Allowance, options: Options) -> None:
-    """Run a command of a script ("prepare") to its end. Raises TargetError, with what it printed, if it fails."""
+    """A command of a script ("prepare"). TargetError, with what it printed, if it fails."""
     if (said := _said(script, what, endpoint, allowance, options)) is not None:
         raise TargetError(
             f"sysbench {script.stem} {what} failed.",
@@ -114,7 +137,7 @@ def run_script(script: Path, what: str, endpoint: Endpoint, allowance: Allowance
 
 
 def prove(endpoint: Endpoint, allowance: Allowance) -> None:
-    """Raises WorkloadError if sysbench's own scripts, which name no schema, would find others' tables."""
+    """WorkloadError if sysbench's own scripts, which name no schema, would find others' tables."""
     if endpoint.attached:
         options: Options = {"proof": databases.proof(endpoint), "servers": len(endpoint.fronts) or 1}
         if (said := _said(FOLDER / "proof.lua", "prove", endpoint, allowance, options)) is not None:
@@ -122,7 +145,6 @@ def prove(endpoint: Endpoint, allowance: Allowance) -> None:
 
 
 def _said(script: Path, what: str, endpoint: Endpoint, allowance: Allowance, options: Options) -> str | None:
-    """See driving.run_to_end."""
     with _account(endpoint) as account:
         command = _command(script, what, endpoint, account, options)
         return run_to_end(command, _environment(endpoint), allowance, pass_fds=(account,))
@@ -139,8 +161,7 @@ def _environment(endpoint: Endpoint) -> dict[str, str]:
 
 
 def _shared_out(endpoint: Endpoint) -> dict[str, str]:
-    """For several servers: lists, from which sysbench takes the next one for each connection. It goes through all ports
-    of each host. Raises StudyError if that is not these servers."""
+    """Lists, of which sysbench takes the next for each connection: all ports of each host. StudyError otherwise."""
     of_fronts = [databases.engine_of(front).parameters(front) for front in endpoint.fronts]
     if not of_fronts:
         return {}
@@ -159,8 +180,7 @@ def _shared_out(endpoint: Endpoint) -> dict[str, str]:
 
 @contextmanager
 def _account(endpoint: Endpoint) -> Iterator[int]:
-    """How to reach the server, as the descriptor of a configuration file in memory: any user can read argv. Raises
-    StudyError for what cannot stand in it."""
+    """A descriptor of a file in memory: any user can read argv. StudyError for what cannot stand in it."""
     engine = databases.engine_of(endpoint)
     given: dict[str, str] = {**engine.parameters(endpoint), **_shared_out(endpoint)}
     lines = {f"{engine.SYSBENCH}-{'db' if name == 'dbname' else name}": value for name, value in given.items()}
@@ -175,39 +195,6 @@ def _account(endpoint: Endpoint) -> Iterator[int]:
         yield file
 
 
-SCRIPTS = (
-    "bulk_insert",
-    "oltp_delete",
-    "oltp_insert",
-    "oltp_point_select",
-    "oltp_read_only",
-    "oltp_read_write",
-    "oltp_update_index",
-    "oltp_update_non_index",
-    "oltp_write_only",
-    "select_random_points",
-    "select_random_ranges",
-)  # fmt: skip
-
-LEVEL = "the levels of [load] are it: the axis threads, or the axis rate with the option connections"
-STEP = "a step ends by [measure] window"
-SERVER = "the target decides it"
-LOG = "every request is logged, and the quantiles are taken from there"
-RESERVED: Mapping[str, str] = {
-    "threads": LEVEL, "num-threads": LEVEL, "rate": LEVEL, "tx-rate": LEVEL,
-    "time": STEP, "max-time": STEP, "events": STEP, "max-requests": STEP, "forced-shutdown": STEP, "warmup-time": STEP,
-    "db-driver": SERVER, "config-file": SERVER,
-    **{f"mysql-{name}": SERVER for name in ("host", "port", "socket", "user", "password", "db")},
-    **{f"pgsql-{name}": SERVER for name in ("host", "port", "user", "password", "db")},
-    "host": SERVER, "port": SERVER, "socket": SERVER, "user": SERVER, "password": SERVER, "db": SERVER,
-    "percentile": LOG, "histogram": LOG, "report-interval": LOG, "report-checkpoints": LOG,
-    "mysql-dry-run": "nothing would be measured",
-    **dict.fromkeys(("help", "version", "verbosity", "debug", "db-debug", "mysql-debug"), "it changes what is printed"),
-}  # fmt: skip
-LINE = re.compile(r"^\s+--([\w-]+)(\[=on\|off\]|=\S+)?\s")
-SWITCH, NUMBER = "[=on|off]", "=N"
-
-
 @dataclass(frozen=True, slots=True)
 class Installed:
     """options: name, with dashes -> the form of its value ("=N", "[=on|off]", "=STRING")."""
@@ -217,14 +204,14 @@ class Installed:
 
 
 def read_help(text: str) -> dict[str, str]:
-    """Name, with dashes -> the form of its value, from what sysbench prints for --help or "help"."""
+    """As Installed.options, from what sysbench prints for --help or "help"."""
     matches = (LINE.match(line) for line in text.splitlines())
     return {_dashed(match[1]): match[2] or "" for match in matches if match}
 
 
 @functools.cache
 def installed(script: str) -> Installed:
-    """What the installed sysbench has for this script. Raises MissingTool without sysbench or without the script."""
+    """MissingTool without sysbench or without the script."""
     folder = _scripts()
     path = folder / f"{script}.lua" if folder is not None else None
     if path is None or not path.exists():
@@ -237,20 +224,18 @@ def installed(script: str) -> Installed:
 
 
 def search_paths() -> dict[str, str]:
-    """sysbench's scripts load others by name from their own folder rather than, as by default, the working folder."""
+    """sysbench's scripts load others by name from their own folder rather than the working folder."""
     folder = _scripts()
     return {} if folder is None else {"LUA_PATH": f"{folder}/?.lua"}
 
 
 def _scripts() -> Path | None:
-    """Of the sysbench on PATH; None without one."""
     program = located("sysbench")
     return Path(program).resolve().parents[1] / "share" / "sysbench" if program else None
 
 
 def checked(script: str, options: Mapping[str, SettingValue]) -> dict[str, str]:
-    """The options, by names with dashes. Raises StudyError for a wrong or reserved one, MissingTool without
-    sysbench."""
+    """By names with dashes. StudyError for a wrong or reserved one, MissingTool."""
     values: dict[str, str] = {}
     for given, value in options.items():
         name = _dashed(given)
@@ -287,7 +272,6 @@ def _value(name: str, value: SettingValue, form: str) -> str:
 
 
 def _dashed(name: str) -> str:
-    """sysbench treats dashes and underscores alike."""
     return name.replace("_", "-")
 
 

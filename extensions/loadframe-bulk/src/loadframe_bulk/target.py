@@ -15,9 +15,7 @@ from loadframe.host.processes import Allowance, Resources, stated
 from loadframe.kinds.base import Target
 from loadframe.kinds.catalogue import catalogue_in
 from loadframe.kinds.kind import KindOfTarget
-from loadframe.kinds.postgres.server import requirements
-from loadframe.kinds.postgres.shards import PostgresShards
-from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.postgres.kind import PostgresShards, PostgresTarget, requirements
 from loadframe.kinds.private_server import PrivateServer, write_secret
 from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.version import __version__

@@ -16,9 +16,8 @@ from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files
 from loadframe.workloads.base import STAGES_FILE, KindOfWorkload
 from loadframe.workloads.common import Common
-from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.driving import ProcessDriver, Worker, start_together
 from loadframe.workloads.options import rules, whole
-from loadframe.workloads.together import Worker, start_together
 from loadframe_bulk import store
 from loadframe_bulk.client import valid_rows
 from loadframe_bulk.store import NOTHING, Content

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from loadframe.experiments.examination import with_saturation
 from loadframe.experiments.side_by_side import START
-from loadframe.knowledge.limit import LimitRule
+from loadframe.knowledge.rows import LimitRule
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import RULES
 from loadframe.model import (

@@ -19,10 +19,9 @@ from loadframe.system.files import Folder, Whose
 from loadframe.workloads import databases, step_files
 from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import AtRate, Common
-from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.driving import ProcessDriver, Worker, start_together
 from loadframe.workloads.options import rules
 from loadframe.workloads.request_log import RECORD
-from loadframe.workloads.together import Worker, start_together
 from loadframe_index import config as configs
 from loadframe_index import metadata_answers, metadata_cold, trees
 from loadframe_index import store as stores

@@ -11,8 +11,7 @@ from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance, threads
-from loadframe.kinds.package import Package, ask
-from loadframe.kinds.private_server import LAST_LINES, STOP_TIMEOUT_S, PrivateServer, write_readable
+from loadframe.kinds.private_server import LAST_LINES, STOP_TIMEOUT_S, Package, PrivateServer, ask, write_readable
 from loadframe.model import TargetState
 from loadframe_ndb.own_settings import HOST
 from loadframe_ndb.records import NdbThreads

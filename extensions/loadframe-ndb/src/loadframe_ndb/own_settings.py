@@ -11,7 +11,7 @@ from pathlib import Path
 from loadframe.errors import StudyError
 from loadframe.formats.plain_numbers import whole
 from loadframe.kinds.catalogue import MB, Catalogue, SettingSpec, Tunable, catalogue_in, tunables_in
-from loadframe.kinds.mysql.settings import MYSQL_CATALOGUE as MYSQL
+from loadframe.kinds.mysql.counters import MYSQL_CATALOGUE as MYSQL
 from loadframe.model import SettingValue
 from loadframe_ndb import threads
 from loadframe_ndb.config import Cluster, Section

@@ -7,12 +7,10 @@ from pathlib import Path
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Resources, available_cpus, bind, bound_to
-from loadframe.kinds.mysql.control import Control
+from loadframe.kinds.mysql.attached import Control
 from loadframe.kinds.mysql.counters import counting
-from loadframe.kinds.mysql.server import MYSQL, MysqlServer, known_options
-from loadframe.kinds.mysql.target import FamilyTarget
+from loadframe.kinds.mysql.kind import MYSQL_PACKAGE, MysqlTarget, known_options
 from loadframe.kinds.private_server import Account
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe_ndb.nodes import Management
@@ -36,27 +34,33 @@ COUNTERS: tuple[CounterSpec, ...] = (*SQL.specs, CounterSpec(ITSELF, "ndb.sql.no
 
 def _with_ndb(name: str) -> str | None:
     """A mysqld that has NDB: MySQL's plain packages have none."""
-    program = MYSQL.program(name)
+    program = MYSQL_PACKAGE.program(name)
     return program if program is not None and "ndb_cluster_connection_pool" in known_options(program) else None
 
 
 PACKAGE = replace(
-    MYSQL,
+    MYSQL_PACKAGE,
     install="MySQL's own package mysql-cluster-community-server (MariaDB's and mysql-community-server have no NDB), or "
     "scripts/unpack-mysql FOLDER and FOLDER/bin first in PATH (Debian 12 has no package)",
     find=_with_ndb,
 )
 
 
-class SqlServer(MysqlServer):
-    package = PACKAGE
+class SqlNode(MysqlTarget):
+    """See kinds.base.Target; the cluster has to run before it is started. Settings: own_settings.SQL_NODE, and CPUS."""
 
-    def __init__(self, lease: Lease, user: Privilege, management: Management, component: str) -> None:
-        """component: its name in studies, also that of its folder."""
-        self.short = component
+    kind = SQL_KIND
+    package, catalogue, counter_specs = PACKAGE, SQL_NODE, COUNTERS
+
+    def __init__(
+        self, lease: Lease, resources: Resources, management: Management, component: str, account: Account | None
+    ) -> None:
+        """component: its name in studies, also that of its folder. account: of the load driver; None: a new one."""
+        super().__init__(lease, resources, folder=component)
         self.name = f"the cluster's SQL node {component}"
-        super().__init__(lease, user, None)
         self._management = management
+        self.workload_account = account or self.workload_account
+        self._own_cpus = frozenset(self._allowance.cpus or os.sched_getaffinity(0))
 
     def own_options(self) -> Sequence[str]:
         return [
@@ -70,28 +74,6 @@ class SqlServer(MysqlServer):
 
     def workload_grants(self) -> Sequence[str]:
         return (*super().workload_grants(), "SELECT ON ndbinfo.*")
-
-
-class SqlNode(FamilyTarget):
-    """See kinds.base.Target; the cluster has to run before it is started. Settings: own_settings.SQL_NODE, and CPUS."""
-
-    kind = SQL_KIND
-    catalogue, make = SQL_NODE, SqlServer
-    counter_specs = COUNTERS
-
-    def __init__(
-        self, lease: Lease, resources: Resources, management: Management, component: str, account: Account | None
-    ) -> None:
-        """component: its name. account: of the load driver; None: a new one."""
-        allowance = resources.run_by(lease.account("mysql"))
-        server = SqlServer(lease, allowance.user, management, component)
-        server.workload_account = account or server.workload_account
-        super(FamilyTarget, self).__init__(server, allowance, data=server.data)
-        self._own_cpus = frozenset(allowance.cpus or os.sched_getaffinity(0))
-
-    @property
-    def account(self) -> Account:
-        return self._server.workload_account
 
     def check(self, state: TargetState) -> None:
         own, cpus = _without_cpus(state)
@@ -112,7 +94,7 @@ class SqlNode(FamilyTarget):
 
     def effective(self) -> dict[str, SettingValue]:
         settings = super().effective()
-        cpus = None if self._server.pid is None else bound_to(self._server.pid)
+        cpus = None if self.pid is None else bound_to(self.pid)
         return settings if cpus is None else {**settings, CPUS: cpus}
 
     def counters(self) -> dict[str, float]:

@@ -47,7 +47,7 @@ class NdbTarget:
         self.exposure = NdbinfoExposure(self._ndbinfo, frozenset(self._cluster.shape.api))
         self._sql: dict[str, SqlNode] = {}
         for name in fronts:
-            account = self._sql[SQL_NODES[0]].account if self._sql else None
+            account = self._sql[SQL_NODES[0]].workload_account if self._sql else None
             self._sql[name] = SqlNode(lease, resources[name], self._cluster.management, name, account)
         self._first = self._sql.get(SQL_NODES[0])
         self._state = TargetState()

@@ -1,16 +1,258 @@
-"""Squid as a kind of target."""
+"""Squid as a kind of target: a private cache in front of an origin of its own, with one process, an own folder, an own
+port of 127.0.0.1 and an unprivileged user. Its store on the disk (cache_dir_kind) survives a restart, that in memory
+does not."""
 
+import os
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from loadframe.errors import TargetError
+from loadframe.host import shared_memory
+from loadframe.host.leases import Lease
+from loadframe.host.privilege import US, ids_of
+from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds import origin
+from loadframe.kinds.catalogue import on_or_off
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.model import Requirement
-from loadframe_squid.server import PACKAGE
-from loadframe_squid.settings import CATALOGUE, TUNABLES
-from loadframe_squid.target import SquidTarget
+from loadframe.kinds.origin import CacheTarget, Origin
+from loadframe.kinds.own_counts import LogCounts
+from loadframe.kinds.private_server import Package, open_descriptors, write_readable
+from loadframe.model import SettingValue, TargetState
+from loadframe_squid.manager import MARK, Manager, descriptors, mark, parse_config
+from loadframe_squid.settings import ALL_COUNTERS, CATALOGUE, TUNABLES
+
+PACKAGE = Package("Squid", ("squid",), "apt-get install squid", ("-v",), r"Version (\S+)")
+RECONFIGURE_TIMEOUT_S = 30.0
+UNKNOWN_PORT = 80
+"""While a configuration is only checked: Squid refuses 0, and the port is chosen at the first start."""
+UNITS = {"bytes": " bytes", "duration": " seconds"}
+STORE_IS_READ = b"Completed Validation Procedure"
+"""Until its log says so, it fetches again what it has on the disk."""
+TOO_MANY_CONNECTIONS = b" attempting more than "
+"""A client's connection was closed at once: it has client_ip_max_connections."""
+FEW_DESCRIPTORS = b" running out of filedescriptors"
+"""Connections are not accepted for a while; it says so once in 15 s at most."""
+FIXED = """\
+cache_peer {origin} no-query no-digest originserver name=origin
+http_access allow all
+cachemgr_passwd none config
+cache deny manager
+collapsed_forwarding_access deny manager
+logformat unused %ts
+visible_hostname loadframe
+access_log none
+netdb_filename none
+digest_generation off
+pinger_enable off
+hosts_file none
+dns_nameservers 127.0.0.1
+shutdown_lifetime 0 seconds
+"""
+"""The same in all states. logformat: without one Squid 5.7 crashes when asked for mgr:config (null pointer). deny
+manager: else it also caches, or collapses, the manager's pages."""
 
 
-def requirements() -> list[Requirement]:
-    """Squid's and its origin's."""
-    return [*PACKAGE.requirements("squid"), *origin.requirements()]
+class SquidTarget(CacheTarget):
+    """See kinds.base.Target and CacheTarget. A change of state is a reconfiguration, or a restart where needed.
+
+    One process, with threads where cache_dir_kind is aufs. SIGTERM ends it a second later, with its index written;
+    SIGHUP reconfigures it (squid(8)). It uses named shared memory."""
+
+    kind = "squid"
+    catalogue = CATALOGUE
+    counter_specs = ALL_COUNTERS
+    package, name = PACKAGE, PACKAGE.name
+    stop_signal = signal.SIGTERM
+    death_signal = signal.SIGTERM
+
+    def __init__(self, lease: Lease, resources: Resources) -> None:
+        super().__init__(lease, "squid", resources.run_by(lease.account("proxy", "squid")), 0)
+        self.data = self.folder / "store"
+        self.configuration = self.folder / "squid.conf"
+        self._aside = self.folder / "next.conf"
+        self._work = self.folder / "work"
+        self._service = lease.shared_name
+        self._configured = 0
+        self._log_counts = LogCounts(self.log, (STORE_IS_READ, TOO_MANY_CONNECTIONS, FEW_DESCRIPTORS))
+        self._origin = Origin(lease, "origin-of-squid")
+        self._manager = Manager()
+        self._descriptors_allowed = 0
+        self._stored_before = self._evicted = 0.0
+
+    # --- life ---
+
+    def prepare(self) -> None:
+        self.make_folders(self.data, self._work)
+        self.log.touch()
+        self.give(self.log)
+
+    def check(self, state: TargetState) -> None:
+        """By `squid -k parse`."""
+        wanted = self._wanted(state)
+        self._check(wanted, self._allowed(wanted))
+
+    def destroy(self) -> None:
+        super().destroy()
+        shared_memory.remove(self._service, () if self.user == US else (ids_of(self.user).uid,))
+
+    # --- what it is and does now ---
+
+    def counters(self) -> dict[str, float]:
+        """The cache manager's; where it does not answer, only descriptors, ceilings and the log's counts."""
+        self._running()
+        self._origin.check()
+        counters = self._manager.read()
+        if not counters and (died := self.died()) is not None:
+            raise died
+        return {
+            **counters,
+            **self._following(counters),
+            **self._held(),
+            "connections_refused": float(self._logged(TOO_MANY_CONNECTIONS)),
+            "descriptors_short": float(self._logged(FEW_DESCRIPTORS)),
+        }
+
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        """It has begun once it answers and its store is read."""
+        self._manager.close()
+        self._manager = Manager()
+        self.take_port()
+        self._configure(wanted, allowance)
+        self._make_store({**CATALOGUE.defaults(), **wanted.settings}, allowance)
+        reads = self._logged(STORE_IS_READ) + (wanted.settings.get("cache_dir_kind", "none") != "none")
+        command = self._command(self.configuration)
+        self.launch(command, allowance, lambda: self._logged(STORE_IS_READ) >= reads and self._ready())
+        self._stored_before, self._evicted = self._manager.read().get("objects_on_disk", 0.0), 0.0
+
+    def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
+        assert self.pid is not None, "a server that runs has a process"
+        self._configure(wanted, self._allowed(wanted))
+        os.kill(self.pid, signal.SIGHUP)
+        self.await_change(self._ready, RECONFIGURE_TIMEOUT_S, "Squid has not taken its new settings")
+        self._entered(wanted)
+
+    def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
+        return {**CATALOGUE.defaults(), **settings}
+
+    def _answers(self) -> bool:
+        return self._manager.page("counters") is not None
+
+    def _hang_up(self) -> None:
+        self._manager.close()
+
+    def _ready(self) -> bool:
+        """Whether the configuration that was written last is in effect, for a client that connects now."""
+        assert self.port is not None, "it listens on a port"
+        self._manager.connect_to(self.port)
+        return mark(self._manager.page("config") or "") == self._mark
+
+    def _entered(self, state: TargetState) -> None:
+        """After a start or a change: record the settings in use. TargetError where it does not report them."""
+        pages = [self._manager.page(name) for name in ("config", "storedir", "info")]
+        config, stores, info = (page or "" for page in pages)
+        if not (config and stores and info):
+            raise self.failed("Squid does not report its settings")
+        most, reserved = descriptors(info)
+        self._effective = {**parse_config(config, stores), "max_filedescriptors": most}
+        self._descriptors_allowed = most - reserved
+        self._state = state
+
+    def _following(self, counters: Mapping[str, float]) -> dict[str, float]:
+        if not counters:
+            return {}
+        gone = self._stored_before + counters["disk_writes"] - counters["objects_on_disk"]
+        self._evicted = max(self._evicted, gone)  # an object is there before its writing is counted
+        return {
+            "misses": counters["requests"] - counters["hits"],
+            "not_in_memory": counters["fetches"] + counters["disk_reads"],
+            "evictions": self._evicted,
+        }
+
+    def _held(self) -> dict[str, float]:
+        effective, allowed = self._effective, float(self._descriptors_allowed)
+        clients = float(effective["client_ip_max_connections"])
+        store = float(effective["cache_dir_size"]) if effective["cache_dir_kind"] != "none" else 0.0
+        return {
+            "memory_size": float(effective["cache_mem"]),
+            "disk_allowed": store * float(effective["cache_swap_low"]) / 100,
+            "descriptors": float(open_descriptors(self.pid)),
+            "descriptors_allowed": allowed,
+            "client_connections_allowed": allowed if clients < 0 else min(allowed, clients),
+        }
+
+    def _logged(self, words: bytes) -> int:
+        """How many lines of its log have these words."""
+        return self._log_counts.read()[words]
+
+    @property
+    def _mark(self) -> str:
+        """Identifies the configuration that was written last."""
+        return f"state-{self._configured}"
+
+    def _command(self, configuration: Path, *options: str) -> tuple[str, ...]:
+        return (self.required(), "-N", "-n", self._service, "-f", str(configuration), *options)
+
+    def _check(self, state: TargetState, allowance: Allowance) -> None:
+        write_readable(self._aside, self._text({**CATALOGUE.defaults(), **state.settings}))
+        status, said = self.said_to_its_end(self._command(self._aside, "-k", "parse"), allowance)
+        if status != 0:
+            complaints = [line for line in said.splitlines() if re.search("FATAL|ERROR|Bungled", line)]
+            raise self.refusal(state, "\n".join(complaints) or said)
+
+    def _configure(self, state: TargetState, allowance: Allowance) -> None:
+        """Write the configuration for what comes next; TargetError where Squid would not start with it."""
+        self._configured += 1
+        self._check(state, allowance)
+        self._aside.replace(self.configuration)
+
+    def _make_store(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
+        """Create its folders or file on the disk, where they do not exist yet."""
+        place = self._place(settings)
+        if place is None or place.exists():
+            return
+        for command in (("mkdir", "--mode=0700", "--", str(place)), self._command(self.configuration, "-z")):
+            status, said = self.said_to_its_end(command, allowance)  # by its user, whose folder it is in
+            if status != 0:
+                raise TargetError(
+                    f"Squid cannot prepare {place}",
+                    remedy="Free some disk space, or set LOADFRAME_SCRATCH.",
+                    details=said,
+                )
+
+    def _place(self, settings: Mapping[str, SettingValue]) -> Path | None:
+        """Where it stores; another one for each layout, None without a store on the disk."""
+        kind, size, *folders = (settings[f"cache_dir_{part}"] for part in ("kind", "size", "l1", "l2"))
+        if kind == "none":
+            return None
+        return self.data / ("-".join(map(str, (kind, size) if kind == "rock" else (kind, *folders))))
+
+    def _text(self, settings: Mapping[str, SettingValue]) -> str:
+        host, _, port = self._origin.listens.partition(":")
+        return (
+            f"http_port 127.0.0.1:{self.port or UNKNOWN_PORT} accel no-vhost defaultsite=loadframe\n"
+            + FIXED.format(origin=f"{host} parent {int(port) or UNKNOWN_PORT} 0")
+            + f"{MARK} {self._mark}\n"
+            + f"pid_filename {self._work / 'squid.pid'}\ncoredump_dir {self._work}\ncache_log {self.log}\n"
+            + "".join(f"{line}\n" for line in written(settings, self._place(settings)))
+        )
+
+
+def written(settings: Mapping[str, SettingValue], place: Path | None) -> list[str]:
+    """The directives for complete settings. place: where it stores, None without a store on the disk."""
+    lines = [
+        f"{spec.name} {on_or_off(settings[spec.name])}{UNITS.get(spec.kind, '')}"
+        for spec in CATALOGUE.specs
+        if spec.name in settings and not spec.name.startswith(("cache_dir_", "refresh_pattern_"))
+    ]
+    fresh = settings["refresh_pattern_min"]
+    lines.append(f"refresh_pattern . {fresh} 100% {fresh} override-lastmod")  # else what has just changed is soon stale
+    if place is not None:
+        kind, folders = settings["cache_dir_kind"], f"{settings['cache_dir_l1']} {settings['cache_dir_l2']}"
+        megabytes = int(settings["cache_dir_size"]) >> 20
+        lines.append(f"cache_dir {kind} {place} {megabytes} {'' if kind == 'rock' else folders}".rstrip())
+    return lines
 
 
 KIND = KindOfTarget(
@@ -18,7 +260,7 @@ KIND = KindOfTarget(
     SquidTarget,
     CATALOGUE,
     CATALOGUE.check,
-    requirements,
+    lambda: [*PACKAGE.requirements("squid"), *origin.requirements()],
     cache=True,
     tunables=TUNABLES,
     file=SettingsFile("tuned.conf", "{name} {value}"),

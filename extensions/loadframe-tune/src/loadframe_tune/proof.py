@@ -13,8 +13,8 @@ from loadframe.experiments.proof import compared, prove
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.stopping import UNFIT
 from loadframe.kinds import registry as targets
+from loadframe.kinds.config_file import written
 from loadframe.kinds.kind import KindOfTarget
-from loadframe.kinds.settings_file import written
 from loadframe.model import SettingValue, Step, TargetState, by_block
 from loadframe.study import Study
 from loadframe_tune import within

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from loadframe.knowledge.limit import LimitRule
+from loadframe.knowledge.rows import LimitRule
 from loadframe.ledger.reading import derive, read_now
 from loadframe.ledger.rules import RULES, declared_rule
 from loadframe.recording.snapshot import Place, Snapshot, read, take

@@ -19,7 +19,7 @@ from loadframe.host.environment import located, own_environment, python
 from loadframe.kinds.base import Attached
 from loadframe.kinds.behind import comm_of
 from loadframe.kinds.registry import BY_OPTION, BY_STUDY, attach
-from loadframe.kinds.service.finding import Found, find
+from loadframe.kinds.service.discovery import Found, find
 from loadframe.knowledge.kinds import rows_of
 from loadframe.study import Study
 from loadframe.study.exposed_tables import MetricsTable

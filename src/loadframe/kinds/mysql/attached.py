@@ -4,31 +4,34 @@ import os
 import pwd
 import socket as sockets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from loadframe.connections.address import decide, joined, parted
-from loadframe.connections.mariadb_connection import Reach, tls_of
+from loadframe.connections.bounds import MIB
+from loadframe.connections.mariadb_connection import CANNOT_CONNECT, GARBLED, Reach, connect, driver, tls_of
 from loadframe.connections.unix_socket import peer
 from loadframe.errors import TargetError
 from loadframe.formats.named_files import read_up_to
 from loadframe.formats.plain_numbers import whole
 from loadframe.formats.said import words
 from loadframe.host.processes import user_of
+from loadframe.kinds import database
 from loadframe.kinds.base import ServerAddress
 from loadframe.kinds.catalogue import Catalogue
-from loadframe.kinds.database import SCHEMA, AttachedDatabase
-from loadframe.kinds.mysql.control import Control
-from loadframe.kinds.mysql.counters import MARIADB, MYSQL, Counting
+from loadframe.kinds.database import SCHEMA, Answer, AttachedDatabase
+from loadframe.kinds.mysql.counters import MARIADB, MARIADB_CATALOGUE, MYSQL, MYSQL_CATALOGUE, Counting
 from loadframe.kinds.mysql.options import configured_options, read_client_options
-from loadframe.kinds.mysql.settings import MARIADB_CATALOGUE, MYSQL_CATALOGUE
 from loadframe.model import Endpoint, SettingValue
 
+ANSWER_BYTES = 4 * MIB
+CONNECTION_LOST = frozenset({0, CANNOT_CONNECT, 2006, 2013, 2014})
+"""pymysql: interface error; cannot connect; gone away; lost during a query; out of sync."""
 PASSWORD = "MYSQL_PWD"
-"""The environment variable in which MariaDB's own clients look for a password."""
 PID_BYTES = 32
 PORT = 3306
 SOCKET = "/run/mysqld/mysqld.sock"
@@ -36,10 +39,77 @@ POOL = "innodb_buffer_pool_size"
 RESIZED_WITHIN_S = 30.0
 
 
+class Control(database.Control):
+    garbled = GARBLED
+
+    def __init__(
+        self,
+        reach: Reach,
+        died: Callable[[], TargetError | None],
+        pids: Callable[[], Iterable[int]] = tuple,
+        server: str = "MariaDB",
+    ) -> None:
+        super().__init__(died)
+        self._reach, self._processes, self.server = reach, pids, server
+        known = driver().err
+        self.lost, self.errors = (known.OperationalError, known.InterfaceError), known.MySQLError
+
+    def one(self, statement: str, columns: int) -> tuple[Any, ...]:
+        """The one row of a statement, with this number of columns. TargetError for any other answer."""
+        rows = self.ask(statement)
+        if len(rows) != 1 or len(rows[0]) != columns:
+            raise self.is_other(statement, rows)
+        return rows[0]
+
+    def direct(self) -> bool:
+        """Whether the server itself answers: a proxy numbers connections differently. The lower 32 bits of the number
+        are announced (MySQL protocol, Handshake V10). `+ 0` keeps a proxy from answering itself."""
+        (answering,) = self.one("SELECT CONNECTION_ID() + 0", 1)
+        with self._lock:
+            return self._connection is None or int(answering) % (1 << 32) == self._connection.thread_id()
+
+    def pairs(self, statement: str, names: Iterable[str]) -> dict[str, str]:
+        """The answer of a SHOW statement, by name."""
+        wanted = list(names)
+        marks = ", ".join(["%s"] * len(wanted))
+        rows = self.ask(f"{statement} WHERE Variable_name IN ({marks})", wanted)
+        return {str(row[0]): str(row[1]) for row in rows if len(row) == 2 and row[0] in wanted}
+
+    def variables(self, catalogue: Catalogue, names: Iterable[str]) -> dict[str, SettingValue]:
+        wanted = list(names)
+        texts = self.pairs("SHOW GLOBAL VARIABLES", wanted)
+        return {name: catalogue.shown(name, texts[name]) for name in wanted if name in texts}
+
+    def _connected(self) -> Any:
+        return connect(self._reach, most_bytes=ANSWER_BYTES, within_s=self.patience_s)
+
+    def _ask(self, statement: str, values: Sequence[Any]) -> Answer:
+        if self._connection is None:
+            self._connection = self._connected()
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, list(values) or None)
+            return list(cursor.fetchall()), []
+
+    def _is_lost(self, error: Exception) -> bool:
+        return bool(error.args) and error.args[0] in CONNECTION_LOST
+
+    def _is_late(self, error: Exception) -> bool:
+        return isinstance(error.__context__, TimeoutError)
+
+    def _pids(self) -> Iterable[int]:
+        return self._processes()
+
+    def _let_go(self, connection: Any) -> None:
+        connection._force_close()  # close() would talk to a server that may be gone
+
+    def _shown(self, error: Exception) -> str:
+        number, text = (*error.args, "", "")[:2]
+        return f"{words(text or error)} (error {words(number)})"
+
+
 class AttachedFamily(AttachedDatabase["FamilyControl"]):
-    """See kinds.base.Attached. The password comes from an option file or the environment, never from a command line,
-    and is not part of a printed record. name: in messages. files: the statement that lists the option files that the
-    server read. followed: the status variable that follows a setting that takes effect after its SET has returned."""
+    """See kinds.base.Attached. files: the statement that lists the option files that the server read. followed: the
+    status variable that follows a setting which takes effect after its SET has returned."""
 
     name: str
     files: str
@@ -54,8 +124,8 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
     patterns = ("SET GLOBAL %", f"%`{SCHEMA}`%")
 
     def __init__(self, asked: ServerAddress) -> None:
-        """Its address: a socket's path, or HOST[:PORT]; "": by the option file, else Debian's socket. TargetError where
-        the option file cannot be read, the server refuses us or a proxy answers, MissingTool without pymysql."""
+        """asked.address: a socket's path, or HOST[:PORT]; "": by the option file, else Debian's socket. TargetError
+        where the option file cannot be read, the server refuses us or a proxy answers, MissingTool without pymysql."""
         options = read_client_options(asked.option_file) if asked.option_file is not None else {}
         self._control = FamilyControl(self.kind, self.name, options, asked)
         try:
@@ -67,47 +137,38 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
                 "its password. Reading takes no privilege.",
             ) from error
         self._version = words(version)
-        self._check_version()
-        self._check_direct()
+        self._check()
         self.words = f"{self.name} at {self._control.words}"
         thing = f"{self.kind} with {words(data)} on {words(host)}"
         self.address = asked.written(self.kind, self._control.words, thing, self._control.number)
 
-    def _check_direct(self) -> None:
-        """TargetError where a proxy answers, which may send a statement over any of its own connections."""
-        if not self._control.direct():
-            self._control.close()
-            raise TargetError(
-                f"What answers at {self._control.words} is a proxy (such as ProxySQL or MaxScale), not the {self.name} "
-                "itself: a connection was given one number and has another one in the server",
-                remedy="Name the server itself, by its socket or its own port. Nothing was made or changed.",
-            )
-
-    def _check_version(self) -> None:
-        """TargetError for the other server of the family, whose settings have other names."""
+    def _check(self) -> None:
+        """TargetError for the family's other server, and for a proxy, which may send statements over any connection."""
         other = ("mysql", "MySQL") if self.kind == "mariadb" else ("mariadb", "MariaDB")
-        if ("MariaDB" in self._version) is (self.kind == "mariadb"):
-            return
-        where = self._control.words
-        self._control.close()
-        raise TargetError(
-            f"What answers at {where} is a {other[1]} ({self._version}), not a {self.name}",
-            remedy=f"Name its kind, {other[0]}.",
-        )
+        fact = remedy = ""
+        if ("MariaDB" in self._version) is not (self.kind == "mariadb"):
+            fact, remedy = f"a {other[1]} ({self._version}), not a {self.name}", f"Name its kind, {other[0]}."
+        elif not self._control.direct():
+            fact = (
+                f"a proxy (such as ProxySQL or MaxScale), not the {self.name} itself: a connection was given one "
+                "number and has another one in the server"
+            )
+            remedy = "Name the server itself, by its socket or its own port. Nothing was made or changed."
+        if fact:
+            self._control.close()
+            raise TargetError(f"What answers at {self._control.words} is {fact}", remedy=remedy)
 
     def counters(self) -> dict[str, float]:
         return self.counting.read(self._control)
 
     def effective(self) -> dict[str, SettingValue]:
-        variables = self._control.pairs("SHOW GLOBAL VARIABLES", self.catalogue.names())
-        return {name: self.catalogue.shown(name, text) for name, text in variables.items()}
+        return self._control.variables(self.catalogue, self.catalogue.names())
 
     def read(self, name: str) -> SettingValue:
         self.settle()
-        variables = self._control.pairs("SHOW GLOBAL VARIABLES", [name])
-        if name not in variables:
+        if name not in (values := self._control.variables(self.catalogue, [name])):
             raise TargetError(f"{self.words} has no setting {name}", remedy="Omit it.")
-        return self.catalogue.shown(name, variables[name])
+        return values[name]
 
     def write(self, name: str, value: SettingValue) -> None:
         """One SET GLOBAL, and the wait for a resize that goes on after its answer."""
@@ -123,9 +184,12 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
             time.sleep(0.01)
 
     def configured(self) -> dict[str, SettingValue]:
-        """From the command line of a server on this machine, and its option files as far as its user may read them."""
-        rows = self._control.ask(self.files)
-        asked = _asked_for(self.pid(), [Path(str(row[0])) for row in rows if row])
+        """From its command line, and its option files as far as its user may read them."""
+        files, pid, asked = self._control.ask(self.files), self.pid(), dict[str, str]()
+        with suppress(OSError):  # it has just ended; the next statement says so
+            if pid is not None:
+                arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+                asked = configured_options(arguments, [Path(str(row[0])) for row in files if row], user_of(pid))
         asked |= {"table_open_cache": asked["table_cache"]} if "table_cache" in asked else {}
         known = self.catalogue.names()
         return {name: self.catalogue.shown(name, text) for name, text in asked.items() if name in known}
@@ -151,7 +215,6 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         return self._control.peer
 
     def pid(self) -> int | None:
-        """The process that listens at its socket; by network, the one in its pid file."""
         return self._control.peer or super().pid()
 
     def _told_pid(self) -> int | None:
@@ -186,12 +249,12 @@ class AttachedMysql(AttachedFamily):
 
 
 def host_of(address: str, option_file: Path | None) -> str:
-    """The host that AttachedFamily would connect to, "" for a socket. Raises as that does; contacts no server."""
+    """ "" for a socket. Raises as AttachedFamily does; contacts no server."""
     return _where(address, read_client_options(option_file) if option_file is not None else {})[1]
 
 
 class FamilyControl(Control):
-    """A Control for any server, with the options that the family's own clients take. kind: of its endpoint."""
+    """With the options that the family's own clients take. kind: of its endpoint."""
 
     def __init__(self, kind: str, name: str, options: Mapping[str, str], asked: ServerAddress) -> None:
         password = options.get("password") or os.environ.get(PASSWORD, "")
@@ -210,12 +273,11 @@ class FamilyControl(Control):
 
     @property
     def number(self) -> str:
-        """The numeric address of the server; "" for a socket."""
+        """ "" for a socket."""
         return "" if self._reach.place is None else self._reach.place.number
 
     @property
     def here(self) -> bool:
-        """Whether the server is on this machine."""
         return self._reach.place is None or self._reach.place.here
 
     def endpoint(self) -> Endpoint:
@@ -235,7 +297,7 @@ class FamilyControl(Control):
 
 
 def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, int]:
-    """(socket, host, port); socket is None for a host. StudyError for a bad port, TargetError for a bad protocol."""
+    """(socket, host, port); socket is None for a host. StudyError, TargetError."""
     protocol = options.get("protocol", "").lower()
     if protocol not in ("", "tcp", "socket"):
         raise TargetError(
@@ -249,13 +311,3 @@ def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, i
         return address, "", 0
     host, port = parted(address, options.get("port", str(PORT)))
     return None, host or address, int(port)
-
-
-def _asked_for(pid: int | None, files: Sequence[Path]) -> dict[str, str]:
-    if pid is None:
-        return {}
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace").split("\0")
-        return configured_options(words, files, user_of(pid))
-    except OSError:  # it has just ended; the next statement says so
-        return {}

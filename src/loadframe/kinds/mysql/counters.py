@@ -1,6 +1,5 @@
-"""The counters of MariaDB and MySQL, read in the steps of a study and by the limits, of private and of running servers.
-Names and meanings: SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES of MariaDB 10.11 and MySQL 9.7, MySQL's performance
-schema; its counters of the redo log came with 8.0.30."""
+"""The settings and counters of MariaDB and MySQL: SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES of MariaDB 10.11 and
+MySQL 9.7, MySQL's performance schema; its counters of the redo log came with 8.0.30."""
 
 from __future__ import annotations
 
@@ -11,13 +10,18 @@ from typing import TYPE_CHECKING
 
 from loadframe.errors import TargetError
 from loadframe.formats.plain_numbers import finite
-from loadframe.kinds.catalogue import counters_in
+from loadframe.kinds.catalogue import catalogue_in, counters_in, tunables_in
 from loadframe.kinds.mysql.metrics import OF_CAPACITY
+from loadframe.knowledge.rows import toml_rows
 from loadframe.model import CounterSpec
 
 if TYPE_CHECKING:
-    from loadframe.kinds.mysql.control import Control  # a watch, which reads counters in its own way, does not need it
+    from loadframe.kinds.mysql.attached import Control  # a watch, which reads counters in its own way, does not need it
 
+_BOTH, _MARIADB, _MYSQL = (Path(__file__).with_name(f"{name}settings.toml") for name in ("", "mariadb_", "mysql_"))
+MARIADB_CATALOGUE, MARIADB_TUNABLES = catalogue_in(_BOTH, _MARIADB), tunables_in(_MARIADB)
+MYSQL_CATALOGUE, MYSQL_TUNABLES = catalogue_in(_BOTH, _MYSQL), tunables_in(_MYSQL)
+RESERVED = frozenset(toml_rows(_BOTH)["reserved"])
 PICOSECONDS = 1e12
 WAITED = (
     "SELECT EVENT_NAME, SUM_TIMER_WAIT FROM performance_schema.events_waits_summary_global_by_event_name"
@@ -28,8 +32,8 @@ FILLED = "redo_fill"
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """The counters of one kind. redo: names in `status` of the used bytes of the redo log and of its capacity. usable:
-    its share that is used before pages have to be written. waits: by performance schema's names, in seconds."""
+    """redo: names in `status` of the redo log's used bytes and of its capacity. usable: its share before pages have to
+    be written. waits: by performance schema's names, in seconds."""
 
     kind: str
     status: tuple[CounterSpec, ...]
@@ -49,7 +53,7 @@ class Counting:
         return self.counted(texts) | self._waited(control)
 
     def counted(self, texts: Mapping[str, str]) -> dict[str, float]:
-        """From the values of the two SHOW statements, by CounterSpec.name; values that are not numbers are left out."""
+        """Values that are not numbers are left out."""
         numbers = {name: number for name, text in texts.items() if (number := finite(text)) is not None}
         age, most = (numbers.get(name, 0.0) for name in self.redo or ("", ""))
         return numbers | ({FILLED: age / (self.usable * most)} if most > 0 else {})
@@ -68,7 +72,6 @@ class Counting:
 
 
 def counting(file: Path, kind: str, redo: tuple[str, ...] = (), usable: float = 1.0) -> Counting:
-    """From the table of metrics in a file."""
     status, variables, waits = (
         tuple(replace(spec, name=name) for name, spec in counters_in(file, source, kind=kind).items())
         for source in ("status", "variable", "wait")

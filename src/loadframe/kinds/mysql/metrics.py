@@ -16,16 +16,6 @@ def _files_wanted(connections: float, tables: float, asked: float) -> float:
     return max(10 + connections + 2 * tables, 5 * connections, asked)
 
 
-def _tables_at_once(running: float, hits: float, misses: float, questions: float) -> float:
-    """Running statements times tables per statement; one table where no statement ran."""
-    return running * ((hits + misses) / questions if questions > 0 else 1.0)
-
-
-def _files_wanted_by_mysql(connections: float, tables: float, asked: float) -> float:
-    """Without an open_files_limit MySQL wants 5000 at least (sql/mysqld.cc, adjust_open_files_limit)."""
-    return _files_wanted(connections, tables, asked or 5000)
-
-
 def _tables_kept(opened: float, size: float, rate: float, overflows: float) -> float:
     """A connection uses one of the cache's instances, by its number (sql/table_cache.h): with fewer connections than
     instances the cache is full for them long before all of it is. Then opened tables displace others."""
@@ -37,7 +27,10 @@ def _derived_of(kind: str, wanted: Callable[[float, float, float], float]) -> tu
     return (
         derived(f"{kind}.files_wanted", "max_connections.asked table_open_cache.asked open_files_limit.asked", wanted),
         derived(
-            f"{kind}.tables_at_once", "threads_running table_cache_hits table_cache_misses questions", _tables_at_once
+            f"{kind}.tables_at_once",
+            "threads_running table_cache_hits table_cache_misses questions",
+            # running statements times tables per statement; one table where no statement ran
+            lambda running, hits, misses, questions: running * ((hits + misses) / questions if questions > 0 else 1.0),
         ),
         derived(f"{kind}.new_thread_share", "threads_created new_connections", share),
         derived(f"{kind}.disk_table_share", "temporary_disk_tables temporary_tables", share),
@@ -56,7 +49,8 @@ DERIVED = (
         "table_open_cache table_open_cache_instances",
         lambda tables, instances: 2 * tables * instances,
     ),
-    *_derived_of("mysql", _files_wanted_by_mysql),
+    # without an open_files_limit MySQL wants 5000 at least (sql/mysqld.cc, adjust_open_files_limit)
+    *_derived_of("mysql", lambda connections, tables, asked: _files_wanted(connections, tables, asked or 5000)),
     derived("mysql.checkpoint_max_age", "redo_log_capacity", lambda capacity: OF_CAPACITY * capacity),
     derived("mysql.tables_kept", "open_tables table_open_cache opened_tables table_cache_overflows", _tables_kept),
     derived("mysql.commit_wait", "redo_log_wait binary_log_wait", add),

@@ -1,5 +1,4 @@
-"""Option files and command lines of MySQL's family: configured settings, and the account to connect with. Syntax:
-MariaDB documentation, "Configuring MariaDB with Option Files"; MySQL and MySQL Cluster read theirs alike."""
+"""Option files and command lines of MySQL's family (MariaDB documentation, "Configuring MariaDB with Option Files")."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -13,14 +12,13 @@ from loadframe.host.processes import read_as
 CLIENT_GROUPS = ("client", "client-server", "client-mariadb", "mysql", "mariadb-client")
 SERVER_GROUPS = ("server", "mysqld", "mariadb", "mariadbd", "client-server")
 MOST_FILES = 64
-"""Debian's MariaDB reads six; each may take time to read."""
 _GROUP = re.compile(r"\[\s*([^\]]+?)\s*\]")
 _VERSIONED = re.compile(r"-\d+(\.\d+)*$")
 
 
 def parse_options(text: str, groups: Collection[str]) -> dict[str, str]:
-    """The options of these groups ("mysqld" also means "mysqld-10.11"), names with underscores; later ones win. An
-    option without a value is "1". Included files are not read; lines that are not options are skipped."""
+    """Of these groups ("mysqld" also means "mysqld-10.11"), names with underscores; later ones win. An option without a
+    value is "1". Included files are not read; other lines are skipped."""
     options: dict[str, str] = {}
     wanted = False
     for raw in text.splitlines():
@@ -34,13 +32,12 @@ def parse_options(text: str, groups: Collection[str]) -> dict[str, str]:
 
 
 def parse_arguments(words: Sequence[str]) -> dict[str, str]:
-    """The options of a command line (--name=value), names with underscores."""
     options = (word[2:].partition("=") for word in words if word.startswith("--"))
     return {_name(name): value if equals else "1" for name, equals, value in options if name}
 
 
 def read_client_options(path: Path) -> dict[str, str]:
-    """The client's options in a file. TargetError where it cannot be read."""
+    """TargetError where the file cannot be read."""
     try:
         return parse_options(read_text_up_to(path, LARGEST_OPTION_FILE), CLIENT_GROUPS)
     except OSError as error:
@@ -51,8 +48,8 @@ def read_client_options(path: Path) -> dict[str, str]:
 
 
 def configured_options(arguments: Sequence[str], files: Iterable[Path], user: int) -> dict[str, str]:
-    """The configured options of a server of this user: the first MOST_FILES of its option files, then its command line.
-    The files are read with the server's rights; what it cannot read, what is too large or no file is skipped."""
+    """The first MOST_FILES of a server's option files, then its command line. The files are read with its user's
+    rights; what is not readable, too large or no file is skipped."""
     options: dict[str, str] = {}
     for path in islice(files, MOST_FILES):
         try:
@@ -69,7 +66,6 @@ def _name(text: str) -> str:
 
 
 def _value(text: str) -> str:
-    """Without quotes, or up to a comment."""
     text = text.strip()
     if text[:1] in ("'", '"') and (end := text.find(text[0], 1)) > 0:
         return text[1:end]

@@ -21,8 +21,6 @@ from loadframe.model import Change, Price, Remedy
 
 @dataclass(frozen=True, slots=True)
 class _Remedies:
-    """The remedies of one kind. documentation: the source of its settings. redo_setting: the size of its redo log."""
-
     kind: str
     documentation: str
     redo_setting: str
@@ -123,7 +121,6 @@ class _Remedies:
 
 
 def _file_chain(situation: Situation, files: int, why: str) -> tuple[Change, ...]:
-    """The two limits below every setting that costs descriptors, in the order in which they are raised."""
     return (
         link(situation, "process", "RLIMIT_NOFILE", files, f"the server cannot exceed its process's limit: {why}"),
         link(situation, "server", "open_files_limit", files, f"the server silently clamps its caches to this: {why}"),

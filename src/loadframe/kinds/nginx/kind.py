@@ -1,13 +1,209 @@
-"""nginx as two kinds of target: a web server, and a cache in front of an origin."""
+"""nginx as two kinds of target: a web server for the files below `Endpoint.options["files"]`, and a cache in front of
+an origin, whose answers are files and survive a restart."""
 
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from loadframe.host.leases import Lease
+from loadframe.host.processes import Allowance, Resources
+from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, CATALOGUE, TUNABLES
-from loadframe.kinds.nginx.target import NginxCacheTarget, NginxTarget
-from loadframe.kinds.origin import requirements
+from loadframe.kinds.nginx.server import (
+    CACHE_CATALOGUE,
+    CATALOGUE,
+    COUNTERS,
+    KEPT_FREE,
+    NO_CONNECTION,
+    NO_DESCRIPTOR,
+    OWN_CONNECTIONS,
+    REUSED,
+    TUNABLES,
+    NoRoom,
+    Server,
+    read_back,
+    written,
+)
+from loadframe.kinds.origin import CacheTarget, Origin, requirements
+from loadframe.kinds.own_counts import Waited
+from loadframe.kinds.private_server import soft_nofile
+from loadframe.kinds.private_target import PrivateTarget
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.recording.procfs import ProcessStat, parse_process_stat
+
+SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+FETCHES = CounterSpec("fetches", "nginx.fetches", cumulative=True)
+DEFAULTS = {name: value for name, value in CACHE_CATALOGUE.defaults().items() if name.startswith("proxy_")}
+
+
+class NginxTarget(PrivateTarget, Server):
+    """See kinds.base.Target. A change of state is a reload, or a restart."""
+
+    kind = "nginx"
+    counter_specs = COUNTERS
+    catalogue: Catalogue = CATALOGUE
+
+    def __init__(self, lease: Lease, resources: Resources, *, port: int = 0) -> None:
+        super().__init__(lease, self.kind, resources.run_by(lease.account("www-data", "nginx")), port)
+        self.data = self.files
+        self._looks = Looks()
+        self._known: tuple[int, ...] = ()
+
+    def check(self, state: TargetState) -> None:
+        wanted = self._wanted(state)
+        try:
+            self.try_out(wanted, self._allowed(wanted), lambda: self._ready(wanted))
+        finally:
+            self.status.close()
+
+    def effective(self) -> dict[str, SettingValue]:
+        """From `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
+        return {**super().effective(), "worker_processes": len(self._workers())}
+
+    def counters(self) -> dict[str, float]:
+        """While all connections are taken, nginx tells nothing: then only the number of open connections is known."""
+        self._running()
+        pids, per_worker = self._workers(), int(self._effective["worker_connections"])
+        room = max(per_worker - OWN_CONNECTIONS, 0)
+        try:
+            counters = self.status.read()
+        except NoRoom:
+            counters = {"connections": float(len(pids) * room)}
+        if not counters and (died := self.died()) is not None:
+            raise died
+        logged = self.logged()
+        return {
+            **counters,
+            **self._looks.read(pids),
+            "workers": float(len(pids)),
+            "worker_connections": float(per_worker),
+            "connections_allowed": float(len(pids) * max(room - per_worker // KEPT_FREE, 0)),
+            "worker_rlimit_nofile": float(self._effective["worker_rlimit_nofile"]),
+            "connections_refused": float(logged[NO_CONNECTION] - logged[REUSED]),
+            "connections_reused": float(logged[REUSED]),
+            "descriptors_refused": float(logged[NO_DESCRIPTOR]),
+        }
+
+    def pids(self) -> tuple[int, ...]:
+        return () if self.pid is None else (self.pid, *self._workers())
+
+    def endpoint(self) -> Endpoint:
+        return Endpoint(self.kind, self.listens, {"files": str(self.files)})
+
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        self.begin(wanted.settings, allowance, lambda: self._ready(wanted))
+
+    def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
+        self.reload(wanted.settings, self._allowed(wanted))
+        self._entered(wanted)
+
+    def _answers(self) -> bool:
+        return self.status.answers()
+
+    def _hang_up(self) -> None:
+        self._known = ()
+        self.status.close()
+
+    def _ready(self, wanted: TargetState) -> bool:
+        return len(self.workers()) == workers_of(wanted) and self.status.answers()
+
+    def _workers(self) -> tuple[int, ...]:
+        """Looked up again only where one is missing or has ended, as a look walks over all processes."""
+        count = workers_of(self._state) if self._state is not None else 1
+        if len(self._known) < count or not all(Path(f"/proc/{pid}").exists() for pid in self._known):
+            self._known = self.workers()
+        return self._known
+
+    def _entered(self, state: TargetState) -> None:
+        self._state, self._known = state, ()
+        self.watch_workers()
+        stands = read_back(self.dump())
+        values: dict[str, SettingValue] = {}
+        for spec in self.catalogue.specs:
+            text = "-1" if stands.get(spec.name) == "off" and spec.low == -1 else stands.get(spec.name)
+            is_set = spec.name == "listen_reuseport" and text is not None
+            values[spec.name] = is_set or self.catalogue.shown(spec.name, text)
+        values["access_log"] = bool(state.settings.get("access_log", False))
+        values["worker_rlimit_nofile"] = soft_nofile(next(iter(self._workers()), None))
+        values["listen_backlog"] = min(
+            int(values["listen_backlog"]), int(SOMAXCONN.read_text(encoding="utf-8", errors="replace"))
+        )
+        self._effective = values
+
+
+def workers_of(state: TargetState) -> int:
+    return int(state.settings.get("worker_processes", 1))
+
+
+class Looks:
+    """Adds up the activity of workers from look to look. root: for recorded trees. clock: CLOCK_MONOTONIC, in s."""
+
+    def __init__(self, root: Path = Path("/proc"), clock: Callable[[], float] = time.monotonic) -> None:
+        self._root = root
+        self._waited = Waited(["worker_blocked"], clock)
+
+    def read(self, workers: Sequence[int]) -> dict[str, float]:
+        """worker_cpu, worker_blocked: seconds, averaged over workers; worker_open_files: the most of one."""
+        stats = [stat for pid in workers if (stat := self._stat(pid)) is not None]
+        if not stats:
+            return {}
+        return {
+            "worker_cpu": sum(stat.user_ticks + stat.system_ticks for stat in stats) / TICKS_PER_S / len(stats),
+            **self._waited.look({"worker_blocked": sum(stat.state == "D" for stat in stats) / len(stats)}),
+            "worker_open_files": float(max(map(self._open_files, workers))),
+        }
+
+    def _open_files(self, pid: int) -> int:
+        try:
+            return len(os.listdir(self._root / str(pid) / "fd"))  # noqa: PTH208 - thousands of paths would be made
+        except OSError:
+            return 0
+
+    def _stat(self, pid: int) -> ProcessStat | None:
+        try:
+            return parse_process_stat((self._root / str(pid) / "stat").read_bytes())
+        except OSError:  # it has ended
+            return None
+
+
+class NginxCacheTarget(CacheTarget, NginxTarget):
+    """origin: host:port, set before the start; any will do for a check."""
+
+    kind = "nginx-cache"
+    counter_specs = (*COUNTERS, FETCHES)
+    catalogue = CACHE_CATALOGUE
+    origin = "127.0.0.1:80"
+
+    def __init__(self, lease: Lease, resources: Resources) -> None:
+        super().__init__(lease=lease, resources=resources)
+        self.data = self.folder / "store"
+        self._origin = Origin(lease, "origin-of-nginx")
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.data.mkdir(mode=0o700)
+        self.give(self.data)
+
+    def before_servers(self, settings: Mapping[str, SettingValue]) -> list[str]:
+        options = " ".join(written("cache", {**DEFAULTS, **settings}))
+        return [f"proxy_cache_path {self.data} levels=1:2 use_temp_path=off {options}"]
+
+    def what_it_serves(self, settings: Mapping[str, SettingValue]) -> list[str]:
+        passed_on = [f"proxy_pass http://{self.origin}", "proxy_http_version 1.1", 'proxy_set_header Connection ""']
+        return [*passed_on, "proxy_cache loadframe", *written("proxy", {**DEFAULTS, **settings})]
+
+    def counters(self) -> dict[str, float]:
+        self._origin.check()
+        return {**super().counters(), "fetches": float(self._origin.requests())}
+
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        self.origin = self._origin.listens
+        super()._begin(wanted, allowance)
+
 
 FILE = SettingsFile("tuned.conf", "{name} {value};")
-
-
 KINDS = (
     KindOfTarget(
         NginxTarget.kind,

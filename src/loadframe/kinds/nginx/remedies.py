@@ -18,7 +18,8 @@ from loadframe.model import Change, Price, Remedy
 NGINX = ("nginx", "nginx-cache")
 
 FILES_PER_CONNECTION = 2
-"""A client's connection, and a file or an origin's connection for it."""
+OTHER_CONNECTIONS = 10
+"""Its listening sockets, the channel to its master, and one reader of its status."""
 
 
 def _raise_worker_connections(situation: Situation) -> Remedy | None:
@@ -44,10 +45,6 @@ def _raise_worker_connections(situation: Situation) -> Remedy | None:
     )
 
 
-OTHER_CONNECTIONS = 10
-"""Its listening sockets, the channel to its master, and one reader of its status."""
-
-
 def _raise_worker_files(situation: Situation) -> Remedy | None:
     if situation.target_kind not in NGINX:
         return None
@@ -69,7 +66,6 @@ def _raise_worker_files(situation: Situation) -> Remedy | None:
 
 
 def _worker_files(situation: Situation, files: int, why: str) -> tuple[Change, ...]:
-    """The limits below what costs nginx descriptors, in the order in which they are raised."""
     return (
         link(situation, "process", "RLIMIT_NOFILE", files, f"a worker can have no more than the process: {why}"),
         link(situation, "server", "worker_rlimit_nofile", files, why),

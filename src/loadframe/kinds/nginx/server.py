@@ -1,4 +1,4 @@
-"""The nginx processes: find the program, check the configuration, start, reload, read the status (stub_status)."""
+"""nginx: its processes, settings, configuration, and status (stub_status)."""
 
 import os
 import re
@@ -9,19 +9,38 @@ from collections.abc import Callable, Mapping
 from itertools import chain
 from pathlib import Path
 from string import Formatter
+from typing import Literal
 
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import TargetError
-from loadframe.host.identity import children
+from loadframe.host.identity import children, command_of
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
-from loadframe.kinds.catalogue import SettingSpec, on_or_off
-from loadframe.kinds.nginx.settings import CACHE_CATALOGUE, DIRECTIVES, LEFT_OUT, Context
+from loadframe.kinds.catalogue import SettingSpec, catalogue_in, counters_in, on_or_off, tunables_in
 from loadframe.kinds.own_counts import LogCounts
-from loadframe.kinds.package import Package
-from loadframe.kinds.private_server import PrivateServer, write_readable
+from loadframe.kinds.private_server import Package, PrivateServer, write_readable
+from loadframe.knowledge.rows import toml_rows
 from loadframe.model import SettingValue, TargetState
+
+Context = Literal["main", "events", "http", "listen", "cache", "proxy"]
+
+_FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", "metrics.txt"))
+CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
+CACHE_CATALOGUE = catalogue_in(_FILE, Path(__file__).with_name("cache_settings.toml"))
+"""Our defaults differ from nginx's: with these nothing expires or is fetched twice in the middle of a study."""
+
+_ROWS = toml_rows(_FILE)
+DIRECTIVES: Mapping[Context, list[str]] = {
+    context: [form if "{" in form else f"{form} {{{form}}}" for form in forms]
+    for context, forms in _ROWS["directives"].items()
+}
+LEFT_OUT = frozenset(_ROWS["left_out"])
+
+COUNTERS = tuple(counters_in(_METRICS).values())
+"""status: our own reading is counted too. ceiling: clients before idle connections are closed; descriptors that a
+worker may have, and those of the worker that has most. work: seconds of CPU, and in uninterruptible sleep (sampled),
+averaged over the workers. log: counted in the error log."""
 
 PACKAGE = Package("nginx", ("nginx",), "apt-get install nginx", ("-v",), r"nginx/(\S+)")
 RELOAD_TIMEOUT_S = 30.0
@@ -35,14 +54,20 @@ NO_WORKER = b" cannot be respawned"
 REUSED = b"reusing connections"
 """A worker without a free connection closes idle ones that clients keep open (ngx_drain_connections)."""
 KEPT_FREE = 16
-"""A worker with less than this part (1/16) of its connections free closes idle ones (ngx_drain_connections)."""
+"""A worker with less than 1/16 of its connections free closes idle ones (ngx_drain_connections)."""
 OWN_CONNECTIONS = 3
-"""Connections of each worker for the two listening sockets and the channel to the master."""
+TIMEOUT_S = 5.0
+TRIES = 5
+PAUSE_S = 0.01
+PATTERN = re.compile(
+    r"Active connections: (\d+)\s+server accepts handled requests\s+(\d+) (\d+) (\d+)\s+"
+    r"Reading: (\d+) Writing: (\d+) Waiting: (\d+)"
+)
+NAMES = ("connections", "accepts", "handled", "requests", "reading", "writing", "waiting")
 
 
 class Server(PrivateServer):
-    """A private nginx in a lease's folder: a master and its workers, all of one unprivileged user. SIGQUIT ends it once
-    its requests are done, SIGTERM at once (nginx(8)). SIGKILL of the master alone would leave its workers running."""
+    """A master and its workers. SIGQUIT ends it after its requests, SIGTERM at once; SIGKILL leaves workers."""
 
     package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGTERM
@@ -50,11 +75,11 @@ class Server(PrivateServer):
     death_signal = signal.SIGTERM
     kill = PrivateServer.kill_group
 
-    def __init__(self, lease: Lease, user: Privilege, port: int, folder: str = "nginx") -> None:
-        """port: 0 for a free one. folder: its name in the lease's, so that there may be several."""
+    def __init__(self, lease: Lease, folder: str, user: Privilege, port: int | None) -> None:
         super().__init__(lease, folder, user, port)
         self.files = self.folder / "files"
         self.configuration = self.folder / "nginx.conf"
+        self.status = Status(self.socket)
         self._aside = self.folder / "next.conf"
         self._temporary = self.folder / "tmp"
         self._log_counts = LogCounts(self.log, (NO_CONNECTION, NO_DESCRIPTOR, REUSED, NO_WORKER))
@@ -62,7 +87,7 @@ class Server(PrivateServer):
 
     @property
     def socket(self) -> Path:
-        """The socket of its status."""
+        """Of its status."""
         return self.folder / "run" / "status.sock"
 
     def prepare(self) -> None:
@@ -70,16 +95,16 @@ class Server(PrivateServer):
         self.files.mkdir()
         self.files.chmod(0o755)
 
-    def check(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
+    def try_out(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
         """TargetError, in nginx's words. `nginx -t` does not check workers, so a stopped one is started for 0.1 s."""
         if self.started:
             self._test(state, allowance)
             return
         try:
-            self.start(state.settings, allowance, answers)
+            self.begin(state.settings, allowance, answers)
         except TargetError as error:
             raise (self.refusal(state, error.details) if error.details else error) from error
-        self.stop()
+        PrivateServer.stop(self)
 
     def _test(self, state: TargetState, allowance: Allowance) -> None:
         write_readable(self._aside, self._text(state.settings))
@@ -87,8 +112,8 @@ class Server(PrivateServer):
         if status != 0:
             raise self.refusal(state, said)
 
-    def start(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """Start with these settings; return once `answers` is true. TargetError, with nginx's words, where it fails."""
+    def begin(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
+        """Return once `answers` is true. TargetError, with nginx's words, where it fails."""
         self.take_port()
         self._configure(settings, allowance)
         self._lost = self.logged()[NO_WORKER]
@@ -113,8 +138,12 @@ class Server(PrivateServer):
         return self.logged()[NO_WORKER] > self._lost
 
     def workers(self) -> tuple[int, ...]:
-        """The present workers, without the two processes of a cache that manage and load it."""
-        return () if self.pid is None else tuple(pid for pid in children(self.pid) if _is_worker(pid))
+        """The present ones, without the two processes of a cache that manage and load it."""
+        return (
+            ()
+            if self.pid is None
+            else tuple(pid for pid in children(self.pid) if any("worker process" in word for word in command_of(pid)))
+        )
 
     def watch_workers(self) -> None:
         """Have the next command end them should we and the master be killed alike."""
@@ -127,14 +156,12 @@ class Server(PrivateServer):
         return self.answer_of(command, "nginx does not tell its configuration", "What it said is below.")
 
     def logged(self) -> dict[bytes, int]:
-        """How many lines of the log have each of NO_CONNECTION, NO_DESCRIPTOR, REUSED and NO_WORKER."""
         return self._log_counts.read()
 
     def _command(self, configuration: Path, *options: str) -> tuple[str, ...]:
         return (self.required(), "-p", f"{self.folder}/", "-e", "stderr", "-c", str(configuration), *options)
 
     def _configure(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
-        """Write the configuration for the next start or reload; TargetError where nginx would not start with it."""
         self._test(TargetState(settings, allowance.limits), allowance)
         self._aside.replace(self.configuration)
 
@@ -155,19 +182,12 @@ class Server(PrivateServer):
         )  # fmt: skip
 
     def before_servers(self, settings: Mapping[str, SettingValue]) -> list[str]:
-        """Further directives of the context http, without their semicolons."""
+        """Further directives of the context http."""
         return []
 
     def what_it_serves(self, settings: Mapping[str, SettingValue]) -> list[str]:
-        """The directives that say where answers come from, without their semicolons."""
+        """The directives that say where answers come from."""
         return [f"root {self.files}"]
-
-
-def _is_worker(pid: int) -> bool:
-    try:
-        return b"worker process" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:  # it has ended meanwhile
-        return False
 
 
 def _lines(depth: int, directives: list[str]) -> str:
@@ -199,12 +219,10 @@ def read_back(text: str) -> dict[str, str]:
 
 
 def names_of(form: str) -> list[str]:
-    """The settings that a directive carries."""
     return [name for _, name, _, _ in Formatter().parse(form) if name]
 
 
 def word(spec: SettingSpec, value: SettingValue | None) -> str:
-    """A canonical value as nginx takes it; None is the default."""
     if spec.name == "listen_reuseport":
         return "reuseport"
     value = spec.default if value is None else value
@@ -216,20 +234,8 @@ def _spec(name: str) -> SettingSpec:
     return CACHE_CATALOGUE.known(name)  # it has all of the web server's
 
 
-TIMEOUT_S = 5.0
-"""A worker that is busy for longer cannot answer in time."""
-TRIES = 5
-PAUSE_S = 0.01
-"""Where all connections are taken, one soon becomes free."""
-PATTERN = re.compile(
-    r"Active connections: (\d+)\s+server accepts handled requests\s+(\d+) (\d+) (\d+)\s+"
-    r"Reading: (\d+) Writing: (\d+) Waiting: (\d+)"
-)
-NAMES = ("connections", "accepts", "handled", "requests", "reading", "writing", "waiting")
-
-
 class Status:
-    """Reads the status of one nginx; safe to use from several threads, one at a time."""
+    """The status of one nginx; safe to use from several threads, one at a time."""
 
     def __init__(self, socket: Path) -> None:
         self._connection = Connection(socket, within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
@@ -269,6 +275,5 @@ class NoRoom(Exception):  # noqa: N818 - it is a state of nginx
 
 
 def parse(text: str) -> dict[str, float]:
-    """The counters of a page of stub_status; empty for any other text."""
     match = PATTERN.search(text)
     return dict(zip(NAMES, map(float, match.groups()), strict=True)) if match else {}

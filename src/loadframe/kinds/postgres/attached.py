@@ -1,6 +1,5 @@
-"""A running PostgreSQL: read, and changed by ALTER SYSTEM and a reload alone; reached by its socket's folder or by host
-and port. A connection pooler (PgBouncer, Odyssey and the like) in front of it may send each statement over any
-connection of its own, and drop a connection's start-up parameters: a table made through it may be anywhere."""
+"""A running PostgreSQL, changed by ALTER SYSTEM and a reload. A connection pooler (PgBouncer, Odyssey) before it may
+send each statement over any connection, and drop start-up parameters: a table made through it may be anywhere."""
 
 import configparser
 import os
@@ -17,26 +16,28 @@ from loadframe.formats.named_files import LARGEST_OPTION_FILE, read_text_up_to
 from loadframe.formats.said import words
 from loadframe.host.identity import parent_of
 from loadframe.kinds.base import ServerAddress
+from loadframe.kinds.catalogue import SettingSpec, as_shown, on_or_off
 from loadframe.kinds.database import SCHEMA, AttachedDatabase
 from loadframe.kinds.own_counts import Waited
-from loadframe.kinds.postgres.control import Control
-from loadframe.kinds.postgres.counters import WAITING, counted, statement
-from loadframe.kinds.postgres.server import OLDEST, PORT, word
-from loadframe.kinds.postgres.settings import ASKED, CATALOGUE
-from loadframe.kinds.postgres.target import CHILDREN, in_our_units, read_settings
+from loadframe.kinds.postgres.control import PORT, Control
+from loadframe.kinds.postgres.counters import ASKED, CATALOGUE, OLDEST, WAITING, counted, statement
 from loadframe.model import Endpoint, SettingValue
 
 PASSWORD = "PGPASSWORD"
-"""The environment variable in which libpq looks for a password."""
 SOCKETS = "/var/run/postgresql"
-"""Debian's folder of sockets."""
 RELOADED_WITHIN_S = 10.0
 MONITOR = "GRANT pg_monitor TO the account (it may then read statistics, and nothing else besides)"
+SENT = "loadframe.connection"
+"""A setting that a session only has where the start-up parameter `options` has arrived."""
+STATE = (
+    f"SELECT pg_backend_pid(), coalesce(current_setting('{SENT}', true), ''), current_setting('search_path'),"
+    " pg_postmaster_start_time()::text"
+)
+CHILDREN = "SELECT pid FROM pg_stat_get_activity(NULL)"
 
 
 class AttachedPostgres(AttachedDatabase[Control]):
-    """See kinds.base.Attached. The password comes from the option file or from where libpq looks for one (PGPASSWORD, a
-    password file), never from a command line, and is not part of a printed record."""
+    """See kinds.base.Attached. The password comes from the option file or where libpq looks, never from argv."""
 
     kind = "postgres"
     names = ("postgres", "postmaster")
@@ -48,15 +49,18 @@ class AttachedPostgres(AttachedDatabase[Control]):
     counter_specs = ASKED
 
     def __init__(self, asked: ServerAddress) -> None:
-        """Its address: the folder of a socket, or the socket, or HOST[:PORT]; empty: what the option file says, else
-        Debian's folder. The option file is a connection service file of libpq, of which the first section is used.
-        TargetError where the option file cannot be read, the server refuses us or is too old, the account may not see
-        the activity of others, or a pooler answers; MissingTool without psycopg."""
+        """asked.address: the folder of a socket, or the socket, or HOST[:PORT]; empty: by the option file (the first
+        section of a connection service file of libpq), else Debian's folder. TargetError where the server refuses us or
+        is too old, the account may not see the activity of others, or a pooler answers; MissingTool without psycopg."""
         options = _options(asked.option_file)
         name = asked.user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
         self._where = {**options, **_where(asked.address, options), "user": name}
         self._where.setdefault("dbname", "postgres")
-        self._here = self._decided(asked.number)
+        self._here = True
+        if not self._where["host"].startswith("/"):
+            named = self._where.get(NUMBER) or self._where["host"]
+            place = decide(named, int(self._where["port"]), asked.number)
+            self._where, self._here = guarded({**self._where, NUMBER: place.number}), place.here
         self._control = Control(self._where, lambda: None)
         self._waited = Waited(WAITING)
         try:
@@ -70,17 +74,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         address = f"{host}/.s.PGSQL.{port}" if host.startswith("/") else joined(host, port)
         self.address = asked.written(self.kind, address, thing, self._where.get(NUMBER, ""))
 
-    def _decided(self, number: str) -> bool:
-        """Fix the address to connect to. Whether it is of this machine."""
-        if self._where["host"].startswith("/"):
-            return True
-        named = self._where.get(NUMBER) or self._where["host"]
-        place = decide(named, int(self._where["port"]), number)
-        self._where = guarded({**self._where, NUMBER: place.number})
-        return place.here
-
     def _met(self, account: str) -> tuple[str, str, str, str]:
-        """The server's version, the statement for its counters, its identity and its own port."""
         try:
             number, version, sees_all, system, port = self._control.one(
                 "SELECT current_setting('server_version_num')::int, current_setting('server_version'),"
@@ -112,7 +106,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return words(version).partition(" ")[0], statement(number), thing, words(port)
 
     def counters(self) -> dict[str, float]:
-        """One statement. What only the log has (refused connections) is left out."""
+        """What only the log has (refused connections) is left out."""
         return counted(self._control.row(self._statement), self._waited)
 
     def effective(self) -> dict[str, SettingValue]:
@@ -139,7 +133,6 @@ class AttachedPostgres(AttachedDatabase[Control]):
         self._control.reload(self.words, RELOADED_WITHIN_S)
 
     def configured(self) -> dict[str, SettingValue]:
-        """Those set in the configuration, with ALTER SYSTEM or on the command line."""
         rows = self._control.ask(
             "SELECT name, setting, unit FROM pg_settings"
             " WHERE name = ANY(%s) AND source NOT IN ('default', 'override')",
@@ -154,20 +147,18 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return self._control.listener() if self._where["host"].startswith("/") else None
 
     def pids(self) -> tuple[int, ...]:
-        """The postmaster and a process for each connection and worker; empty where they are not visible."""
         first = self.pid()
         return () if first is None else (first, *sorted(pid for (pid,) in self._control.ask(CHILDREN)))
 
     def local(self) -> bool:
-        """Whether it is on this machine: by a socket; or by an address of this machine, unless the server sees another
-        one, as behind a container's forwarded port."""
+        """By a socket, or an address of this machine unless the server sees another (a container's port)."""
         if self._where["host"].startswith("/") or not self._here:
             return self._here
         (same,) = self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)
         return bool(same)
 
     def endpoint(self) -> Endpoint:
-        """As that of a private one (target.py), in our database; a password that only libpq knows is left to it."""
+        """A password that only libpq knows is left to it."""
         where = self._where
         options = {
             "user": where["user"],
@@ -189,7 +180,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
 
 
 def host_of(address: str, option_file: Path | None) -> str:
-    """The host that AttachedPostgres would connect to, "" for a socket. Raises as that does; contacts no server."""
+    """ "" for a socket. Raises as AttachedPostgres does; contacts no server."""
     where = _where(address, _options(option_file))
     return "" if where["host"].startswith("/") else where.get(NUMBER, where["host"])
 
@@ -217,7 +208,6 @@ def read_service(path: Path) -> dict[str, str]:
 
 
 def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
-    """host, port, hostaddr. StudyError for an invalid port, several hosts, or a contradiction."""
     port, number = options.get("port", str(PORT)), options.get(NUMBER, "")
     if "," in f"{address}{options.get('host', '')}{number}":
         raise StudyError(
@@ -237,18 +227,9 @@ def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
     return place | ({NUMBER: number} if number else {})
 
 
-SENT = "loadframe.connection"
-"""A setting that a session only has where the start-up parameter `options` has arrived."""
-STATE = (
-    f"SELECT pg_backend_pid(), coalesce(current_setting('{SENT}', true), ''), current_setting('search_path'),"
-    " pg_postmaster_start_time()::text"
-)
-
-
 def refuse_pooler(control: Control, where: Mapping[str, str], words: str, port: str) -> None:
-    """TargetError where connections to `where` (libpq's parameters) are not those of a server itself: another process
-    answers than the connection was given, start-up parameters have not arrived, or two connections share a process,
-    change it or reach two servers. control: a connection to it. port: the server's own, for advice."""
+    """TargetError where `where` is not a server itself: another process answers than the connection was given, start-up
+    parameters have not arrived, or two connections share a process, change it or reach two servers."""
     why = _other_process(control)
     if not why:
         try:
@@ -272,8 +253,6 @@ def _remedy(port: str) -> str:
 
 
 class _Marked(Control):
-    """A connection that is begun with settings by which it is recognised."""
-
     def __init__(self, where: Mapping[str, str]) -> None:
         self.mark = f"loadframe_{secrets.token_hex(8)}"
         super().__init__({**where, "options": f"-c {SENT}={self.mark} -c search_path={self.mark}"}, lambda: None)
@@ -306,3 +285,26 @@ def _shared(first: _Marked, second: _Marked) -> str:
     if len({started for _, started in (*before, free, held)}) > 1:
         return "two connections reach two servers, which were started at different times"
     return "" if before == [free, held] and free != held else f"two connections share or change their processes: {pids}"
+
+
+def read_settings(control: Control, names: list[str]) -> dict[str, SettingValue]:
+    rows = control.ask("SELECT name, setting, unit FROM pg_settings WHERE lower(name) = ANY(%s)", [names])
+    return {name.lower(): in_our_units(CATALOGUE.get(name.lower()), setting, unit) for name, setting, unit in rows}
+
+
+def in_our_units(spec: SettingSpec | None, setting: str, unit: str | None) -> SettingValue:
+    """A value as pg_settings shows it, in canonical form where the catalogue knows it: 16384 of 8kB are 134217728."""
+    if spec is None:
+        return as_shown(setting)
+    text = setting
+    if spec.kind == "bytes" and unit and setting != "-1":
+        number = unit.rstrip("kMB")  # B, kB, MB, or a number of kB ("8kB")
+        text = str(int(setting) * int(number or 1) * {"B": 1, "kB": 2**10, "MB": 2**20}[unit.removeprefix(number)])
+    elif spec.kind == "duration" and unit and setting != "-1":
+        text = f"{setting}{unit}"
+    return CATALOGUE.shown(spec.name, text)
+
+
+def word(spec: SettingSpec | None, value: SettingValue) -> str:
+    unit = {"bytes": "B", "duration": spec.unit}.get(spec.kind, "") if spec is not None and value != -1 else ""
+    return f"{on_or_off(value)}{unit}"

@@ -13,10 +13,10 @@ from loadframe.errors import TargetError
 from loadframe.kinds import database
 from loadframe.kinds.database import BUSY_REMEDY, Answer
 
+PORT = 5432
 ANSWER_BYTES, ANSWER_S = 16 * MIB, 30.0
 """For a whole statement that reads. No timeout of the server's: it would be a setting of ours in what we read."""
 OURS: Mapping[str, str | int] = {"connect_timeout": 30, "application_name": "loadframe"}
-"""libpq's connection parameters, unless others are given."""
 
 
 class Control(database.Control):
@@ -25,7 +25,6 @@ class Control(database.Control):
     """What psycopg raises for impossible values; UnicodeDecodeError is a ValueError."""
 
     def __init__(self, where: Mapping[str, str | int], died: Callable[[], TargetError | None]) -> None:
-        """where: libpq's connection parameters."""
         super().__init__(died)
         self._psycopg = driver()
         self.lost = (self._psycopg.OperationalError, self._psycopg.InterfaceError)
@@ -48,8 +47,7 @@ class Control(database.Control):
         return rows[0]
 
     def reload(self, who: str, within_s: float, log: Callable[[], str] = str) -> None:
-        """Have the server read its configuration, and return once it has: the postmaster reads it before its children.
-        TargetError where that takes longer than within_s. who: the server, in messages. log: its log, for details."""
+        """Return once the postmaster has read its files. TargetError after within_s. who: in messages. log: details."""
         loaded, until = "SELECT pg_conf_load_time()", time.monotonic() + within_s
         before = self.ask(loaded)
         self.ask("SELECT pg_reload_conf()")
@@ -93,11 +91,10 @@ class Control(database.Control):
         return isinstance(error.__cause__, TimeoutError) or isinstance(error, self._psycopg.errors.ConnectionTimeout)
 
     def _pids(self) -> list[int]:
-        """The known ones: the one at the other end, and the one that listens."""
         host = str(self._where.get("host", ""))
         if not host.startswith("/"):
             return []
-        listener = listening(f"{host}/.s.PGSQL.{self._where.get('port', 5432)}")
+        listener = listening(f"{host}/.s.PGSQL.{self._where.get('port', PORT)}")
         return [pid for pid in (self._backend, listener) if pid]
 
     def _let_go(self, connection: Any) -> None:

@@ -1,16 +1,32 @@
-"""The counters of a PostgreSQL: one statement for each version, and the waits of its connections added up between
-looks. Views: PostgreSQL documentation, "The Cumulative Statistics System" and "System Views"; differences between
-versions are noted at the lines."""
+"""PostgreSQL's settings and counters: a statement per version ("The Cumulative Statistics System", "System Views")."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from loadframe.kinds.catalogue import catalogue_in, counters_in, tunables_in
 from loadframe.kinds.own_counts import Waited
+from loadframe.knowledge.rows import toml_rows
+
+_FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", "metrics.txt"))
+CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
+"""dynamic: a reload is enough; everything else has the context "postmaster"."""
+
+RESERVED, HARMLESS_TEXTS = (frozenset(toml_rows(_FILE)[names]) for names in ("reserved", "harmless_texts"))
+
+ASKED = tuple(counters_in(_METRICS, "activity", "ceiling", "counted", "wait").values())
+"""activity: as it is at this moment; without our own connection, except in `connections`. counted: sums over all
+databases; a connection reports at most once a second and when it ends (pgstat.c), so in a window of a second or two
+these are right to about a fifth; wal_bytes and checkpoints are exact. wait: seconds that connections waited, by
+cause."""
+REFUSALS = tuple(counters_in(_METRICS, "log").values())
+
+OLDEST = 14
+"""The first version with pg_stat_wal and pg_stat_database.sessions."""
 
 SEPARATE_CHECKPOINTER = 170000
 """From this server_version_num on checkpoints are in pg_stat_checkpointer, before in pg_stat_bgwriter."""
 RESERVED_CONNECTIONS = 160000
-"""From here on there is reserved_connections in addition to superuser_reserved_connections."""
 
 WAITING = {
     "waiting_lock": "wait_event_type = 'Lock'",
@@ -18,8 +34,7 @@ WAITING = {
     "waiting_io": "wait_event_type = 'IO' AND wait_event NOT LIKE 'WAL%'",
     "waiting_wal": "wait_event LIKE 'WAL%' AND wait_event_type IN ('IO', 'LWLock')",
 }
-"""Kinds of waiting of a connection that works on a statement (documentation, "Wait Events"): WALSync and WALWrite are
-the wait for a commit to reach the disk, whichever connection flushes it."""
+"""Of a connection that works ("Wait Events"): WALSync and WALWrite are the wait for a commit to reach the disk."""
 
 _ACTIVITY = """
     SELECT count(*) FILTER (WHERE backend_type = 'client backend') AS connections,
@@ -82,7 +97,7 @@ _SETTINGS = (
 
 
 def statement(version: int) -> str:
-    """The statement for a server of this version (server_version_num, from 140000 on): one row with every number."""
+    """For a server of this version (server_version_num, from 140000 on): one row with every number."""
     waiting = (f"count(*) FILTER (WHERE {_THEIRS} AND state = 'active' AND {what}) AS {name}"
                for name, what in WAITING.items())  # fmt: skip
     activity = _ACTIVITY.format(theirs=_THEIRS, lock=WAITING["waiting_lock"], waiting=", ".join(waiting))
@@ -97,6 +112,5 @@ def statement(version: int) -> str:
 
 
 def counted(row: Mapping[str, Any], waited: Waited) -> dict[str, float]:
-    """The counters of a row of that statement. waited: adds up WAITING from row to row."""
     values = {name: float(value) for name, value in row.items() if value is not None}
     return values | waited.look(values)

@@ -1,12 +1,364 @@
-"""PostgreSQL as a kind of target: one server, or several side by side as shards."""
+"""PostgreSQL as a kind of target: private instances; one, or several side by side as shards."""
 
+import functools
+import re
+import shutil
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from loadframe.connections.postgres_connection import driver, program
+from loadframe.errors import MissingTool, TargetError
+from loadframe.host import shared_memory
+from loadframe.host.environment import python_package
+from loadframe.host.leases import Lease
+from loadframe.host.privilege import NamedUser, rights_of
+from loadframe.host.processes import Allowance, Resources
+from loadframe.kinds.base import shard_name
+from loadframe.kinds.database import DatabaseTarget, check_passed_on
 from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
-from loadframe.kinds.postgres.attached import PASSWORD, AttachedPostgres, host_of
-from loadframe.kinds.postgres.server import requirements
-from loadframe.kinds.postgres.settings import CATALOGUE, TUNABLES
-from loadframe.kinds.postgres.shards import PostgresShards
-from loadframe.kinds.postgres.target import PostgresTarget
+from loadframe.kinds.own_counts import LogCounts, Waited
+from loadframe.kinds.postgres.attached import CHILDREN, PASSWORD, AttachedPostgres, host_of, read_settings, word
+from loadframe.kinds.postgres.control import PORT, Control
+from loadframe.kinds.postgres.counters import (
+    ASKED,
+    CATALOGUE,
+    HARMLESS_TEXTS,
+    OLDEST,
+    REFUSALS,
+    RESERVED,
+    TUNABLES,
+    WAITING,
+    counted,
+    statement,
+)
+from loadframe.kinds.private_server import (
+    KILL_TIMEOUT_S,
+    Package,
+    ask,
+    do_all,
+    soft_nofile,
+    write_readable,
+    write_secret,
+)
+from loadframe.kinds.private_target import NOFILE
+from loadframe.model import Endpoint, Requirement, SettingValue, TargetState
 
+PACKAGE = Package(
+    "PostgreSQL",
+    ("postgres", "initdb"),
+    "apt-get install postgresql",
+    ("--version",),
+    r"\(PostgreSQL\) (\d+\S*)",
+    find=lambda name: program(name),
+)
+DATABASE = "loadframe"
+RELOAD_TIMEOUT_S = 30.0
+NO_PROCESS = b"could not fork new process"
+LOCKED = 'lock file "postmaster.pid" already exists'
+REFUSED = b" 53300 FATAL"
+"""too_many_connections (errcodes.txt) in a line of the log, whose prefix ends in the SQLSTATE."""
+
+
+def requirements() -> list[Requirement]:
+    return [*PACKAGE.requirements("postgres"), python_package("postgres", "psycopg", "postgres")]
+
+
+@functools.cache
+def described(postgres: str) -> dict[str, str]:
+    """Every setting from the server's own list, with what it takes: BOOLEAN, INTEGER, REAL, ENUM, STRING (any text)."""
+    rows = (line.split("\t") for line in ask(postgres, "--describe-config").stdout.splitlines())
+    return {row[0].lower(): row[3] for row in rows if len(row) > 3}
+
+
+class PostgresTarget(DatabaseTarget[Control]):
+    """See kinds.base.Target. SIGINT disconnects clients and writes a checkpoint, SIGQUIT ends it and its children at
+    once (postgres(1)); SIGKILL would leave children running, and its shared memory behind."""
+
+    kind = owner = "postgres"
+    catalogue = CATALOGUE
+    counter_specs = (*ASKED, *REFUSALS)
+    package, name = PACKAGE, PACKAGE.name
+    stop_signal = signal.SIGINT
+    kill_signal = signal.SIGQUIT
+    death_signal = signal.SIGQUIT
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
+        """The installed server is asked about settings outside of the catalogue. StudyError."""
+
+        def known() -> dict[str, str]:
+            return described(PACKAGE.required())
+
+        def texts() -> set[str]:
+            return {name for name, kind in known().items() if kind == "STRING"} - HARMLESS_TEXTS
+
+        return check_passed_on(CATALOGUE, settings, reserved=RESERVED, known=known, texts=texts)
+
+    def __init__(self, lease: Lease, resources: Resources, *, port: int | None = None, folder: str = "") -> None:
+        super().__init__(lease, resources, port=port, folder=folder)
+        self.configuration = self.folder / "postgresql.conf"
+        self.option_file = self.folder / "service.conf"
+        self._like: PostgresTarget | None = None
+        self._log_counts = LogCounts(self.log, (REFUSED, NO_PROCESS))
+        self._without_process = 0
+        self._waited = Waited(WAITING)
+        self._statement = ""
+
+    @property
+    def socket_folder(self) -> Path:
+        """What libpq takes for a host."""
+        return self.folder / "run"
+
+    @property
+    def socket(self) -> Path:
+        return self.socket_folder / f".s.PGSQL.{self.port or PORT}"
+
+    def create(self) -> None:
+        driver()
+        super().create()
+
+    def create_like(self, other: "PostgresTarget") -> None:
+        """With a copy of the data of one that was created and has never run, which is quicker than initdb."""
+        self._like = other
+        self.create()
+
+    def prepare(self) -> None:
+        match = re.search(r"\d+", PACKAGE.version())
+        if match is not None and int(match[0]) < OLDEST:
+            raise MissingTool(f"{PACKAGE.version()} is older than PostgreSQL {OLDEST}", remedy=PACKAGE.install)
+        self.make_folders()
+        if self._like is None:
+            self._initialise()
+            return
+        self.control_account = self._like.control_account
+        self.data.mkdir(mode=0o700)
+        self.give(self.data)
+        with rights_of(self.user, self._lease.user):  # both are the server's: a link there leads to nothing of ours
+            shutil.copytree(self._like.data, self.data, symlinks=True, dirs_exist_ok=True)
+
+    def check(self, state: TargetState) -> None:
+        """With an hba_file that does not exist: read with its memory taken, before it touches the data, it ends the
+        server (postmaster.c); the lock of a running one does so earlier. `postgres -C` omits what only the postmaster
+        sees."""
+        wanted = self._wanted(state)
+        if not self.started:
+            self.take_port()
+        nobody = self.folder / "nobody.conf"
+        configuration = self.folder / "check.conf"
+        write_readable(configuration, self._text(wanted.settings, hba_file=str(nobody)))
+        _, said = self.said_to_its_end(self._command(configuration), self._allowed(wanted))
+        if str(nobody) not in said and LOCKED not in said:
+            lines = [line for line in said.splitlines() if "LOG:  starting" not in line]
+            raise self.refusal(wanted, "\n".join(lines))
+
+    def reset(self) -> None:
+        """PostgreSQL keeps no high-water marks and no cache of handles; it has to answer."""
+        self._talk().ask("SELECT 1")
+
+    def destroy(self) -> None:
+        """Also removes the shared memory of a killed one, which its data directory identifies."""
+        self.kill()
+        shared_memory.remove_of_postgres(self.data, KILL_TIMEOUT_S)
+        super().destroy()
+
+    def given_up(self) -> bool:
+        """Without a process for a connection it goes on, and accepts no client."""
+        return self._log_counts.read()[NO_PROCESS] > self._without_process
+
+    def effective(self) -> dict[str, SettingValue]:
+        names = list(dict.fromkeys([*CATALOGUE.names(), *self._running().settings]))
+        return {**read_settings(self._talk(), names), NOFILE: soft_nofile(self.pid)}
+
+    def counters(self) -> dict[str, float]:
+        row = self._talk().row(self._statement)
+        return {**counted(row, self._waited), REFUSALS[0].name: float(self._log_counts.read()[REFUSED])}
+
+    def pids(self) -> tuple[int, ...]:
+        if self.pid is None or self._control is None:
+            return ()
+        try:
+            return (self.pid, *sorted(child for (child,) in self._control.ask(CHILDREN)))
+        except TargetError:  # it is starting or ending: whoever needs its answer will report that
+            return () if self.pid is None else (self.pid,)
+
+    def endpoint(self) -> Endpoint:
+        """address: the socket's folder. options: user, password, port, database, schema; `socket`, that folder;
+        `option_file` holds them as a connection service file; host where a port was asked for."""
+        user, port = self.workload_account.user, str(self.port or PORT)
+        return self._endpoint(self.socket_folder, database=DATABASE, schema=user, port=port)
+
+    def _initialise(self) -> None:
+        secret = self.folder / "password"
+        write_secret(secret, self.control_account.password)
+        self.give(secret)
+        self.data.mkdir(mode=0o700)
+        self.give(self.data)
+        command = [
+            self.required("initdb"),
+            f"--pgdata={self.data}",
+            f"--username={self.control_account.user}",
+            f"--pwfile={secret}",
+        ]
+        # --no-sync: data that a power loss may take are temporary anyhow.
+        command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"]
+        try:
+            self.run_once(command, "initdb.log")
+        finally:
+            secret.unlink()
+
+    def _command(self, configuration: Path) -> tuple[str, ...]:
+        return (self.required(), "-D", str(self.data), "-c", f"config_file={configuration}")
+
+    def _configure(self, settings: Mapping[str, SettingValue]) -> None:
+        aside = self.configuration.with_suffix(".new")
+        write_readable(aside, self._text(settings))
+        aside.replace(self.configuration)
+
+    def _text(self, settings: Mapping[str, SettingValue], **instead: str) -> str:
+        own: dict[str, str] = {
+            "listen_addresses": "" if self.port is None else "127.0.0.1",
+            "port": str(self.port or PORT),
+            "unix_socket_directories": str(self.socket_folder),
+            "hba_file": str(self.data / "pg_hba.conf"),
+            "ident_file": str(self.data / "pg_ident.conf"),
+            "log_line_prefix": "%m [%p] %e ",
+            "lc_messages": "C",
+        }
+        asked = {name: word(CATALOGUE.get(name), value) for name, value in settings.items()}
+        quoted = {name: text.replace("\\", "\\\\").replace("'", "''") for name, text in (own | asked | instead).items()}
+        return "".join(f"{name} = '{text}'\n" for name, text in quoted.items())
+
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        self.take_port()
+        self._configure(wanted.settings)
+        self._without_process = self._log_counts.read()[NO_PROCESS]
+        self.launch(self._command(self.configuration), allowance, lambda: self._reach().ping())
+
+    def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
+        self._configure(wanted.settings)
+        self._state = wanted
+        self._talk().reload("PostgreSQL", RELOAD_TIMEOUT_S, self.log_tail)
+
+    def _reach(self) -> Control:
+        if self._control is None:
+            account = self.control_account
+            where: dict[str, str | int] = {
+                "host": str(self.socket_folder),
+                "port": self.port or PORT,
+                "user": account.user,
+                "password": account.password,
+                "dbname": "postgres",
+            }
+            if isinstance(self.user, NamedUser):  # libpq follows links: it checks who is at the other end
+                where["requirepeer"] = str(self.user)
+            self._control = Control(where, self.died)
+        return self._control
+
+    def _entered(self, state: TargetState) -> None:
+        self._state = state
+        control, account = self._talk(), self.workload_account
+        ((number,),) = control.ask("SELECT current_setting('server_version_num')::int")
+        self._statement = statement(number)
+        if control.ask("SELECT 1 FROM pg_roles WHERE rolname = %s", [account.user]) == []:
+            # Neither statement takes parameters; the password is hexadecimal. It is not logged: only errors are.
+            control.ask(f"CREATE ROLE {account.user} LOGIN PASSWORD '{account.password}'")
+            control.ask(f"GRANT pg_monitor TO {account.user}")
+            control.ask(f"CREATE DATABASE {DATABASE} OWNER {account.user}")
+        self.option_file.unlink(missing_ok=True)
+        write_secret(
+            self.option_file,
+            f"[loadframe]\nhost={self.socket_folder}\nport={self.port or PORT}\ndbname={DATABASE}\n"
+            f"user={account.user}\npassword={account.password}\n",
+        )
+
+
+class PostgresShards:
+    """See kinds.base.Target. All shards have the same state. Counters are sums over the shards, but for OF_THE_MOST the
+    largest. The endpoint is the first one's; `shards` has all of them, in order."""
+
+    kind = "postgres"
+    embedded = False
+    counter_specs = PostgresTarget.counter_specs
+
+    def __init__(self, *, lease: Lease, resources: Sequence[Resources]) -> None:
+        self._shards = {
+            shard_name(number): PostgresTarget(lease=lease, resources=shard_resources, folder=shard_name(number))
+            for number, shard_resources in enumerate(resources, 1)
+        }
+
+    def create(self) -> None:
+        """A copy of the first one's data takes a tenth of initdb's second."""
+        first, *others = self._shards.values()
+        first.create()
+        for shard in others:
+            shard.create_like(first)
+
+    def check(self, state: TargetState) -> None:
+        self._first.check(state)
+
+    def start(self, state: TargetState) -> None:
+        for shard in self._shards.values():
+            shard.start(state)
+
+    def apply(self, state: TargetState) -> None:
+        for shard in self._shards.values():
+            shard.apply(state)
+
+    def reset(self) -> None:
+        for shard in self._shards.values():
+            shard.reset()
+
+    def stop(self) -> None:
+        do_all(shard.stop for shard in self._shards.values())
+
+    def destroy(self) -> None:
+        for shard in self._shards.values():
+            shard.destroy()
+
+    def effective(self) -> dict[str, SettingValue]:
+        return self._first.effective()
+
+    def counters(self) -> dict[str, float]:
+        of_shards = [shard.counters() for shard in self._shards.values()]
+        return {
+            name: (max if name in OF_THE_MOST else sum)(counters[name] for counters in of_shards)
+            for name in of_shards[0]
+        }
+
+    def pids(self) -> tuple[int, ...]:
+        return tuple(pid for pids in self.processes().values() for pid in pids)
+
+    def processes(self) -> Mapping[str, tuple[int, ...]]:
+        return {name: shard.pids() for name, shard in self._shards.items()}
+
+    def endpoint(self) -> Endpoint:
+        first, *others = (shard.endpoint() for shard in self._shards.values())
+        return Endpoint(first.kind, first.address, first.options, shards=(first, *others))
+
+    def healthy(self) -> bool:
+        return all(shard.healthy() for shard in self._shards.values())
+
+    def version(self) -> str:
+        return self._first.version()
+
+    def log_tail(self, lines: int = 20) -> str:
+        tails = {name: shard.log_tail(lines) for name, shard in self._shards.items()}
+        return "\n".join(f"{name}:\n{tail}" for name, tail in tails.items() if tail)
+
+    def describe(self) -> Mapping[str, str]:
+        return {**self._first.describe(), "shards": str(len(self._shards))}
+
+    @property
+    def _first(self) -> PostgresTarget:
+        return next(iter(self._shards.values()))
+
+
+OF_THE_MOST = frozenset(
+    {"max_connections", "connections_allowed", "connections", "autovacuum_workers", "autovacuum_max_workers",
+     "worker_processes", "max_worker_processes", "locks", "lock_slots", "wal_since_checkpoint",
+     "checkpoint_distance", "transaction_age", "transaction_age_limit"}
+)  # fmt: skip
 FILE = SettingsFile(
     "tuned.conf", "{name} = {value}", quotes="'", size="B", statement="ALTER SYSTEM SET {name} = {value};"
 )

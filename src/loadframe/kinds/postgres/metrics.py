@@ -2,12 +2,6 @@
 
 from loadframe.knowledge.metric import connections, derived, of_both, ratio, requests, share
 
-
-def _promised(buffers: float, connections: float, work: float, workers: float, maintenance: float) -> float:
-    """postgresqltuner's arithmetic: one and a half sorts or hashes for each connection."""
-    return buffers + connections * work * 1.5 + workers * maintenance
-
-
 DERIVED = (
     derived("postgres.buffer_miss_share", "blocks_read blocks_hit", of_both),
     derived("postgres.requested_share", "checkpoints_requested checkpoints_timed", of_both),
@@ -21,7 +15,10 @@ DERIVED = (
         "postgres.memory_promised",
         "shared_buffers.asked max_connections.asked work_mem.asked autovacuum_max_workers.asked "
         "maintenance_work_mem.asked",
-        _promised,
+        # postgresqltuner's arithmetic: one and a half sorts or hashes for each connection
+        lambda buffers, connections, work, workers, maintenance: (
+            buffers + connections * work * 1.5 + workers * maintenance
+        ),
     ),
 )
 

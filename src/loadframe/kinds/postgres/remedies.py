@@ -4,8 +4,6 @@ from loadframe.knowledge.remedy import Builders, Situation, enlarged, raised_alo
 from loadframe.model import Price, Remedy
 
 DOCUMENTATION = "PostgreSQL documentation"
-
-
 _more_connections = raised_alone(
     "postgres.max_connections",
     "allow {} connections",

@@ -1,14 +1,18 @@
-"""A typed command line as a study declares it: its words, variables, and the places of its port and knobs. Pure."""
+"""A typed command line as a study declares it, and the runtimes and frameworks of services: how each is recognised, and
+its knobs for how much it does at a time. Pure. Only `loadframe init` uses it; no diagnosis depends on it."""
 
 import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+from typing import Literal
 
 from loadframe.errors import StudyError
-from loadframe.kinds.service.runtimes import Given, Knob, place_of
+from loadframe.knowledge.rows import toml_rows
 from loadframe.masking import are_words, is_secret, replaced_words, secrets_in
 
+_ROWS = toml_rows(Path(__file__).with_name("runtimes.toml"))
 PORT = "{port}"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.S)
 _SHELL = re.compile(r"^(\||\|\||&&|&|;|<|>|>>|2>|2>&1)$")
@@ -18,8 +22,107 @@ _LOWEST, _HIGHEST = 1, 65535
 
 
 @dataclass(frozen=True, slots=True)
+class Runtime:
+    """words: as people call it. program: a pattern of the program's whole name, or the script's or module's."""
+
+    id: str
+    words: str
+    program: str
+
+
+GO = Runtime("go", "Go", "")
+NATIVE = Runtime("native", "a compiled program", "")
+SCRIPT = Runtime("script", "a script", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """of: a runtime's or framework's id. flags: the one to write first. variable: "" for a flag. glued: its value
+    follows the flag without a blank (-Xmx64m). default: None where it depends. source: of flag and default."""
+
+    of: str
+    setting: str
+    meaning: str
+    source: str
+    flags: tuple[str, ...] = ()
+    variable: str = ""
+    glued: bool = False
+    default: int | None = None
+
+
+RUNTIMES, FRAMEWORKS = (tuple(Runtime(**row) for row in _ROWS[rows]) for rows in ("runtimes", "frameworks"))
+KNOBS = tuple(Knob(**row) for row in _ROWS["knobs"])
+
+
+def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> Runtime:
+    """By the program's name, the mark of Go's linker (go), or the name of a script's interpreter."""
+    if go:
+        return GO
+    runtime = _by_name(RUNTIMES, PurePath(executable).name) or NATIVE
+    if runtime is not NATIVE or not interpreter:
+        return runtime
+    by_script = runtime_of(interpreter)
+    return SCRIPT if by_script is NATIVE else by_script
+
+
+def framework_of(command: Sequence[str]) -> Runtime | None:
+    """By the names of a command line's first four words that are no options."""
+    words = [word for word in command if not word.startswith("-")][:4]
+    known = (_by_name(FRAMEWORKS, PurePath(word).name.partition(":")[0]) for word in words)
+    return next(filter(None, known), None)
+
+
+def _by_name(rows: Sequence[Runtime], name: str) -> Runtime | None:
+    return next((row for row in rows if re.fullmatch(row.program, name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """value: None where unknown. said: whether the command line or the environment sets it."""
+
+    knob: Knob
+    value: str | None
+    said: bool
+
+
+def knobs_of(runtime: str, framework: str, command: Sequence[str], environment: Mapping[str, str]) -> tuple[Given, ...]:
+    """Of a runtime and a framework (ids, "" for none), the framework's first."""
+    given = []
+    for knob in (knob for of in (framework, runtime) if of for knob in KNOBS if knob.of == of):
+        place, default = place_of(knob, command), None if knob.default is None else str(knob.default)
+        value = environment.get(knob.variable) if place is None else place.value
+        given.append(Given(knob, default if value is None else value, said=value is not None))
+    return tuple(given)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command line has a flag: `count` words from `first`. between: what separates flag and value."""
+
+    first: int
+    count: int
+    flag: str
+    value: str
+    between: Literal["", "=", " "]
+
+
+def place_of(knob: Knob, command: Sequence[str]) -> Place | None:
+    """The last place of the flag, which counts; None where the command line does not have it."""
+    place = None
+    for number, word in enumerate(command[1:], start=1):
+        for flag in knob.flags:
+            if knob.glued and word.startswith(flag) and len(word) > len(flag):
+                place = Place(number, 1, flag, word[len(flag) :], "")
+            elif word.startswith(f"{flag}="):
+                place = Place(number, 1, flag, word[len(flag) + 1 :], "=")
+            elif not knob.glued and word == flag and number + 1 < len(command):
+                place = Place(number, 2, flag, command[number + 1], " ")
+    return place
+
+
+@dataclass(frozen=True, slots=True)
 class CommandLine:
-    """What starts a service. environment: variables before its words. port: the number that {port} replaces."""
+    """environment: variables before its words. port: the number that {port} replaces."""
 
     words: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -27,12 +130,11 @@ class CommandLine:
 
     @property
     def takes_port(self) -> bool:
-        """Whether it is given the port to listen on."""
         return any(PORT in word for word in (*self.words, *self.environment.values()))
 
 
 def parsed(text: str) -> CommandLine:
-    """Split as a POSIX shell does, without its other features. StudyError for a line that uses these, or is empty."""
+    """As a POSIX shell does, without its other features. StudyError for a line that uses these, or is empty."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -50,7 +152,7 @@ def parsed(text: str) -> CommandLine:
 
 
 def without_secrets(line: CommandLine) -> tuple[CommandLine, dict[str, str]]:
-    """Words with {ENV:NAME} for secrets, variables without them; and the secrets by the names of variables."""
+    """With {ENV:NAME} for secrets; and the secrets by the names of variables."""
     values = {name: value for name, value in line.environment.items() if any(secrets_in({name: value}))}
     environment = {name: value for name, value in line.environment.items() if name not in values}
 
@@ -64,15 +166,13 @@ def without_secrets(line: CommandLine) -> tuple[CommandLine, dict[str, str]]:
 
 
 def _variable(option: str, taken: Mapping[str, str]) -> str:
-    """A free name, after the option that has the value, or the kind of address that it stands in."""
     name = re.sub(r"[^A-Z0-9]+", "_", option[:40].upper()).strip("_0123456789") or "SERVICE"
     name = name if is_secret(name) else f"{name}_PASSWORD"
     return next(candidate for candidate in (name, *(f"{name}_{n}" for n in range(2, 1000))) if candidate not in taken)
 
 
 def with_port(line: CommandLine, port: int | None) -> CommandLine:
-    """With {port} in place of the port on which it listens; unchanged where it has none. port: the number, where the
-    user names it; None: the one of a usual flag or of the variable PORT."""
+    """With {port} in place of the number where it listens: `port`, else that of a usual flag or the variable PORT."""
     number = port if port is not None else _named(line)
     if number is None:
         return line
@@ -98,17 +198,13 @@ def _named(line: CommandLine) -> int | None:
 
 def with_knobs(line: CommandLine, given: Sequence[Given]) -> CommandLine:
     """With {setting} in place of the value of each knob that the line itself sets."""
-    for given_knob in given:
-        if given_knob.said:
-            line = _with_knob(line, given_knob.knob)
+    for knob in (one.knob for one in given if one.said):
+        place, setting = place_of(knob, line.words), f"{{{knob.setting}}}"
+        if place is None:
+            others = {name: value for name, value in line.environment.items() if name != knob.variable}
+            line = replace(line, environment=others)  # the study sets it: apply = "environment"
+            continue
+        written = (place.flag, setting) if place.between == " " else (f"{place.flag}{place.between}{setting}",)
+        words = (*line.words[: place.first], *written, *line.words[place.first + place.count :])
+        line = replace(line, words=words)
     return line
-
-
-def _with_knob(line: CommandLine, knob: Knob) -> CommandLine:
-    place, setting = place_of(knob, line.words), f"{{{knob.setting}}}"
-    if place is None:
-        others = {name: value for name, value in line.environment.items() if name != knob.variable}
-        return replace(line, environment=others)  # the study sets it: apply = "environment"
-    written = (place.flag, setting) if place.between == " " else (f"{place.flag}{place.between}{setting}",)
-    words = (*line.words[: place.first], *written, *line.words[place.first + place.count :])
-    return replace(line, words=words)

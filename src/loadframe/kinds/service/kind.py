@@ -12,13 +12,11 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import Target
 from loadframe.kinds.kind import OF_STUDY, KindOfTarget
-from loadframe.kinds.service.finding import where
-from loadframe.kinds.service.formats import ENDINGS, PACKAGES
+from loadframe.kinds.service.discovery import where
+from loadframe.kinds.service.files import ENDINGS, PACKAGES
 from loadframe.kinds.service.read_back import FORM
-from loadframe.kinds.service.running import RunningService
-from loadframe.kinds.service.settings import CATALOGUE, KIND, catalogue, tunable
-from loadframe.kinds.service.target import ServiceTarget
-from loadframe.kinds.service.words import PLACE, knob_of, places, texts_of
+from loadframe.kinds.service.target import RunningService, ServiceTarget
+from loadframe.kinds.service.words import CATALOGUE, KIND, PLACE, catalogue, knob_of, places, texts_of, tunable
 from loadframe.metrics.exposed import OF
 from loadframe.model import Requirement
 from loadframe.study.declaration import TargetTable
@@ -26,7 +24,6 @@ from loadframe.study.exposed_tables import address_of
 from loadframe.study.service_tables import SettingTable
 
 OWN = frozenset({"port", "data", "file", "value"})
-"""Names in braces that are not settings."""
 PATH = re.compile(r"/[!-~]*")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NOT_READ_BACK = (
@@ -37,7 +34,7 @@ NO_COMMAND = 'For example command = ["python3", "app.py", "--port", "{port}"].'
 
 
 def as_declared(row: KindOfTarget, target: TargetTable) -> KindOfTarget:
-    """The record of the kind `service` with what a study declares. StudyError for contradictions."""
+    """StudyError for contradictions."""
     check(target)
     unread = [name for name in target.setting if target.setting[name].read_back is None and name in target.settings]
     limits = {limit.raises: f"{OF}{limit.name}" for limit in target.limit if limit.raises}
@@ -102,7 +99,6 @@ def check(target: TargetTable) -> None:
 
 
 def _check_running(target: TargetTable) -> None:
-    """StudyError for keys that only apply to a service that Loadframe starts, and for an invalid address."""
     started: dict[str, object] = {"environment": target.environment, "folder": target.folder, "ready": target.ready}
     started["with.command"] = [helper for helper in target.with_ if helper.command]
     if given := [name for name, value in started.items() if value]:
@@ -153,7 +149,7 @@ def _check_places(target: TargetTable) -> None:
 
 
 def _check_addresses(target: TargetTable) -> None:
-    """StudyError for invalid addresses, whatever values their braces get: they would never answer."""
+    """Whatever values their braces get: they would never answer."""
     read_backs = ((f"setting.{name}.read_back", table.read_back) for name, table in target.setting.items())
     urls = [(key, table.json_) for key, table in read_backs if table is not None and table.json_]
     urls += [("ready", target.ready.http)] if target.ready is not None and target.ready.http else []
@@ -172,7 +168,6 @@ def _check_addresses(target: TargetTable) -> None:
 
 
 def _texts(target: TargetTable) -> Iterator[tuple[str, list[str]]]:
-    """Where braces are filled, by key."""
     yield "command", target.command
     yield "environment", list(target.environment.values())
     ready = target.ready
@@ -192,7 +187,6 @@ def _program(program: str) -> Requirement:
 
 
 def undeclared(lease: Lease, resources: Resources) -> Target:
-    """There is no service without a study of it. StudyError."""
     raise StudyError(f"a target of kind {KIND} has no target.command", remedy=NO_COMMAND)
 
 

@@ -1,19 +1,18 @@
-"""The effective value of a setting, read as the study says; and whether a started service is ready, as the study says
-how that is seen, and what is missing otherwise. Names in braces get their value of this start: the port, the data
-folder, settings, the helpers' ports."""
+"""The effective value of a setting, read as the study says; whether a started service is ready, and what is missing."""
 
 import http.client
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from loadframe.connections import address
 from loadframe.connections.address import joined, parted
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import StudyError, TargetError
-from loadframe.formats.said import words
+from loadframe.formats.said import why, words
 from loadframe.kinds.own_counts import LogCounts
-from loadframe.kinds.service import formats
+from loadframe.kinds.service import files
 from loadframe.kinds.service.words import filled
 from loadframe.model import SettingValue
 from loadframe.study.exposed_tables import address_of
@@ -22,7 +21,9 @@ from loadframe.study.service_tables import ReadBackTable, ReadyTable
 MOST_BYTES, WITHIN_S = 1 << 20, 10.0
 FORM = "For example http://127.0.0.1:{port}/config."
 Run = Callable[[Sequence[str]], str]
-"""Runs a command as the service's user, and returns its output. TargetError."""
+TOO_HIGH = 500
+LOOK_S = 2.0
+Status = Callable[[Sequence[str]], int]
 
 
 def get(url: str, *, within_s: float = WITHIN_S) -> tuple[int, bytes]:
@@ -34,15 +35,13 @@ def get(url: str, *, within_s: float = WITHIN_S) -> tuple[int, bytes]:
     place = here(asked.host, asked.port or http.client.HTTP_PORT)
     where, named = joined(place.number, place.port), joined(place.host, place.port)
     connection = Connection(where, host=named, most_bytes=MOST_BYTES, within_s=within_s, silent_s=within_s)
-    try:
+    with closing(connection):
         answer = connection.get(asked.path)
         return answer.status, body(answer)
-    finally:
-        connection.close()
 
 
 def here(host: str, port: int) -> address.Place:
-    """The address of a service of this machine. StudyError for another machine."""
+    """StudyError for another machine."""
     place = address.decide(host, port)
     if not place.here:
         raise StudyError(f"{host} is not this machine", remedy="A service of this machine is asked on 127.0.0.1.")
@@ -52,7 +51,7 @@ def here(host: str, port: int) -> address.Place:
 def read(
     name: str, table: ReadBackTable, run: Run, fill: Callable[[str], str], text_of: Callable[[Path], str]
 ) -> SettingValue:
-    """The value in use; fill: replaces names in braces; text_of: reads a file as the service. TargetError."""
+    """fill: replaces names in braces; text_of: reads a file as the service. TargetError."""
     if table.command:
         command = [fill(word) for word in table.command]
         said = run(command).strip()
@@ -66,8 +65,8 @@ def read(
         place, key = fill(table.json_), table.field
         text = _answer(name, place)
     try:
-        format_ = "json" if not table.file else table.format or formats.of_name(Path(place).name)
-        value = formats.found(text, format_, key)
+        format_ = "json" if not table.file else table.format or files.of_name(Path(place).name)
+        value = files.found(text, format_, key)
     except ValueError as error:
         no_json = f"{place} answers with what is no JSON ({words(error)})"
         raise _unread(name, f"{place}: {error}" if table.file else no_json) from error
@@ -80,7 +79,7 @@ def _answer(name: str, url: str) -> str:
     try:
         status, text = get(url)
     except ERRORS as error:
-        raise _unread(name, f"{url} gave no answer ({words(error) or type(error).__name__})") from error
+        raise _unread(name, f"{url} gave no answer ({why(error)})") from error
     if status != http.client.OK:
         raise _unread(name, f"{url} answers with status {status}")
     try:
@@ -89,23 +88,14 @@ def _answer(name: str, url: str) -> str:
         raise _unread(name, f"{url} answers with what is no JSON ({words(error)})") from error
 
 
-def _unread(name: str, why: str) -> TargetError:
+def _unread(name: str, fact: str) -> TargetError:
     return TargetError(
-        f"target.setting.{name}.read_back: {why}", remedy="Correct it, or omit it: then the value is not read back."
+        f"target.setting.{name}.read_back: {fact}", remedy="Correct it, or omit it: then the value is not read back."
     )
 
 
-TOO_HIGH = 500
-"""From this status on it is an error of the server's own (RFC 9110, 15.6)."""
-LOOK_S = 2.0
-"""For one answer: a service that is busy starting may keep a request waiting."""
-
-Status = Callable[[Sequence[str]], int]
-"""Runs a command as the service's user; its exit status, negative where it had to be killed."""
-
-
 class Readiness:
-    """What one start waits for. missing: what was not there at the last look, in words that follow a colon."""
+    """missing: what was not there at the last look, in words that follow a colon."""
 
     def __init__(self, table: ReadyTable, values: Mapping[str, str], log: Path, run: Status) -> None:
         """values: for names in braces. log: its output; only new lines count."""
@@ -118,7 +108,7 @@ class Readiness:
         self.missing = ""
 
     def look(self) -> bool:
-        """Whether it is ready now. StudyError where another machine would be asked."""
+        """StudyError where another machine would be asked."""
         self.missing = self._look()
         return not self.missing
 
@@ -145,7 +135,7 @@ def _unanswered(url: str) -> str:
     except TimeoutError:
         return f"{url} gave no answer within {LOOK_S:g} s"
     except ERRORS as error:
-        return f"{url} gave no answer ({words(error) or type(error).__name__})"
+        return f"{url} gave no answer ({why(error)})"
     return f"{url} answers with status {status}" if status >= TOO_HIGH else ""
 
 

@@ -1,5 +1,4 @@
-"""The process of a private service: its command, made of what the study declares, its readiness, its end; and its
-helpers, such as a database or a cache, which start before it and end after it, or run already and are only followed."""
+"""The process of a private service; its helpers start before it and end after it, or run already and are followed."""
 
 import os
 import time
@@ -14,30 +13,36 @@ from loadframe.host.privilege import NamedUser, Privilege
 from loadframe.host.processes import Allowance, runnable, unreachable
 from loadframe.kinds.behind import family
 from loadframe.kinds.private_server import CHECK_TIMEOUT_S, DIED, TAIL_BYTES, PrivateServer
+from loadframe.kinds.service.discovery import Found, find, where
 from loadframe.kinds.service.files import Files
-from loadframe.kinds.service.finding import Found, find, where
 from loadframe.kinds.service.read_back import Readiness, accepts
-from loadframe.kinds.service.words import filled, not_passed, of_environment, passed, places, shown, texts_of
+from loadframe.kinds.service.words import (
+    filled,
+    not_passed,
+    of_environment,
+    passed,
+    places,
+    shown,
+    texts_of,
+)
 from loadframe.model import TargetState
 from loadframe.study.declaration import TargetTable
 from loadframe.study.service_tables import ReadyTable, WithTable
 
 MOST_TOLD = 5
 MOST_LOG_BYTES = 64 << 20
-"""How much of its output is kept."""
 KILLED = "{} did not end within {:g} s of SIGTERM and was killed; what it does at its end is left out."
 WROTE = "{} writes much: of its output only the end is kept once it is longer than {} MiB."
 OTHER = "{} is {}: the first one in PATH, {}, cannot be run by the user {}, who runs the service."
 NOT_ENDED = "had not ended after {:g} s, printed without an end, or was killed (signal {})"
 MOST_LOOKS = 20
 LOOK_AGAIN_S = 0.05
-"""Between two looks at whether it is ready."""
 MARK = "LOADFRAME_SERVICE"
 """In the environment of a service: all that it starts inherits it, also what leaves its session."""
 
 
 def started_by(user: str, lease: Lease) -> Privilege:
-    """The user of a service whose study names this one; "": the lease's. TargetError, CageError where we may not."""
+    """ "": the lease's. TargetError, CageError where we may not."""
     if user and os.geteuid() != 0:
         raise TargetError(
             f"target.user = {user!r}: only root starts a service as another user", remedy="Omit it, or become root."
@@ -72,8 +77,8 @@ class Server(PrivateServer):
     def version(self) -> str:
         return f"service {Path(self._target.command[0]).name}"
 
-    def start(self, state: TargetState, allowance: Allowance, beside: Mapping[str, str]) -> None:
-        """Start it in this state and return once it is ready. beside: values for its helpers' names in braces."""
+    def begin(self, state: TargetState, allowance: Allowance, beside: Mapping[str, str]) -> None:
+        """Return once it is ready. beside: values for its helpers' names in braces."""
         self.take_port()
         self._beside = beside
         values = self.values(state)
@@ -87,13 +92,19 @@ class Server(PrivateServer):
             return self.said_to_its_end(self._findable(command), allowance, passed(self._target), within_s=left_s)[0]
 
         self.readiness = readiness = Readiness(ready, values, self.log, exit_status)
+        own = {name: filled(value, values) for name, value in self._target.environment.items()}
+        settings = {
+            table.name or name.upper(): values[name]
+            for name, table in self._target.setting.items()
+            if table.apply == "environment" and name in state.settings
+        }
         try:
             self.launch(
                 self._argv(state, values),
                 allowance,
                 lambda: self._is_ready(readiness),
                 within_s=within_s,
-                env=self._environment(state, values),
+                env={**passed(self._target), **own, **settings, MARK: self._mark},
                 folder=self._where(),
             )
         except TargetError as error:
@@ -119,7 +130,7 @@ class Server(PrivateServer):
         error = super().died(how)
         if error is None or self._process is None:
             return error
-        left = self._left() or self._left()  # it may fork meanwhile
+        left = self._remaining() or self._remaining()  # it may fork meanwhile
         pids = ", ".join(str(process.pid) for process in left[:MOST_TOLD])
         fact = f"{len(left)} of its processes go on ({pids})"
         fact = f"{self.name}'s command has ended (exit status {self._process.returncode}), and {fact}"
@@ -146,7 +157,7 @@ class Server(PrivateServer):
         return self.failed(f"{fact}; {seen}", "Correct target.ready, or give it longer (within).")
 
     def bound_log(self) -> None:
-        """Drop all but the end of its output where that is more than MOST_LOG_BYTES: it would fill the disk."""
+        """It would fill the disk."""
         with self.log.open("r+b") as log:
             if log.seek(0, os.SEEK_END) <= MOST_LOG_BYTES:
                 return
@@ -158,13 +169,13 @@ class Server(PrivateServer):
             log.write(b"[what was written before is dropped]\n" + tail)
 
     def values(self, state: TargetState) -> dict[str, str]:
-        """The values for names in braces, in a state."""
+        """For names in braces."""
         settings = {name: shown(value) for name, value in state.settings.items()}
         own = {"port": str(self.port), "data": str(self.data)}
         return {**settings, **self._beside, **self.files.places(), **own, **of_environment(self._target)}
 
     def run(self, command: Sequence[str], allowance: Allowance, fact: str) -> str:
-        """Run a command of the study to its end, as the service's user; its output. MissingTool, TargetError."""
+        """As the service's user. MissingTool, TargetError."""
         try:
             status, said = self.said_to_its_end(self._findable(command), allowance, passed(self._target))
         except MissingTool as error:
@@ -179,16 +190,14 @@ class Server(PrivateServer):
         return said
 
     def accepts(self) -> bool:
-        """Whether its port accepts a connection. Never raises."""
         return accepts("127.0.0.1", self.port or 0)
 
     def stop(self) -> None:
-        """Ask it to end and wait; it is killed after target.stop_within, and all that it has started ends with it."""
+        """It is killed after target.stop_within, and all that it has started ends with it."""
         if self._process is None:
             return
         family = identity.family(self._process.pid)
-        self._process.send_signal(self.stop_signal)
-        self._let_go_on()
+        self.ask_to_end()
         if not self._wait(self._target.stop_within):
             self.noted[KILLED.format(self.name, self._target.stop_within)] = None
             self._process.kill()
@@ -201,23 +210,22 @@ class Server(PrivateServer):
             super().kill()
         self._end_left(())
 
-    def _left(self) -> tuple[identity.Identity, ...]:
-        """The living processes with its mark."""
+    def _remaining(self) -> tuple[identity.Identity, ...]:
         return identity.marked(f"{MARK}={self._mark}")
 
     def _end_left(self, family: Sequence[identity.Identity]) -> None:
-        """End all that has come from it. It may fork meanwhile: it has ended once nothing is found twice in a row."""
+        """It may fork meanwhile: it has ended once nothing is found twice in a row."""
         identity.end_all(family, 1.0)
         absent = 0
         for _ in range(MOST_LOOKS):
-            left = self._left()
+            left = self._remaining()
             absent = 0 if left else absent + 1
             if absent == 2:
                 return
             identity.end_all(left, 1.0)
 
     def _argv(self, state: TargetState, values: Mapping[str, str]) -> list[str]:
-        """The command with its settings, at the end where they have no place in braces, also in helpers' commands."""
+        """Settings without a place in braces, also in helpers' commands, come at the end."""
         words = [filled(word, values) for word in self._target.command]
         placed = places([*self._target.command, *(text for helper in self._target.with_ for text in texts_of(helper))])
         for name, table in self._target.setting.items():
@@ -235,15 +243,6 @@ class Server(PrivateServer):
             self.noted[OTHER.format(command[0], program, first, self.user)] = None
         return [program or command[0], *command[1:]]
 
-    def _environment(self, state: TargetState, values: Mapping[str, str]) -> dict[str, str]:
-        own = {name: filled(value, values) for name, value in self._target.environment.items()}
-        settings = {
-            table.name or name.upper(): values[name]
-            for name, table in self._target.setting.items()
-            if table.apply == "environment" and name in state.settings
-        }
-        return {**passed(self._target), **own, **settings, MARK: self._mark}
-
     def _where(self) -> Path:
         folder = Path(self._target.folder or os.curdir).absolute()
         if not folder.is_dir():
@@ -260,7 +259,7 @@ class Server(PrivateServer):
 
 
 class Company:
-    """All helpers of a service, in the order in which the study names them."""
+    """In the order in which the study names them."""
 
     def __init__(self, target: TargetTable, lease: Lease | None, cpus: frozenset[int] | None) -> None:
         """lease: None where the service runs already, and so do they. cpus: those of the service."""
@@ -278,7 +277,7 @@ class Company:
             server.create()
 
     def start(self, settings: Mapping[str, str] | None = None) -> None:
-        """Start those that do not run, restart those with changed commands, find the others. TargetError."""
+        """Restarts those with changed commands. TargetError."""
         for name, table in self._tables.items():
             server = self._servers.get(name)
             given = {
@@ -288,19 +287,17 @@ class Company:
                 server.stop()
             if server is not None and not server.started:
                 self._given[name] = given
-                server.start(TargetState(), Allowance(server.user, cpus=self._cpus), {**given, **self.places()})
+                server.begin(TargetState(), Allowance(server.user, cpus=self._cpus), {**given, **self.places()})
             elif server is None and name not in self._found:
                 self._found[name] = find(as_target(table))
 
     def check(self) -> None:
-        """TargetError where one that was started has died."""
         for server in self._servers.values():
             if server.started and (died := server.died()) is not None:
                 raise died
             server.bound_log()
 
     def destroy(self) -> None:
-        """End those that were started, the last one first. Idempotent."""
         for server in reversed(self._servers.values()):
             server.kill()
             server.destroy()
@@ -309,7 +306,6 @@ class Company:
         return tuple(note for server in self._servers.values() for note in server.noted)
 
     def places(self) -> dict[str, str]:
-        """The port of each that was started, for its name in braces: {NAME_port}."""
         return {f"{name.replace('-', '_')}_port": str(server.port) for name, server in self._servers.items()}
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
@@ -318,7 +314,6 @@ class Company:
         return {name: ours[name] if name in ours else self._of(name) for name in self._tables}
 
     def _of(self, name: str) -> tuple[int, ...]:
-        """One that runs already; found again where it was restarted."""
         pids = self._found[name].pids() if name in self._found else ()
         if pids or name not in self._found or self._tables[name].pid is not None:
             return pids
@@ -330,5 +325,4 @@ class Company:
 
 
 def as_target(table: WithTable) -> TargetTable:
-    """A helper is declared as a service is, without settings."""
     return TargetTable.model_validate({"kind": "service", **table.model_dump(by_alias=True, exclude={"name"})})

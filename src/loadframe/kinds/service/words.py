@@ -1,5 +1,5 @@
-"""Names in braces in a study's texts: {port}, {data}, a setting by its name, a variable of pass_environment as
-{ENV:NAME}; a declared setting as a knob; and the environment that a service and its helpers get."""
+"""What a study declares of a service, as data: its settings, names in braces ({port}, {data}, a setting, a variable of
+pass_environment as {ENV:NAME}), and its environment."""
 
 import os
 import re
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from loadframe.errors import TargetError
 from loadframe.host.environment import passed_on
+from loadframe.kinds.catalogue import Catalogue, Kind, SettingSpec, Tunable
 from loadframe.masking import remember, secrets_in
 from loadframe.model import Knob, SettingValue
 from loadframe.study.declaration import TargetTable
@@ -14,30 +15,32 @@ from loadframe.study.service_tables import SettingTable, WithTable
 
 PLACE = re.compile(r"(?<!\$)\{([a-z][a-z0-9_]*|ENV:[A-Za-z_][A-Za-z0-9_]*)\}")
 """Not `${name}`, which is a shell's."""
+NAME = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
+KIND = "service"
+SOURCE = "a service has the settings that its study declares: [target.setting.NAME]"
+CATALOGUE = Catalogue(kind=KIND, source=SOURCE, specs=())
+_FORMS: tuple[tuple[Kind, type | tuple[type, ...]], ...] = (
+    ("boolean", bool),
+    ("integer", int),
+    ("number", (int, float)),
+)
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """The text with each name in braces that has a value replaced."""
     return PLACE.sub(lambda match: values.get(match[1], match[0]), text)
 
 
 def places(texts: Iterable[str]) -> tuple[str, ...]:
-    """The names in braces, each once."""
     return tuple(dict.fromkeys(name for text in texts for name in PLACE.findall(text)))
 
 
 def texts_of(helper: WithTable) -> list[str]:
-    """Where the braces of a helper are filled."""
     ready = [] if helper.ready is None else [helper.ready.http, helper.ready.tcp, *helper.ready.command]
     return [*helper.command, *helper.environment.values(), *ready]
 
 
-NAME = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
-"""An environment variable in the output of a program."""
-
-
 def passed(target: TargetTable) -> dict[str, str]:
-    """The usual variables, and those that the study names. TargetError where one of these is not set."""
+    """TargetError where a variable that the study names is not set."""
     if unset := [name for name in target.pass_environment if name not in os.environ]:
         raise TargetError(
             f"target.pass_environment: {unset[0]} is not set where Loadframe was called",
@@ -48,7 +51,6 @@ def passed(target: TargetTable) -> dict[str, str]:
 
 
 def of_environment(target: TargetTable) -> dict[str, str]:
-    """Values for the variables that the study names, as ENV:NAME. TargetError as `passed`."""
     values = passed(target)
     return {f"ENV:{name}": values[name] for name in target.pass_environment}
 
@@ -60,7 +62,7 @@ def not_passed(target: TargetTable, said: str) -> str | None:
 
 
 def knob_of(name: str, table: SettingTable, limit: str = "") -> Knob:
-    """Of one table [target.setting.NAME]. limit: the id of the [[target.limit]] that names it."""
+    """limit: the id of the [[target.limit]] that names it."""
     values = tuple(table.values)
     if any(isinstance(value, str) for value in values) or len({isinstance(value, bool) for value in values}) > 1:
         values = tuple(map(shown, values))  # a number or a switch among words ("auto", 4): as the service is given it
@@ -68,5 +70,43 @@ def knob_of(name: str, table: SettingTable, limit: str = "") -> Knob:
 
 
 def shown(value: SettingValue) -> str:
-    """A value as the service is given it."""
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def _spec(knob: Knob, dynamic: bool) -> SettingSpec:
+    kind = _kind_of(knob)
+    words = tuple(value for value in knob.values if isinstance(value, str | int) and not isinstance(value, bool))
+    listed = kind in ("integer", "text") and len(words) == len(knob.values)
+    numbers = [float(value) for value in knob.values if kind == "number"]
+    return SettingSpec(
+        knob.name,
+        kind,
+        dynamic,
+        low=min(numbers) if numbers else knob.low,
+        high=max(numbers) if numbers else knob.high,
+        choices=words if listed else (),
+        gives_up=knob.gives_up,
+        safe=knob.values[:1],
+        source=f"target.setting.{knob.name}",
+    )
+
+
+def _kind_of(knob: Knob) -> Kind:
+    values = knob.values or (knob.low or 0, knob.high or 0)
+    for kind, form in _FORMS:
+        if all(isinstance(value, form) and isinstance(value, bool) == (form is bool) for value in values):
+            return kind
+    return "text"
+
+
+def tunable(knob: Knob) -> Tunable:
+    if not knob.values:
+        return Tunable(knob.name, low=knob.low or 0.0, high=knob.high)
+    if knob.gives_up is None:
+        return Tunable(knob.name, knob.values)
+    return Tunable(knob.name, knob.values[:1], relaxed=knob.values[1:])
+
+
+def catalogue(knobs: Iterable[tuple[Knob, bool]]) -> Catalogue:
+    """Each knob with whether it is dynamic."""
+    return Catalogue(kind=KIND, source=SOURCE, specs=tuple(_spec(knob, dynamic) for knob, dynamic in knobs))

@@ -12,16 +12,22 @@ from loadframe.host.leases import Lease
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.kinds.private_server import PrivateServer
 from loadframe.kinds.private_target import PrivateTarget
 from loadframe.model import CounterSpec, Endpoint, Requirement, SettingValue, TargetState
 from loadframe_toy.settings import CATALOGUE, COUNTERS, TUNABLES
 
 
-class Server(PrivateServer):
-    """The process, in a folder of the lease."""
+class ToyTarget(PrivateTarget):
+    """See loadframe.kinds.base.Target. Every change restarts it."""
 
+    kind = "toy"
     name = "the toy server"
+    catalogue = CATALOGUE
+    counter_specs: tuple[CounterSpec, ...] = COUNTERS
+
+    def __init__(self, lease: Lease, resources: Resources) -> None:
+        super().__init__(lease, "toy", resources.run_by(US))
+        self.data = self.folder
 
     @property
     def socket(self) -> Path:
@@ -38,51 +44,35 @@ class Server(PrivateServer):
         except OSError as error:
             raise TargetError(f"The toy server does not answer: {error}", details=self.log_tail()) from error
 
-    def answers(self) -> bool:
+    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
+        used = {**CATALOGUE.defaults(), **wanted.settings}
+        command = python("loadframe_toy.server", str(self.socket), str(used["slots"]), str(used["delay_ms"]))
+        self.launch(command, allowance, self._answers)
+
+    def _answers(self) -> bool:
         try:
             return self.ask("counters") != ""
         except TargetError:
             return False
 
-
-class ToyTarget(PrivateTarget[Server]):
-    """See loadframe.kinds.base.Target. Every change restarts it."""
-
-    kind = "toy"
-    catalogue = CATALOGUE
-    counter_specs: tuple[CounterSpec, ...] = COUNTERS
-
-    def __init__(self, lease: Lease, resources: Resources) -> None:
-        allowance = resources.run_by(US)
-        server = Server(lease, "toy", allowance.user, None)
-        super().__init__(server, allowance, data=server.folder)
-
-    def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
-        used = {**CATALOGUE.defaults(), **wanted.settings}
-        command = python("loadframe_toy.server", str(self._server.socket), str(used["slots"]), str(used["delay_ms"]))
-        self._server.launch(command, allowance, self._server.answers)
-
-    def _answers(self) -> bool:
-        return self._server.answers()
-
     def reset(self) -> None:
         """The most slots in use begins again."""
         super().reset()
-        self._server.ask("reset")
+        self.ask("reset")
 
     def effective(self) -> dict[str, SettingValue]:
         """As the server itself says."""
         self._running()
-        slots, delay_ms = self._server.ask("settings").split()
+        slots, delay_ms = self.ask("settings").split()
         return {"slots": int(slots), "delay_ms": int(delay_ms)}
 
     def counters(self) -> dict[str, float]:
         self._running()
-        told = map(float, self._server.ask("counters").split())
+        told = map(float, self.ask("counters").split())
         return {spec.name: value for spec, value in zip(COUNTERS, told, strict=True)}
 
     def endpoint(self) -> Endpoint:
-        return Endpoint(self.kind, str(self._server.socket), {})
+        return Endpoint(self.kind, str(self.socket), {})
 
     def version(self) -> str:
         return "toy 1.5"

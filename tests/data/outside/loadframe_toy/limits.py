@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadframe.knowledge.limit import LimitRule
+from loadframe.knowledge.rows import LimitRule
 
 LIMITS = (
     LimitRule(

@@ -10,9 +10,8 @@ from loadframe.host.environment import importing, python
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads.base import KindOfWorkload
-from loadframe.workloads.driving import ProcessDriver
+from loadframe.workloads.driving import ProcessDriver, Worker, start_together
 from loadframe.workloads.options import read_options, rules, whole, whole_level
-from loadframe.workloads.together import Worker, start_together
 
 
 @dataclass(frozen=True)
