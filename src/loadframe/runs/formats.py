@@ -173,15 +173,14 @@ def _adapter(record_type: Any) -> TypeAdapter[Any]:
 
 
 def encode(name: str, record: object) -> bytes:
-    """One line of JSON: the schema, then the record's fields. Numbers that are not finite become null."""
+    """The schema, then the record's fields. Numbers that are not finite become null."""
     body = _adapter(type(record)).dump_json(record, by_alias=True)
     head = f'{{"schema":"loadframe.{name}/{VERSIONS[name]}"'.encode()
     return head + (b"," + body[1:] if body != b"{}" else b"}")
 
 
 def decode(name: str, data: bytes, record_type: type[Record], *, where: str) -> Record:
-    """A record with its declared types. RunError, with place and value, for data of another kind, newer, torn or
-    invalid."""
+    """With its declared types. RunError, with place and value, for data of another kind, newer, torn or invalid."""
     body = decode_document(name, data, where=where)
     try:
         record: Record = _validated(_adapter(record_type), body)
@@ -194,7 +193,6 @@ def decode(name: str, data: bytes, record_type: type[Record], *, where: str) -> 
 
 
 def decode_document(name: str, data: bytes, *, where: str) -> dict[str, Any]:
-    """A document of plain values in the current version, without its schema. RunError as `decode`."""
     try:
         body = parse_json(data)
         for value in parts(body):
@@ -231,7 +229,6 @@ def _shown(value: object) -> str:
 
 
 def upgrade(name: str, body: Any, *, where: str) -> dict[str, Any]:
-    """The body in the current version, without its schema key. RunError."""
     schema = body.pop("schema", None) if isinstance(body, dict) else None
     prefix = f"loadframe.{name}/"
     match = re.fullmatch(re.escape(prefix) + r"([1-9][0-9]{0,8})", schema) if isinstance(schema, str) else None
