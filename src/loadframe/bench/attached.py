@@ -64,8 +64,8 @@ class AttachedTarget(OnBench):
         return self._server.stage_files() if isinstance(self._server, PrintsStages) else ()
 
     def create(self) -> None:
-        """Identify the server's process where the study changes it. TargetError where it is unknown, ChangeError where
-        the place of our configuration file is taken."""
+        """TargetError where a process that the study changes is unknown, ChangeError where the place of our
+        configuration file is taken."""
         if self._config is not None:
             self._config.make_room()
         if not self._named:
@@ -99,7 +99,6 @@ class AttachedTarget(OnBench):
             self._running().check(name, value)
 
     def found_in(self, state: TargetState) -> TargetState:
-        """It runs: nothing is changed yet, whatever the state to bring it to."""
         return TargetState()
 
     def start(self, state: TargetState) -> None:
@@ -107,7 +106,7 @@ class AttachedTarget(OnBench):
         self.apply(state)
 
     def install(self, workload: Workload) -> None:
-        """Create the workload's schema, journalled first. TargetError where there is one that is not ours."""
+        """The workload's schema, journalled first. TargetError where there is one that is not ours."""
         schema = OwnSchema(self.endpoint(), self._server, lambda: workload.remove(self.endpoint()))
         schema.make_room()
         self._durable.intend(schema, schema.name, THERE)
@@ -168,7 +167,6 @@ class AttachedTarget(OnBench):
         return self._process
 
     def abandon(self) -> list[ChangeRecord]:
-        """Restore its settings and its processes; returns the outcome of each."""
         self._state = TargetState()
         moved = self._durable.back(self._process) if self._process is not None else []
         put_back = [*moved, *self._durable.back(self._server)]
@@ -189,7 +187,6 @@ class AttachedTarget(OnBench):
         self._server.close()
 
     def effective(self) -> dict[str, SettingValue]:
-        """The server's settings, and what the study changes of its processes."""
         return {**self._server.effective(), **{name: self._running().read(name) for name in self._named}}
 
     def counters(self) -> dict[str, float]:
@@ -272,7 +269,6 @@ class RunningTarget(AttachedTarget):
         return TargetState(self._stated)
 
     def start(self, state: TargetState) -> None:
-        """TargetError where settings that can be read back differ from the study's."""
         used = self._server.effective()
         if wrong := [name for name, value in self._stated.items() if used.get(name, value) != value]:
             name = wrong[0]
@@ -283,7 +279,7 @@ class RunningTarget(AttachedTarget):
         super().start(state)
 
     def install(self, workload: Workload) -> None:
-        """It has its own pages, which the workload learns. A place that a workload creates is journalled first."""
+        """The workload learns its pages. A place that a workload creates is journalled first."""
         if isinstance(workload, MakesThings):
             place = workload.own_place(super().endpoint())
             self._durable.intend(place, place.name, THERE)

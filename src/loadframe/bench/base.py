@@ -26,7 +26,7 @@ from loadframe.workloads.base import Workload
 
 
 class Bench(Protocol):
-    """One target and one workload. States of the target are declared under a name, and steps are taken in them."""
+    """States of the target are declared under a name, and steps are taken in them."""
 
     study: Study
     run: RunFolder

@@ -76,11 +76,10 @@ class Bookkeeping:
     _windows_s: dict[float, float] = field(default_factory=dict)
 
     def fell_at(self, *treatments: str) -> float:
-        """The lowest load at which the target failed in one of these states; infinite for none."""
         return min((self.fallen.get(name, math.inf) for name in treatments), default=math.inf)
 
     def levels(self, *treatments: str) -> list[float]:
-        """The study's levels below the load at which the target failed; else a quarter and half of that load."""
+        """The study's below the load at which the target failed; else a quarter and half of that load."""
         fell, levels = self.fell_at(*treatments), self.bench.study.levels
         return [level for level in levels if level < fell] or [
             level for level in (fell // 4, fell // 2) if 1 <= level < fell
@@ -91,7 +90,7 @@ class Bookkeeping:
         return 1 if self.elsewhere is None else self.elsewhere.at_once
 
     def take_blocks(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
-        """The steps of these blocks, in order. The budget notes each at an equal share of their time."""
+        """In order. The budget notes each step at an equal share of their time."""
         if self.elsewhere is None:
             return [
                 self.take(StepRequest(name, level, round_number, block.number, purpose=purpose))
@@ -106,7 +105,7 @@ class Bookkeeping:
         return steps
 
     def take(self, request: StepRequest) -> Step:
-        """A step, repeated once if disturbed (the less disturbed one counts), and with a longer warm-up if that had not
+        """Repeated once if disturbed (the less disturbed one counts), and with a longer warm-up if that had not
         ended."""
         level, started = request.level, self.budget.clock()
         self._wash_out(request.treatment, level, sizing=request.purpose == "sizing")
@@ -178,7 +177,7 @@ class Bookkeeping:
         cold_of: str = "",
         remedy: Remedy | None = None,
     ) -> str:
-        """Declare a state under the next free letter. kind: if not the study's own. The rest as Bench.declare."""
+        """Under the next free letter. kind: if not the study's own. The rest as Bench.declare."""
         first, second = divmod(self.bench.treatments, 26)
         name = (chr(64 + first) if first else "") + chr(65 + second)
         self.bench.declare(name, title, state, kind, cold_of=cold_of, remedy=remedy)

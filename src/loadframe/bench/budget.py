@@ -38,7 +38,7 @@ class Budget:
         self._costs.setdefault(level, []).append(seconds)
 
     def cost_s(self, levels: Sequence[float]) -> float:
-        """Seconds for further steps at these levels: for each the median of those at the nearest level so far."""
+        """For further steps at these levels: the median of those at the nearest level so far."""
         if not self._costs:
             return self.guessed_s(len(levels))
         return sum(
@@ -71,7 +71,7 @@ def _about(seconds: float) -> str:
 
 
 class TellsRun:
-    """Progress that is also written to the run, with the budget left; steps are written by the bookkeeping."""
+    """Also written to the run, with the budget left; steps are written by the bookkeeping."""
 
     def __init__(self, run: RunFolder, to: Progress, budget: Budget) -> None:
         self._run = run

@@ -112,7 +112,6 @@ class CagedTarget(OnBench):
         self._target.destroy()
 
     def effective(self) -> dict[str, SettingValue]:
-        """The target's settings, the cages' limits as in the kernel, and the CPUs to which a state has bound it."""
         caged = {
             f"{prefix}{name}": value
             for prefix, cages in self._groups.items()
@@ -212,12 +211,10 @@ def make_target(study: Study, lease: Lease, kind: str, driver: Privilege) -> Cag
 
 
 def make_cage(component: str, allowed: ComponentCage, lease: Lease, of: str = "") -> Cage:
-    """The control groups of a component with the study's limits. of: distinguishes two of one name."""
     return Cage.make(component, allowed.group_limits(), lease=lease, cpus=cpus_of(allowed), of=of)
 
 
 def allowance(allowed: ComponentCage, cage: Cage, user: Privilege, lease: Lease) -> Allowance:
-    """Resources with which the load driver's user starts each process of a component."""
     resources = Resources(limits=allowed.process_limits(), cpus=cpus_of(allowed), groups=cage.folders)
     return lease.admitted(resources.run_by(user))
 

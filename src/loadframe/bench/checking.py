@@ -38,7 +38,7 @@ from loadframe.workloads.http import Http
 
 def check_study(study: Study, *, target_here: bool = True, driver_here: bool = True) -> None:
     """StudyError for a study that cannot be carried out, CageError for unavailable CPUs, MissingTool for missing
-    programs. target_here, driver_here: whether each of them runs on this machine."""
+    programs. target_here, driver_here: whether each runs on this machine."""
     of_target = (_check_attached, _check_settings, _check_address, _check_metrics, check_host)
     cages = partial(_check_cages, target_here=target_here)
     check_all(partial(check, study) for check in (_check_workload, *of_target, cages))
@@ -180,7 +180,6 @@ def _check_cages(study: Study, *, target_here: bool) -> None:
 
 
 def _check_address(study: Study) -> None:
-    """A server known by its address alone needs its owner's consent, has no cage, and is not changed."""
     if targets.kind_named(study.target.kind).by_address is None:
         others = (targets.KINDS.get(alternative.target.kind or "") for alternative in study.alternative)
         if by_address := [row.kind for row in others if row is not None and row.by_address is not None]:
@@ -309,7 +308,7 @@ def _check_restart(study: Study) -> None:
 
 
 def unseen(study: Study, processes: bool) -> tuple[str, ...]:
-    """What this study cannot observe or check, in sentences. processes: whether the target's were recorded."""
+    """What this study cannot observe, in sentences. processes: whether the target's were recorded."""
     row = targets.KINDS.get(study.target.kind)  # None for a kind of an older run that is not available now
     target = (row.by_address.unseen,) if row is not None and row.by_address is not None and not processes else ()
     notes = targets.of_study(study).notes if row is not None else ()

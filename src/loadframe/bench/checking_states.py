@@ -52,7 +52,7 @@ def _check_cold(study: Study, workload: Workload) -> None:
 
 
 def check_changes(study: Study) -> None:
-    """Each change of a ladder must be possible on top of all before it, change something, and keep what it must."""
+    """Each must be possible on top of all before it, change something, and keep what it must."""
     row = targets.of_study(study)
     settings = row.check_settings(study.target.settings)
     limits, cpus, host = dict(study.target_limits), dict(study.target_cpus), dict(study.host.settings)
@@ -141,8 +141,8 @@ def is_limited(cage: ComponentCage) -> bool:
 
 
 def loads(workload: Workload, kind: str, form: str) -> bool:
-    """Whether a workload can load a target: it names its form, or the kind (or its shards) names the workload; also of
-    an unknown kind, which is refused elsewhere."""
+    """It names its form, or the kind (or its shards) names the workload; also of an unknown kind, which is refused
+    elsewhere."""
     if form in workload.target_kinds:
         return True
     row = targets.KINDS.get(kind)
@@ -158,7 +158,6 @@ OWN = "set target.owned = true if it is yours"
 
 
 def check_running_service(study: Study) -> None:
-    """StudyError for what cannot be done to a running service, or only to one's own."""
     target = study.target
     if given := [name for name in ("attach", "option_file", "config") if getattr(target, name)]:
         raise StudyError(f"target.{given[0]} is for a running database", remedy="Omit it.")

@@ -18,24 +18,22 @@ from loadframe.workloads.base import KindOfWorkload, TakesOptions, Workload
 
 
 def workload_of(study: Study, allowance: Allowance | None = None, *, axis: str | None = None) -> Workload:
-    """The workload for the study's axis, or for another of its kind. StudyError for what does not fit."""
+    """For the study's axis, or another of its kind. StudyError."""
     given = study.workload
     return workloads.make(given.kind, given.options, allowance, axis=axis or study.load.axis, declared=given.declared)
 
 
 def knobs_of(study: Study) -> tuple[Knob, ...]:
-    """Settings that the study declares, and options of a workload that is itself studied."""
     return (*targets.of_study(study).knobs, *workloads.knobs(study.workload.kind, study.load.axis))
 
 
 def distributions(study: Study) -> tuple[str, ...]:
-    """The other distributions that register its kinds of target, or its workload."""
     asked = (registry.distribution(kind) for _, kind, registry in _named(study))
     return tuple(dict.fromkeys(filter(None, asked)))
 
 
 def absent(study: Study, measured_with: Sequence[str]) -> tuple[str, ...]:
-    """Sentences on kinds of this study that are not available here. measured_with: the run's other distributions."""
+    """Kinds that are not available here, in sentences. measured_with: the run's other distributions."""
     named = [(f"the {what} {kind!r}", kind, registry) for what, kind, registry in _named(study)]
     gone = {name: (kind, registry) for name, kind, registry in named if kind not in registry}
     if not gone:
@@ -77,7 +75,7 @@ class WorkloadOptions:
         self._journal = Journal(self.run, self, private=True, reasons=self.reasons)
 
     def bring(self, treatment: str, options: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """Set these options, and all others as in the study; returns the effective changeable ones. StudyError."""
+        """Set these, and all others as in the study; returns the effective changeable ones. StudyError."""
         then = TargetState(options=dict(options))
         if then != self._state:
             self._journal.go(treatment, self._state, then)

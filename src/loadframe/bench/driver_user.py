@@ -86,7 +86,6 @@ def logging_in(user: DriverUser, study: Study, endpoint: Endpoint) -> DriverUser
 
 
 def cannot_run(trials: Sequence[Sequence[str]], user: Privilege) -> str | None:
-    """Why a user cannot run these commands, else None. Missing files are reported when the driver starts."""
     for command in trials:
         if command[0] == "test" and not Path(command[-1]).exists():
             continue

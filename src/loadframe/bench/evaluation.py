@@ -49,7 +49,7 @@ BUSY_MACHINE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The metrics of a step's window, and the counters that contradicted others, which are left out of them."""
+    """blind: the counters that contradicted others, which are left out."""
 
     metrics: Metrics
     blind: tuple[Blind, ...]
@@ -199,7 +199,7 @@ def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
 
 
 def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool, ended_early: bool = False) -> tuple[str, ...]:
-    """What spoils the step, of model.FLAGS. late: the recorder missed ticks. ended_early: the backlog decides."""
+    """Of model.FLAGS. late: the recorder missed ticks. ended_early: the backlog decides."""
     length_s = summary.window_end_s - summary.window_start_s
     machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
     exceeded = disturbance.exceeded(metrics, length_s)
@@ -223,7 +223,6 @@ def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool, ended_e
 
 
 def step_of(request: StepRequest, loaded: Loaded, seen: Evaluated, *, late: bool, number: int, think_s: float) -> Step:
-    """Build the Step record from the load and its evaluation. late: as for `flags`."""
     summary = loaded.summary
     return Step(
         number=number,

@@ -237,7 +237,6 @@ class Loading:
 
 
 def _contradicts(users: float, summary: Summary) -> bool:
-    """Whether the driver's times contradict its users and its throughput."""
     rate = (summary.requests + summary.errors) / (summary.window_end_s - summary.window_start_s)
     few = queueing.few_failed(summary.requests, summary.errors)
     return few and queueing.is_wrong(users, rate, summary.latency.mean_ms)
@@ -260,8 +259,7 @@ def _check_target(rig: Rig, requests: Requests, level: float) -> None:
 
 
 def duration_s(measure: MeasureTable, window_s: float | None = None, warmup_s: float = 0.0) -> float:
-    """Seconds of a step: its window (default: the study's) and its warm-up (least: warmup_s, if the study sets
-    none)."""
+    """Of a step: its window (default: the study's) and its warm-up (least: warmup_s, if the study sets none)."""
     warmup = measure.warmup if measure.warmup is not None else max(_floor_s(measure), warmup_s)
     return warmup + (measure.window if window_s is None else window_s)
 
@@ -308,7 +306,7 @@ class Profiles:
     def take(
         self, name: str, place: ProfilePlace, asked: Load, load: Callable[[Load, Profiler], Loaded], folder: Path
     ) -> ProfiledStep:
-        """Take the step; on the disk when this returns. load: brings the target to its state and loads it."""
+        """On the disk when this returns. load: brings the target to its state and loads it."""
         scratch = folder / f"profile-{name}"
         scratch.mkdir(mode=0o700)
         self._may_sample = self._may_sample or permission()

@@ -49,7 +49,6 @@ def _way_in(address: Mapping[str, str]) -> str:
 
 
 def places() -> Places:
-    """Every place by the `kind` of its address, including servers registered by other distributions."""
     server = PlaceKind(registry.again, longest_s=SERVER_S, way_in=_way_in)
     return {
         "host": PlaceKind(

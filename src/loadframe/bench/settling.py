@@ -84,7 +84,6 @@ class Settling:
 
 
 def refused(steps: Sequence[Step]) -> tuple[float, ...]:
-    """The levels at which the warm-up of one of the treatments had not ended."""
     treatments = {step.treatment for step in steps}
     by_treatment = (unsettled([step for step in steps if step.treatment == treatment]) for treatment in treatments)
     return tuple(sorted({level for levels in by_treatment for level in levels}))

@@ -115,7 +115,6 @@ class Cage:
         return tuple(group.folder for group in self._groups)
 
     def set(self, limits: Mapping[str, int]) -> None:
-        """Exactly these limits from now on, also for running processes. CageError where the kernel refuses one."""
         for name in (*limits, *(name for name in self._limits if name not in limits)):
             group = self._group(LIMITS[name])
             if group is None:
@@ -140,7 +139,7 @@ class Cage:
         return {name: value for name, value in limits.items() if value is not None}
 
     def forget(self) -> None:
-        """Have the kernel reclaim memory, above all page cache; needs a memory group, in version 2 Linux 5.19."""
+        """Have the kernel reclaim memory, above all page cache; in version 2 from Linux 5.19."""
         group = self._group("memory")
         if group is None:
             return
@@ -189,7 +188,7 @@ class Cage:
         return None if value is not None and value >= NO_LIMIT_V1 else value
 
     def _bind(self, cpus: frozenset[int]) -> None:
-        """Bind the group to CPUs where there is a cpuset; version 1 also needs memory nodes before a process joins."""
+        """Where there is a cpuset; version 1 also needs memory nodes before a process joins."""
         group = self._group("cpuset")
         if group is None:
             return
@@ -208,7 +207,6 @@ class Cage:
         return next((group for group in self._groups if controller in group.controllers), None)
 
     def begin(self) -> None:
-        """Call it before each start."""
         self._ended = self._ended_for_memory()
 
     def ended_for_memory(self) -> int:

@@ -24,7 +24,7 @@ LIMITS = ("cpu.max", "cpuset.cpus", "io.max", "memory.high", "memory.max", "pids
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """A mounted hierarchy. top: where it is mounted; own: the folder of the group that the process is in."""
+    """top: where it is mounted; own: the folder of the group that the process is in."""
 
     version: int
     controllers: frozenset[str]
@@ -34,7 +34,7 @@ class Hierarchy:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a group can be made: below `parent`, with these of the hierarchy's controllers."""
+    """Below `parent`, with these of the hierarchy's controllers."""
 
     hierarchy: Hierarchy
     parent: Path
@@ -42,7 +42,6 @@ class Place:
 
 
 def hierarchies(root: Path = Path("/"), of: str = "self") -> tuple[Hierarchy, ...]:
-    """Every mounted hierarchy, each once. root: for recorded trees. of: the process whose groups are its own."""
     own = _own_groups(text(root / f"proc/{of}/cgroup"))
     mounted: dict[tuple[int, frozenset[str]], Hierarchy] = {}
     for line in text(root / "proc/self/mountinfo").splitlines():
@@ -74,7 +73,7 @@ def _own_groups(lines: str) -> dict[str, str]:
 
 
 def _below(top: Path, inside: str, group: str) -> Path:
-    """The folder of a group; the mount may show only a part of the hierarchy, from `inside` on (containers)."""
+    """The mount may show only a part of the hierarchy, from `inside` on (containers)."""
     shown = group if inside == "/" else group.removeprefix(inside) if group.startswith(inside) else "/"
     folder = top / shown.strip("/")
     return folder if folder.is_dir() else top
@@ -170,7 +169,6 @@ def refusal(missing: Sequence[str], reasons: Sequence[str]) -> CageError:
 
 
 def available(root: Path = Path("/")) -> dict[str, str | None]:
-    """For every controller: which version serves it and where; None where it cannot be used."""
     there: dict[str, str | None] = dict.fromkeys(CONTROLLERS)
     for hierarchy in hierarchies(root):
         for name in sorted(hierarchy.controllers & set(CONTROLLERS)):
@@ -180,7 +178,7 @@ def available(root: Path = Path("/")) -> dict[str, str | None]:
 
 
 def remove(folder: Path, patience_s: float = 2.0) -> bool:
-    """Remove an empty group; True once it is gone. A process that has just ended may count for a moment longer."""
+    """True once it is gone. A process that has just ended may count for a moment longer."""
     until = time.monotonic() + patience_s
     while folder.exists():
         try:

@@ -26,8 +26,6 @@ NOT_ALONE = "Nothing can be compared then; find out which one, and run again."
 
 
 class DurableJournal:
-    """The lasting changes of one command. Its file exists only while something is changed."""
-
     def __init__(self, what: str, run: Path) -> None:
         """what: for messages; run: the folder of the run that changes. CageError."""
         self._life: Life | None = None
@@ -62,7 +60,7 @@ class DurableJournal:
         return read_back[name]
 
     def intend(self, place: Place, name: str, value: SettingValue) -> None:
-        """Record a change that another program makes, as `set` does before it changes anything."""
+        """A change that another program makes."""
         self._begin(place, {name: value})
 
     def back(self, place: Place, names: Container[str] | None = None) -> list[ChangeRecord]:
@@ -141,8 +139,7 @@ class DurableJournal:
 
 
 def _meet(change: ChangeRecord, place: Place, name: str) -> bool:
-    """Whether two commands would change the same thing, however they reach it. A server's configuration file comes with
-    a restart, which resets all of its settings."""
+    """However they reach it. A server's configuration file comes with a restart, which resets all of its settings."""
     addresses, aside = (change.place, place.address), ("option_file", "user", "words", "thing", "number")
     things: list[object] = [address.get("thing") for address in addresses]
     if not all(things):
@@ -278,7 +275,6 @@ def forget(identifier: str) -> list[ChangeRecord]:
 
 
 def unreverted() -> list[str]:
-    """A sentence or two on each killed command's remaining changes, and on unusable files. CageError."""
     standing = [record.words() for record in lists.read() if not record.alive()]
     return [*standing, *map(str, lists.unreadable())]
 
@@ -306,7 +302,6 @@ def _revert_one(places: Places, record: Record, before: Callable[[str], None]) -
 
 
 def _told(record: Record, outcomes: list[ChangeRecord], left: Record) -> list[ChangeRecord]:
-    """The outcomes, noted in the killed run's journal; where that fails, they say so. left: saved in any case."""
     from loadframe.changes.journal import tell  # most commands find nothing to put back
 
     try:

@@ -79,7 +79,6 @@ class Host:
             raise ChangeError(f"{name} cannot be set to {value}: {error.strerror}", remedy=RIGHTS) from error
 
     def moves(self, name: str) -> tuple[str, ...]:
-        """The settings that the kernel may change along with this one, if present."""
         row, piece = _row(name)
         others = (other.replace("*", piece) for other in row.moves)
         return tuple(other for other in others if self._file(other).exists())

@@ -37,7 +37,7 @@ class Reasons:
         self._reasons: dict[tuple[str, str, SettingValue], Reason] = {}
 
     def note(self, treatment: str, title: str, state: TargetState, remedy: Remedy | None = None) -> None:
-        """title: of the treatment, for users; state: what it sets. remedy: the one that led to it, if any."""
+        """title: of the treatment, for users; state: what it sets. remedy: the one that led to it."""
         self._titles[treatment] = title
         if remedy is None:
             return
@@ -82,7 +82,7 @@ class Journal:
         self._made: dict[tuple[str, str], ChangeRecord] = {}
 
     def go(self, treatment: str, now: TargetState, then: TargetState) -> None:
-        """Bring the target from one state to another: intents first, then the change, then what was read back."""
+        """Intents first, then the change, then what was read back."""
         changes = self._told(differences(now, then))
         entries = [self._entry("intent", treatment, change) for change in changes]
         try:
@@ -236,7 +236,6 @@ def _now() -> str:
 
 
 def runs_with_changes(root: Path) -> list[Path]:
-    """The run folders under root that have a journal, oldest first. RunError where root cannot be read."""
     try:
         return sorted(path.parent for path in root.glob(f"*/{FILE}"))
     except OSError as error:  # name too long, or no permission

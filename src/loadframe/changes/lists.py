@@ -99,7 +99,6 @@ def files() -> list[Path]:
 
 
 def read() -> list[Record]:
-    """All lists on this machine, of running and of killed commands. CageError."""
     records = (_try(file) for file in files())
     return [record for record in records if isinstance(record, Record)]
 

@@ -39,7 +39,7 @@ ON_HOST = "on_host"
 
 
 def again(address: Mapping[str, str]) -> str:
-    """How to try again to revert what remains, in words, without a full stop."""
+    """How to try again to revert what remains, without a full stop."""
     host = address.get(ON_HOST)
     return f"`loadframe changes revert`{f' on host {host}' if host else ''} tries again"
 
@@ -65,7 +65,7 @@ _left: dict[tuple[str, str], ChangeRecord] = {}
 
 
 def note(outcomes: Iterable[ChangeRecord]) -> None:
-    """Note outcomes of reverts on other hosts; those of this machine are in its own lists."""
+    """Of reverts on other hosts; those of this machine are in its own lists."""
     for outcome in outcomes:
         if host := outcome.place.get(ON_HOST):
             _left.pop((host, outcome.setting), None)

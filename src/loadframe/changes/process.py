@@ -134,7 +134,6 @@ def _set(name: str, task: int, value: SettingValue) -> None:
 
 
 def _limit(title: str, pid: int) -> ResourceLimit:
-    """Readable by all users (proc_pid_limits(5)). ProcessLookupError where it has ended."""
     from loadframe.recording.procfs import parse_limits  # most commands change no process
 
     try:

@@ -65,7 +65,6 @@ def own_environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def take_own_environment() -> None:
-    """Give this process `own_environment`: libraries start programs, and Python, with it."""
     own = own_environment()
     for name in [name for name in os.environ if name not in own]:
         del os.environ[name]
@@ -78,7 +77,7 @@ def is_own(command: Sequence[str | Path]) -> bool:
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Of a process, by default ours: search paths lose relative entries; those of PYTHONPATH are made absolute."""
+    """Search paths lose relative entries; those of PYTHONPATH are made absolute."""
     variables = dict(os.environ if given is None else given)
     if variables.get(SAFE_PATH) == SAFELY:
         del variables[SAFE_PATH]
@@ -92,7 +91,7 @@ def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def passed_on(more: Iterable[str] = ()) -> dict[str, str]:
-    """The environment of a program of others: what PASSED and `more` name of ours, if set."""
+    """Of a program of others: what PASSED and `more` name of ours."""
     names = dict.fromkeys((*(name for row in PASSED.values() for name in row), *more))
     return {name: os.environ[name] for name in names if name in os.environ}
 
@@ -108,7 +107,6 @@ def _absolute(path: str, separator: str) -> str:
 
 
 def python_package(kind: str, name: str, of: str) -> "Requirement":
-    """A Python package, and how it is installed. It is located, not imported."""
     above = name.rpartition(".")[0]  # imported by find_spec, which fails if it is missing
     spec = importlib.util.find_spec(name) if not above or importlib.util.find_spec(above) else None
     where = spec.origin if spec else None

@@ -1,5 +1,4 @@
-"""Which process is which: a pid together with its start time, because pids are reused, and the namespaces in which the
-two were read."""
+"""Which process is which: a pid together with its start time, because pids are reused, and its namespaces."""
 
 import os
 import select
@@ -55,7 +54,7 @@ def identified(pids: Iterable[int]) -> tuple[Identity, ...]:
 
 
 def own() -> Identity:
-    """This process. Raises CageError if /proc shows the processes of another PID namespace."""
+    """Raises CageError if /proc shows the processes of another PID namespace."""
     try:
         shown = (PROC / "self").readlink().name
     except OSError as error:
@@ -76,19 +75,17 @@ def here(process: Identity) -> bool:
 
 
 def alive(process: Identity) -> bool:
-    """Whether this very process still runs; False if its pid means nothing `here`."""
     running = identify(process.pid)
     return running is not None and running.started_ticks == process.started_ticks and here(process)
 
 
 def own_namespace() -> str:
-    """The inodes of our PID and time namespaces, "4026531836.4026531834": start times are relative to the latter."""
+    """The inodes of our PID and time namespaces, "4026531836.4026531834"."""
     return f"{namespace('pid')}.{namespace('time')}"
 
 
 @cache
 def namespace(kind: str) -> str:
-    """The inode of our namespace of a kind (namespaces(7)); "" on a kernel without."""
     try:
         return str((PROC / "self/ns" / kind).stat().st_ino)
     except FileNotFoundError:

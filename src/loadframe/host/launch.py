@@ -35,7 +35,7 @@ OWN = "mode=1777,size=512m,nr_inodes=64k"
 
 
 class LaunchError(Exception):
-    """kind: "cage" if the machine does not grant something, "command" if the command cannot be run."""
+    """kind: "cage" if the machine does not grant something, "command" if it cannot be run."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -43,7 +43,6 @@ class LaunchError(Exception):
 
 
 def join(folder: str) -> None:
-    """Move into a control group, with whatever this process starts from then on."""
     try:
         descriptor = os.open(f"{folder}/cgroup.procs", os.O_WRONLY)
         try:
@@ -131,7 +130,7 @@ def set_limit(text: str) -> None:
 
 
 def set_cpus(text: str) -> None:
-    """Raises LaunchError also if the kernel gives fewer (it silently leaves out what a cpuset forbids)."""
+    """Raises LaunchError also if the kernel gives fewer, as a cpuset does silently."""
     wanted = {int(cpu) for cpu in text.split(",")}
     try:
         os.sched_setaffinity(0, wanted)
@@ -143,7 +142,7 @@ def set_cpus(text: str) -> None:
 
 
 def become(uid: int, gid: int, *shared_groups: int) -> None:
-    """Give up root for good, the groups first: no set-user-ID program run from then on gives it back."""
+    """Give up root for good: no set-user-ID program run from then on gives it back."""
     try:
         os.setgroups([gid, *shared_groups])
         os.setgid(gid)
@@ -169,7 +168,7 @@ def _prctl(name: str, option: int, value: int) -> None:
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Apply every option in the order that works, then become the command. Only returns by an exception."""
+    """Only returns by an exception."""
     names = [
         "report", "folder", "group", "own", "keep", "cover", "show", "rlimit", "cpus", "uid", "gid", "shared-group",
         "parent", "death-signal",

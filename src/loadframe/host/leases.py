@@ -129,16 +129,15 @@ class Lease:
 
     @property
     def runs_as(self) -> Us | LeaseUser:
-        """Its own user; us, unless we are root. Raises CageError if root may not switch."""
         return self._unprivileged(self._user)
 
     @cached_property
     def runs_services_as(self) -> Us | LeaseUser:
-        """Another such user for a service, kept from the driver's memory and files. Raises CageError."""
+        """Another such user, kept from the driver's memory and files. Raises CageError."""
         return self._unprivileged(privilege.free_user(besides=self._user))
 
     def account(self, *preferred: str) -> Privilege:
-        """The first of these accounts that exists; else as `runs_services_as`, not "nobody", which others use."""
+        """The first that exists; else as `runs_services_as`, not "nobody", which others use."""
         if os.geteuid() != 0:
             return US
         known = {entry.pw_name for entry in pwd.getpwall()}
@@ -226,7 +225,6 @@ def members(record: Record) -> tuple[Identity, ...]:
 
 
 def read(file: Path) -> Record:
-    """A lease on disk, of any version so far. Raises FileNotFoundError, Damaged."""
     version, data = read_record(file, KIND, VERSION)
     data = check_keys(
         data,

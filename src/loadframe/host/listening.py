@@ -91,7 +91,7 @@ def _rows(folder: Path) -> Iterator[tuple[list[str], socket.AddressFamily]]:
 
 
 def at(port: int, number: str = "", root: Path = PROC) -> tuple[Listening, ...]:
-    """Those that listen at a port: of this address, or of all; "" for any address."""
+    """Of this address, or of all; "" for any address."""
     known = [listener for listener in sockets(root) if listener.port == port]
     exact = [listener for listener in known if not number or _plain(listener.number) == _plain(number)]
     return tuple(exact or [listener for listener in known if _plain(listener.number) in ("0.0.0.0", "::")])
@@ -122,7 +122,7 @@ def ports_of(pids: Iterable[int]) -> tuple[int, ...]:
 
 
 def first_of(pids: Collection[int]) -> tuple[int, ...]:
-    """Of processes that hold one socket those that did not inherit it from another one of them."""
+    """Of processes that hold one socket those that did not inherit it."""
     return tuple(pid for pid in pids if not set(identity.ancestors(pid)[1:]).intersection(pids))
 
 

@@ -50,7 +50,6 @@ def user_packages() -> dict[str, str]:
 
 
 def way(path: Path) -> list[Path]:
-    """The links on the way to a path, each at its real place, and what they lead to."""
     for step in (*reversed(path.parents), path):
         if step.is_symlink():
             link = Path(os.path.realpath(step.parent)) / step.name

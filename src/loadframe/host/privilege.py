@@ -80,7 +80,6 @@ def ids_of(privilege: Privilege) -> Ids:
 
 
 def of_uid(uid: int) -> Privilege:
-    """Ourselves; an account, with its groups; else a user without an account."""
     if uid == os.geteuid():
         return US
     try:

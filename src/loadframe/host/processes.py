@@ -94,7 +94,7 @@ MOST_TOLD = 200
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """From the kernel's list format, "0-1,3" (cpuset(7), "List format"). Raises CageError."""
+    """From the kernel's list format, "0-1,3" (cpuset(7)). Raises CageError."""
     cpus: set[int] = set()
     shortened = text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}..."
     for part in text.split(","):
@@ -137,7 +137,6 @@ def most_open_files() -> int:
 
 
 def runnable(program: str, user: Privilege, shared_group: int | None = None) -> str | None:
-    """The first program in PATH that this user may run, as a home closed to others may have one before it."""
     for folder in os.get_exec_path():
         path = Path(folder) / program
         if not (folder.startswith("/") and path.is_file() and os.access(path, os.X_OK)):
@@ -399,7 +398,7 @@ PATIENCE_S = 5.0
 
 
 def user_of(pid: int) -> int:
-    """The effective uid (proc_pid_status(5)); a folder in /proc may be root's in any case. Raises OSError."""
+    """The effective uid: a folder in /proc may be root's in any case. Raises OSError."""
     return int(process_status(pid, "Uid")[1])
 
 

@@ -48,7 +48,6 @@ def name_of(lease: str) -> str:
 
 
 def remove_left(lease: str, folder: Path) -> list[str]:
-    """Remove what a lease's servers left, while its folder exists; returns what was done."""
     pieces = sum(remove_of_postgres(file.parent) for file in folder.glob("*/data/postmaster.pid"))
     of_postgres = [f"removed {pieces} piece{'s' * (pieces != 1)} of a PostgreSQL's shared memory"] if pieces else []
     owners: set[int] = set()

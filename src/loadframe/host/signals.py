@@ -92,7 +92,7 @@ control group does not show here."""
 
 
 def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
-    """Those of these processes that a signal (SIGSTOP, SIGTSTP) has stopped. root: for recorded trees."""
+    """Those that a signal has stopped. root: for recorded trees."""
     stopped = []
     for pid in pids:
         with suppress(OSError):  # it has ended, or is out of our sight
@@ -102,7 +102,7 @@ def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
 
 
 def told(pids: Iterable[int], sleep: Callable[[float], None] = time.sleep) -> str:
-    """Which of these stay stopped for LONG_S, in words or "". A limiter that stops repeatedly (cpulimit) only slows."""
+    """Which of these stay stopped for LONG_S, in words. A limiter that stops repeatedly (cpulimit) only slows."""
     stopped = suspended(pids)
     for _ in range(round(LONG_S / LOOK_EVERY_S)):
         if not stopped:

@@ -35,7 +35,7 @@ class Damaged(Exception):  # noqa: N818 - it is no error of the command that mee
 
 
 def state_directory() -> Path:
-    """Made if need be. Raises CageError if it cannot be written, or another user could write to it."""
+    """Made if need be. Raises CageError if another user could write to it."""
     own, of_all = os.environ.get("LOADFRAME_STATE"), os.environ.get("XDG_STATE_HOME")
     try:
         path = Path(own or f"{of_all or Path.home() / '.local/state'}/loadframe").absolute()
@@ -159,7 +159,6 @@ def _held(folder: Path) -> Folder:
 
 @contextmanager
 def writing(place: object, refusal: type[UserError]) -> Iterator[None]:
-    """Raises `refusal` where the disk does not take a file of the state directory. place: for messages."""
     try:
         yield
     except OSError as error:
@@ -266,7 +265,7 @@ MOST_TICKS = 2**63 - 1
 
 
 def read_record(file: Path, kind: str, newest: int) -> tuple[int, dict[str, Any]]:
-    """The version and the fields of a record "loadframe.KIND/VERSION". Raises FileNotFoundError, Damaged."""
+    """Version and fields of a record "loadframe.KIND/VERSION". Raises FileNotFoundError, Damaged."""
     try:
         data = parse_json(read_file(file))
     except JsonError as error:

@@ -65,7 +65,6 @@ def restart(command: Sequence[str], within_s: float, silent: Callable[[], str | 
 
 
 def ended(process: subprocess.Popen[bytes], output: IO[bytes], within_s: float) -> bool:
-    """Wait for it; False if it has not ended by then, or has printed too much."""
     until = time.monotonic() + within_s
     while True:
         left_s = until - time.monotonic()
@@ -79,7 +78,7 @@ def ended(process: subprocess.Popen[bytes], output: IO[bytes], within_s: float) 
 
 
 def told(output: IO[bytes]) -> str:
-    """The end of what was printed. The offset of the file stays: processes that go on share it."""
+    """The end of what was printed. The offset stays: processes that go on share it."""
     size = os.fstat(output.fileno()).st_size
     return os.pread(output.fileno(), MOST_BYTES, max(0, size - MOST_BYTES)).decode("utf-8", "replace")
 
@@ -88,7 +87,7 @@ PIECE = 1 << 16
 
 
 def until_end(stream: IO[bytes], until_s: float, most_bytes: int) -> bytes:
-    """A pipe's content, up to one piece beyond most_bytes. Raises TimeoutExpired at until_s (CLOCK_MONOTONIC)."""
+    """Up to one piece beyond most_bytes. Raises TimeoutExpired at until_s (CLOCK_MONOTONIC)."""
     said = bytearray()
     while len(said) <= most_bytes:
         if not select.select([stream], [], [], max(0.0, until_s - time.monotonic()))[0]:

@@ -24,7 +24,7 @@ class Series:
 def read_limits(
     steps: Sequence[Step], state: TargetState, effective: Mapping[str, SettingValue], rules: Sequence[LimitRule] = RULES
 ) -> list[Series]:
-    """Every limit measured in these steps of one state, with its largest use; no pressures (see signatures)."""
+    """Measured in these steps of one state, with their largest use; no pressures (see signatures)."""
     series = []
     for rule in rules:
         if rule.pressure or rule.now_only:
@@ -49,7 +49,6 @@ def limit_of(
     configured: SettingValue | None,
     effective: Mapping[str, SettingValue],
 ) -> Limit:
-    """The limit of a rule. metric: of its use; effective: settings as in use."""
     in_effect = as_number(effective.get(rule.configured)) if rule.configured else None
     return Limit(
         id=rule.id,
@@ -90,7 +89,7 @@ def as_number(value: SettingValue | None) -> float | None:
 
 
 def clamped(configured: Mapping[str, SettingValue], effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
-    """The settings that the target clamped, in words; not a higher value, or another spelling of the same one."""
+    """Settings that the target clamped, in words; not a higher value, or another spelling."""
     sentences = []
     for name, asked in configured.items():
         got = effective.get(name)
@@ -139,7 +138,7 @@ def read_now(
 
 
 def judge(use: float, ceiling: float, *, near: float | None, pressure: bool, harmed: LimitStatus = "") -> LimitStatus:
-    """The status of a use; near: as a share of the ceiling. harmed: the status by counted harm, "" for none."""
+    """near: as a share of the ceiling. harmed: the status by counted harm, "" for none."""
     if math.isinf(ceiling):
         return "unlimited"
     share = use / ceiling
@@ -246,7 +245,7 @@ DERIVED = (*OF_THE_MACHINE, *chain.from_iterable(rows("metrics", "DERIVED", Deri
 
 
 def derive(values: Mapping[str, float], missing: Mapping[str, str]) -> tuple[dict[str, float], dict[str, str]]:
-    """With derived metrics; one that cannot be derived has the reason of the first metric that it lacks."""
+    """One that cannot be derived has the reason of the first metric that it lacks."""
     metrics, reasons = dict(values), dict(missing)
     for derived in DERIVED:
         there = [values[name] for name in derived.needs if name in values]

@@ -91,7 +91,7 @@ def pipeline_rules(there: Collection[str]) -> tuple[LimitRule, ...]:
 
 
 def rules_for(limits: Sequence[LimitTable], steps: Sequence[Step]) -> tuple[LimitRule, ...]:
-    """All rules for these steps: declared ones, those of the stages in their metrics, and all others."""
+    """Declared ones, those of the stages in the metrics of these steps, and all others."""
     return rules_among(limits, {name for step in steps for name in step.metrics})
 
 
@@ -101,7 +101,6 @@ def rules_among(limits: Sequence[LimitTable], there: Collection[str]) -> tuple[L
 
 
 def declared_rule(limit: LimitTable | SimpleNamespace, there: Collection[str]) -> LimitRule:
-    """A limit that a study declares. A metric that is not exposed keeps its name, which matches nothing."""
     use = resolve(limit.use, there) or f"{OF}{limit.use}"
     ceiling, most = "", None
     if isinstance(limit.ceiling, str):

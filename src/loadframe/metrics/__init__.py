@@ -107,13 +107,13 @@ def _family_of(name: str) -> tuple[Metric, Mapping[str, str]] | None:
 
 
 def parts_of(name: str) -> Mapping[str, str]:
-    """What the name of a metric of families.txt holds: component, peer, program, stage or log; empty for any other."""
+    """What a name of families.txt holds: component, peer, program, stage or log; empty for any other."""
     family = _family_of(name)
     return {} if family is None else family[1]
 
 
 def metric(name: str) -> Metric:
-    """What a metric is: from tables, else from its name (families.txt, exposed.py); an unknown one has its name."""
+    """From tables, else from its name (families.txt, exposed.py); an unknown one has its name."""
     return METRICS.get(name) or _by_its_name(name) or Metric(name, "", name)
 
 

@@ -44,7 +44,6 @@ OF_CONNECTIONS = tuple(row for row in _OF_SERVERS if row.whole)
 
 
 def contradictions(metrics: Mapping[str, float]) -> tuple[Blind, ...]:
-    """The counters of one step that contradict others. metrics: with throughput, and in a closed loop concurrency."""
     contradicted: list[Blind] = []
     seen = dict(metrics)
     for row in _rows(seen):

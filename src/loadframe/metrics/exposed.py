@@ -32,7 +32,7 @@ _LABEL = re.compile(r'(?<![^{=,"])([^{=,"]++)="((?:[^"\\]|\\.)*+)"')
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A metric's name in its parts. base: without labels; labels: in the order of their names, values unescaped."""
+    """base: without labels; labels: in the order of their names, values unescaped."""
 
     base: str
     labels: tuple[tuple[str, str], ...] = ()
@@ -44,14 +44,14 @@ class Name:
 
 
 def named(base: str, labels: Mapping[str, str], *, counted: bool) -> Name:
-    """The name under which a value is known from now on. counted: it only grows."""
+    """The name from now on. counted: it only grows."""
     ends = base.endswith(COUNTED)
     base = f"{base}{TOTAL}" if counted and not ends else f"{base}{LEVEL}" if ends and not counted else base
     return Name(base, tuple(sorted(labels.items())))
 
 
 def split(name: str) -> Name:
-    """A name in its parts, whatever order its labels have; any other text has no labels."""
+    """Whatever order its labels have; any other text has no labels."""
     base, brace, rest = name.partition("{")
     if not brace:
         return Name(name)
@@ -82,7 +82,7 @@ def all_of(name: str, there: Iterable[str]) -> list[str]:
 
 
 def unit_of(name: str) -> str:
-    """The unit for units.show, from the end of the name (Prometheus, "Metric and label naming"); else "count"."""
+    """For units.show, from the end of the name (Prometheus, "Metric and label naming")."""
     base = name.removeprefix(OF).partition("{")[0]
     if base.endswith("_count"):
         return "1/s"

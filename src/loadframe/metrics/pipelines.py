@@ -24,7 +24,6 @@ def is_level(metric: str) -> bool:
 
 
 def names(metrics: Iterable[str], of: str = STAGES) -> list[str]:
-    """The stages (or the logs) that metrics are of, in the order of their names."""
     matches = (_NAME.fullmatch(name) for name in metrics if name.startswith(of))
     return sorted({match[2] for match in matches if match is not None})
 
@@ -35,7 +34,7 @@ def in_order(metrics: Mapping[str, float]) -> list[str]:
 
 
 def growth(metric: str, readings: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """Of a level that fills up: its growth per second from the first reading (time, value) of a window to the last."""
+    """Of a level that fills up: per second, from the first reading (time, value) of a window to the last."""
     prefix, _, end = metric.rpartition(".")
     if end not in GROWING or not is_level(metric) or len(readings) < 2 or readings[-1][0] <= readings[0][0]:
         return {}
@@ -44,7 +43,7 @@ def growth(metric: str, readings: Sequence[tuple[float, float]]) -> dict[str, fl
 
 
 def most(metric: str, values: Sequence[float]) -> dict[str, float]:
-    """The most operations in work that were seen in a window with SEEN_OFTEN readings."""
+    """Operations in work, in a window with SEEN_OFTEN readings."""
     prefix, _, end = metric.rpartition(".")
     if end != "current" or not is_level(metric) or len(values) < SEEN_OFTEN:
         return {}
@@ -52,7 +51,6 @@ def most(metric: str, values: Sequence[float]) -> dict[str, float]:
 
 
 def derived(metrics: Mapping[str, float]) -> dict[str, float]:
-    """Metrics that follow from those of the stages and logs of a window, or of a moment."""
     values: dict[str, float] = {}
     for stage in names(metrics):
         prefix = f"{STAGES}{stage}."

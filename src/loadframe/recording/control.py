@@ -1,4 +1,4 @@
-"""The lab's side of the recorder process: start it, say what to follow, ask for what is recorded, stop it."""
+"""The lab's side of the recorder process."""
 
 import errno
 import json
@@ -48,9 +48,7 @@ class RecorderCost:
 
 
 class Recorder:
-    """A recorder process that writes to `path`, which must not exist yet, or to an open file of that name, whose
-    `descriptor` it takes over: so nothing that happens to the path can redirect it.
-
+    """Writes to `path`, which must not exist yet, or to an open file of that name, whose `descriptor` it takes over.
     Methods may be called from several threads. Each raises RecordingError, with what the recorder printed, once the
     process has died."""
 
@@ -119,7 +117,7 @@ class Recorder:
         self._send({"do": "follow-cgroup", "component": component, "folders": [str(folder) for folder in folders]})
 
     def note(self, source: str, text: str, at_s: float | None = None) -> None:
-        """Record another program's text (a server's counters) at its own CLOCK_MONOTONIC time; None: now."""
+        """A text of another program at its own CLOCK_MONOTONIC time; None: now."""
         self._send({"do": "note", "source": source, "text": text, "at_s": time.monotonic() if at_s is None else at_s})
 
     def mark(self, kind: str, **fields: str | float | bool | None) -> None:

@@ -52,7 +52,7 @@ class Derivation:
         return gather(partial(part, first, last, elapsed_s) for part in self.rates) if self.rates else {}
 
     def looks(self, before: Entries, after: Entries, elapsed_s: float) -> tuple[Metrics, list[RecordingError]]:
-        """Metrics of two looks at this machine, and why others are missing; no rates if both are of one moment."""
+        """Metrics of two looks, and why others are missing; no rates if both are of one moment."""
         try:
             first, last = self.reading(before), self.reading(after)
         except RecordingError as error:
@@ -75,7 +75,7 @@ class Track:
         self._before: dict[str, tuple[float, Any]] = {}
 
     def step(self, at_s: float, entries: Entries) -> Metrics:
-        """The metrics of a tick, with the latest earlier reading of each source, however old."""
+        """The metrics of a tick, with the latest earlier reading of each source."""
         self._heard |= {name: entries[name] for name in self._beside & entries.keys()}
         texts = {**self._heard, **entries} if self._heard else entries
         metrics: Metrics = {}
@@ -115,14 +115,14 @@ def put_together(metric: str, values: Sequence[float]) -> float:
 
 
 def growth(first: float, last: float) -> float:
-    """last - first of a counter. Raises RecordingError if it went back, that is, was reset."""
+    """Raises RecordingError if a counter went back, that is, was reset."""
     if last < first:
         raise RecordingError(f"A counter went back from {first} to {last}.")
     return last - first
 
 
 def rates_of(metrics: Mapping[str, Sequence[str]], unit: float = 1.0) -> Callable[..., Metrics]:
-    """Growth of a file's numbers per second, in this unit, over the names of a metric that both readings have."""
+    """Growth per second, in this unit, over the names of a metric that both readings have."""
 
     def between(first: Mapping[str, int], last: Mapping[str, int], elapsed_s: float) -> Metrics:
         rates = {}
@@ -177,7 +177,7 @@ class Window:
         return self.ticks[0].facts
 
     def readings(self, row: Derivation) -> list[Any]:
-        """At each tick of the window that has the source, else at the nearest tick. Raises RecordingError."""
+        """At each tick of the window that has the source, else at the nearest. Raises RecordingError."""
         having = [tick for tick in self.ticks if row.text(tick.entries) is not None]
         if not having:
             around = [tick for tick in self.around if row.text(tick.entries) is not None]
@@ -231,7 +231,7 @@ def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[
 
 
 def nearest(times: Sequence[float], at_s: float) -> int:
-    """The index of the time (ascending) nearest to at_s, the earlier of two; -1 without any."""
+    """The index of the nearest time (ascending), the earlier of two; -1 without any."""
     index = bisect_left(times, at_s)
     if index == len(times) or (index > 0 and at_s - times[index - 1] <= times[index] - at_s):
         return index - 1

@@ -26,7 +26,7 @@ LARGEST_FRAME_BYTES = LARGEST_BLOCK_BYTES + (LARGEST_BLOCK_BYTES >> 7)
 FREE_BYTES, PER_BYTE = 8 << 20, 20
 """The most that a block holds: FREE_BYTES, plus PER_BYTE for each of its bytes in the file."""
 MOST_RECORDS, MOST_ENTRIES = 5_000, 50_000
-"""Of one block, which has a few dozen records: a million small ones would take far more memory than their bytes."""
+"""Of one block, which has a few dozen records."""
 MOST_BLOCKS = 1_000_000
 """Of a recording: at the recorder's pace, more than a week."""
 MOST_SEARCHED = 100_000
@@ -57,9 +57,8 @@ _DIFFERENT_FILE = "Give the recording that Loadframe wrote (raw/*.lfr in a run f
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What must be known of the recording machine to read its numbers elsewhere. boottime_offset_s: CLOCK_BOOTTIME -
-    CLOCK_MONOTONIC, for start times of processes, which count suspended time. host: its name; times of different hosts
-    are of different clocks."""
+    """What must be known of the recording machine. boottime_offset_s: CLOCK_BOOTTIME - CLOCK_MONOTONIC, for start times
+    of processes, which count suspended time. host: times of different hosts are of different clocks."""
 
     interval_s: float
     clock_ticks_per_s: int
@@ -86,7 +85,7 @@ class Facts:
 
     @classmethod
     def from_json(cls, text: bytes) -> "Facts":
-        """Raises ValueError if it is not the JSON of facts with numbers where numbers belong."""
+        """Raises ValueError."""
         fields = json.loads(text)
         if not isinstance(fields, dict):
             raise ValueError("no object of facts")
@@ -121,7 +120,7 @@ class Tick:
 
 
 class Block(NamedTuple):
-    """Where a block's zstd frame lies in the file, and the earliest and latest time in it."""
+    """Where a block's zstd frame lies in the file, and the times in it."""
 
     offset: int
     length: int
@@ -145,7 +144,7 @@ def peak_rss_bytes(status: bytes) -> int:
 
 
 def parse_header(data: bytes, path: Path) -> tuple[Facts, int]:
-    """Facts, and the offset of the first block. Raises RecordingError for an empty, foreign or cut off file."""
+    """Facts, and the offset of the first block. Raises RecordingError."""
     if not data:
         raise RecordingError(f"The recording {path} is empty.", remedy="Its recorder never started; record again.")
     if not data.startswith(MAGIC[: len(data)]):
@@ -217,7 +216,7 @@ def _next_block(data: bytes, position: int) -> int:
 
 def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool) -> list[Tick]:
     """The ticks of one block, in the order they were written; without `samples` only those in between. Records of an
-    unknown kind are skipped. Raises RecordingError if the block is corrupt."""
+    unknown kind are skipped. Raises RecordingError."""
     import zstandard  # here: the process of `loadframe watch` has this module and reads no recording
 
     try:

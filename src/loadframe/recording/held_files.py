@@ -1,5 +1,4 @@
-"""Files that stay open to be read repeatedly: how many may, and how all of them are read. Light, as part of the
-recorder process."""
+"""Files that stay open to be read repeatedly. Light, as part of the recorder process."""
 
 import errno
 import os
@@ -29,7 +28,7 @@ class Descriptors:
         self.free = allowed // 2
 
     def hold(self, path: str, directory: int | None = None) -> int | None:
-        """An open descriptor to keep, or None if there are enough already. Raises OSError if the file will not open."""
+        """None if there are enough already. Raises OSError if the file will not open."""
         if self.free <= 0:
             return None
         try:
@@ -91,7 +90,7 @@ class HeldFiles:
 
 
 def read_all(writer: FrameWriter, held: Held) -> None:
-    """An entry of each file that answers; the others are absent (/proc/pressure if it is switched off)."""
+    """An entry of each file that answers (not /proc/pressure if it is switched off)."""
     read = writer.read
     for source, descriptor in held:
         try:
@@ -101,7 +100,7 @@ def read_all(writer: FrameWriter, held: Held) -> None:
 
 
 def used_up(error: OSError) -> bool:
-    """Whether a file did not open for want of descriptors, which says nothing about the file."""
+    """Whether descriptors were lacking, which says nothing about the file."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 

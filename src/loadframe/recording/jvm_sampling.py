@@ -33,7 +33,7 @@ class JvmCounters:
         self._places: list[tuple[str, str, int]] = []
 
     def find(self) -> bool:
-        """Find the file and the wanted counters in it; False if there is none that can be trusted."""
+        """False if there is no file that can be trusted."""
         self.close()
         try:
             self._held = _open(self._directory)

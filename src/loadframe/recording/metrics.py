@@ -101,7 +101,7 @@ def _known(component: str, metrics: Metrics) -> Metrics:
 
 
 def _of_its_network(target: Sequence[ProcessInWindow]) -> Metrics:
-    """Connections dropped before they were accepted are counted in the target's network namespace, if it is another."""
+    """Connections dropped before they were accepted are counted in the target's network namespace."""
     row = replace(NETSTAT, source=ITS_NETWORK)
     for process in target:
         if any(ITS_NETWORK in tick.entries for tick in process.window.around):
@@ -130,7 +130,7 @@ def _stalling(window: Window) -> Metrics:
 
 
 def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapping[str, float]) -> Metrics:
-    """What all CPUs did for processes, less those of the study; each pid counts once, whatever it was followed as."""
+    """What all CPUs did for processes, less those of the study; each pid counts once."""
     busy, count = busy_cores(window)
     if RECORDER_CORES not in metrics:
         raise RecordingError("The CPU time of the recorder was not recorded.")
@@ -157,7 +157,7 @@ def service_metrics(ticks: Sequence[Tick], start_s: float, end_s: float, service
 def of_readings(
     notes: Sequence[tuple[float, Mapping[str, float]]], start_s: float, end_s: float, service: Sequence[CounterSpec]
 ) -> Metrics:
-    """As service_metrics, from readings (time in s, value by CounterSpec.name) in time order."""
+    """As service_metrics, from readings (s, value by CounterSpec.name) in time order."""
     metrics = {}
     for spec in service:
         readings = [(at_s, counters[spec.name]) for at_s, counters in notes if spec.name in counters]

@@ -24,14 +24,14 @@ FIRST_EPHEMERAL = 32768
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The sockets of a component at one moment, each once however many processes have it open."""
+    """Each socket once, however many processes have it open."""
 
     at_s: float
     sockets: Mapping[int, OpenSocket]
 
 
 class Connections:
-    """The sockets of a component's processes in a window. names: of other components, by the port they listen on."""
+    """names: of other components, by the port they listen on."""
 
     def __init__(self, processes: Sequence[ProcessInWindow], names: Mapping[str, str] | None = None) -> None:
         self._names = names or {}
@@ -45,7 +45,7 @@ class Connections:
 
     @cached_property
     def looks_at_listeners(self) -> list[Look]:
-        """As `looks`, with the looks at listening sockets only, which are many times as frequent."""
+        """With the looks at listening sockets only, which are many times as frequent."""
         return self._together(_looks(process, SOCKETS, LISTENERS) for process in self._processes)
 
     def _together(self, of_processes: Iterable[Iterable[tuple[float, list[OpenSocket]]]]) -> list[Look]:
@@ -78,7 +78,7 @@ class Connections:
         return self._names.get(port, socket.remote) if is_here(socket) else socket.remote
 
     def inside(self, socket: OpenSocket) -> bool:
-        """Whether the component itself listens at the other end of a connection that it made."""
+        """Whether the component itself listens at the other end."""
         return is_here(socket) and port_of(socket.remote) in self.listening
 
     @cached_property
@@ -122,7 +122,7 @@ def is_here(socket: OpenSocket) -> bool:
 
 
 def peer_metrics(connections: Connections) -> Metrics:
-    """The connections that a component made, by peer; all those that it serves; and its fullest accept queue."""
+    """Of connections made, by peer; of all served ones; and of the fullest accept queue."""
     looks = connections.looks
     if not looks:
         return _queues(connections.looks_at_listeners)
@@ -213,7 +213,7 @@ class Pace:
 
 
 def awaits_answer(socket: OpenSocket, pace: Pace | None = None) -> bool | None:
-    """Whether a request is in flight on a connection that the component made; None if unknown."""
+    """On a connection that the component made; None if unknown."""
     times = socket.times
     if socket.state == SYN_SENT:
         return True
@@ -229,7 +229,7 @@ def awaits_answer(socket: OpenSocket, pace: Pace | None = None) -> bool | None:
 
 
 def is_asked(socket: OpenSocket, pace: Pace | None = None) -> bool | None:
-    """Whether a request came on a served connection and has no answer yet; None if unknown."""
+    """Whether a request on a served connection has no answer yet; None if unknown."""
     times = socket.times
     if socket.receive > 0:
         return True
@@ -247,8 +247,8 @@ def is_asked(socket: OpenSocket, pace: Pace | None = None) -> bool | None:
 
 
 def pace_of(looks: Iterable[OpenSocket], side: Side) -> Pace | None:
-    """The pace that the looks at all connections to one peer have in common, or None. A look with its two moments in
-    different ticks allows one lead; the others allow two."""
+    """What the looks at all connections to one peer have in common. A look with its two moments in different ticks
+    allows one lead; the others allow two."""
     quiet = [socket.times for socket in looks if socket.times is not None and socket.send == socket.receive == 0]
     settled, young = (
         [times for times in quiet if _segments(times, side)[1] >= fewest] for fewest in (FEWEST_ANSWERS, FEW_ANSWERS)
@@ -272,7 +272,7 @@ def _agreed(looks: Sequence[TcpTimes], side: Side, most_ahead: int) -> Pace | No
 
 
 def _by_ticks(times: TcpTimes, side: Side) -> bool | None:
-    """Whether a request is in flight; None if the last data sent and received are in the same tick."""
+    """None if the last data sent and received are in the same tick."""
     if times.sent_ms == times.received_ms:
         return None
     if side == "made":

@@ -49,7 +49,7 @@ def _grown(first: ProcessStat, last: ProcessStat, prefix: str) -> dict[str, floa
 
 
 def after(first: ProcessStat, ended: Sequence[ProcessStat]) -> ProcessStat:
-    """The process's numbers plus what was seen of children that ended since: they count once, as themselves."""
+    """With what was seen of children that ended since: they count once, as themselves."""
     if not ended:
         return first
     of_all = {
@@ -70,7 +70,7 @@ BORN: Mapping[str, object] = {
 
 
 def process_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
-    """What is compared between two readings of one process, by the last word of a source's name."""
+    """By the last word of a source's name."""
     return (
         Derivation(STAT, parse_stat, rates=(partial(_counted, ticks_per_s),)),
         Derivation(CLOCK, procfs.parse_count, rates=(_clock,)),
@@ -79,7 +79,7 @@ def process_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
 
 
 def recorder_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
-    """The CPU of the recorder, which has one thread; from its clock ticks on a kernel without schedstat."""
+    """Its CPU; from its clock ticks on a kernel without schedstat."""
 
     def counted(first: ProcessStat, last: ProcessStat, elapsed_s: float) -> Metrics:
         ticks = growth(first.user_ticks + first.system_ticks, last.user_ticks + last.system_ticks)
@@ -110,7 +110,7 @@ def born_since(stat: ProcessStat, at_s: float, facts: Facts) -> bool:
 
 
 def added_up(rates: Sequence[Metrics]) -> Metrics:
-    """Sums over processes; a metric missing for some (/proc/PID/io may be forbidden) is left out."""
+    """A metric missing for some (/proc/PID/io may be forbidden) is left out."""
     common = set[str].intersection(*(set(metrics) for metrics in rates)) if rates else set[str]()
     return {metric: sum(metrics[metric] for metrics in rates) for metric in common}
 
@@ -239,8 +239,8 @@ def open_files_limits(text: bytes) -> Metrics:
 
 
 def memory(page_bytes: int, members: Collection[Entries]) -> Metrics:
-    """Memory shared by processes (a server's buffers, its program) counts once: the largest share of any of them. A
-    process without its stat is counted by its status."""
+    """What processes share (a server's buffers, its program) counts once: the largest share of any of them. A process
+    without its stat is counted by its status."""
     resident, touched = [], []
     for entries in members:
         status = procfs.parse_process_status(entries.get("status", b""))

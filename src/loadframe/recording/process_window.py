@@ -78,7 +78,7 @@ class ProcessInWindow:
             return 0
 
     def pair(self, row: Derivation) -> tuple[object, object, float]:
-        """As Window.pair; if recorded at each of its ticks, over the whole window, from zero if born in it."""
+        """As Window.pair; if recorded at each tick, over the whole window, from zero if born in it."""
         inside = [tick for tick in self.window.ticks if row.source in tick.entries]
         if inside and inside[0] is self.present[0] and inside[-1] is self.present[-1]:
             born = born_since(self.last_stat, self.window.ticks[0].monotonic_s, self.window.facts)
@@ -175,7 +175,7 @@ class ProcessInWindow:
 
 
 def followed_processes(window: Window) -> list[ProcessInWindow]:
-    """All processes that were followed in the window, under each component that they were followed as."""
+    """Under each component that they were followed as."""
     sources: dict[tuple[str, int], dict[str, str]] = {}
     for name in {name for tick in window.around for name in tick.entries}:
         if (split := split_source(name)) is not None:

@@ -58,7 +58,7 @@ def missing(where: str, what: str) -> RecordingError:
 
 @dataclass(frozen=True, slots=True)
 class CpuTimes:
-    """Time of one CPU or all CPUs since boot in clock ticks, by use; older kernels lack the last ones."""
+    """Clock ticks since boot, by use; older kernels lack the last ones."""
 
     user: int
     nice: int
@@ -84,7 +84,7 @@ class SystemStat:
 
 @dataclass(frozen=True, slots=True)
 class DiskCounters:
-    """One whole disk since boot. flushes and flush_ms are None before Linux 5.5, discards before 4.18."""
+    """Since boot. flushes and flush_ms are None before Linux 5.5, discards before 4.18."""
 
     reads: int
     read_sectors: int
@@ -142,7 +142,7 @@ def by_name(data: bytes, where: str) -> dict[str, int]:
 
 
 def parse_vmstat(data: bytes) -> dict[str, int]:
-    """/proc/vmstat, and cpu.stat, memory.stat, memory.events and the like of a control group: name -> number."""
+    """Also cpu.stat, memory.stat, memory.events and the like of a control group."""
     words = data.split()
     with suppress(ValueError):  # fast path, taken ten times a second: each second word is a number
         read = list(map(int, words[1::2]))
@@ -159,7 +159,7 @@ def parse_vmstat(data: bytes) -> dict[str, int]:
 
 
 def parse_diskstats(data: bytes) -> dict[str, DiskCounters]:
-    """/proc/diskstats, without partitions, loop and ram devices, and dm and md, which would count twice."""
+    """Without partitions, loop and ram devices, and dm and md, which would count twice."""
     rows: dict[str, list[int]] = {}
     for line in data.splitlines():
         fields = line.split()
@@ -221,7 +221,7 @@ def parse_file_numbers(data: bytes) -> dict[str, int]:
 
 
 def parse_protocols(data: bytes) -> dict[str, dict[str, int]]:
-    """/proc/net/snmp and netstat: protocol -> counter -> number. Two lines each: the names, then the numbers."""
+    """/proc/net/snmp and netstat: protocol -> counter -> number."""
     protocols: dict[str, dict[str, int]] = {}
     names: dict[bytes, list[bytes]] = {}
     for line in data.splitlines():

@@ -1,4 +1,4 @@
-"""Reading a recording that is still being written: what was appended is read once, what is asked for is decoded."""
+"""Reading a recording that is still being written."""
 
 import math
 import os

@@ -17,7 +17,7 @@ NOT_IN_THIS_KERNEL = "this kernel does not have it"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to read. no_process: why there is no pid. others: further processes of the same server."""
+    """no_process: why there is no pid. others: further processes of the same server."""
 
     root: Path = Path("/")
     pid: int | None = None
@@ -41,7 +41,7 @@ class Pair:
     elapsed_s: float
 
     def rate(self, first: float, last: float) -> float:
-        """Growth per second. Raises RecordingError if there are not two moments, or the counter was reset."""
+        """Raises RecordingError if there are not two moments, or the counter was reset."""
         if self.elapsed_s <= 0:
             raise RecordingError("A rate needs two readings.")
         return growth(first, last) / self.elapsed_s
@@ -56,7 +56,7 @@ def below(*files: str) -> Callable[[Place, str], bytes]:
 
 
 def each_below(folder: Path, *files: str) -> bytes:
-    """A line for each folder below that has all of these files, by name: its name and their texts."""
+    """A line for each folder that has all of these files: its name and their texts."""
     rows = []
     for subfolder in sorted(folder.iterdir()):
         try:
@@ -94,7 +94,7 @@ class Source:
 
 
 def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, path: str = "") -> Source:
-    """Metrics of two looks at a file that recordings also have. path: by default where these read it."""
+    """path: by default where recordings read it."""
 
     def parse(pair: Pair) -> Metrics:
         values, reasons = row.looks({row.source: pair.first}, {row.source: pair.last}, pair.elapsed_s)
@@ -119,7 +119,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Metrics with their values (infinite if the machine sets no limit), and why others are missing."""
+    """Infinite if the machine sets no limit. missing: why."""
 
     values: Mapping[str, float]
     missing: Mapping[str, str]
@@ -154,7 +154,7 @@ def take(place: Place, sources: Sequence[Source], clock: Callable[[], float] = t
 
 
 def read(first: Snapshot, last: Snapshot, sources: Sequence[Source]) -> Readings:
-    """The metrics between two snapshots of one place. A source that is damaged or was reset gives reasons only."""
+    """A source that is damaged or was reset gives reasons only."""
     values: Metrics = {}
     missing: dict[str, str] = {}
     elapsed_s = last.at_s - first.at_s

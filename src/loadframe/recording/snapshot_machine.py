@@ -176,7 +176,7 @@ def _sysctl(name: str, metric: str) -> Source:
 
 
 def elsewhere(place: Place) -> bool:
-    """Whether the process is in another network namespace than we are. False if unknown."""
+    """Whether the process is in another network namespace than we are."""
     try:
         theirs, ours = (place.path(name).readlink() for name in ("proc/{pid}/ns/net", "proc/self/ns/net"))
     except OSError:
@@ -185,7 +185,7 @@ def elsewhere(place: Place) -> bool:
 
 
 def fetch_here(place: Place, path: str) -> bytes:
-    """A sysctl of our own network namespace. Raises RecordingError if the process is in another."""
+    """Raises RecordingError if the process is in another network namespace."""
     if elsewhere(place):
         remedy = f"nsenter --target {place.pid} --net"
         raise RecordingError(f"the process is in another network namespace; run Loadframe in it: {remedy}")

@@ -69,7 +69,7 @@ def _status(*pairs: Pair) -> Metrics:
 
 
 def fetch_cpu(place: Place, path: str) -> bytes:
-    """The process's clock in nanoseconds, empty in a recorded tree, and below it its stat."""
+    """The process's clock (ns), empty in a recorded tree, and its stat."""
     clock = b"%d" % time.clock_gettime_ns((~place.pid << 3) | CPU_CLOCK) if place.pid and place.root == ROOT else b""
     return clock + b"\n" + place.text(path)
 
@@ -151,7 +151,7 @@ def _watches(pair: Pair) -> Metrics:
 
 
 def fetch_accept_queues(place: Place, path: str) -> bytes:
-    """One line per listening socket: inode, connections that wait, how many may. Raises RecordingError."""
+    """A line per listening socket: inode, connections that wait, how many may."""
     if elsewhere(place):
         raise RecordingError("the process is in another network namespace; run Loadframe in it (nsenter --net)")
     own = {leads_to[8:-1] for _, leads_to in _descriptors(place) if leads_to.startswith("socket:[")}
@@ -170,7 +170,7 @@ def _accept_queues(pair: Pair) -> Metrics:
 
 
 def fetch_user(place: Place, path: str) -> bytes:
-    """The real user of the process, the threads of all processes of that user, and RLIMIT_NPROC: a walk over /proc."""
+    """The real user, the threads of all processes of that user, and RLIMIT_NPROC: a walk over /proc."""
     if (uid := _UID.search(place.text(path))) is None:
         raise RecordingError("a process's status has no line Uid.")
     threads = 0
@@ -219,8 +219,8 @@ OUT_OF_SIGHT = "the control groups of the process are not mounted where we can s
 
 
 def fetch_groups(place: Place, path: str, *, wanted: Sequence[str]) -> bytes:
-    """JSON: for every wanted controller the files of the process's group and of those above it, the innermost first, as
-    far as they are mounted. A controller that is off there, and the root group, have no files."""
+    """JSON: for every wanted controller the files of the process's group and of those above it, the innermost first. A
+    controller that is off there, and the root group, have no files."""
     place.text(path)  # raises if the process has ended
     mounted = hierarchies(place.root, "self" if place.pid is None else str(place.pid))
     if not mounted:

@@ -49,7 +49,7 @@ _V4_IN_V6 = b"\0" * 10 + b"\xff\xff"
 
 @dataclass(frozen=True, slots=True)
 class TcpTimes:
-    """Milliseconds since data was sent and received, and anything was received; counters since the begin."""
+    """Milliseconds since data was sent, received, and anything was received; counters since the begin."""
 
     sent_ms: int
     received_ms: int
@@ -216,7 +216,7 @@ class Listener:
 
 
 def listeners() -> list[Listener]:
-    """All listening stream sockets of our network namespace. Raises RecordingError if the kernel refuses."""
+    """All listening stream sockets of our network namespace. Raises RecordingError."""
     bodies = [body for family in FAMILIES for body in _dump(inet_request(family, 1 << LISTEN))]
     inet = [listener for body in bodies if (listener := parse_inet(body)) is not None]
     unix = unix_sockets(1 << LISTEN).values()
@@ -224,22 +224,22 @@ def listeners() -> list[Listener]:
 
 
 def established(port: int, families: Sequence[int] = FAMILIES, *, asking: "Asking | None" = None) -> int:
-    """The number of TCP connections open at this local port, in our network namespace; the kernel searches a table of
-    all sockets for each family. A connection has the family of the socket that accepted it: one to `::` has AF_INET6.
-    asking: for repeated questions. Raises RecordingError if the kernel refuses."""
+    """The number of TCP connections open at this local port: the kernel searches a table of all sockets for each
+    family. A connection has the family of the socket that accepted it: one to `::` has AF_INET6. asking: for repeated
+    questions. Raises RecordingError."""
     requests = (inet_request(family, 1 << ESTABLISHED, port=port) for family in families)
     return sum(len(_dump(request, asking)) for request in requests)
 
 
 def families_of(port: int, *, asking: "Asking | None" = None) -> tuple[int, ...]:
-    """Of the sockets that listen at this local port; all if none does. Raises RecordingError like `established`."""
+    """Of the sockets that listen at this local port; all if none does. Raises RecordingError."""
     listen = 1 << LISTEN
     there = tuple(family for family in FAMILIES if _dump(inet_request(family, listen, port=port), asking))
     return there or FAMILIES
 
 
 def users_of(port: int, *, asking: "Asking | None" = None) -> frozenset[int]:
-    """The users of the sockets that listen at this local port. Raises RecordingError like `established`."""
+    """Of the sockets that listen at this local port. Raises RecordingError."""
     requests = (inet_request(family, 1 << LISTEN, port=port) for family in FAMILIES)
     bodies = (body for request in requests for body in _dump(request, asking) if len(body) >= INET_MESSAGE.size)
     return frozenset(int(INET_MESSAGE.unpack_from(body)[-2]) for body in bodies)
@@ -280,8 +280,8 @@ def parse_unix(body: bytes) -> UnixSocket | None:
 
 
 class Asking:
-    """One socket for many questions: making one takes a fifth of the time of an answer. Made at the first question, and
-    again after one that failed, whose answer may come later."""
+    """One socket for many questions: making one takes a fifth of the time of an answer. It is made again after one that
+    failed, whose answer may come later."""
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None

@@ -61,8 +61,7 @@ Row = tuple[int, bytes, bytes]
 
 
 class LookSchedule:
-    """Times are CLOCK_MONOTONIC. interval_s: of the recorder's ticks, the only times of looks. every_s: of cheap
-    looks."""
+    """Times are CLOCK_MONOTONIC. interval_s: of the recorder's ticks. every_s: of cheap looks."""
 
     def __init__(self, interval_s: float, every_s: float = EVERY_S) -> None:
         self._interval_s = interval_s
@@ -83,7 +82,7 @@ class LookSchedule:
         self._due_s = now_s + (self._in_step_s() or self._usual_s()) - self._interval_s / 2
 
     def begin_step(self, at_s: float, warmup_s: float, window_s: float) -> None:
-        """A step began. Its window, window_s long, begins after the warm-up at the earliest, which gets no look."""
+        """Its window begins after the warm-up at the earliest, which gets no look."""
         self._window_s = window_s
         if (apart_s := self._in_step_s()) is not None:
             self._due_s = at_s + warmup_s + min(apart_s, window_s / 2)
@@ -156,7 +155,7 @@ class SocketSampler:
         self._view = memoryview(self._buffer)
 
     def sample(self, now_s: float, processes: Iterable[ProcessFiles]) -> None:
-        """If a look is due, append an entry for each process, of all sockets or only of listening ones."""
+        """If a look is due, an entry for each process, of all sockets or only of listening ones."""
         at_all = self._live and self.schedule.is_due(now_s)
         if not at_all and not (self._live and self._at_listeners.is_due(now_s)):
             return

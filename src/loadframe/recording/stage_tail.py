@@ -143,7 +143,7 @@ class StageTail:
 
     @contextmanager
     def watching(self, kept: Sequence[Path], fresh: Sequence[Path] = ()) -> Iterator[None]:
-        """kept: files that go on from step to step, with earlier content; fresh: those of this step."""
+        """kept: files that go on from step to step; fresh: those of this step."""
         files = [*(_File(path, own=False) for path in kept), *(_File(path, own=True) for path in fresh)]
         if not files:
             yield

@@ -1,4 +1,4 @@
-"""The metrics of the whole machine: what follows from each of its files, and from a window as a whole."""
+"""The metrics of the whole machine."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -116,7 +116,7 @@ PRESSURES = {
 
 
 def pressure(source: str, metrics: Sequence[str]) -> Derivation:
-    """Pressure stall information of the machine or a control group. A metric's last word names its line."""
+    """A metric's last word names its line."""
 
     def shares(first: dict[str, float], last: dict[str, float], elapsed_s: float) -> Metrics:
         kinds = ((metric, metric.rpartition(".")[2]) for metric in metrics)
@@ -241,7 +241,7 @@ MACHINE: tuple[Derivation, ...] = (
 
 
 def system_metrics(window: Window) -> Metrics:
-    """All `system.` metrics of this window except system.cpu.foreign and system.disk.flushes_per_request."""
+    """Except system.cpu.foreign and system.disk.flushes_per_request."""
     return derive(window, MACHINE) | gather(
         [partial(_clock, window), partial(_frequency_drop, window), partial(disk_stall, window)]
     )
@@ -281,8 +281,8 @@ Course = list[tuple[float, DiskCounters]]
 
 def disk_stall(window: Window) -> Metrics:
     """The longest stretch of the window in which the disk that completed most requests had some and completed none; 0
-    unless that is far beyond what a request takes at other times, also around the window. A flush that does not end is
-    not seen. Raises RecordingError if no disk was recorded twice, or completed a request."""
+    unless that is far beyond what a request takes at other times. A flush that does not end is not seen. Raises
+    RecordingError."""
     stretch_s, longest_s, calm_ms, requests = 0.0, 0.0, 0, 0
     for (before_s, before), (after_s, after) in pairwise(_busiest(window)):
         ended, busy_ms = _ended(after) - _ended(before), after.busy_ms - before.busy_ms

@@ -1,4 +1,4 @@
-"""The threads of a followed process: which are read at a tick, and what of them. Light, as part of the recorder."""
+"""Which threads of a followed process are read at a tick, and what of them. Light, as part of the recorder."""
 
 import os
 from collections.abc import Sequence
@@ -228,7 +228,7 @@ def polled_span(text: bytes) -> tuple[int, int] | None:
 
 
 class Turn:
-    """Takes the next part of a list at each call, cyclically; rounds: how often it began again."""
+    """The next part of a list at each call, cyclically; rounds: how often it began again."""
 
     def __init__(self) -> None:
         self._next = 0

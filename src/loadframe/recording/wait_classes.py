@@ -41,7 +41,7 @@ MOST_POLLED, MOST_SELECTED, POLLED_BYTES = 16, 1024, 8
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A system call; number: on the machine of its table. wait: its class, None if `by` decides."""
+    """number: on the machine of its table. wait: None if `by` decides."""
 
     name: str
     number: int
@@ -76,7 +76,7 @@ def by_function(wchan: str) -> WaitClass:
 
 
 def by_descriptors(by: By, roles: Collection[Role] | None) -> WaitClass:
-    """The class of a thread in a system call on descriptors of these roles; None: unknown."""
+    """Of a system call on descriptors of these roles; None: unknown."""
     if roles is None:
         return "unknown" if by in ("reads", "writes") else "socket"
     sockets = {role for role in roles if role != "none"}

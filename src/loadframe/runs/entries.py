@@ -32,7 +32,7 @@ from loadframe.system.files import Folder, Whose
 @dataclass(frozen=True, slots=True)
 class Treatment:
     """A state of the target under a short name ("A", "B", ...). kind: of the target, "" in runs of one target. cold_of:
-    the treatment of which this is the cold one, or ""."""
+    the treatment of which this is the cold one."""
 
     name: str
     title: str
@@ -70,7 +70,7 @@ class Rounds:
 
 
 def flagged(steps: Sequence[Step], stops: Sequence[Stop]) -> list[Step]:
-    """The steps, with those flagged after which the target had failed, which was not known when they were written."""
+    """Those after which the target had failed, which was not known when they were written."""
     after = {stop.step for stop in stops}
     return [
         replace(step, flags=tuple(dict.fromkeys((*step.flags, NOT_RECOVERED)))) if step.number in after else step
@@ -88,7 +88,6 @@ def refuse(where: str, faults: Iterable[str]) -> None:
 
 
 def check_steps(steps: Sequence[Step], where: str) -> None:
-    """RunError for an impossible step, and for two of one number. where: their file, with a step in each line."""
     seen: set[int] = set()
     for line, step in enumerate(steps, start=1):
         twice = [f"there is a step {step.number} before it already"] if step.number in seen else []
@@ -101,7 +100,6 @@ ROW = ("step", "level", "throughput", "errors")
 
 
 def faults_of_rounds(rounds: Iterable[Round]) -> Iterator[str]:
-    """An incomplete row, an invalid level, or a peak that is no point of its curve."""
     for round_ in rounds:
         for row in round_.footprint:
             if missing := [name for name in ROW if name not in row]:
@@ -162,7 +160,6 @@ def _faults_of_step(step: Step) -> Iterator[str]:
 
 
 def read_host(root: Path = Path("/")) -> Host:
-    """This machine now; what cannot be read is left out of the facts."""
     cpuinfo = text(root / "proc/cpuinfo")
     model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.M)
     memory = re.search(r"^MemTotal:\s+(\d+) kB", text(root / "proc/meminfo"), re.M)
@@ -210,7 +207,7 @@ def add_scores(folder: Path, source: str, scores: Sequence[Scored]) -> None:
 
 
 def read_scores(folder: Path) -> list[Scored]:
-    """Every score, once per forecast of the same measurement, without a torn last line. RunError."""
+    """Once per forecast of the same measurement, without a torn last line. RunError."""
     path = folder / SCORES
     try:
         text = read_file(path, MOST_SCORES_BYTES)

@@ -68,7 +68,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, root: Path, study: str, *, private: bool = False) -> "RunFolder":
-        """A new folder ROOT/UTC-time-study. private: closed to other users. RunError where it cannot be created."""
+        """ROOT/UTC-time-study. private: closed to other users. RunError where it cannot be created."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         for attempt in range(1, 100):
             suffix = "" if attempt == 1 else f"-{attempt}"
@@ -100,7 +100,6 @@ class RunFolder:
 
     @classmethod
     def below(cls, root: Folder, name: str) -> "RunFolder":
-        """An existing run folder in an open folder; a link is not followed. RunError where it is none."""
         folder = cls(root.path / name)
         folder._files = root.below(name)
         folder._check_is_run()
@@ -115,7 +114,6 @@ class RunFolder:
         self.write_record("run.json", "run", {**body, "ended_at": datetime.now(UTC).isoformat(timespec="seconds")})
 
     def closed(self) -> bool:
-        """Whether the run ended properly: False for one that was stopped, killed, or still runs."""
         return "ended_at" in self.document("run.json", "run")
 
     def in_progress(self) -> bool:
@@ -137,7 +135,6 @@ class RunFolder:
             self._files.replace(name, data)
 
     def write_report(self, page: str) -> None:
-        """Write report.html atomically, and remove what killed writers have left."""
         self._files.remove_torn("raw", "latency", "profiles")
         self.write_text(REPORT, page)
 
@@ -210,7 +207,7 @@ class RunFolder:
             ) from error
 
     def steps(self) -> list[Step]:
-        """All finished steps; a torn last line (a killed run) is left out. RunError for an impossible one."""
+        """A torn last line (a killed run) is left out. RunError for an impossible one."""
         steps = self.records("steps.jsonl", "step", Step)
         check_steps(steps, str(self.place("steps.jsonl")))
         return flagged(steps, self.stops())
@@ -311,7 +308,6 @@ class RunFolder:
         ]
 
     def place(self, name: str) -> Path:
-        """The path of a file of the folder, for messages and records; nothing is opened."""
         return self.path / name
 
     def has(self, name: str) -> bool:
@@ -327,7 +323,7 @@ class RunFolder:
             return self._files.descriptor(name)
 
     def latency_counts(self, number: int) -> NDArray[np.int64] | None:
-        """Requests of a step by bin of runs.histograms; None where it has no histogram. RunError for a damaged one."""
+        """By bin of runs.histograms; None where it has no histogram. RunError for a damaged one."""
         name = _histogram(number)
         if not self.has(name):
             return None
@@ -337,11 +333,11 @@ class RunFolder:
             raise RunError(f"{self.place(name)} is not a histogram of latencies: {error}", remedy=DAMAGED) from error
 
     def latency_payload(self, number: int) -> bytes | None:
-        """A step's compressed histogram in base64, checked; None where it has none. RunError as `latency_counts`."""
+        """The compressed histogram in base64, checked; None where there is none. RunError."""
         return None if self.latency_counts(number) is None else payload(self._bytes(_histogram(number), MOST_LOG_BYTES))
 
     def requests(self, number: int) -> bytes:
-        """A step's request log as its driver wrote it, or b"". RunError for one that is damaged or too large."""
+        """The request log as the driver wrote it, or b"". RunError for one that is damaged or too large."""
         name = _requests(number)
         if not self.has(name):
             return b""
@@ -357,7 +353,6 @@ class RunFolder:
         return data
 
     def stacks_text(self, name: str) -> str:
-        """The collapsed stacks of a sampled step; invalid bytes become U+FFFD."""
         return self._bytes(f"profiles/{name}", MOST_STACKS_BYTES).decode("utf-8", errors="replace")
 
     def _bytes(self, name: str, most: int = MOST_DOCUMENT_BYTES) -> bytes:

@@ -59,7 +59,6 @@ class Interval:
 
 
 def combined_log(intervals: Iterable[Interval]) -> str:
-    """One log of several intervals, in rising order of their starts: CLOCK_MONOTONIC, without a wall-clock time."""
     text, _ = _begun()
     for interval in intervals:
         numbers = f"{interval.start_s:.3f},{interval.length_s:.3f},{interval.longest_ms:.3f}"
@@ -68,7 +67,7 @@ def combined_log(intervals: Iterable[Interval]) -> str:
 
 
 def bin_latencies_ms() -> NDArray[np.float64]:
-    """The middle of each bin, rising; shape (BINS,). Within 0.05 % of what was rounded to microseconds."""
+    """The middle of each bin, rising; shape (BINS,). Within 0.05 %."""
     index = np.arange(BINS)
     doubled = np.maximum(index // HALF_BUCKET - 1, 0)
     lowest = (index - doubled * HALF_BUCKET) << doubled
@@ -76,7 +75,6 @@ def bin_latencies_ms() -> NDArray[np.float64]:
 
 
 def payload(log: bytes) -> bytes:
-    """The compressed histogram in base64. ValueError unless there is exactly one."""
     lines = [line for line in log.split(b"\n") if line and line[:1] not in (b"#", b'"')]
     if len(lines) != 1:
         raise ValueError(f"it has {len(lines)} histograms, not one")
@@ -84,7 +82,7 @@ def payload(log: bytes) -> bytes:
 
 
 def read_counts(log: bytes) -> NDArray[np.int64]:
-    """Requests per bin; shape (BINS,). ValueError, in words, for an invalid log."""
+    """Per bin; shape (BINS,). ValueError, in words."""
     histogram = hdr_histogram.decode(payload(log), MOST_PLAIN_BYTES)
     if (histogram.digits, histogram.lowest, histogram.highest) != (DIGITS, SHORTEST_LATENCY_US, LONGEST_LATENCY_US):
         raise ValueError(

@@ -42,7 +42,7 @@ class Told:
 
 
 class ProgressLog:
-    """Writes the events of one run. Takes over an open, locked file."""
+    """Takes over an open, locked file."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -51,7 +51,7 @@ class ProgressLog:
         self._end = weakref.finalize(self, os.close, descriptor)
 
     def tell(self, line: Told) -> None:
-        """Append a line. Never raises OSError: a full disk is reported by the measurement."""
+        """Never raises OSError: a full disk is reported by the measurement."""
         try:
             os.write(self._descriptor, encode(SCHEMA, line) + b"\n")
         except OSError:

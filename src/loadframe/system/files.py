@@ -53,7 +53,7 @@ class Whose(Enum):
 
 
 class Folder:
-    """One folder. Methods raise OSError if the system refuses, `refusal` for what Loadframe refuses."""
+    """Methods raise OSError if the system refuses, `refusal` for what Loadframe refuses."""
 
     def __init__(self, path: Path, whose: Whose, refusal: type[UserError] = RunError, *, what: str = "folder") -> None:
         """refusal: the error for what Loadframe refuses. what: the folder, in messages."""
@@ -64,7 +64,7 @@ class Folder:
         self._descriptor = -1
 
     def open(self) -> None:
-        """Hold the folder from now on; other methods do it on first use. Refused if there is none."""
+        """Hold the folder from now on; other methods do it on first use."""
         if self._descriptor < 0:
             self._check_text()
             try:
@@ -214,12 +214,11 @@ class Folder:
         return None
 
     def any_kind(self, name: str) -> int:
-        """Open for reading without waiting, also a pipe or device, but no link. The caller closes it."""
+        """Without waiting, also a pipe or device, but no link. The caller closes it."""
         self.open()
         return os.open(name, os.O_RDONLY | _FILE, dir_fd=self._descriptor)
 
     def folders(self, most: int) -> list[str]:
-        """The names of the folders in it, without links; the alphabetically last `most`."""
         self.open()
         with os.scandir(self._descriptor) as entries:
             names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -330,7 +329,7 @@ class Folder:
                 os.fsync(folder)
 
     def appending(self, name: str, mode: int = FILE_MODE) -> int:
-        """A file, made if missing, open for reading and for writing at its end; the caller closes it."""
+        """Made if missing, open for reading and for writing at its end; the caller closes it."""
         with self._place(name) as (folder, leaf):
             return self._to_write(folder, leaf, name, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode)
 
@@ -400,12 +399,10 @@ class Folder:
             os.rename(leaf, parts(to)[-1], src_dir_fd=folder, dst_dir_fd=folder)
 
     def remove(self, name: str) -> None:
-        """A file, a link or anything of this name but a folder; nothing if there is none."""
         with suppress(FileNotFoundError), self._place(name) as (folder, leaf):
             os.unlink(leaf, dir_fd=folder)
 
     def remove_tree(self, name: str) -> None:
-        """A folder below with all that is in it; what cannot be removed is left."""
         with suppress(FileNotFoundError), self._place(name) as (folder, leaf):
             remove_below(folder, leaf)
 

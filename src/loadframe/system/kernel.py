@@ -1,5 +1,5 @@
-"""What the kernel tells of processes in /proc, and which programs use the CPUs of this machine, by the CPU time of all
-processes at two moments. Readers take its folder, for recorded trees."""
+"""What the kernel tells of processes in /proc, and which programs use the CPUs. Readers take its folder, for recorded
+trees."""
 
 import os
 from collections import Counter
@@ -40,7 +40,7 @@ def process_stat(pid: int, proc: Path = PROC) -> tuple[str, list[str]] | None:
 
 
 def process_status(pid: int | str, *names: str, proc: Path = PROC) -> list[str]:
-    """The words of these lines of proc_pid_status(5), one line after the other. Raises OSError if it has ended."""
+    """The words of these lines of proc_pid_status(5). Raises OSError if it has ended."""
     lines = kernel_text(proc / str(pid) / "status").splitlines()
     return [word for line in lines if line.partition(":")[0] in names for word in line.split()[1:]]
 

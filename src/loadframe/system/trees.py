@@ -33,7 +33,6 @@ class Link:
 
 
 def link_of(descriptor: int) -> Link | None:
-    """The link that is open: owner and target are of one link, whatever has its name by now."""
     status = os.fstat(descriptor)
     return Link(status.st_uid, os.readlink("", dir_fd=descriptor)) if stat.S_ISLNK(status.st_mode) else None
 

@@ -55,7 +55,7 @@ LONGEST_SYMBOL = 4096
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One sample: CLOCK_MONOTONIC seconds, the process and its thread's name, frames from the outermost on."""
+    """time_s: CLOCK_MONOTONIC. command: the thread's name. frames: from the outermost on."""
 
     time_s: float
     pid: int
@@ -66,7 +66,7 @@ class Sample:
 
 @dataclass(slots=True)
 class Reading:
-    """What reading met apart from samples. lost: samples that the kernel could not deliver."""
+    """lost: samples that the kernel could not deliver."""
 
     lost: int = 0
     damaged: int = 0
@@ -74,7 +74,7 @@ class Reading:
 
 
 def read_samples(lines: Iterable[str], reading: Reading) -> Iterator[Sample]:
-    """The samples in the order in which they are printed. Never raises for what the lines say."""
+    """In the order in which they are printed. Never raises for what the lines say."""
     head: re.Match[str] | None = None
     frames: list[str] = []
     for line in lines:
@@ -126,15 +126,15 @@ def function_name(symbol: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What perf may sample here; scope is None for nothing. missing: what more would need."""
+    """scope: None for nothing. missing: what more would need."""
 
     scope: Scope | None
     missing: tuple[Requirement, ...]
 
 
 def permission() -> Permission:
-    """Try, from the most to the least, what perf may sample on this machine: its files, capabilities and security
-    modules are too many to foresee the answer. Takes a tenth of a second."""
+    """From the most to the least, what perf may sample here: its files, capabilities and security modules are too many
+    to foresee the answer. Takes a tenth of a second."""
     perf = located("perf")
     if perf is None:
         return Permission(None, (_lacks("perf", INSTALL),))

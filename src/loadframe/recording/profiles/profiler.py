@@ -34,7 +34,7 @@ class Profiler:
         self.missing: list[Requirement] = list(permission.missing)
 
     def prepare(self) -> None:
-        """Before the load: perf takes up to a second to begin, and needs no processes to sample the machine."""
+        """perf takes up to a second to begin, and needs no processes to sample the machine."""
         if self._permission.scope == "machine":
             self._start_perf("machine")
 
@@ -62,7 +62,7 @@ class Profiler:
             self._lack("a CPU profile", f"perf said: {said}")
 
     def write(self, start_s: float, end_s: float, name: str, keep: Keep) -> tuple[ProfileSource, ...]:
-        """Give collapsed stacks of the window (CLOCK_MONOTONIC) to `keep`, as NAME.COMPONENT.KIND.folded."""
+        """Of the window (CLOCK_MONOTONIC), as NAME.COMPONENT.KIND.folded."""
         sources = []
         if self._perf is not None:
             reading = Reading()
