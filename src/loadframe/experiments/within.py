@@ -18,8 +18,7 @@ from loadframe.model import (
 from loadframe.study import Study
 
 CLEARLY = 1.5
-"""Multiple of what is allowed that misses for sure: two deviations of p95's logarithm in windows of one second (0.19;
-docs/journal/2026-11-22-tuning.md)."""
+"""Of what is allowed: two deviations of p95's logarithm (docs/journal/2026-11-22-tuning.md)."""
 
 
 def asked(study: Study) -> CapacityObjective | None:
@@ -30,8 +29,7 @@ def asked(study: Study) -> CapacityObjective | None:
 
 
 def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjective) -> Curve:
-    """On which settings are judged: below the first level that misses the objective, or the lowest. In an open loop
-    that first one, too: below it all is served already."""
+    """Below the first level that misses the objective, or the lowest; in an open loop that first one, too."""
     levels = [point.load for point in curve.points]
     met = list(takewhile(lambda level: side(objective, start, level).met, levels))
     count = len(met) + 1 if curve.axis in OPEN_LOOP_AXES else max(len(met), 1)

@@ -1,5 +1,4 @@
-"""From rounds to a conclusion on disk. The gain is one comparison of the state with the kept changes and the first one,
-which every sentence, table and export reads."""
+"""From rounds to a conclusion on disk. The gain is one comparison, which every sentence, table and export reads."""
 
 import math
 import shlex
@@ -143,8 +142,7 @@ def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step])
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Of every run. warnings: what could not be observed or recorded, what one treatment left behind for the next, and
-    answers that differ from other programs'."""
+    """warnings: what was not observed or recorded, carry-over, and answers that differ from other programs'."""
 
     run: str
     report: str
@@ -198,8 +196,7 @@ def summary_of(run: RunFolder, study: Study) -> StudySummary:
 
 
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
-    """Curve, limits and evidence from all steps of each treatment, so that they agree; and the metrics of all rounds'
-    evidence: a cause of one round can be seen gone in the next."""
+    """Curve, limits and evidence from all steps, so that they agree; with the metrics of all rounds' evidence."""
     decided = deciding(rounds)
     mine = {
         round_.treatment: [step for step in counting(steps, decided) if step.treatment == round_.treatment]
@@ -278,8 +275,7 @@ FROM_CURVES = "the curves of both states, which were not measured in turns: the 
 
 
 def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | None) -> tuple[Variant, ...]:
-    """The one that gives nothing up first: the kept changes before each that gives more up, and all of them. steps: all
-    of the run. Empty where nothing was kept, or no load was measured in both states."""
+    """The one that gives nothing up first: the kept changes before each that gives more up, and all of them."""
     kept = [(number, trial) for number, round_ in enumerate(rounds) for trial in round_.tried if trial.kept]
     ends = [
         last
@@ -311,8 +307,7 @@ def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | N
 
 
 def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Sequence[Step]) -> Compared:
-    """A single change's trial, or the blocks that measured both states; else from the curves. number: of the round of
-    the last change."""
+    """A single trial, or the blocks of both states; else from the curves. number: round of the last change."""
     first, last = rounds[0], trials[-1]
     has_curve = number + 1 < len(rounds)
     if has_curve:

@@ -42,15 +42,13 @@ INTERVAL = ("ratio", "low", "high", "decision", "confidence")
 
 
 def curve_json(curve: Curve, *, quality: RunQuality | None = None, answers: Sequence[AnswersCompared] = ()) -> Json:
-    """loadframe.curve/1; throughput in requests per second, latency in ms, loads in the unit of the axis. quality: of
-    the whole run. answers: compared with other programs'."""
+    """loadframe.curve/1; 1/s, ms, loads in the unit of the axis. quality: of the whole run."""
     more: Json = {} if quality is None else {"conduct": quality}
     return json_object({**_curve(curve), **more, **({"answers": answers} if answers else {})})
 
 
 def learned_json(learned: Learned) -> Json:
-    """loadframe.curve/1 of production data, with the rest under `observed`. Without throughput and response times there
-    are no points."""
+    """loadframe.curve/1 of production data, with the rest under `observed`; perhaps without points."""
     empty = {field.name: None for field in fields(Curve)} | {"axis": learned.axis, "points": (), "warnings": ()}
     shape = {"schema": "loadframe.curve/1", **empty} if learned.curve is None else _curve(learned.curve)
     observed = {**_fields(learned, "curve", "axis", "data", "observations"), **_fields(learned.data)}
@@ -67,8 +65,7 @@ def comparison_json(comparisons: Sequence[Comparison]) -> Json:
 
 
 def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None) -> Json:
-    """loadframe.forecast/1; throughput in 1/s, intervals of 90 % (of limits: 95 %). calibration: how often intervals
-    held on this machine."""
+    """loadframe.forecast/1; 1/s, 90 % (limits: 95 %). calibration: how often intervals held on this machine."""
     return json_object({"schema": "loadframe.forecast/1", **_fields(forecast), "calibration": calibration})
 
 
@@ -159,8 +156,7 @@ def _quality(quality: RunQuality | None) -> Json:
 
 
 def tuning_json(tuning: Tuning) -> Json:
-    """loadframe.tuning/1. expected, ratios: throughput against the start. verdict: null without a proof; fresh: from
-    the fresh blocks after it."""
+    """loadframe.tuning/1; ratios: against the start. verdict: null without a proof; fresh: from the blocks after it."""
     trials = [
         {
             **_fields(trial),
@@ -190,8 +186,7 @@ def _objective(kept: TuningObjective | None, *, proved: bool = True) -> Json | N
 
 
 def capacity_json(search: Capacity) -> Json:
-    """loadframe.capacity/1. capacity: null where even the lowest level misses; its low or high null where no level is
-    shown to meet, or to miss. Loads in the unit of the axis, throughput in 1/s."""
+    """loadframe.capacity/1; null where even the lowest level misses, or an end is not shown. 1/s."""
     bounds = {"load": search.load, "low": search.low, "high": search.high}
     return json_object(
         {
