@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from loadframe.experiments.latencies import latencies_of
+from loadframe.experiments.writing import latencies_of
 from loadframe.model import Curve, Peak, Price, Remedy, Round, Step, TargetState, Trial, Verdict
 from loadframe.runs.folder import RunFolder
 

@@ -1,5 +1,4 @@
-"""What a stage of a pipeline waits for in its server (docs/pipelines.md). Each operation of a stage is one request
-there, however many entries it takes."""
+"""What a stage of a pipeline waits for in its server (docs/pipelines.md)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,8 +21,8 @@ Judge = Callable[[Signature, Windows], Finding | RuledOut | None]
 def behind(
     findings: Sequence[Finding], windows: Windows, signatures: Sequence[Signature], judge: Judge
 ) -> list[Finding]:
-    """Followed by what the limiting stage waits for in its server, if for half of its time. judge: takes a signature
-    and the windows."""
+    """With what the limiting stage waits for in its server, if half of its time. judge: of a signature and the
+    windows."""
     stage = next((finding for finding in findings if finding.id.startswith(OF) and not is_queue(finding.id)), None)
     where = windows.place
     if stage is None or OWN_PIPELINE.metric not in where.metrics:

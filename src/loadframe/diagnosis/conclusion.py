@@ -179,8 +179,7 @@ FEWEST_ALIKE = 3
 def unfinished(
     rounds: Sequence[Round], steps: Sequence[Step], budget_s: float, most_blocks: int, command: str
 ) -> Unfinished | None:
-    """The best of the unkept changes that gained in each block, and that a study's most blocks could prove. None where
-    one was kept. steps: all of the run, in order."""
+    """The best of the unkept changes that gained in each block, and that a study's most blocks could prove."""
     counts = [
         (_blocks_to_decide(trial), trial)
         for round_ in rounds

@@ -80,8 +80,7 @@ def _deeper(finding: Finding, findings: Sequence[Finding], refusing: Collection[
 
 
 def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
-    """Reached, and its counter of harm rises; None for shares and times, which signatures judge. Without a counter:
-    waiting_limits.py."""
+    """Reached, and its counter of harm rises; None for shares and times, which signatures judge."""
     if limit.waits:
         at = limit.exhausted_at or _bend_interval(windows)
         return waiting_limits.finding(limit, windows, _bend_interval(windows), _limit_score(at, windows))

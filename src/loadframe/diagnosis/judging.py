@@ -139,8 +139,7 @@ def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
 
 
 def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str, open_: str) -> Finding:
-    """After a change that helped. first: its evidence receded first and most. why_not: why the change confirms none.
-    open_: what it leaves open."""
+    """first: its evidence receded first and most. why_not: why the change confirms none. open_: what it leaves open."""
     one_is_behind = first is not None and (first.behind == finding.id or finding.behind == first.id)
     twice = one_is_behind or (first is not None and is_told_twice(first, finding))
     same = first is finding or (twice and seen.mechanism.receded)

@@ -93,8 +93,7 @@ def _is_per_request(metric: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """order: the first block from which on it had receded in each, and its remaining share: of two causes the lower one
-    moved first and most."""
+    """order: the block from which on it had receded, and what is left: of two causes the lower one moved first."""
 
     mechanism: Mechanism
     order: tuple[int, float]

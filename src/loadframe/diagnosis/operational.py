@@ -1,5 +1,4 @@
-"""Findings that only several levels show, from the operational laws: n requests are served at a time. Only a change can
-show what there are n of: they name everything of that size, and come after every cause with a counter of its own."""
+"""Findings that only several levels show, from the operational laws: n requests are served at a time."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -66,8 +65,7 @@ NO_ONE_THREAD = (
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """sequence: all steps of the state, for a service that Loadframe does not know: a database that is filled costs
-    more by design. own: whether it is such a service."""
+    """sequence: all steps, for a service that Loadframe does not know (own): a database that fills costs more."""
 
     curve: Curve
     steps: Sequence[Step]

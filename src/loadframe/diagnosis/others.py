@@ -1,5 +1,4 @@
-"""A target whose CPU others take: whether a cause of its own explains more, and what a proof is worth
-(docs/mathematics.md, "Other programs")."""
+"""A target whose CPU others take: does a cause of its own explain more (docs/mathematics.md, "Other programs")."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -32,8 +31,7 @@ LONGER = 2.0
 
 
 def outweighs(finding: Finding, metrics: Mapping[str, float]) -> bool:
-    """Whether a cause of the target explains more of its throughput than others' CPU. A cost that has grown g times
-    needs 1 / g of the CPU time; of n requests at a time, a taken CPU delays one."""
+    """A cost that has grown g times needs 1 / g of the CPU time; of n requests at a time, a taken CPU delays one."""
     cause = finding.id
     own = metrics.get("system.cpu.own")
     if cause == COLLECTING:
@@ -54,8 +52,7 @@ def _evident(finding: Finding, metric: str) -> float | None:
 
 
 def taken_cpus(metrics: Mapping[str, float]) -> float | None:
-    """That the study's threads would have used: of foreign use at most as much as they wait for, of stolen time its
-    share of what runs. Without these, all that others use."""
+    """Of foreign use at most as much as the study's threads wait for, of stolen time its share of what runs."""
     cpus, busy = metrics.get("system.cpu.count"), metrics.get("system.cpu.utilization")
     foreign, steal = metrics.get("system.cpu.foreign"), metrics.get("system.cpu.steal")
     if cpus is None or foreign is None or steal is None:
@@ -102,8 +99,7 @@ def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Fin
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The most that others can have cost, in logarithms of throughput: without their share a of the CPUs up to 1 / (1 -
-    a) times as high. words: in how many steps."""
+    """In logarithms of throughput, at most: 1 / (1 - a) for their share a of the CPUs. words: in how many steps."""
 
     before: float = 0.0
     after: float = 0.0

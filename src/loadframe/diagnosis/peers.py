@@ -1,5 +1,5 @@
-"""Peers that requests wait for: the time there is the busy connections over the throughput (Little's law); for Unix
-sockets, which the kernel does not report, the threads that wait."""
+"""Peers that requests wait for: busy connections over the throughput (Little's law), of Unix sockets waiting
+threads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,8 +25,8 @@ SCORE = 0.55
 
 @dataclass(frozen=True, slots=True)
 class AtPeer:
-    """low_ms, high_ms: per request, at the lowest and the highest level; share: of the response time there. busy:
-    connections awaiting an answer, or waiting threads."""
+    """low_ms, high_ms: per request, at the ends of the levels; share: of the response time. busy: connections, or
+    threads."""
 
     name: str
     metric: str

@@ -1,5 +1,4 @@
-"""The stage that limits a pipeline, `pipeline.STAGE`, or `pipeline.source` where all wait for entries
-(analysis/stages.py decides)."""
+"""The stage that limits a pipeline, `pipeline.STAGE`, or `pipeline.source` where all wait for entries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +15,7 @@ OF = pipelines.STAGES
 SOURCE = f"{OF}source"
 UNSEEN = f"{OF}stage"
 SCORE, ALONE = 0.66, 0.5
-"""Before the machine's signatures, as it says where these act; after them without evidence from other stages, or where
-busy CPUs may be what its workers wait for."""
+"""Before the machine's signatures; after them without evidence from other stages, or where CPUs are busy."""
 NEAR = 0.6
 """Of its workers at work: it limits once the limiting one has twice as many."""
 BEHIND = 0.05
@@ -46,8 +44,7 @@ ON_DISK: tuple[Condition, ...] = (
 
 
 def pipeline_findings(windows: Windows) -> tuple[Finding | RuledOut, ...]:
-    """Past the bend (or from the peak on), with all other stages ruled out, or why that is not known; and the change
-    logs that are not followed."""
+    """With all other stages ruled out, or why that is not known; and change logs that are not followed."""
     return (*_stages(windows, windows.place), *_logs(windows))
 
 

@@ -13,8 +13,7 @@ NOISY = 0.85
 """... or this share, where its interval and that of the highest throughput overlap."""
 SPAN = 1.2
 BEFORE = {True: 0.75, False: 0.5}
-"""Of the plateau's throughput, below which no request should queue, by whether the axis counts clients: at a rate, with
-4 servers half in use, a request waits for a tenth of its service time (Erlang C)."""
+"""Of the plateau's throughput, by whether the axis counts clients: below, no request should queue (Erlang C)."""
 UNCHANGED = 1.25
 """Of a response time over the lowest one, for noise and shared caches, CPUs and connections."""
 ALIKE = 0.2
@@ -41,8 +40,7 @@ class Plateau:
 
 
 def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
-    """None where throughput is not flat over several levels, falls off a cliff, or the levels change what a request
-    does."""
+    """None where not flat over several levels, for a cliff, or where the levels change what a request does."""
     levels = flat_levels(curve)
     by_level = {point.load: [step for step in steps if step.level == point.load] for point in curve.points}
     by_level = {load: group for load, group in by_level.items() if group}
@@ -97,8 +95,7 @@ def _grown(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[flo
 
 
 def _held_alike(by_level: Mapping[float, Sequence[Step]]) -> bool:
-    """Whether a request holds a thread for as long as its whole response takes at the lowest level (Little's law; the
-    slope over all levels, as some threads are never idle). Then requests wait before they get one."""
+    """Whether a request holds a thread as long as its whole response takes at the lowest level (Little's law)."""
     steps = [step for group in by_level.values() for step in group]
     if not all(name in step.metrics for step in steps for name in ("target.threads.count", "target.waits.idle")):
         return False

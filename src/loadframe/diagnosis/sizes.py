@@ -58,8 +58,7 @@ def sizes(
     settings: Mapping[str, SettingValue],
     limits: Sequence[Limit],
 ) -> tuple[Size, ...]:
-    """First what is seen alike at every level of the plateau, then settings. plateau: steps by level; low: those at the
-    lowest load; settings: in effect."""
+    """First what is alike at every level of the plateau, then settings. low: steps at the lowest load."""
     if not served.known:
         return ()
     declared = [
@@ -88,8 +87,7 @@ def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[S
 
 
 def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Sequence[Step]) -> list[Size]:
-    """Threads that do it at the plateau and not, or fewer, at the lowest load. One that never leaves its wait may be a
-    parent in wait(2), and is named only where its wait is known and no other state has that size."""
+    """Threads that do it at the plateau and not, or fewer, at the lowest load."""
     moving, still = [], []
     for metric, words in STATES.items():
         size, before = _everywhere(served, metric, plateau), mean_of(metric, low)
@@ -167,8 +165,7 @@ PERIODS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
 def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
-    """Why a gain does not show that what the finding counts was raised, from the steps before. The study may say what a
-    setting raises; else the numbers decide."""
+    """Why a gain does not show that what the finding counts was raised, from the steps before."""
     for change in remedy.changes:
         own = (finding.id, finding.behind, "")  # a limit of the service is one of requests in service, too
         if change.needed and change.raises not in own and not change.raises.startswith(OF):
@@ -190,8 +187,7 @@ def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
 
 
 def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
-    """Each request holds one for a part of its time (n = X W), or it is a rate per short time. "" where it is that
-    number, its product with another setting is, or the study says what it raises."""
+    """Each request holds one for a part of its time (n = X W), or it is a rate per short time."""
     most = in_service_by(finding)
     throughput = fmean(step.throughput for step in before) if before else 0.0
     if most is None or not remedy.guessed or throughput <= 0:
@@ -238,8 +234,7 @@ def rates(settings: Mapping[str, SettingValue], throughput: float) -> tuple[Rate
 
 
 def by_chance(settings: Mapping[str, SettingValue], served: InService) -> str:
-    """How often an unrelated setting matches by chance: log-uniform from 1 to LARGEST_VALUE, within low..high, or
-    NEAR_A_NUMBER of the throughput."""
+    """Of an unrelated setting: log-uniform from 1 to LARGEST_VALUE, within low..high, or near the throughput."""
     count = sum(amount(value) is not None for value in settings.values())
     windows = math.log(served.high / max(served.low, 1.0)) if served.known and served.high > 1 else 0.0
     windows += len(PERIODS_S) * math.log((1 + NEAR_A_NUMBER) / (1 - NEAR_A_NUMBER))

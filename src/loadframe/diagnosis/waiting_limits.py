@@ -22,8 +22,7 @@ BUSY: tuple[Condition, ...] = (
     DISK_BUSY,
     Condition("target.saturation", ">=", 0.9, "the CPU time that the target may use is used up"),
 )
-"""What requests in such a limit may themselves wait for. CPUs that others use are a finding of their own
-(cpu.others)."""
+"""What requests in such a limit may themselves wait for."""
 ABOVE = 1.1
 """Of its ceiling: another ceiling; less is due to counts read at different times."""
 BEHIND = 0.4
@@ -34,8 +33,7 @@ SEEN_FROM_OUTSIDE = tuple(f"{OF}{name}" for name in RESERVED)
 
 
 def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: float) -> Finding | RuledOut | None:
-    """A suspicion, or why it is none; None where the use was not measured. score: how well the load at which the limit
-    is reached explains the bend."""
+    """A suspicion, or why it is none; None where the use was not measured."""
     most, what = REACHED * limit.ceiling, metric_of(limit.use_metric).what
     uses = [(window, window.halves.get(limit.use_metric)) for window in windows.each]
     known = [(window, use) for window, use in uses if use is not None]

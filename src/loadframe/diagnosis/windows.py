@@ -31,8 +31,7 @@ class Window:
         return condition.of(self.halves if condition.by_half else self.metrics)
 
     def use_of(self, limit: Limit) -> float:
-        """What half of the steps reached; of a loud limit the most: what is refused is in flight for moments. -inf
-        where not measured."""
+        """What half of the steps reached; of a loud limit the most. -inf where not measured."""
         return (self.most if limit.loud else self.halves).get(limit.use_metric, -math.inf)
 
     def fills(self, limit: Limit) -> bool:
@@ -91,14 +90,13 @@ def bends(curve: Curve) -> tuple[LoadInterval, ...]:
 
 
 ENOUGH = 0.25
-"""Probability that a cause begins before a bend, our choice: about a half where both lie between the same two
-levels."""
+"""Probability that a cause begins before a bend, our choice: about a half between the same two levels."""
 SHARES = [(number + 0.5) / 16 for number in range(16)]
 
 
 def explains(acts: LoadInterval, bend: LoadInterval) -> float:
     """From 0 to 1. What begins later cannot have made the bend; what begins sooner explains it less the further apart
-    they are. Each may be anywhere in its interval."""
+    they are."""
     before = fmean(load <= other for load in _anywhere(acts) for other in _anywhere(bend))
     return min(1.0, before / ENOUGH, acts.high / bend.low)
 
@@ -129,8 +127,8 @@ def explains_bend(finding: Finding) -> bool:
 
 
 def bend_of(round_: Round) -> Bend | None:
-    """Where the best finding that is not refuted is a limit whose interval overlaps the knee's: the ledger's load comes
-    from a counter in every step; a knee lies somewhere between levels."""
+    """Of the best finding that is a limit whose interval overlaps the knee's: that comes from a counter in every
+    step."""
     knee, limits = round_.curve.knee, {limit.id for limit in round_.limits}
     first = next((finding for finding in round_.findings if finding.status != "refuted"), None)
     if knee is None or first is None or first.reached_at is None or first.id not in limits or not explains_bend(first):

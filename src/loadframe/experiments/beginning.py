@@ -78,8 +78,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """found: what is known of the service, and hints: what the user may add, one sentence each. secrets: what looks
-    like one in the command, by the variables that stand for them."""
+    """found, hints: a sentence each. secrets: what looks like one in the command, by variables for them."""
 
     name: str
     toml: str
@@ -121,8 +120,7 @@ def _check_words(name: str, path: str) -> None:
 
 
 def of_command(text: str, *, port: int | None = None, path: str = "/", name: str = "") -> Beginning:
-    """Started by this command in the current directory. port: the number in it at which the service listens, where that
-    is not the value of a usual flag. StudyError."""
+    """In the current directory. port: at which it listens, unless a usual flag says so. StudyError."""
     typed, secrets = without_secrets(parsed(text))
     remember(secrets.values())
     line = with_port(typed, port)

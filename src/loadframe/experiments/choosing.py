@@ -17,8 +17,7 @@ OF_A_USER = "user@"
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """first: the parents; several only where processes of one command line share its port. where: the keys of its
-    target. said: how it was chosen."""
+    """first: the parents, several where processes of one command line share its port. where: keys of its target."""
 
     first: tuple[int, ...]
     where: Mapping[str, int | str]

@@ -22,8 +22,7 @@ from loadframe.study.declaration import ChangeTable
 
 @dataclass
 class LadderStates:
-    """States of a ladder as treatments. Created before anything is changed: it reads the machine's values, against
-    which host settings are compared."""
+    """Created before anything is changed: it reads the machine's values, for host settings."""
 
     book: Bookkeeping
     _names: dict[State, str] = field(default_factory=dict)
@@ -111,7 +110,7 @@ def climb(
     book: Bookkeeping, states: LadderStates, *, keep_all: bool, note: Callable[[Climbed], None] = lambda rung: None
 ) -> Climbed:
     """Keep what is proven better than the state before it (keep_all: everything, without a trial), then measure the
-    whole. note: called with every rung. Raises as Bench.take_step."""
+    whole. note: called with every rung."""
     changes, budget = book.bench.study.change, book.budget
     if keep_all:
         names = tuple(change.name for change in changes)
@@ -177,8 +176,7 @@ def _rung(book: Bookkeeping, states: LadderStates, before: State, change: Change
 
 
 def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:
-    """All states in the same blocks, and the top without each change if the budget allows. They decided nothing, so
-    they do not flatter what was kept."""
+    """All states in the same blocks, and the top without each change if the budget allows."""
     kept, study = climbed.kept, book.bench.study
     wanted, missing = analysis.states(kept), list[str]()
     if not _affords(book, wanted, study.measure.blocks.min):

@@ -25,8 +25,7 @@ NEAR = 2.0
 
 
 def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = attrgetter("decided")) -> list[Comparison]:
-    """In the same blocks and at all levels, and cold where asked; each of m verdicts at an error of 0.05 / m
-    (Bonferroni)."""
+    """In the same blocks, at all levels, and cold where asked; m verdicts at an error of 0.05 / m (Bonferroni)."""
     pairs = declare(book)
     proofs = prove_side_by_side(
         book,

@@ -1,5 +1,5 @@
-"""Controls of a kept remedy: its restart without the change (sham) and half of it (dose); for a pipeline's stage also
-as much less as the remedy gave more. A contradicted cause was only helped."""
+"""Controls of a kept remedy: a restart (sham), half of it (dose), for a stage less. A contradicted cause was only
+helped."""
 
 import math
 from collections.abc import Sequence
@@ -37,8 +37,7 @@ MIB = 1 << 20
 LEFT_ALONE = 0.95
 """Halving a stage that limits costs more than a twentieth."""
 LEAST_COST = 0.25
-"""Of the gain, in logarithms, that each halving must cost: a remedy is two doublings, the second never gives more, and
-half is left for noise."""
+"""Of the gain, in logarithms, that each halving must cost; half is left for noise."""
 NO_BUDGET = "skipped: too little of the budget was left"
 
 
@@ -178,8 +177,7 @@ def _of_dose(dose: Verdict, whole: Verdict) -> tuple[bool | None, str]:
 
 
 def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
-    """Half the way of needed changes that are all numbers: between positive ones the geometric mean; of declared values
-    the nearest. None where the half equals an end."""
+    """Of needed changes that are all numbers: the geometric mean, or the nearest declared value. None at an end."""
     declared = {knob.name: knob.values for knob in knobs}
     changes = [_half(change, declared.get(change.setting, ())) for change in remedy.changes if change.needed]
     known = [change for change in changes if change is not None]
@@ -206,8 +204,8 @@ def lessened(remedy: Remedy) -> Remedy | None:
 
 
 def _of_less(less: Verdict, whole: Verdict, halvings: float) -> tuple[bool | None, str]:
-    """A stage that limits passes in proportion to its workers, less where another limit was near: less of it must cost,
-    and the more, the more the whole way gave."""
+    """A stage that limits passes in proportion to its workers: less must cost, and the more, the more the whole way
+    gave."""
     said = f"it gives {_times(less)}"
     if less.high < 1:
         return True, f"{said}: what is taken from the stage is missing at the end of the pipeline"

@@ -60,8 +60,7 @@ def examine(
     declared: Sequence[LimitTable] = (),
     run: Sequence[Step] = (),
 ) -> Examined:
-    """From all steps of one treatment. free_disk_bytes, knobs: as in Situation. run: all steps so far, to tell effects
-    from disturbances."""
+    """free_disk_bytes, knobs: as in Situation. run: all steps so far, to tell effects from disturbances."""
     steps, series = ledger_of(steps, state, effective, declared)
     flat = flat_levels(curve)
     limits = tuple(with_saturation(limit_series, highest_level, flat) for limit_series in series)
@@ -138,8 +137,7 @@ FEWEST_COUNTS = 3
 
 
 def memory_at_full(kind: str, pairs: Sequence[tuple[float, float]], values: Mapping[str, float]) -> float | None:
-    """Bytes: the line through (connections, resident bytes) at max_connections, plus the unfilled part of the cache.
-    None for too few numbers. values: the server's other metrics and shared buffers."""
+    """Bytes: the line through (connections, resident bytes) at max_connections, plus the unfilled cache."""
     most, allowed = values.get(f"{kind}.max_connections"), values.get("target.memory.allowed")
     if len({count for count, _ in pairs}) < FEWEST_COUNTS or most is None or allowed is None:
         return None

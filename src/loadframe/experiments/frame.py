@@ -84,10 +84,7 @@ def alone(study: Study) -> Study:
 
 @contextmanager
 def on_bench(
-    study: Study,
-    run: RunFolder,
-    progress: Progress | None,
-    executor: Executor = HERE,
+    study: Study, run: RunFolder, progress: Progress | None, executor: Executor = HERE
 ) -> Iterator[Bookkeeping]:
     with explaining(run), bare_bench(study, run, progress, executor) as book:
         yield book

@@ -48,8 +48,7 @@ def measure_again(
     done: int = 0,
     reserve_s: float = 0.0,
 ) -> list[Step]:
-    """Up to `blocks`, as the budget allows besides a reserve; none if fewer than BLOCKS. done: blocks in this round so
-    far."""
+    """As the budget allows besides a reserve; none if fewer than BLOCKS. done: blocks in this round so far."""
     per_block = [*levels, *levels]
     while blocks >= BLOCKS and not book.budget.affords(blocks * per_block, reserve_s):
         blocks -= 1
@@ -62,8 +61,7 @@ def measure_again(
 
 @dataclass(frozen=True, slots=True)
 class Unloaded:
-    """responses_s: mean (s) by treatment; empty where one has none. longer, half: log of after / before, and half of
-    its one-sided interval; infinite for one block."""
+    """responses_s: mean (s) by treatment. longer, half: log of after / before, and half of its one-sided interval."""
 
     steps: tuple[Step, ...] = ()
     responses_s: Mapping[str, float] = field(default_factory=dict)
@@ -71,8 +69,7 @@ class Unloaded:
     half: float = math.inf
 
     def shows_more(self, gain: Verdict) -> bool:
-        """Whether gain times response time, the number in service, has risen beyond the error of both: else requests
-        may only be faster."""
+        """Whether gain times response time, the number in service, has risen beyond the error of both."""
         known = math.hypot(math.log(gain.ratio / gain.low), self.half) if gain.low > 0 else math.inf
         return math.log(gain.ratio) + self.longer - known > math.log(AT_ONCE)
 

@@ -1,5 +1,4 @@
-"""Whether a cost grows with the requests served or with time: in a pause without load only time goes on
-(analysis/growth.py). Requests that are cheap after a restart and become dearer confirm it."""
+"""Whether a cost grows with the requests served or with time: in a pause only time goes on (analysis/growth.py)."""
 
 import math
 from collections.abc import Sequence
@@ -15,8 +14,7 @@ from loadframe.experiments.sweep import measure_block
 from loadframe.model import Finding, Mechanism, Step, StepRequest
 
 PAUSE_SHARE, SHORTEST_S, LONGEST_S = 1.0, 3.0, 20.0
-"""Of the sweep's time: a cost that follows time grows by as much again. For costs that follow requests half as long a
-pause was right in 83 %, this in 94 % (benchmarks/growth.py)."""
+"""For costs that follow requests half as long a pause was right in 83 %, this in 94 % (benchmarks/growth.py)."""
 CAME_BACK = 0.5
 """Of the growth, in logarithms, gone after a restart, at every level, ..."""
 AGAIN = 1.05
@@ -24,8 +22,7 @@ AGAIN = 1.05
 
 
 def pause_tells(book: Bookkeeping, treatment: str) -> bool:
-    """Measure a block after a pause where a cost grows: without it the better fit may be the wrong one, as the constant
-    part of a request's cost curves either."""
+    """Without a pause the better fit may be wrong: the constant part of a request's cost curves either."""
     study = book.bench.study
     growth = grown(study.load.axis, book.of(treatment)) if study.target.kind in UNKNOWN_KINDS else None
     if growth is None:
@@ -88,8 +85,7 @@ def _with(examined: Examined, growing: Finding, mechanism: Mechanism) -> Examine
 
 
 def after_restart(growth: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:
-    """Level by level, from the steps before it, of the block after it and the next. receded: as cheap as at first, and
-    dearer again."""
+    """Level by level, from the steps before, of the block after and the next. receded: cheap, and dearer again."""
     of = growth.of
     first, last = _by_level(before, of, first=True), _by_level(before, of)
     earlier, later = _by_level(back, of), _by_level(again, of)

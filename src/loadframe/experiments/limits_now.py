@@ -1,5 +1,5 @@
-"""The limits now of this machine, a process, a running server, or a study's target: read twice, or watched for a while
-and ranked by which is reached first. No load is generated."""
+"""The limits now of this machine, a process, a server, or a study's target; watched, ranked by which is reached
+first."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,8 +50,7 @@ ELSEWHERE = "the server is on another machine: run `loadframe limits` there"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """local: this machine is the server's. server: asked for its counters. enter: opens a connection to a private
-    server. declared: limits of its study."""
+    """server: asked for its counters. enter: opens a connection to a private one. declared: limits of its study."""
 
     words: str
     place: Place = field(default_factory=Place)
@@ -267,8 +266,8 @@ def ledger_of(
     resident: Sequence[tuple[float, float]] = (),
     stages: Mapping[str, float] | None = None,
 ) -> LedgerNow:
-    """forecast: with the time at which a limit saturates. resident: bytes by connections; default: those of the watch.
-    stages: metrics of a pipeline."""
+    """forecast: when a limit saturates. resident: bytes by connections; default: of the watch. stages: of a
+    pipeline."""
     readings = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
     values, missing = dict(readings.values), dict(readings.missing)
     if not subject.local:

@@ -1,5 +1,4 @@
-"""Sampled steps, below and past the bend, in no curve and no verdict. What they show of garbage collection becomes
-metrics of the steps at the same level and state."""
+"""Sampled steps, below and past the bend, in no curve and no verdict."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -76,8 +75,7 @@ def around(examined: Examined) -> list[Wanted]:
 
 
 def profile_at(book: Bookkeeping, wanted: Wanted, *, reserve_s: float = 0.0, no_room: str = "") -> bool:
-    """Whether one sampled step was taken, if the budget has room for it and a reserve. A failure is recorded, as is
-    no_room."""
+    """Whether one sampled step was taken, if the budget has room for it and a reserve."""
     measure = book.bench.study.measure
     longer_s = max(WINDOW_S - measure.window, 0.0) + AROUND_S
     if measure.profile != "auto":
@@ -197,8 +195,7 @@ class Sampled:
 
 
 def sampled(run: RunFolder, treatment: str, *, named: bool = False) -> Iterator[Sampled]:
-    """Past the bend or at the highest level, in order. named: the collector's functions have names, so that none among
-    the samples means that it did nothing."""
+    """named: the collector's functions have names, so that none among the samples means that it did nothing."""
     for step, source in _sources(run, treatment):
         stacks, _ = stacks_of(run, source)
         total = sum(stack.count for stack in stacks)
@@ -242,8 +239,7 @@ def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> boo
 
 
 def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: str) -> Mapping[str, float]:
-    """By treatment, CPUs of the collector, the later profile taken here: a lower 95 % bound before, an upper one after.
-    Empty where no finding rests on a profile."""
+    """By treatment, CPUs of the collector: a lower 95 % bound before, an upper one after (a profile taken here)."""
     if not any(
         finding.id == COLLECTING and finding.evidence and finding.evidence[0].metric == GC_SAMPLED
         for finding in findings

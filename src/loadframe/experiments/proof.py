@@ -40,8 +40,7 @@ Judge = Callable[..., Verdict]
 
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
-    """Settled levels past the bend (else all): the highest and the middle one, in logarithms, as levels that bracket a
-    cliff crowd together."""
+    """Settled ones past the bend (else all): the highest and the middle one, in logarithms."""
     levels = [point.load for point in curve.points if point.settled] or [point.load for point in curve.points]
     past = [level for level in levels if bend is None or level > bend] or levels[-1:]
     if len(past) <= MOST_LEVELS:
@@ -62,7 +61,7 @@ def prove(
     enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> Proof:
     """Ends when the verdict is `enough`, after the study's most blocks, or when the budget is used up, not before two
-    blocks. `enough` may ask for anything: the intervals of all looks hold simultaneously."""
+    blocks."""
     (proof,) = prove_side_by_side(
         book,
         [(before, after)],
@@ -203,8 +202,7 @@ def look_around(
     reserve_s: float = 0.0,
     next_s: float = 0.0,
 ) -> list[Step]:
-    """At further levels, so that knees are compared in the same minutes: in the study's fewest blocks, in at least two,
-    or not at all, as the budget allows besides reserve_s (and next_s)."""
+    """So that knees are compared in the same minutes: in the study's fewest blocks, in two, or not at all."""
     per_block = [*levels, *levels]
     if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block, reserve_s):
         return []

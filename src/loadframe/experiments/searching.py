@@ -102,8 +102,7 @@ class _Finder:
                 self._expect()
 
     def _expect(self) -> None:
-        """Unless a trial has missed or a guess was given; once: a server that takes less for a request the busier it is
-        would be followed guess after guess."""
+        """Once: a server that takes less for a request the busier it is would be followed guess after guess."""
         if (self.search.settings.guess or self.expected) is not None or any(not trial.met for trial in self.trials):
             return
         study = self.book.bench.study

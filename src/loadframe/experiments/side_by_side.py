@@ -1,5 +1,4 @@
-"""A study's alternatives against its target, in the same blocks, each with its own limits and causes. And what a cache
-still has after a restart: every object is requested once, and its origin counts the fetches."""
+"""A study's alternatives against its target, in the same blocks; and what a cache still has after a restart."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -93,8 +92,7 @@ def _pairs(titles: Mapping[str, str]) -> list[Pair]:
 
 
 def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair]) -> None:
-    """At all levels, in the study's fewest blocks (at least two) to most, as the budget allows: their number does not
-    depend on what they show."""
+    """The study's fewest blocks (at least two) to most: their number does not depend on what they show."""
     if not pairs:
         return
     study = book.bench.study

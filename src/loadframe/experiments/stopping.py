@@ -1,5 +1,4 @@
-"""A target that dies or hangs under a load: a private one is measured further below it; the run of an attached one is
-concluded from the steps before."""
+"""A target that dies or hangs under a load: a private one is measured further below it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,8 +24,7 @@ def kept_of_a_stop(book: Bookkeeping) -> Iterator[None]:
 
 @contextmanager
 def concluding(book: Bookkeeping) -> Iterator[None]:
-    """Leave the block where the target does not recover, or no window decides anything; raised on only where no step of
-    the study's own state counts."""
+    """Leaves the block where the target does not recover, or no window decides anything."""
     try:
         yield
     except NotRecovered as error:
@@ -41,8 +39,7 @@ def concluding(book: Bookkeeping) -> Iterator[None]:
 
 
 def go_on_below(book: Bookkeeping, error: NotRecovered) -> None:
-    """Of a target that failed again in the same state only lower loads are measured. NotRecovered where it is not
-    private, does not start, or failed at the lowest load."""
+    """NotRecovered where it is not private, does not start, or failed at the lowest load."""
     treatment, level = fell_in(book, error)
     if book.bench.endpoint.attached or level >= book.fell_at(treatment):
         raise error

@@ -176,8 +176,7 @@ def _swept(book: Bookkeeping, treatment: str, round_number: int) -> Curve:
 
 
 def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
-    """Again with a longer warm-up (unless the study sets it): all blocks of a level together may show what no step
-    does."""
+    """Again with a longer warm-up: all blocks of a level together may show what no step does."""
     for _ in range(MOST_TIMES if book.bench.study.measure.warmup is None else 0):
         last = {step.level: step for step in book.of(treatment)}
         counting = select(book.of(treatment)).steps
@@ -200,8 +199,7 @@ def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
 
 
 def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], block: int, *, round_number: int) -> None:
-    """Levels that this block lacks, in random order; in the first block of an attached target rising, so that one at
-    which it fails comes last."""
+    """In random order; the first block of an attached target rising, so that a level at which it fails comes last."""
     done = {step.level for step in book.of(treatment) if step.block == block}
     first = block == 1 and book.bench.endpoint.attached
     for level in sorted(levels) if first else book.random.sample(list(levels), len(levels)):

@@ -230,8 +230,7 @@ def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[f
 def _taken_back(
     book: Bookkeeping, round_: Round, kept: Attempt, chain: Sequence[Remedy], levels: Sequence[float]
 ) -> Round:
-    """Each of several changes reverted alone, as far as the budget goes: all against all without one is a proof of that
-    one."""
+    """As far as the budget goes: all changes against all without one is a proof of that one."""
     whole, findings, controls = kept.applied.treatment, round_.findings, list[Control]()
     for remedy in chain:
         others = [other for other in chain if other is not remedy]

@@ -1,5 +1,4 @@
-"""One remedy against the state before it: made large enough (a raised limit that is full again would have the trial
-judge the size, not the cause), proved, measured again if kept, and judged."""
+"""One remedy against the state before it: made large enough, proved, measured again if kept, and judged."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -53,8 +52,7 @@ class Applied:
 
 
 def apply(book: Bookkeeping, examined: Examined, remedy: Remedy) -> Applied:
-    """A raised silent limit is tested by a step at the highest load, and raised further while it is full again and
-    requests pay for it. Raises one of UNFIT, leaving the state unknown."""
+    """Raises one of UNFIT, leaving the state unknown."""
     round_ = examined.round
     silent = {limit.id for limit in round_.limits if limit.thrash_metric and not limit.loud}
     applied: Applied | None = None
@@ -151,8 +149,7 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
 
 
 def held_at_the_fall(book: Bookkeeping, round_: Round, applied: Applied) -> str:
-    """A sentence that the target serves the load at which it failed with the remedy, and fails again without it; else
-    "". That gives no ratio."""
+    """That the target serves the load at which it failed, and fails again without the remedy; else ""."""
     before, after, level = round_.treatment, applied.treatment, book.fell_at(round_.treatment)
     if math.isinf(level) or not book.budget.affords([level, level]):
         return ""
@@ -192,7 +189,7 @@ def measured_again(
     book: Bookkeeping, round_: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
 ) -> Attempt:
     """In fresh blocks as far as the budget goes (besides a reserve, if it is kept without them), and if kept, with
-    measurements that identify its cause. One that is not kept has spent its error."""
+    measurements that identify its cause."""
     if not tried.promising:
         return tried
     trial = tried.trial
@@ -276,8 +273,7 @@ def judged(round_: Round, tried: Attempt, doubt: str = "") -> Round:
 def beside(
     book: Bookkeeping, round_: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
 ) -> Round:
-    """The ratios of the remedy kept last at its other levels, as the budget allows besides a reserve; in more than the
-    fewest blocks only with room for another remedy."""
+    """The ratios of the remedy kept last at its other levels, as the budget allows besides a reserve."""
     trial, unloaded = tried.trial, [step for step in tried.unloaded.steps if step.level not in levels]
     before, after, done = trial.treatment_before, trial.treatment_after, {step.level for step in unloaded}
     others = [level for level in _other_levels(book, round_, levels) if level not in done]
@@ -290,8 +286,7 @@ def beside(
 
 
 def afterwards_s(book: Bookkeeping, round_: Round, judged: Sequence[float]) -> float:
-    """Seconds to reserve: for the other levels after a kept remedy, and after a
-    second one for the proof against the first state."""
+    """For the other levels after a kept remedy, and after a second one for the proof against the first state."""
     total = 2 * fresh.BLOCKS * list(judged) if round_.number > 1 else []
     return book.budget.cost_s(FEWEST_BLOCKS * _other_levels(book, round_, judged) + total)
 

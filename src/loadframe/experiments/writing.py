@@ -1,5 +1,4 @@
-"""From rounds to a conclusion on disk. The gain is one comparison of the state with the kept changes and the first one,
-which every sentence, table and export reads."""
+"""From rounds to a conclusion on disk. The gain is one comparison, which every sentence, table and export reads."""
 
 import math
 import shlex
@@ -8,20 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+import numpy as np
+
+from loadframe.analysis import distribution
 from loadframe.analysis.carryover import carried_over
 from loadframe.analysis.cpu_use import beside
 from loadframe.analysis.disturbance import influences
 from loadframe.analysis.divergence import at_loads
-from loadframe.analysis.selection import counting, deciding
+from loadframe.analysis.selection import counting, deciding, select
 from loadframe.bench.checking import unseen
 from loadframe.diagnosis import conclusion
-from loadframe.diagnosis.conclusion import net_changes
+from loadframe.diagnosis.conclusion import kept_trials, net_changes
 from loadframe.diagnosis.findings import settle
 from loadframe.diagnosis.windows import blind_counters
 from loadframe.entry_points import READERS_GROUP, not_installed, registered
 from loadframe.errors import RecordingError, RunError, StudyError
 from loadframe.experiments.examination import examine
-from loadframe.experiments.latencies import latencies_of
 from loadframe.experiments.profiling import profiles_of, with_collecting
 from loadframe.experiments.proof import compared, in_blocks, level_ratios, verdict_on
 from loadframe.experiments.side_by_side import alternatives_of
@@ -37,6 +38,7 @@ from loadframe.model import (
     Host,
     HostsOfRun,
     Investigation,
+    LatencyDistribution,
     LevelRatio,
     Limit,
     Round,
@@ -53,6 +55,7 @@ from loadframe.reporting import quality_words, time_spent, verdict_words, words
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import RECORDING, REPORT, RunFolder
+from loadframe.runs.histograms import bin_latencies_ms
 from loadframe.runs.record import describe_study, footprint
 from loadframe.study import Study
 
@@ -156,8 +159,7 @@ def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step])
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Of every run. warnings: what could not be observed or recorded, what one treatment left behind for the next, and
-    answers that differ from other programs'."""
+    """warnings: what was not observed or recorded, carry-over, and answers that differ from other programs'."""
 
     run: str
     report: str
@@ -211,8 +213,7 @@ def summary_of(run: RunFolder, study: Study) -> StudySummary:
 
 
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
-    """Curve, limits and evidence from all steps of each treatment, so that they agree; and the metrics of all rounds'
-    evidence: a cause of one round can be seen gone in the next."""
+    """Curve, limits and evidence from all steps, so that they agree; with the metrics of all rounds' evidence."""
     decided = deciding(rounds)
     mine = {
         round_.treatment: [step for step in counting(steps, decided) if step.treatment == round_.treatment]
@@ -287,12 +288,59 @@ def examined(
     ).round
 
 
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """Of the first and the last kept state. warnings: why a histogram cannot be read."""
+
+    distributions: tuple[LatencyDistribution, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], gain: Verdict | None) -> Latencies:
+    """At the highest level of the gain, or of all. steps: of the whole run."""
+    if not rounds:
+        return Latencies()
+    kept = kept_trials(rounds)
+    treatments = [rounds[0].treatment, *([kept[-1].treatment_after] if kept else [])]
+    decided = deciding(rounds)
+    mine = [select((step for step in steps if step.treatment == name), decided=decided).steps for name in treatments]
+    common = set.intersection(*({step.level for step in side} for side in mine))
+    if not common:
+        return Latencies()
+    level = max(common.intersection(gain.levels if gain else ()) or common)
+    try:
+        distributions = [_merged(run, [step for step in side if step.level == level]) for side in mine]
+    except RunError as error:
+        return Latencies(warnings=(f"the report shows no distribution of latencies: {error.fact}",))
+    there = tuple(distribution for distribution in distributions if distribution is not None)
+    return Latencies(there) if len(there) == len(treatments) else Latencies()
+
+
+def _merged(run: RunFolder, steps: Sequence[Step]) -> LatencyDistribution | None:
+    read = [(step, counts) for step in steps if (counts := run.latency_counts(step.number)) is not None]
+    if not any(counts.any() for _, counts in read):
+        return None
+    whole = np.sum([counts for _, counts in read], axis=0)
+    failed = sum(step.errors for step, _ in read)
+    among_them = int(whole.sum()) > sum(step.requests for step, _ in read)  # as in older versions
+    latencies_ms = bin_latencies_ms()
+    return LatencyDistribution(
+        treatment=steps[0].treatment,
+        level=steps[0].level,
+        steps=len(read),
+        requests=int(whole.sum()),
+        failed=failed if among_them else 0,
+        latency=distribution.summary(latencies_ms, whole),
+        points=distribution.points(latencies_ms, whole),
+        left_out=0 if among_them else failed,
+    )
+
+
 FROM_CURVES = "the curves of both states, which were not measured in turns: the mean over these loads"
 
 
 def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | None) -> tuple[Variant, ...]:
-    """The one that gives nothing up first: the kept changes before each that gives more up, and all of them. steps: all
-    of the run. Empty where nothing was kept, or no load was measured in both states."""
+    """The one that gives nothing up first: the kept changes before each that gives more up, and all of them."""
     kept = [(number, trial) for number, round_ in enumerate(rounds) for trial in round_.tried if trial.kept]
     ends = [
         last
@@ -324,8 +372,7 @@ def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | N
 
 
 def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Sequence[Step]) -> Compared:
-    """A single change's trial, or the blocks that measured both states; else from the curves. number: of the round of
-    the last change."""
+    """A single trial, or the blocks of both states; else from the curves. number: round of the last change."""
     first, last = rounds[0], trials[-1]
     has_curve = number + 1 < len(rounds)
     if has_curve:

@@ -9,8 +9,7 @@ from loadframe.model.verdict import FleetHosts, Verdict
 
 LevelClass = Literal["meets", "misses", "undecided"]
 CapacityEnd = Literal["found", "undecided", "above-range", "below-range"]
-"""found: as narrowly as asked. undecided: the budget ended first. above-range, below-range: the highest level meets,
-the lowest misses."""
+"""found: as narrowly as asked. undecided: the budget ended. above-range, below-range: all meet, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +48,7 @@ class CapacityTrial:
 
 @dataclass(frozen=True, slots=True)
 class CapacityObjective:
-    """Shares of requests that may be lost (0..1) or fail, p95 in ms; None: not asked for. latencies_ms: other fields of
-    Latency, by name."""
+    """None: not asked for. Shares of requests (0..1); latencies_ms: other fields of Latency, by name."""
 
     loss_ratio: float | None = None
     latency_p95_ms: float | None = None
@@ -60,8 +58,7 @@ class CapacityObjective:
 
 @dataclass(frozen=True, slots=True)
 class CapacityBeside:
-    """With an alternative's settings, on a host of a fleet. end: "" where the target failed with them (`failed`).
-    verdict: against the capacity as given on that host; one open to a side has the other bound as ratio."""
+    """end: "" where the target failed (`failed`). verdict: against the capacity as given on that host."""
 
     name: str
     host: str

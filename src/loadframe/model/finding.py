@@ -34,8 +34,7 @@ OTHERS = "cpu.others"
 DRIVER_BESIDE = "driver.beside"
 """The driver takes CPUs that the target is short of: the measurement is of both."""
 FindingStatus = Literal["suspected", "helped", "confirmed", "refuted"]
-"""helped: a change for this cause has a proven gain, but its own evidence was not seen to recede, or the change
-confirmed another cause."""
+"""helped: a proven gain, but the cause's own evidence was not seen to recede."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +76,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """before: in effect; after: asked for; needed: False where that link already suffices. raises: the cause that a
-    larger value lifts, by the study."""
+    """before: in effect; after: asked for; needed: else that link already suffices. raises: the cause, by the study."""
 
     layer: Layer
     setting: str
@@ -91,8 +89,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """durability: what may be lost, in words. memory: resident, of the target under load. slower_tail: a sentence on
-    slower requests."""
+    """durability: what may be lost. memory: resident, under load. slower_tail: a sentence on slower requests."""
 
     durability: str | None = None
     memory_before_bytes: float | None = None
@@ -103,8 +100,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """Ordered changes that should lift the limits behind `addresses` (finding ids). guessed: it may be unrelated to
-    them, so that a trial without effect refutes the remedy alone."""
+    """addresses: finding ids. guessed: it may be unrelated: a trial without effect refutes the remedy alone."""
 
     id: str
     title: str

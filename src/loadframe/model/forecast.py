@@ -25,8 +25,7 @@ class ForecastPoint:
 
 @dataclass(frozen=True, slots=True)
 class ForecastCapacity:
-    """The highest throughput (1/s) that resources and limits allow, and the load at which the first of them saturates.
-    limited_by: a resource, or the id of a limit."""
+    """1/s, and the load at which the first saturates. limited_by: a resource, or the id of a limit."""
 
     throughput: Estimate
     load: Estimate

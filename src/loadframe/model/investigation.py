@@ -16,8 +16,7 @@ from loadframe.model.verdict import WORK, Compared, FleetDrivers, LevelRatio, Ve
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Measure, diagnose, change, prove. clamped: settings that were reduced, in words. ruled_out: looked for and not
-    it."""
+    """clamped: settings that were reduced, in words. ruled_out: looked for and not it."""
 
     number: int
     treatment: str
@@ -70,8 +69,7 @@ Ending = Literal["a clean stop", "SIGKILL"]
 
 @dataclass(frozen=True, slots=True)
 class WarmRestart:
-    """kept: of the objects requested, those not fetched from the origin; None where the cache did not come back; error
-    says why."""
+    """kept: objects not fetched from the origin; None where the cache did not come back (error)."""
 
     treatment: str
     target_kind: str
@@ -179,8 +177,7 @@ class StudySummary:
 
 @dataclass(frozen=True, slots=True)
 class UnrevertedChange:
-    """Not, or perhaps not, reverted when the run ended. of: whose. before, after: the first and the run's value; None
-    where a lost host does not report it. host: of the fleet."""
+    """of: whose. before, after: the first and the run's value; None where a lost host does not report it."""
 
     setting: str
     of: str

@@ -67,8 +67,7 @@ class UnreadLimit:
 
 @dataclass(frozen=True, slots=True)
 class LedgerNow:
-    """The most urgent first. watched_s: between the first and the last of `readings`; `exhausted_at` is in seconds from
-    the last. clamped: settings that were reduced."""
+    """The most urgent first. watched_s: over all `readings`; `exhausted_at`: seconds from the last."""
 
     subject: str
     watched_s: float

@@ -13,8 +13,7 @@ ProfilePlace = Literal["below", "past", "lowest", "highest"]
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """From the outermost to the innermost frame. Frames of the kernel end with `_[k]`; a function without a name is its
-    file in brackets, `[mariadbd]`."""
+    """Outermost frame first. The kernel's end with `_[k]`; a function without a name is its file, `[mariadbd]`."""
 
     frames: tuple[str, ...]
     count: int
@@ -95,8 +94,7 @@ class ProfileBaseline:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Of one component in one step. kernel_share, unresolved_share (innermost function without a name), truncated_share
-    (without the outermost frames): of samples."""
+    """unresolved_share: innermost function without a name; truncated_share: without the outermost frames."""
 
     kind: ProfileKind
     component: str

@@ -37,8 +37,8 @@ trial: of a search. "": a curve, proof or trial of an older version."""
 
 @dataclass(frozen=True, slots=True)
 class StepRequest:
-    """window_s: None: the study's. most_waiting: in an open loop, ends it once more requests wait. warmup_s: the least
-    warm-up, where the study sets none."""
+    """window_s: None: the study's. most_waiting: ends an open loop once more wait. warmup_s: where the study sets
+    none."""
 
     treatment: str
     level: float
@@ -52,8 +52,7 @@ class StepRequest:
 
 @dataclass(frozen=True, slots=True)
 class Blind:
-    """Contradicted others and is not used. counter: the metric that names it; metrics: all that come from it. because:
-    the contradiction."""
+    """counter: the metric that names it; metrics: all that come from it. because: the contradiction."""
 
     counter: str
     metrics: tuple[str, ...]

@@ -39,8 +39,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class CounterSpec:
-    """metric: its name afterwards (units.py). cumulative: its rate (1/s) counts; else its largest value in the
-    window."""
+    """metric: its name afterwards (units.py). cumulative: its rate (1/s) counts; else its largest value."""
 
     name: str
     metric: str
@@ -98,8 +97,8 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Sent by each connection before the load, which keeps cookies, and the bearer token in a field of the last
-    answer's JSON (token: "data.token")."""
+    """Sent by each connection first; it keeps cookies, and the bearer token of the last answer's JSON (token:
+    "data.token")."""
 
     requests: tuple[Request, ...]
     token: str = ""

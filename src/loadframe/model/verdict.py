@@ -22,8 +22,8 @@ def decide(low: float, high: float) -> Decision:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """What two sessions of one machine differ by without a change. share: at most (95 %). learnt_from: equal sessions,
-    0: a stated prior. low, high: by the values alone."""
+    """Without a change. share: at most (95 %). learnt_from: sessions, 0: a stated prior. low, high: by the values
+    alone."""
 
     share: float
     learnt_from: int

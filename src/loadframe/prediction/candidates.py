@@ -1,5 +1,4 @@
-"""Candidate models of a throughput beyond the measured loads: flat, line, economy, power, law, network
-(docs/mathematics.md). Without resources `line` has no end; `economy` and `network` need them."""
+"""Candidate models of a throughput beyond the measured loads (docs/mathematics.md)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -93,8 +92,7 @@ def forecasts(data: Seen, loads: Floats, names: Sequence[str]) -> dict[str, Floa
 
 
 def least_squares(data: Seen, loads: Floats) -> Floats:
-    """log X of the law by plain least squares, (L,): averaged with the candidates' forecast; that of the candidate with
-    too few loads for a fit."""
+    """log X of the law by plain least squares, (L,): averaged with the candidates' forecast."""
     within = np.minimum(loads, max(data.limit, float(data.loads[-1])))
     if len(data.loads) < scalability.FEWEST_POINTS:
         return _law(data, within)

@@ -32,8 +32,7 @@ GROWTHS = (
 STEADY_PRIOR = 0.35
 """That a request needs the same at every load."""
 GROWTH_DEVIATIONS = {0.25: 0.8, 1.0: 0.2}
-"""Else: deviation of the growth around its mean -> its prior. Group commit makes it negative; more than a half is
-rare."""
+"""Else: deviation of the growth -> its prior. Group commit makes it negative; more than a half is rare."""
 BACKGROUND_PRIOR, BACKGROUND_DEVIATION = 0.25, 0.02
 """That a resource is used without requests, and its utilisation then."""
 RESOLUTION = 0.003
@@ -162,8 +161,7 @@ def _weigh(
 
 
 def _root(covariance: Floats) -> Floats:
-    """Of covariances, (E, p, p); without negative eigenvalues, which rounding makes (Higham, Linear Algebra and its
-    Applications 103, 1988)."""
+    """Of covariances, (E, p, p), without the negative eigenvalues of rounding (Higham, Linear Algebra 103, 1988)."""
     try:
         return np.asarray(np.linalg.cholesky(covariance))
     except np.linalg.LinAlgError:

@@ -1,5 +1,4 @@
-"""Observations in, a forecast out (docs/mathematics.md). Where resources explain the load, their candidates take part,
-and the maximum is forecast; else it is a bound."""
+"""Observations in, a forecast out (docs/mathematics.md); the maximum is a bound where no resources explain the load."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -150,13 +149,11 @@ def _explained(observations: Observations, kind: Kind) -> tuple[System | None, s
 
 
 MISSED = 0.2
-"""Logarithm by which a law may miss the highest load: a cliff follows no law (else a fall to 400/s at 129 was forecast
-halfway: 400/s at five loads up to 128, 200/s at 129)."""
+"""Logarithm by which a law may miss the highest load: a cliff follows no law."""
 
 
 def throughput(data: Seen, loads: Floats, weighed: Weighed, calibrated: Calibrated) -> list[Estimate]:
-    """Within the measured loads interpolated between their medians; beyond no less than the measured maximum, unless
-    the highest load had less; for a rate no more than is offered."""
+    """Within the measured loads interpolated; beyond no less than the maximum, of a rate no more than is offered."""
     top, measured = float(data.loads[-1]), np.log(data.throughputs)
     beyond, doublings = np.maximum(loads, top), np.log2(loads / top)
     foretold = candidates.forecasts(data, beyond, tuple(weighed.weights))
@@ -178,8 +175,7 @@ def _at_most(expected: Estimate, most: float) -> Estimate:
 
 
 def held_back(expected: Estimate, most: Estimate) -> Estimate:
-    """Beyond the maximum the mean of both, in logarithms, not below its own interval; nothing exceeds the maximum's
-    high end."""
+    """Beyond the maximum the mean of both, in logarithms; nothing exceeds the maximum's high end."""
     ended = _at_most(expected, most.high)
     if ended.value <= most.value:
         return ended

@@ -77,8 +77,7 @@ def shipped() -> Library:
 
 
 def binds(limit: Limit) -> bool:
-    """Ends the growth: a loud limit refuses requests; a silent one on what the server counts itself slows all down.
-    Shares and rates are forecast as resources; queues come and go."""
+    """Ends the growth: a loud limit, or a silent one on what the server counts itself."""
     counted = bool(limit.thrash_metric) and not limit.thrash_metric.startswith("system.")
     return limit.loud or (limit.unit == "count" and counted)
 

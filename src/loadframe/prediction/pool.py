@@ -90,8 +90,7 @@ def pooled(
 
 
 def most(data: Seen, errors: Mapping[str, float]) -> tuple[float, float, float]:
-    """(log of the highest throughput, of the load at which it is reached in proportion, scale of both). errors: of each
-    candidate's ceiling, in the library."""
+    """(log throughput, log of its load in proportion, scale of both). errors: of the ceilings, in the library."""
     ceilings = {name: np.array([value]) for name, value in candidates.ceilings(data).items() if math.isfinite(value)}
     weighed = Weighed(shares({name: errors[name] for name in ceilings}), errors)
     slope, top = math.log(candidates.slope(data)), math.log(float(data.loads[-1]))

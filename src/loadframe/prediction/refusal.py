@@ -118,8 +118,7 @@ def too_few_alone(observations: Observations) -> str | None:
 
 
 def after(system: System, observations: Observations) -> str | None:
-    """Why the model does not explain the measurements: fitted at the lower half of the loads, it must give the
-    throughput at the highest, unless a resource is nearly used up there."""
+    """Fitted at the lower half of the loads, the model must give the throughput at the highest."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
     top = loads[-1]

@@ -1,5 +1,4 @@
-"""The resources in the metrics of a run's steps. CPUs of components in cgroups are stations, and the machine's bound;
-without cgroups the machine's are the station. Rate limits take no time until they are met: they bound."""
+"""The resources in the metrics of a run's steps: stations, or bounds, which take no time until they are met."""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -47,8 +47,7 @@ def of_draws(draws: Floats) -> Estimate:
 def saturations(
     system: System, observations: Observations, data: Seen, library: Calibrated, full: Mapping[str, LoadInterval]
 ) -> tuple[ResourceForecast, ...]:
-    """The first to be used up first; at_load None beyond the reach of the library's curves. full: seen to be used up,
-    at these loads."""
+    """The first to be used up first; at_load None beyond the library's curves. full: seen to be used up."""
     top = float(data.loads[-1])
     slope = math.log(candidates.slope(data))
     laws = {law: library.most_errors[law] for law in ("line", "economy")}
@@ -100,8 +99,7 @@ def measured(at: LoadInterval) -> Estimate:
 def one_figure(
     saturation: Sequence[ResourceForecast], capacity: ForecastCapacity, full: Mapping[str, LoadInterval]
 ) -> tuple[ResourceForecast, ...]:
-    """With the first resource at the capacity's load, whose interval is calibrated; no other comes before it, except
-    those seen to be full."""
+    """With the first resource at the capacity's load, whose interval is calibrated."""
     first, forecasts = capacity.load, []
     for resource in saturation:
         at = first if resource.resource == capacity.limited_by else resource.at_load

@@ -54,8 +54,7 @@ class System:
         return np.asarray(np.minimum(wanted, most))
 
     def saturates_at(self, name: str) -> Floats:
-        """The load at which requests keep a resource busy, if none had to wait: (S,), inf where too far away. Closed:
-        N* with N* u = Z + sum D, both at N*; rate: where the ceiling is offered."""
+        """Where requests keep a resource busy, if none had to wait: (S,). Closed: N* u = Z + sum D, at N*."""
         loads = self.saturation * np.geomspace(1 / REACH, REACH, GRID)
         if self.kind == "rate":
             wanted = 1 / self.offered[:, None]
@@ -96,8 +95,7 @@ class System:
         return np.asarray(np.maximum(self.delay_s[:, None], least))
 
     def _closed(self, loads: Floats) -> Floats:
-        """With as many requests as clients, (S, L): Schweitzer for every draw, corrected by the exact result at their
-        middle."""
+        """(S, L): Schweitzer for every draw, corrected by the exact result at their middle."""
         work = self._work_s(loads)
         delay = self._delay(work)
         near = queueing.schweitzer(work, loads, delay, self.servers, APPROXIMATE).throughput

@@ -60,8 +60,7 @@ def lead(inv: Investigation) -> str:
 
 
 def _proven(alternative: Alternative) -> list[Verdict]:
-    """At the highest load with a proven difference, else over all loads: an average of loads with and without one holds
-    at none of them. Where the order reverses, also the highest load with the opposite decision."""
+    """At the highest load with a proven difference, else over all; where the order reverses, also the opposite."""
     verdicts = (*reversed(alternative.by_level), alternative.verdict)
     by_decision: dict[Decision, Verdict] = {}
     for verdict in verdicts:

@@ -189,8 +189,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """kind: the kicker. empty: shown where there is no picture. report: path of the page or run. about: None for a text
-    alone."""
+    """kind: the kicker. empty: without a picture. report: path of the page or run. about: None for a text alone."""
 
     kind: str
     answer: tuple[str, ...]

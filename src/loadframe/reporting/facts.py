@@ -31,8 +31,7 @@ Role = Literal["before", "between", "after"]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One state's throughput over the levels. curve: None where only the proof's levels were measured, without
-    intervals."""
+    """curve: None where only the proof's levels were measured, without intervals."""
 
     role: Role
     label: str
@@ -69,8 +68,7 @@ def crowded(inv: Investigation) -> bool:
 
 
 def findings_and_ruled_out(inv: Investigation) -> Iterator[tuple[Finding, tuple[RuledOut, ...]]]:
-    """The main findings and the suspected ones, each with what was ruled out along with it and not listed before. What
-    speaks against a shown cause in another state stands with it."""
+    """Main and suspected findings, each with what was ruled out along with it and not listed before."""
     shown = (*main_findings(inv), *suspected_findings(inv))
     named, said = {finding.id for finding in shown}, set[RuledOut]()
     for finding in shown:

@@ -142,8 +142,7 @@ def _latency(estimate: Estimate) -> str:
 
 
 def _interval(estimate: Estimate, seen: float = 0.0, *, brief: bool = False) -> tuple[str, str]:
-    """ "146", "135 to 157"; "135 or more" where one end is unknown. seen: not rounded below this. brief: two digits,
-    and no interval whose ends look alike."""
+    """ "135 to 157", "135 or more". seen: not rounded below this. brief: two digits, no ends that look alike."""
     if estimate.low <= 0 or not math.isfinite(estimate.high):
         value = _no_less(rounding.plain(estimate.value), estimate.value, seen)
         low = f"{_no_less(rounding.plain(estimate.low), estimate.low, seen)} or more" if estimate.low > 0 else ""

@@ -36,8 +36,7 @@ INTERVAL = ("ratio", "low", "high", "decision", "confidence")
 
 
 def curve_json(curve: Curve, *, quality: RunQuality | None = None, answers: Sequence[AnswersCompared] = ()) -> Json:
-    """loadframe.curve/1; throughput in requests per second, latency in ms, loads in the unit of the axis. quality: of
-    the whole run. answers: compared with other programs'."""
+    """loadframe.curve/1; 1/s, ms, loads in the unit of the axis. quality: of the whole run."""
     more: Json = {} if quality is None else {"conduct": quality}
     return json_object({**_curve(curve), **more, **({"answers": answers} if answers else {})})
 
@@ -134,8 +133,7 @@ def quality_of_run(quality: RunQuality | None) -> Json:
 
 
 def capacity_json(search: Capacity) -> Json:
-    """loadframe.capacity/1. capacity: null where even the lowest level misses; its low or high null where no level is
-    shown to meet, or to miss. Loads in the unit of the axis, throughput in 1/s."""
+    """loadframe.capacity/1; null where even the lowest level misses, or an end is not shown. 1/s."""
     bounds = {"load": search.load, "low": search.low, "high": search.high}
     return json_object(
         {

@@ -141,8 +141,7 @@ def _percent(limit: Limit) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """shares: by state (before, after) and level the median use, as a share of the ceiling: one step that reaches it
-    does not make it full."""
+    """shares: by state and level the median use over the ceiling: one step that reaches it does not make it full."""
 
     name: str
     shares: Mapping[str, Mapping[float, float]]

@@ -1,5 +1,4 @@
-"""A document in GitHub's Markdown (https://github.github.com/gfm/). Text of a server, a study or a file stays text: no
-link, no element, no mention."""
+"""A document in GitHub's Markdown (https://github.github.com/gfm/). Text of others stays text: no link, no mention."""
 
 import re
 from collections.abc import Iterable, Iterator

@@ -50,8 +50,7 @@ def exact(value: float) -> str:
 
 
 def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """As text with the digits that the interval supports; where the ends are more than APART times apart, each with
-    two."""
+    """With the digits that the interval supports; ends over APART times apart: two each."""
     if 0 < low <= value <= high < math.inf and high > APART * low:
         return _two_digits(value), _two_digits(low), _two_digits(high)
     decimals = decimals_for(value, low, high)

@@ -1,5 +1,4 @@
-"""What is used, by the USE method (Gregg, Thinking Methodically about Performance, CACM 56(2), 2013), and where the
-time goes."""
+"""What is used, by the USE method (Gregg, CACM 56(2), 2013), and where the time goes."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -102,8 +101,7 @@ def _legend(look: str, *colours: tuple[str, str]) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """use, saturation, errors: candidate metrics, of which the first measured one is shown. high: use from which on it
-    is highlighted."""
+    """use, saturation, errors: the first measured one is shown. high: use from which on it is highlighted."""
 
     name: str
     use: tuple[str, ...]

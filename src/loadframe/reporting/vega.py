@@ -85,8 +85,7 @@ def text(field: str = "label") -> Channel:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """1, 2, 5 and their tenfolds between two ends, or powers of ten if more than MOST_TICKS; none if fewer than two are
-    left."""
+    """1, 2, 5 and their tenfolds, or powers of ten if more than MOST_TICKS; none if fewer than two are left."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for digits in ((1, 2, 5), (1,)):
         marks = [digit * 10.0**power for power in powers for digit in digits]
@@ -251,8 +250,7 @@ class Canvas(Plot):
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """title: the fact it shows. alt: a description in words. specs: one per size, the widest first. svgs: without the
-    title."""
+    """title: the fact it shows. alt: in words. specs: one per size, the widest first. svgs: without the title."""
 
     name: str
     title: str

@@ -133,8 +133,7 @@ def variant_head(variant: Variant) -> str:
 
 
 def by_load(compared: Compared, unit: str) -> str:
-    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of more than MOST_LOADS loads the lowest, the judged ones,
-    that of the answer, and the highest."""
+    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of many loads those that matter."""
     shown, verdict = list(compared.levels), compared.told
     if len(shown) > MOST_LOADS:
         about = [compared.at] if isinstance(compared, Variant) else []
@@ -259,8 +258,7 @@ USUAL = 0.95
 
 
 def ratio_words(verdict: Verdict) -> str:
-    """With another confidence than USUAL "3.1 times (97.5 % interval 2.7 to 3.5)"; "at least 3 times" where only that
-    bound is known."""
+    """ "3.1 times (97.5 % interval 2.7 to 3.5)"; "at least 3 times" where only that bound is known."""
     if not verdict.has_ratio:
         return without_ratio(verdict)
     if NOT_KNOWN[0] == verdict.low or NOT_KNOWN[1] == verdict.high:
@@ -321,8 +319,7 @@ def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
 
 
 def reach_of(inv: Investigation) -> Reach | None:
-    """Last curve against the first; None where nothing was gained or the last state was not measured. Where both peaks
-    are at one load, with the ratio known there."""
+    """Last curve against the first; None where nothing was gained or the last state was not measured."""
     if inv.gain is None or len(inv.rounds) < 2:
         return None
     first, last = inv.rounds[0], inv.rounds[-1]

@@ -177,8 +177,7 @@ def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = W
 
 
 def _law_peak(law: Scalability, curve: Curve) -> LoadInterval | None:
-    """With the interval of its kappa; None unless that is proven, and the peak near what was measured. One below the
-    highest load is refuted by a throughput that does not fall."""
+    """With the interval of its kappa; None unless that is proven, and the peak near what was measured."""
     highest_load, (low, high) = curve.points[-1].load, law.kappa_interval
     if law.peak_load is None or not 0 < low <= high or not law.peak_load <= FORESIGHT * highest_load:
         return None

@@ -11,8 +11,7 @@ from loadframe_tune.model import ObjectiveLevel, ObjectiveSide, TuningObjective
 
 
 def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjective) -> Curve:
-    """On which settings are judged: below the first level that misses the objective, or the lowest. In an open loop
-    that first one, too: below it all is served already."""
+    """Below the first level that misses the objective, or the lowest; in an open loop that first one, too."""
     levels = [point.load for point in curve.points]
     met = list(takewhile(lambda level: side(objective, start, level).met, levels))
     count = len(met) + 1 if curve.axis in OPEN_LOOP_AXES else max(len(met), 1)

@@ -16,8 +16,7 @@ QUOTA_PERIOD_US = 100_000
 
 @dataclass(frozen=True, slots=True)
 class CageLimit:
-    """setting: cgroup v2 name; scale: its units per unit of the ledger; ends_at: the machine's limit; rate: demand
-    without the limit cannot be estimated."""
+    """scale: cgroup units per unit of the ledger; ends_at: the machine's limit; rate: demand is not estimated."""
 
     setting: str
     words: str

@@ -71,8 +71,7 @@ def is_blind(remedy: Remedy) -> bool:
 
 
 def because_declared(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
-    """For a curve that stops growing without a cause that has a remedy; a gain names none. None where the curve is not
-    the target's."""
+    """For a curve that stops growing without another remedy; a gain names no cause."""
     if any(finding.id in NOT_THE_TARGETS for finding in findings):
         return ()
     choices = []
