@@ -125,7 +125,8 @@ class PrintsStages(Protocol):
 
 
 class Attached(Protocol):
-    """A connection to a server that others started. All methods raise TargetError where it does not answer."""
+    """A connection to a server that others started, with defaults for one that is not on this machine. All methods
+    raise TargetError where it does not answer."""
 
     kind: str
     counter_specs: tuple[CounterSpec, ...]
@@ -156,21 +157,27 @@ class Attached(Protocol):
 
     def configured(self) -> dict[str, SettingValue]:
         """The settings as configured, as far as they can be read."""
+        return {}
 
     def pid(self) -> int | None:
         """Its process; None where it is on another machine or hidden."""
+        return None
 
     def listener(self) -> int | None:
         """Its process, from the kernel's list of who listens at the socket; None by network."""
+        return None
 
     def pids(self) -> tuple[int, ...]:
         """All its processes, the one of `pid` first; empty where they are not visible."""
+        return ()
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
         """The processes of the helpers that the study names, by the name of each."""
+        return {}
 
     def local(self) -> bool:
         """Whether it is on this machine."""
+        return False
 
     def endpoint(self) -> Endpoint:
         """How a load driver reaches it, with a schema of its own; its `attached` is set."""
