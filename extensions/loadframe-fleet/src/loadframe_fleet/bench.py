@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from loadframe.bench.attached import AttachedTarget, RunningTarget
 from loadframe.bench.base import OnBench
@@ -341,5 +341,5 @@ class FleetBench(RealBench):
 
 def in_time_of(loaded: Loaded, clock: ClockInStep) -> Loaded:
     times = ("started_s", "ended_s", "window_start_s", "window_end_s")
-    there = {name: clock.theirs_s(getattr(loaded.summary, name)) for name in times}
+    there: dict[str, Any] = {name: clock.theirs_s(getattr(loaded.summary, name)) for name in times}
     return replace(loaded, summary=replace(loaded.summary, **there))

@@ -114,6 +114,9 @@ class FarServer(FarPlace, Attached):
     def effective(self) -> dict[str, SettingValue]:
         return dict(self._asked("look")["effective"])
 
+    def settle(self) -> None:
+        """No-op: a setting is applied before its agent answers."""
+
     def answers(self) -> bool:
         host, port = parted(self._endpoint.address, "80")
         return accepts(host, int(port))
@@ -127,6 +130,9 @@ class FarServer(FarPlace, Attached):
 
     def describe(self) -> str:
         return self.words
+
+    def close(self) -> None:
+        """No-op: its agent holds it."""
 
 
 class FarJournal(DurableJournal):
