@@ -152,6 +152,7 @@ def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step])
         again,
         warnings=tuple(dict.fromkeys((*again.warnings, *investigation.warnings))),
         latencies=again.latencies or investigation.latencies,  # the raw files may be gone
+        fleet_limits=again.fleet_limits or investigation.fleet_limits,  # the fleet's extension may be missing
         profiles=again.profiles or investigation.profiles,
         profile_missing=again.profile_missing if again.profiles else investigation.profile_missing,
     )

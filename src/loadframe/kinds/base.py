@@ -118,7 +118,8 @@ class PrintsStages(Protocol):
 
 
 class Attached(Protocol):
-    """A connection to a server that others started. TargetError where it does not answer."""
+    """A connection to a server that others started, with defaults for one that is not on this machine. All methods
+    raise TargetError where it does not answer."""
 
     kind: str
     counter_specs: tuple[CounterSpec, ...]
@@ -146,20 +147,28 @@ class Attached(Protocol):
         statement of a killed client. TargetError where that takes too long."""
 
     def configured(self) -> dict[str, SettingValue]:
-        """As far as they can be read."""
+        """The settings as configured, as far as they can be read."""
+        return {}
 
     def pid(self) -> int | None:
-        """None where it is on another machine or hidden."""
+        """Its process; None where it is on another machine or hidden."""
+        return None
 
     def listener(self) -> int | None:
         """Its process, from the kernel's list of who listens at the socket; None by network."""
+        return None
 
-    def pids(self) -> tuple[int, ...]: ...
+    def pids(self) -> tuple[int, ...]:
+        """All its processes, the one of `pid` first; empty where they are not visible."""
+        return ()
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
-        """Of the helpers that the study names, by the name of each."""
+        """The processes of the helpers that the study names, by the name of each."""
+        return {}
 
-    def local(self) -> bool: ...
+    def local(self) -> bool:
+        """Whether it is on this machine."""
+        return False
 
     def endpoint(self) -> Endpoint:
         """How a load driver reaches it, with a schema of its own; its `attached` is set."""

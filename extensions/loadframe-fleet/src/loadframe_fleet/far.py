@@ -14,6 +14,7 @@ from loadframe.changes.durable import DurableJournal
 from loadframe.changes.places import ON_HOST, Place
 from loadframe.connections.address import joined, look_up, parted
 from loadframe.errors import FleetError, StepVoid, TargetError
+from loadframe.kinds.base import Attached
 from loadframe.kinds.exposed import Exposure
 from loadframe.kinds.service.read_back import accepts
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
@@ -87,7 +88,7 @@ class FarMachine(FarPlace):
         return ()
 
 
-class FarServer(FarPlace):
+class FarServer(FarPlace, Attached):
     """See kinds.base.Attached: a service on the target's host, whose agent follows its processes and records its
     counters."""
 
@@ -116,28 +117,9 @@ class FarServer(FarPlace):
     def settle(self) -> None:
         """No-op: a setting is applied before its agent answers."""
 
-    def configured(self) -> dict[str, SettingValue]:
-        """Unknown."""
-        return {}
-
     def answers(self) -> bool:
         host, port = parted(self._endpoint.address, "80")
         return accepts(host, int(port))
-
-    def pid(self) -> int | None:
-        return None
-
-    def listener(self) -> int | None:
-        return None
-
-    def pids(self) -> tuple[int, ...]:
-        return ()
-
-    def helpers(self) -> Mapping[str, tuple[int, ...]]:
-        return {}
-
-    def local(self) -> bool:
-        return False
 
     def endpoint(self) -> Endpoint:
         """By the address of its host in the fleet file."""
