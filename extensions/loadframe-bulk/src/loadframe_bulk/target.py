@@ -42,7 +42,6 @@ class BulkLoaderTarget(PostgresShards):
         super().__init__(lease=lease, resources=behind)
         self._allowance = stated(resources[LOADER])
         self._server = _Server(lease, LOADER, self._allowance.user, None)
-        self._settings: dict[str, SettingValue] = {}
         self._state = TargetState()
 
     # --- life ---
@@ -60,7 +59,7 @@ class BulkLoaderTarget(PostgresShards):
         own, behind = _own_and_behind(state)
         super().start(behind)
         self._state = state
-        self._start_loader(own)
+        self._server.start(own, shards_of(super().endpoint()), self._allowance)
 
     def apply(self, state: TargetState) -> None:
         """The loader restarts for any difference: it holds only connections, which restarting shards would break."""
@@ -69,7 +68,7 @@ class BulkLoaderTarget(PostgresShards):
         if state != self._state:
             self._state = state
             self._server.stop()
-            self._start_loader(own)
+            self._server.start(own, shards_of(super().endpoint()), self._allowance)
 
     def reset(self) -> None:
         if (died := self._server.died()) is not None:
@@ -90,9 +89,9 @@ class BulkLoaderTarget(PostgresShards):
 
     def effective(self) -> dict[str, SettingValue]:
         """The loader's settings, used as asked; the shards' under "shard_"; the resource limits of the shards."""
-        behind = super().effective()
-        limits = {name: value for name, value in behind.items() if name.startswith("RLIMIT_")}
-        return {**self._settings, **{f"{SHARD}{name}": behind[name] for name in behind.keys() - limits}, **limits}
+        behind = super().effective().items()
+        shown = {name if name.startswith("RLIMIT_") else f"{SHARD}{name}": value for name, value in behind}
+        return {**self._server.settings, **shown}
 
     def counters(self) -> dict[str, float]:
         if (died := self._server.died()) is not None:
@@ -122,13 +121,10 @@ class BulkLoaderTarget(PostgresShards):
     def describe(self) -> Mapping[str, str]:
         return {**super().describe(), "loader": " ".join(self._server.command)}
 
-    def _start_loader(self, own: Mapping[str, SettingValue]) -> None:
-        self._settings = {**CATALOGUE.defaults(), **own}
-        self._server.start(self._settings, shards_of(super().endpoint()), self._allowance)
-
 
 class _Server(PrivateServer):
     name = "the bulk loader"
+    settings: Mapping[str, SettingValue] = {}
 
     @property
     def socket(self) -> Path:
@@ -139,14 +135,15 @@ class _Server(PrivateServer):
         """Statistics of the stages of all loading processes."""
         return self.folder / "run" / "stages.jsonl"
 
-    def start(self, settings: Mapping[str, SettingValue], shards: Sequence[str], allowance: Allowance) -> None:
+    def start(self, given: Mapping[str, SettingValue], shards: Sequence[str], allowance: Allowance) -> None:
         """shards: their connection strings, which hold passwords. TargetError where it does not begin to listen."""
+        self.settings = {**CATALOGUE.defaults(), **given}
         told = self.folder / "shards.json"
         told.unlink(missing_ok=True)
         write_secret(told, write_json(shards))
         self.give(told)
         command = python("loadframe_bulk.server", str(self.socket), str(told))
-        command += [str(settings["batch_bytes"]), str(settings["pool"]), str(self.stages)]
+        command += [str(self.settings["batch_bytes"]), str(self.settings["pool"]), str(self.stages)]
         self.launch(command, allowance, lambda: listening(str(self.socket)) is not None)
 
     def pids(self) -> tuple[int, ...]:
@@ -163,23 +160,20 @@ def shards_of(endpoint: Endpoint) -> list[str]:
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
     """In canonical form: the loader's own, and those of the shards with SHARD before their names. StudyError."""
-    own, behind = parted(settings)
-    return {
-        **CATALOGUE.check(own),
-        **{f"{SHARD}{name}": value for name, value in PostgresTarget.check_settings(behind).items()},
-    }
+    own, behind = _parted(settings)
+    return {**own, **{f"{SHARD}{name}": value for name, value in behind.items()}}
+
+
+def _parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
+    """In canonical form: the loader's own settings, and those of the shards by PostgreSQL's names. StudyError."""
+    own = {name: value for name, value in settings.items() if not name.startswith(SHARD)}
+    behind = {name.removeprefix(SHARD): value for name, value in settings.items() if name.startswith(SHARD)}
+    return CATALOGUE.check(own), PostgresTarget.check_settings(behind)
 
 
 def _own_and_behind(state: TargetState) -> tuple[dict[str, SettingValue], TargetState]:
-    own, behind = parted(check_settings(state.settings))
+    own, behind = _parted(state.settings)
     return own, TargetState({**PREPARED, **behind}, state.limits)
-
-
-def parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
-    """The loader's own settings, and those of the shards by PostgreSQL's names."""
-    own = {name: value for name, value in settings.items() if not name.startswith(SHARD)}
-    behind = {name.removeprefix(SHARD): value for name, value in settings.items() if name.startswith(SHARD)}
-    return own, behind
 
 
 def _never_alone(lease: Lease, resources: Resources) -> Target:
