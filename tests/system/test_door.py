@@ -55,7 +55,7 @@ LEFT: dict[str, int] = {
     "loadframe_index/metadata_cold.py": 2,
     "loadframe_index/pipeline.py": 1,
     "loadframe_index/trees.py": 4,
-    "loadframe_squid/server.py": 2,
+    "loadframe_squid/kind.py": 2,
     "loadframe_watch/importing.py": 1,
     "recording/profiles/perf.py": 2,
     "workloads/driving.py": 2,
