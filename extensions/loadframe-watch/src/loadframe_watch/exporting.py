@@ -12,7 +12,7 @@ import polars
 from loadframe.errors import RunError
 from loadframe.experiments.exporting import ExportFormat, OfFolders, both, exported
 from loadframe.formats.plain_numbers import LARGEST
-from loadframe.reporting import openmetrics
+from loadframe_watch import openmetrics
 from loadframe_watch.days import DAY, WatchLine, days, lines
 
 MOST_ROWS = 2_000_000
