@@ -42,7 +42,7 @@ class Theirs:
             "import os, signal; from pathlib import Path; from loadframe.kinds import config_file\n"
             "from loadframe.system import files\n"
             "from loadframe.changes.durable import DurableJournal\n"
-            "config_file.again = lambda address: open(os.devnull)\n"
+            "config_file.registry.again = lambda address: open(os.devnull)\n"
             f"place = config_file.ConfigFile.at({dict(self.place.address)!r})\n"
             "journal = DurableJournal('a study', Path('run'))\n"
             "def die(*_, **__): os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -54,7 +54,7 @@ class Theirs:
 @pytest.fixture
 def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Theirs:
     monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path / "state"))
-    monkeypatch.setattr(config_file, "again", lambda address: Mock())
+    monkeypatch.setattr(config_file.registry, "again", lambda address: Mock())
     (tmp_path / "conf.d").mkdir()
     return Theirs(tmp_path / "conf.d")
 
@@ -123,7 +123,7 @@ def test_a_restart_that_a_killed_command_has_begun_is_over_before_the_next(
             raise TargetError(why)
         return Mock()
 
-    monkeypatch.setattr(config_file, "again", again)
+    monkeypatch.setattr(config_file.registry, "again", again)
     with subprocess.Popen(restart) as underway:
         await_that(log.exists, "the restart has begun", of=underway)
         try:
