@@ -8,29 +8,29 @@ import pytest
 
 from loadframe.errors import RunError
 from loadframe.model import Scored
-from loadframe.runs import entries
+from loadframe.runs import machine
 
 ONE, TWO = Scored(8, 80, 70, 90, 85, True), Scored(16, 150, 140, 160, 100, False)
 
 
 def test_what_was_kept_is_read_back_once(tmp_path: Path) -> None:
-    assert entries.read_scores(tmp_path) == []
-    entries.add_scores(tmp_path, "a", [ONE, TWO])
-    entries.add_scores(tmp_path, "b", [ONE])
-    entries.add_scores(tmp_path, "a", [TWO])
-    assert entries.read_scores(tmp_path) == [ONE, TWO, ONE]
+    assert machine.read_scores(tmp_path) == []
+    machine.add_scores(tmp_path, "a", [ONE, TWO])
+    machine.add_scores(tmp_path, "b", [ONE])
+    machine.add_scores(tmp_path, "a", [TWO])
+    assert machine.read_scores(tmp_path) == [ONE, TWO, ONE]
 
 
 def test_a_torn_line_is_left_out_and_a_foreign_one_refused(tmp_path: Path) -> None:
-    entries.add_scores(tmp_path, "a", [ONE])
-    path = tmp_path / entries.SCORES
+    machine.add_scores(tmp_path, "a", [ONE])
+    path = tmp_path / machine.SCORES
     path.write_text(path.read_text() + '{"schema": "loadf')
-    assert entries.read_scores(tmp_path) == [ONE]
+    assert machine.read_scores(tmp_path) == [ONE]
     path.write_text('{"schema": "loadframe.step/1"}\n')
     with pytest.raises(RunError, match="line 1"):
-        entries.read_scores(tmp_path)
+        machine.read_scores(tmp_path)
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="LOADFRAME_STATE"):
-        entries.add_scores(tmp_path / "nowhere", "a", [ONE])
+        machine.add_scores(tmp_path / "nowhere", "a", [ONE])

@@ -24,15 +24,15 @@ ERROR = 0.05
 FEWEST_BLOCKS = 2
 """An interval needs two blocks."""
 WASH_SHARE = 0.5
-"""Share of the study's window, for the step that is left out after a change of treatment."""
+"""Of the window, for the step that is left out after a change of treatment."""
 LONGER = 1.25
-"""A window that was too short is made this much longer than needed: the next one may have fewer requests by chance."""
+"""Than needed, of a window that was too short: the next one may have fewer requests by chance."""
 MOST_LONGER = 3
 """Repetitions of a step with a longer window."""
 OVERDRAWN = 2.0
 """At this multiple of the budget no window is made longer, and no step of a sweep begins."""
 REPEATED_SHARE = 0.2
-"""Most repetitions as a share of all steps: on an always disturbed machine repeating does not help."""
+"""Of all steps: on an always disturbed machine repeating does not help."""
 
 
 @dataclass(frozen=True, slots=True)

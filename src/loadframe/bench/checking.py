@@ -39,7 +39,7 @@ from loadframe.workloads.http import Http
 def check_study(study: Study, *, target_here: bool = True, driver_here: bool = True) -> None:
     """StudyError for a study that cannot be carried out, CageError for unavailable CPUs, MissingTool for missing
     programs. target_here, driver_here: whether each runs on this machine."""
-    of_target = (_check_attached, _check_settings, _check_address, _check_metrics, check_host)
+    of_target = (_check_attached, _check_settings, _check_embedded, _check_address, _check_metrics, check_host)
     cages = partial(_check_cages, target_here=target_here)
     check_all(partial(check, study) for check in (_check_workload, *of_target, cages))
     workload = workload_of(study)
@@ -65,9 +65,11 @@ def _check_workload(study: Study) -> None:
 
 
 def _check_settings(study: Study) -> None:
-    row = targets.of_study(study)
-    row.check_settings(study.target.settings)
-    if study.cage.open_files is not None and row.embedded:
+    targets.of_study(study).check_settings(study.target.settings)
+
+
+def _check_embedded(study: Study) -> None:
+    if study.cage.open_files is not None and targets.of_study(study).embedded:
         raise StudyError(
             f"cage.open_files has no meaning for {study.target.kind}, which runs inside the driver's processes",
             remedy="Omit it.",

@@ -42,9 +42,9 @@ TICK_S = 0.1
 NAMED, MOST_NAMED = 0.05, 3
 """A foreign program is named from this share of a CPU on, at most this many."""
 FEWEST_WORKING = 0.5
-"""Where nearly all requests wait in line, half of one is taken to be at work."""
+"""Where nearly all requests wait in line, half of one is at work."""
 BUSY_MACHINE = 0.95
-"""Where all CPUs are busy, everything waits for one: a cause of its own, not the driver's."""
+"""Where all CPUs are busy, everything waits for one."""
 
 
 @dataclass(frozen=True, slots=True)

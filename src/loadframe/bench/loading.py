@@ -36,9 +36,9 @@ from loadframe.workloads.request_log import Requests
 
 POLL_S = 0.25
 CONNECTING_S = 0.2
-"""Seconds after the driver's start with more frequent looks: connections may start server processes, to be followed."""
+"""With more frequent looks: connections may start server processes."""
 WARMUP_SHARE = 0.2
-"""Shortest warm-up as a share of the window: connecting, filling caches, first touches."""
+"""Of the window, at least: connecting, filling caches, first touches."""
 SHORTEST_WARMUP_S = 0.15
 ACTIVE_S = 3600.0
 """A step that runs until its work is done is ended after an hour."""

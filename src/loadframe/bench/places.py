@@ -17,9 +17,9 @@ from loadframe.workloads.databases import marked
 from loadframe.workloads.redis_keys import OwnKeys
 
 SERVICE_S = 180.0
-"""The owner's commands, which apply a setting and read it back, may take 30 s each; its restart longer."""
+"""The owner's commands may take 30 s each; its restart longer."""
 SERVER_S = 40.0
-"""Connecting takes up to 10 s, and a server's unfinished work (settle) up to 30 s."""
+"""Connecting takes up to 10 s, unfinished work (settle) up to 30 s."""
 
 
 def revert(*, again: bool = True, before: Callable[[str], None] = lambda _: None) -> list[ChangeRecord]:

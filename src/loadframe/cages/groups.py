@@ -14,10 +14,10 @@ from loadframe.errors import CageError
 
 CONTROLLERS = ("cpu", "cpuset", "memory", "io", "pids")
 ACCOUNTING = "cpuacct"
-"""Version 1 counts CPU time with a controller of its own; version 2 counts it in every group."""
+"""Version 1 counts CPU time with a controller of its own."""
 NAMES_IN_V1 = {"blkio": "io"}
 DELEGATE = "systemd-run --scope -p Delegate=yes -p TasksMax=infinity loadframe ..."
-"""Without TasksMax systemd limits the scope to its default, and no group is made outside of one that limits us."""
+"""Without TasksMax systemd limits the scope to its default."""
 LIMITS = ("cpu.max", "cpuset.cpus", "io.max", "memory.high", "memory.max", "pids.max")
 """The files with which a group of version 2 limits its children (cgroup-v2.rst)."""
 

@@ -37,8 +37,7 @@ SINCE_2 = {"machine", "namespaces", "tried_at", "because"}
 OF_A_CHANGE = ("place", "words", "setting", "before", "after", "read_back")
 """What a list keeps of a change: enough to revert it, and to report it."""
 AGAIN_AFTER_S = 600.0
-"""Seconds before commands that measure try again to revert: a failing restart takes minutes, and affects others. Our
-choice."""
+"""Until commands that measure try again to revert: a failing restart takes minutes, and affects others. Our choice."""
 
 
 @dataclass(frozen=True, slots=True)

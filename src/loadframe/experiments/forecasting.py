@@ -12,7 +12,7 @@ from loadframe.model import Calibration, Forecast, Limit, LoadInterval, NextLimi
 from loadframe.prediction import forecasting, resources, saturating
 from loadframe.prediction.system import Kind
 from loadframe.reporting.json_shapes import forecast_json
-from loadframe.runs import entries
+from loadframe.runs import machine
 from loadframe.runs.folder import RunFolder
 
 
@@ -54,13 +54,13 @@ def remember(forecast: Forecast) -> Forecast:
     if forecast.scored:
         path = Path(forecast.source)
         source = str(path.resolve()) if path.exists() else forecast.source
-        entries.add_scores(state_directory(), source, forecast.scored)
+        machine.add_scores(state_directory(), source, forecast.scored)
     return forecast
 
 
 def calibration() -> Calibration | None:
     """How often the intervals of all forecasts scored on this machine held; None before the first."""
-    return forecasting.calibrate(entries.read_scores(state_directory()))
+    return forecasting.calibrate(machine.read_scores(state_directory()))
 
 
 FILE = "forecasts.json"

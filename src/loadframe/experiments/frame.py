@@ -31,8 +31,8 @@ from loadframe.model import Capacity, Curve, FleetDrivers, SettingValue, Step, T
 from loadframe.panics import reserve
 from loadframe.progress import Progress, Silent, counted
 from loadframe.reporting import quality_words, words
-from loadframe.runs.entries import read_host
 from loadframe.runs.folder import REPORT, BenchFacts, Effective, RunFolder
+from loadframe.runs.machine import read_host
 from loadframe.runs.progress_log import Told
 from loadframe.study import Study
 

@@ -16,7 +16,7 @@ from loadframe.system.kernel import PROC, pids
 ESTABLISHED, LISTEN = "01", "0A"
 """include/net/tcp_states.h"""
 LARGEST_TABLE = 64 << 20
-"""Bytes of /proc/net/tcp: a line has 150, and a machine may have some 100,000 connections."""
+"""A line of /proc/net/tcp has 150 bytes, and a machine may have some 100,000 connections."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ NR_OPEN = Path("/proc/sys/fs/nr_open")
 CPUS_ONLINE = Path("/sys/devices/system/cpu/online")
 
 Stream = int | IO[bytes] | None
-"""What subprocess.Popen takes for a stream: a descriptor, a file, subprocess.DEVNULL, or None to inherit."""
+"""As of subprocess.Popen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -394,7 +394,7 @@ def _view(places: tuple[Path, ...], user: Privilege, shared_group: int | None) -
 
 
 PATIENCE_S = 5.0
-"""A file that is not read by then counts as unreadable: reading a pipe waits for its writer."""
+"""Reading a pipe waits for its writer."""
 
 
 def user_of(pid: int) -> int:

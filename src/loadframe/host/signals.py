@@ -87,8 +87,8 @@ def ignore(_number: int, _frame: object) -> None:
 
 LONG_S, LOOK_EVERY_S = 1.0, 0.02
 STOPPED = "T"
-"""By a signal (proc_pid_stat(5)). Not "t": a traced process is stopped for a moment at each system call. A frozen
-control group does not show here."""
+"""(proc_pid_stat(5)). Not "t": a traced process is stopped for a moment at each system call. A frozen control group
+does not show."""
 
 
 def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:

@@ -240,7 +240,13 @@ class Life:
 
 _lives: set[Life] = set()
 
-os.register_at_fork(after_in_child=lambda: [life.forget() for life in list(_lives)])
+
+def _forget_all() -> None:
+    for life in list(_lives):
+        life.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
 
 
 def held(file: Path) -> bool | None:

@@ -18,7 +18,7 @@ OF = "service."
 RESERVED = ("parallelism", "serial")
 """Findings of a service are called `service.NAME`, too: no limit can have these names."""
 COUNTED = ("_total", "_count", "_sum", "_bucket")
-"""Endings of the names of counters, and of no other metric (OpenMetrics 1.0, "Suffixes")."""
+"""Endings of the names of counters (OpenMetrics 1.0, "Suffixes")."""
 LEVEL, TOTAL, BUCKET, BOUND = "_level", "_total", "_bucket", "le"
 QUANTILES = {"_p50": 0.50, "_p95": 0.95, "_p99": 0.99}
 LONGEST_NAME = 300
@@ -27,7 +27,7 @@ _UNITS = {"seconds": "s", "milliseconds": "ms", "bytes": "bytes", "ratio": "shar
 _ASIDE = ("max", "min", "mean", "avg", "current", "used", "limit", "committed", "free")
 """Words behind the unit: `jvm_memory_bytes_used`."""
 _LABEL = re.compile(r'(?<![^{=,"])([^{=,"]++)="((?:[^"\\]|\\.)*+)"')
-"""A name begins only where one can, and nothing is tried twice: the time is linear in the text, whatever it is."""
+"""A name begins only where one can, and nothing is tried twice: the time is linear in the text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from loadframe.host.processes import marked
 from loadframe.host.signals import told, undisturbed
 
 ANSWER_TIMEOUT_S = 30.0
-"""A recorder that is silent for this long hangs: an fsync on a busy disk takes seconds, not half a minute."""
+"""An fsync on a busy disk takes seconds, not half a minute."""
 
 LACKING = {
     errno.ENOSPC: "Free some space or choose another place with --runs; run it again.",

@@ -32,11 +32,11 @@ from loadframe.recording.frames import (
 _LEVEL = 1
 _BUFFER_BYTES = 512 * 1024
 _FLUSH_BYTES = 384 * 1024
-"""A block is written at this size: the recorder's memory stays small however much it follows."""
+"""A block is written at this size, so that the memory stays small."""
 _CHUNK = 64 * 1024
 _SMALL = 4096
 _CERTAINLY_WHOLE = 3000
-"""A procfs file of many records gives about a page per read: anything shorter is complete."""
+"""A procfs file of many records gives about a page per read."""
 
 
 class FrameWriter:

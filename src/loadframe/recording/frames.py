@@ -17,10 +17,10 @@ from loadframe.errors import RecordingError
 
 MAGIC = b"LFREC\r\n\x1a"
 VERSION = 2
-"""2 added hosts: the name in the facts, and the host record. Version 1 can still be read."""
+"""2 added hosts. Version 1 can still be read."""
 BLOCK_MAGIC = b"LFB\xf1"
 LARGEST_BLOCK_BYTES = 64 * 1024 * 1024
-"""No block holds more before compression; a larger number in a header is corruption, not data."""
+"""Before compression; a larger number in a header is corruption."""
 LARGEST_FRAME_BYTES = LARGEST_BLOCK_BYTES + (LARGEST_BLOCK_BYTES >> 7)
 """What cannot be compressed grows by less than that (ZSTD_compressBound)."""
 FREE_BYTES, PER_BYTE = 8 << 20, 20
@@ -30,7 +30,7 @@ MOST_RECORDS, MOST_ENTRIES = 5_000, 50_000
 MOST_BLOCKS = 1_000_000
 """Of a recording: at the recorder's pace, more than a week."""
 MOST_SEARCHED = 100_000
-"""False beginnings of a block; a file with more was made on purpose, and its rest is ignored."""
+"""False beginnings of a block; a file with more was made on purpose."""
 _LATEST_S = 1e12
 
 FILE_HEADER = struct.Struct("<8sHII")
@@ -51,7 +51,7 @@ SOURCE, SAMPLE, EVENT, HOST = 1, 2, 3, 4
 UNRECORDED = "recorder:unrecorded"
 """The source of an event: what could not be recorded and why, as a sentence."""
 MACHINE = "recorder:machine"
-"""The source, in each tick, of the kind of machine as uname(2) names it: numbers of system calls differ."""
+"""As uname(2) names it, in each tick: numbers of system calls differ."""
 _DIFFERENT_FILE = "Give the recording that Loadframe wrote (raw/*.lfr in a run folder)."
 
 

@@ -8,10 +8,10 @@ from loadframe.recording.frame_writer import FrameWriter
 
 READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
 MOST_HELD = 8192
-"""Files of threads: each costs the kernel one to two kilobytes. As many descriptors again are for all other files."""
+"""Each costs the kernel one to two kilobytes. As many descriptors again are for all other files."""
 
 SECOND_S = 0.95
-"""What is read once per second is due after this time: a bit less, so that ticks of 0.1 s do not make it 1.1."""
+"""A bit less than a second, so that ticks of 0.1 s do not make it 1.1."""
 
 Held = list[tuple[int, int]]
 """Source id and descriptor of each file that is read repeatedly."""

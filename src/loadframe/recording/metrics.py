@@ -27,14 +27,14 @@ from loadframe.recording.wait_metrics import wait_metrics
 
 SERVICE_NOTE = "note:service"
 COUNTERS_NOTE = "note:counters"
-"""What the numbers in notes of the service mean, so that a recording can be read without its server."""
+"""What the numbers in notes of the service mean."""
 STEP_START = "mark:step-start"
 MISSING_NOTE = "note:missing"
-"""Which of a service's counters are not known so far, and why: a JSON array of sentences."""
+"""Which counters are not known so far, and why: a JSON array of sentences."""
 ITS_NETWORK = "netstat"
 COUNTED_WHERE_THEY_ARRIVE = ("system.network.listen_overflows", "system.network.listen_drops")
 STALL_INTERVALS = 3
-"""A gap between ticks longer than this many intervals is a stall: one late tick happens on any busy machine."""
+"""A longer gap between ticks is a stall: one late tick happens on any busy machine."""
 
 MOST_SENTENCES, LONGEST_SENTENCE = 100, 1_000
 

@@ -19,7 +19,7 @@ MOST_PEERS = 16
 """The peers with most connections, which are named; the others are combined."""
 REST = "others"
 FIRST_EPHEMERAL = 32768
-"""The default of ip_local_port_range: connections are made from such ports, seldom served at them."""
+"""The default of ip_local_port_range: connections are made from such ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,11 +191,11 @@ def _queues(looks: Sequence[Look]) -> Metrics:
 
 Side = Literal["made", "served"]
 PACES = ((1, 1), (1, 2), (2, 1), (2, 2))
-"""Segments of a request and of an answer that are tried: a small one is one segment, a head and a body are two."""
+"""Segments of a request and of an answer that are tried."""
 FEWEST_ANSWERS = 8
-"""Segments of answers on a connection that are needed to show whether their number keeps pace with the requests'."""
+"""Segments of answers that show whether their number keeps pace with the requests'."""
 FEW_ANSWERS = 3
-"""The same if each request and its answer account for every segment of the connection, which is no coincidence."""
+"""The same if each request and its answer account for every segment, which is no coincidence."""
 MOST_AHEAD = 8
 """Exchanges by which greetings and logins may have put one side ahead for good."""
 AGREE = 0.9

@@ -41,7 +41,10 @@ NETWORK = "a network table"
 
 
 def _fullest(names: tuple[str, str], uses: Sequence[tuple[float, float]]) -> Metrics:
-    return dict(zip(names, max(uses, key=lambda use: use[0] / use[1]), strict=True)) if uses else {}
+    if not uses:
+        return {}
+    use, limit = max(uses, key=lambda use: use[0] / use[1])
+    return {names[0]: use, names[1]: limit}
 
 
 def _softirqs(first: SystemStat, last: SystemStat, _elapsed_s: float) -> Metrics:

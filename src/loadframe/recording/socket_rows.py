@@ -203,7 +203,7 @@ def dump(asking: socket.socket, buffer: bytearray, request: bytes) -> Iterator[t
 
 _WITHIN_S = 5
 _LONGEST = 1 << 16
-"""Bytes of a part of an answer: the kernel makes none above 32 KiB (netlink_dump in net/netlink/af_netlink.c)."""
+"""The kernel makes no part above 32 KiB (netlink_dump in net/netlink/af_netlink.c)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 EVERY_S = 0.5
 CPU_SHARE = 0.0015
-"""Of one CPU, at most, over the time until the next look: with thousands of connections looks are farther apart."""
+"""Of one CPU, at most, over the time until the next look."""
 LONGEST_S = 5.0
 LOADED_SHARE = 0.01
-"""The same over the window of a step that would otherwise have no look; a look that costs more is not made."""
+"""The same over the window of a step that would otherwise have no look."""
 LOOKS = (2, 1)
 """Per window: two if they cost no more than LOADED_SHARE, else one."""
 REMEMBERED = 3
-"""Looks whose median cost is used: one that was interrupted, or found new processes, costs more."""
+"""Looks whose median cost is used: one that was interrupted costs more."""
 _ROUNDING = 1e-6
 
 MANY_DESCRIPTORS, SELDOM_S = 4096, 5.0
@@ -45,7 +45,7 @@ PORTS_EVERY_S, PORTS_AT_MOST_S, PORTS_SHARE = 0.25, 4.5, 0.005
 every connection of the last minute. If it takes longer than this share of the time, it is done less often, down to
 PORTS_AT_MOST_S."""
 LOCAL_PORTS = "system:local-ports"
-"""The source of the largest number of local ports that connections to one destination take, as text."""
+"""The largest number of local ports that connections to one destination take, as text."""
 
 _INODE = struct.Struct("=I")
 _INFO_ATTRIBUTE = 2

@@ -34,14 +34,14 @@ MOST_PROCESSES = 256
 TOGETHER_S = 0.05
 """Lines within this time are one reading."""
 LATEST_S = 60.0
-"""A buffered line may be written this late; an earlier or a future time is of another clock and is ignored."""
+"""A buffered line may be written this late; another time is of another clock."""
 KEPT = frozenset({"order", "ms_per_op", "batch", "lag_s", "follow"})
 """Not reported of a stage that no process works on any more; all else is 0 then."""
 GROWING = frozenset({*SUMMED, *SPENT.values()})
 OF_DRIVER = "workload.stages"
-"""The number of stages that are the load driver itself, which is then what is studied."""
+"""Stages that are the load driver itself, which is then what is studied."""
 LARGEST = frozenset({"lag_s", "ms_per_op", "batch"})
-"""Of several processes of a stage the largest counts; of `order` the smallest; all else is added up."""
+"""Of several processes the largest counts; of `order` the smallest; all else is added up."""
 
 
 @dataclass

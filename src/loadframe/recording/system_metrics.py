@@ -272,9 +272,9 @@ def _frequency_drop(window: Window) -> Metrics:
 
 
 BUSY = 0.9
-"""Of a stretch: the kernel counts the time with a request outstanding in steps of a clock tick, 1 to 10 ms."""
+"""Of a stretch: the kernel counts in steps of a clock tick, 1 to 10 ms."""
 FAR_BEYOND = 100.0
-"""A stall is this many times as long as a request keeps the disk busy at other times: slow disks do not stall."""
+"""Times as long as a request keeps the disk busy at other times: slow disks do not stall."""
 
 Course = list[tuple[float, DiskCounters]]
 

@@ -15,7 +15,7 @@ CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 120, 1000
 second the share of a state among 10,000 threads is known to 1.6 % of them (one standard error). A process of up to 12
 threads is read whole at each tick of 0.1 s."""
 WHERE_PER_S = 20
-"""Of these, threads whose kernel function is read: it says less than the system call, and needs no right to trace."""
+"""Of these, threads whose kernel function is read, which needs no right to trace."""
 SYSCALLS_PER_S = 120
 """Of these, threads whose system call is read, at two thirds of the cost of the state. If the kernel does not report
 calls, this number is read for the kernel function instead."""
@@ -23,9 +23,9 @@ CPU_TIMES_PER_S = 320
 """Threads whose CPU time is read per second: all at each tick of 0.1 s up to 32, of more these in turn. A short window
 must find the hottest thread of a small process."""
 STATUSES_PER_S = 10
-"""Threads whose context switches are read per second: a thread's status costs as much as its other files together."""
+"""Threads whose context switches are read: a status costs as much as a thread's other files together."""
 SWITCHES_TAIL_BYTES = 256
-"""The context switches are the last lines of a thread's status (newer kernels add one or two short lines)."""
+"""The last lines of a thread's status (newer kernels add one or two short ones)."""
 
 _NOT_OPENED, _NOT_HELD, _ABSENT = -1, -2, -3
 _STAT, _SCHEDSTAT, _WCHAN, _STATUS, _SYSCALL = range(len(TASK_FILES))

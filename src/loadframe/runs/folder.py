@@ -52,7 +52,7 @@ RECORDING, REPORT = "raw/host.lfr", "report.html"
 MOST_DOCUMENT_BYTES, MOST_LINES_BYTES, MOST_STACKS_BYTES, MOST_LOG_BYTES = 32 << 20, 128 << 20, 64 << 20, 1 << 20
 MOST_REQUESTS_BYTES, FREE_BYTES, PER_BYTE, LARGEST_WINDOW = 128 << 20, 12 << 20, 6, 8 << 20
 """Largest files that are read: a document of a long investigation has less than 1 MiB, a line of a step 5 kB, a
-histogram of latencies at most 60 kB, a log of five million requests 120 MB."""
+histogram at most 60 kB, a log of five million requests 120 MB."""
 
 __all__ = ["RECORDING", "REPORT", "BenchFacts", "Effective", "RunFolder", "Treatment"]
 
