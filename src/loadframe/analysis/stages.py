@@ -15,7 +15,7 @@ SOME = 0.2
 EMPTY = 0.5
 """Waiting operations per worker, below which there is no queue."""
 LONG = 10.0
-"""Likewise, from which on a queue of unknown capacity counts as fed."""
+"""Waiting operations per worker, from which on a queue of unknown capacity counts as fed."""
 MANY = 1.5
 """Entries per operation that takes several."""
 ABOUT = 4.0

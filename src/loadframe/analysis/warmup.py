@@ -18,11 +18,9 @@ SHORTEST_TAIL = 3
 WINDOW = 3
 """Batches that must agree with the settled part."""
 MEANINGFUL_SHARE = 0.02
-"""Share by which a head must differ from the tail."""
-STANDARD_ERRORS = 3.0
-BOUND_ERRORS = 4.0
-LATE_ERRORS = 7.0
-"""Of a change of level after the bound, whose place was searched for."""
+"""Share of the level by which it must differ, too."""
+STANDARD_ERRORS, BOUND_ERRORS, LATE_ERRORS = 3.0, 4.0, 7.0
+"""By which a head must differ from the tail; beyond the bound; and a change after it, whose place was searched for."""
 CLIMBS = 0.99
 """Probability with which a line would not rise so steeply by chance: MSER misses a slow approach."""
 MISSING = 0.05
