@@ -49,11 +49,19 @@ def verdict(
     sides = _sides(before, after, grain)
     blocks, by_block = sides.blocks, sides.ratios.mean(axis=0)
     alpha = planned_level(plan, blocks, 1 - confidence)
+    centre, when = float(sides.ratios.mean()), f"looks after blocks {plan.first} to {plan.last}"
+    when = "one look, at the end" if plan.first == plan.last else when
+    method = f"paired blocks, mean log ratio, t at {100 * (1 - alpha):.4g} % ({when})"
     if blocks < FEWEST_BLOCKS:
         low, high = float(sides.ratios.min()), float(sides.ratios.max())
+        method = "one block: extremes of the levels' ratios, no interval"
+    elif sides.still:
+        low, high = min(0.0, 2 * centre), max(0.0, 2 * centre)
     else:
-        low, high = _interval(sides, alpha)
-    outcome = _told(by_block, low, high, sides.levels, confidence, _method(blocks, alpha, plan, sum(sides.zeros)))
+        rounding = float(sides.rounding.sum()) / len(sides.levels) ** 2
+        half = float(half_width(sides.before.mean(axis=0), sides.after.mean(axis=0), alpha, rounding=rounding))
+        low, high = centre - half, centre + half
+    outcome = _told(by_block, low, high, sides.levels, confidence, method + zeros_words(sum(sides.zeros)))
     values = (side[level][:blocks] for level in sides.levels for side in (before, after))
     return unless_zero(replace(outcome, floor=_floor(sides)), *values)
 
@@ -304,26 +312,9 @@ def _told(
     )
 
 
-def _interval(sides: _Sides, alpha: float) -> tuple[float, float]:
-    levels, centre = len(sides.levels), float(sides.ratios.mean())
-    if sides.still:
-        return min(0.0, 2 * centre), max(0.0, 2 * centre)
-    rounding = float(sides.rounding.sum()) / levels**2
-    half = float(half_width(sides.before.mean(axis=0), sides.after.mean(axis=0), alpha, rounding=rounding))
-    return centre - half, centre + half
-
-
 def exp_in_range(value: float) -> float:
     """Within 1e-87 to 1e87: intervals of two blocks can exceed what is read from a file (`runs.formats.LARGEST`)."""
     return math.exp(min(max(value, -200.0), 200.0))
-
-
-def _method(blocks: int, alpha: float, plan: Plan, zeros: int) -> str:
-    if blocks < FEWEST_BLOCKS:
-        return "one block: extremes of the levels' ratios, no interval" + zeros_words(zeros)
-    once = plan.first == plan.last
-    when = "one look, at the end" if once else f"looks after blocks {plan.first} to {plan.last}"
-    return f"paired blocks, mean log ratio, t at {100 * (1 - alpha):.4g} % ({when})" + zeros_words(zeros)
 
 
 def zeros_words(zeros: int) -> str:
