@@ -72,11 +72,9 @@ def unpaired(
         if by in quantity.QUANTILES:
             used, (centre, low, high) = "intervals of their ranks", _quantiles(np.exp(first), np.exp(second), by)
         else:
-            used, reduced = (
-                "autocorrelation-corrected t",
-                [batched(pseudo_values(side, by)) for side in (first, second)],
-            )
-            centre, low, high = _of_means(*reduced, by, fitted, grains(before, after))
+            used, known = "autocorrelation-corrected t", grains(before, after)
+            earlier, later = (batched(pseudo_values(side, by)) for side in (first, second))
+            centre, low, high = _of_means(earlier, later, by, fitted, known)
         how = f"{used} at {AT}"
     else:
         (centre, low, high), how = _as_written(before[0], after[0]), NO_SCATTER
