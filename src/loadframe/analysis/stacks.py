@@ -152,7 +152,12 @@ def flame(
     if root.count == 0:
         return ()
     for stack in baseline.stacks:
-        _add_before(root, stack)
+        node = root
+        for frame in stack.frames:
+            if frame not in node.below:
+                break
+            node = node.below[frame]
+            node.before += stack.count
     least = max(NARROWEST, _next_width(root))
     frames: list[FlameFrame] = []
     pending = [(root, 0, 0.0)]
@@ -168,15 +173,6 @@ def flame(
                 pending.append((node, depth + 1, start))
             start += width
     return tuple(sorted(frames, key=lambda frame: (frame.depth, frame.start)))
-
-
-def _add_before(root: _Node, stack: Stack) -> None:
-    node: _Node | None = root
-    for frame in stack.frames:
-        node = node.below.get(frame) if node is not None else None
-        if node is None:
-            return
-        node.before += stack.count
 
 
 def _next_width(root: _Node) -> float:
