@@ -1,5 +1,4 @@
-"""Comparison of two treatments that alternated in blocks (docs/mathematics.md): what affects a whole block cancels, the
-rest falls on either with equal chances."""
+"""Comparison of two treatments that alternated in blocks (docs/mathematics.md): what affects a whole block cancels."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -121,8 +120,7 @@ def turned(verdict: Verdict) -> Verdict:
 
 
 def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -> Answer:
-    """Whether the whole interval is worse by more than `allowed` (0..1): below 1 - allowed, of a time above 1 +
-    allowed."""
+    """Whether the whole interval is worse by more than `allowed` (0..1); of a time: above 1 + allowed."""
     if verdict.decision == "cannot-tell":
         return "cannot-tell"
     if not verdict.has_ratio:  # one side served nothing
@@ -139,8 +137,7 @@ def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -
 
 
 def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
-    """Of each successive gain in the logarithm of the whole: they add up to 1. Empty where the whole is undecided or a
-    gain has no ratio."""
+    """Of each successive gain in the logarithm of the whole; empty where that is undecided or a gain has no ratio."""
     logs = [math.log(gain.ratio) for gain in gains]
     total = sum(logs)
     if not whole.decided or abs(total) <= ROUNDING or not all(gain.has_ratio for gain in gains):
@@ -149,8 +146,7 @@ def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
-    """The product of successive gains, half-widths added in quadrature in logarithms on each side, as the trials are
-    independent."""
+    """The product of successive, independent gains: half-widths in logarithms added in quadrature on each side."""
     if len(verdicts) == 1:
         return verdicts[0]
     centre = sum(math.log(part.ratio) for part in verdicts)

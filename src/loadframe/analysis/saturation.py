@@ -142,8 +142,7 @@ def over_load(
 
 
 def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturation | None:
-    """Where the line through (load, use) reaches the ceiling; None unless it grows significantly, by GROWTH_SHARE of
-    it."""
+    """Where the line through (load, use) reaches the ceiling; None unless it grows significantly, by GROWTH_SHARE."""
     fitted = _line(rows, confidence)
     crossing = None if fitted is None else fitted.crossing(ceiling)
     loads = [load for load, _ in rows]
@@ -243,8 +242,7 @@ DAY_S = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """Units per second; ends: seconds from the last row; use: at the end, at the usual load. load_known: at equal
-    load."""
+    """Units per second; ends: s from the last row; use: at the end, at the usual load. load_known: at equal load."""
 
     slope: float
     low: float

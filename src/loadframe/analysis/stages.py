@@ -1,5 +1,4 @@
-"""Which stage of a pipeline limits it: docs/pipelines.md, "The stage that limits". A few operations in a queue only
-mean that it keeps up."""
+"""Which stage of a pipeline limits it (docs/pipelines.md). A few operations in a queue only show that it keeps up."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields

@@ -81,8 +81,7 @@ def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
 
 
 def missing(values: Floats, cut: int) -> float:
-    """What the mean of values[cut:] lacks of the level that they approach, as a share of it, by the best exponential
-    approach; 0 where they approach none from below."""
+    """Share that the mean of values[cut:] lacks of the level approached exponentially from below; else 0."""
     time = np.linspace(0, 1, len(values))
     shapes = np.exp(-time / np.array(PACES)[:, np.newaxis])
     centred = shapes - shapes.mean(axis=1, keepdims=True)
