@@ -1,5 +1,4 @@
-"""Comparison of two treatments that alternated in blocks (docs/mathematics.md): what affects a whole block cancels, the
-rest falls on either with equal chances."""
+"""Comparison of two treatments that alternated in blocks (docs/mathematics.md): what affects a whole block cancels."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -49,11 +48,19 @@ def verdict(
     sides = _sides(before, after, grain)
     blocks, by_block = sides.blocks, sides.ratios.mean(axis=0)
     alpha = planned_level(plan, blocks, 1 - confidence)
+    centre, when = float(sides.ratios.mean()), f"looks after blocks {plan.first} to {plan.last}"
+    when = "one look, at the end" if plan.first == plan.last else when
+    method = f"paired blocks, mean log ratio, t at {100 * (1 - alpha):.4g} % ({when})"
     if blocks < FEWEST_BLOCKS:
         low, high = float(sides.ratios.min()), float(sides.ratios.max())
+        method = "one block: extremes of the levels' ratios, no interval"
+    elif sides.still:
+        low, high = min(0.0, 2 * centre), max(0.0, 2 * centre)
     else:
-        low, high = _interval(sides, alpha)
-    outcome = _told(by_block, low, high, sides.levels, confidence, _method(blocks, alpha, plan, sum(sides.zeros)))
+        rounding = float(sides.rounding.sum()) / len(sides.levels) ** 2
+        half = float(half_width(sides.before.mean(axis=0), sides.after.mean(axis=0), alpha, rounding=rounding))
+        low, high = centre - half, centre + half
+    outcome = _told(by_block, low, high, sides.levels, confidence, method + zeros_words(sum(sides.zeros)))
     values = (side[level][:blocks] for level in sides.levels for side in (before, after))
     return unless_zero(replace(outcome, floor=_floor(sides)), *values)
 
@@ -113,8 +120,7 @@ def turned(verdict: Verdict) -> Verdict:
 
 
 def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -> Answer:
-    """Whether the whole interval is worse by more than `allowed` (0..1): below 1 - allowed, of a time above 1 +
-    allowed."""
+    """Whether the whole interval is worse by more than `allowed` (0..1); of a time: above 1 + allowed."""
     if verdict.decision == "cannot-tell":
         return "cannot-tell"
     if not verdict.has_ratio:  # one side served nothing
@@ -131,8 +137,7 @@ def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -
 
 
 def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
-    """Of each successive gain in the logarithm of the whole: they add up to 1. Empty where the whole is undecided or a
-    gain has no ratio."""
+    """Of each successive gain in the logarithm of the whole; empty where that is undecided or a gain has no ratio."""
     logs = [math.log(gain.ratio) for gain in gains]
     total = sum(logs)
     if not whole.decided or abs(total) <= ROUNDING or not all(gain.has_ratio for gain in gains):
@@ -141,8 +146,7 @@ def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
-    """The product of successive gains, half-widths added in quadrature in logarithms on each side, as the trials are
-    independent."""
+    """The product of successive, independent gains: half-widths in logarithms added in quadrature on each side."""
     if len(verdicts) == 1:
         return verdicts[0]
     centre = sum(math.log(part.ratio) for part in verdicts)
@@ -304,26 +308,9 @@ def _told(
     )
 
 
-def _interval(sides: _Sides, alpha: float) -> tuple[float, float]:
-    levels, centre = len(sides.levels), float(sides.ratios.mean())
-    if sides.still:
-        return min(0.0, 2 * centre), max(0.0, 2 * centre)
-    rounding = float(sides.rounding.sum()) / levels**2
-    half = float(half_width(sides.before.mean(axis=0), sides.after.mean(axis=0), alpha, rounding=rounding))
-    return centre - half, centre + half
-
-
 def exp_in_range(value: float) -> float:
     """Within 1e-87 to 1e87: intervals of two blocks can exceed what is read from a file (`runs.formats.LARGEST`)."""
     return math.exp(min(max(value, -200.0), 200.0))
-
-
-def _method(blocks: int, alpha: float, plan: Plan, zeros: int) -> str:
-    if blocks < FEWEST_BLOCKS:
-        return "one block: extremes of the levels' ratios, no interval" + zeros_words(zeros)
-    once = plan.first == plan.last
-    when = "one look, at the end" if once else f"looks after blocks {plan.first} to {plan.last}"
-    return f"paired blocks, mean log ratio, t at {100 * (1 - alpha):.4g} % ({when})" + zeros_words(zeros)
 
 
 def zeros_words(zeros: int) -> str:

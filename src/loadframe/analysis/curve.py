@@ -1,5 +1,4 @@
-"""The curve over the levels and its shape: knee, cliff, peak, capacity, scalability law (docs/mathematics.md). A cliff
-is that of the MariaDB thread pool comparisons in tests/data/curves.json."""
+"""The curve over the levels and its shape: knee, cliff, peak, capacity, scalability law (docs/mathematics.md)."""
 
 import itertools
 import math
@@ -340,8 +339,7 @@ RESOLUTION = 0.15
 
 
 def next_probe(curve: Curve) -> float | None:
-    """Bisects the cliff, or a decline's largest fall; None where high / low <= 1 + RESOLUTION, or no whole level is
-    left."""
+    """Bisects the cliff, or a decline's largest fall; None where that is resolved, or no whole level is left."""
     bracket = _bracket(curve)
     if bracket is None:
         return None

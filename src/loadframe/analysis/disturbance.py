@@ -1,6 +1,5 @@
 """What takes resources from a step besides the study: an effect, which follows the state and the load (the hypervisor's
-threads for the target's disk, a database behind a service), or a disturbance, which follows time
-(docs/mathematics.md)."""
+threads for the target's disk), or a disturbance, which follows time (docs/mathematics.md)."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -240,8 +239,7 @@ def _medians(steps: Sequence[Step], value: Callable[[Step], float]) -> dict[Cell
 
 
 def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
-    """Whether amounts differ between cells by more than random block orders would give (permutation test;
-    docs/mathematics.md, "What it follows")."""
+    """Whether amounts differ between cells by more than random block orders would give (permutation test)."""
     blocks: dict[object, dict[Cell, list[float]]] = {}
     for step in sorted(steps, key=lambda step: step.number):
         if step.block is not None:

@@ -107,8 +107,7 @@ def _proved(table: Floats, shapes: Floats, gain: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """ratio: of the peaks, 95 %. rising: it still grows at the highest level after. knee, capacity: before and
-    after."""
+    """ratio: of the peaks, 95 %. rising: after, up to the highest level. knee, capacity: before and after."""
 
     ratio: float
     low: float

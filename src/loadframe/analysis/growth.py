@@ -1,5 +1,4 @@
-"""Whether a request costs more the more were served, or the more time has passed, whatever the load
-(docs/mathematics.md): cost = a_l (1 + k x) at level l."""
+"""Whether a request costs more the more were served, or the later: a_l (1 + k x) at level l (docs/mathematics.md)."""
 
 import math
 from collections.abc import Sequence
@@ -120,8 +119,7 @@ def _squares(design: Floats, values: Floats) -> float:
 
 
 def _proved(design: Floats, logs: Floats) -> bool:
-    """Under every mixture of white noise and a random walk that the residuals do not contradict (restricted
-    likelihood)."""
+    """Under every mixture of white noise and a random walk that the residuals allow (restricted likelihood)."""
     count, columns = design.shape
     if count - columns < 2 or np.linalg.matrix_rank(design) < columns:
         return False

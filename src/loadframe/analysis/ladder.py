@@ -1,5 +1,4 @@
-"""The share of each change in a gain, and which changes depend on one another (docs/mathematics.md, "A ladder of
-changes")."""
+"""The share of each change in a gain, and which depend on others (docs/mathematics.md, "A ladder of changes")."""
 
 import itertools
 import math

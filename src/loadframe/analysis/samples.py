@@ -69,8 +69,12 @@ def unpaired(
     _check(first, second)
     what = f"{by} of {len(first)} and {len(second)} values"
     if _scatter(before, after):
-        centre, low, high = _ends(first, second, by, fitted, grains(before, after))
-        used = "intervals of their ranks" if by in quantity.QUANTILES else "autocorrelation-corrected t"
+        if by in quantity.QUANTILES:
+            used, (centre, low, high) = "intervals of their ranks", _quantiles(np.exp(first), np.exp(second), by)
+        else:
+            used, known = "autocorrelation-corrected t", grains(before, after)
+            earlier, later = (batched(pseudo_values(side, by)) for side in (first, second))
+            centre, low, high = _of_means(earlier, later, by, fitted, known)
         how = f"{used} at {AT}"
     else:
         (centre, low, high), how = _as_written(before[0], after[0]), NO_SCATTER
@@ -183,15 +187,6 @@ def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
         return Needed(None, what)
     count = verdict.blocks * half**2 / room
     return Needed(max(verdict.blocks + 1, math.ceil(min(count, MOST_NEEDED))), what)
-
-
-def _ends(
-    first: Floats, second: Floats, by: str, fitted: int, known: tuple[float, float]
-) -> tuple[float, float, float]:
-    if by in quantity.QUANTILES:
-        return _quantiles(np.exp(first), np.exp(second), by)
-    earlier, later = (batched(pseudo_values(side, by)) for side in (first, second))
-    return _of_means(earlier, later, by, fitted, known)
 
 
 def _of_means(

@@ -142,8 +142,7 @@ def over_load(
 
 
 def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturation | None:
-    """Where the line through (load, use) reaches the ceiling; None unless it grows significantly, by GROWTH_SHARE of
-    it."""
+    """Where the line through (load, use) reaches the ceiling; None unless it grows significantly, by GROWTH_SHARE."""
     fitted = _line(rows, confidence)
     crossing = None if fitted is None else fitted.crossing(ceiling)
     loads = [load for load, _ in rows]

@@ -71,16 +71,11 @@ def _score(data: Series, squares: Floats, pure: Floats, kind: Kind) -> Floats:
     return result
 
 
-def _allowed(kind: Kind, data: Series) -> bool:
-    """Fewer parameters than levels; as many where the blocks show the noise."""
-    spare = 0 if data.freedom >= 2 else 1
-    return PARAMETERS[kind] + spare <= len(data.load)
-
-
 def _bend(data: Series, *, proven: bool) -> Bend | None:
     if len(data.load) < 3:
         return None
-    families = [family for family in bending_families(data.load) if _allowed(family.kind, data)]
+    spare = 0 if data.freedom >= 2 else 1  # as many parameters as levels where the blocks show the noise
+    families = [family for family in bending_families(data.load) if PARAMETERS[family.kind] + spare <= len(data.load)]
     if not families:
         return None
     _, best, choice = _gain(data, families, data.value[None, :], _pure(data))
@@ -174,7 +169,12 @@ def _locate(data: Series, model: Family) -> LoadInterval:
         low_end = float(below[-1]) if below.size else float(load[0])
         high_end = float(above[0]) if above.size else float(load[-1])
     place = LoadInterval(knee, min(low_end, knee), max(high_end, knee))
-    return _between_levels(load, place) if _is_rounder(data, family) else place
+    if not _is_rounder(data, family):
+        return place
+    # To the levels on either side; never to the lowest one, as no level below it is known to hold.
+    below, above = load[load < place.load * (1 - 1e-9)], load[load > place.load * (1 + 1e-9)]
+    low_end = min(place.low, float(below[-1])) if len(below) > 1 else place.low
+    return LoadInterval(place.load, low_end, max(place.high, float(above[0])) if above.size else place.high)
 
 
 def _is_rounder(data: Series, family: Family) -> bool:
@@ -186,13 +186,6 @@ def _is_rounder(data: Series, family: Family) -> bool:
         return True
     away = float(sums_of_squares(family, data.scale, data.value[None, :]).min()) / spare
     return away > student.quantile_of_f(ROUNDER, spare, data.freedom) * max(data.noise, NOISE_FLOOR) ** 2
-
-
-def _between_levels(load: Floats, place: LoadInterval) -> LoadInterval:
-    """To the levels on either side; never to the lowest one, as no level below it is known to hold."""
-    below, above = load[load < place.load * (1 - 1e-9)], load[load > place.load * (1 + 1e-9)]
-    low = min(place.low, float(below[-1])) if len(below) > 1 else place.low
-    return LoadInterval(place.load, low, max(place.high, float(above[0])) if above.size else place.high)
 
 
 def _fine(load: Floats) -> int:

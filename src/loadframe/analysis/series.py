@@ -29,8 +29,7 @@ HIGHEST = 0.99
 MOST_ALIKE = 0.9
 """A short series cannot tell more from a random walk."""
 WINDOW = 5.0
-"""Autocorrelation times after which the sum of correlations ends (Sokal 1997, "Monte Carlo Methods in Statistical
-Mechanics", 3)."""
+"""Autocorrelation times after which the sum of correlations ends (Sokal 1997, Monte Carlo Methods, 3)."""
 UNCORRELATED = 0.5
 """r sqrt(n), r the lag-1 correlation of residuals, whose standard error is 1 / sqrt(n) (Bartlett 1946), plus 1 / n for
 each fitted parameter. By simulation (docs/mathematics.md, "Over time")."""
@@ -123,8 +122,7 @@ def _mean(values: Floats, residuals: Floats, r: Floats, lost: float) -> Mean:
 
 
 def drift(values: Floats) -> Floats:
-    """How far the level may have moved from beginning to end: linear trend plus two standard errors; 0 where none is
-    seen."""
+    """How far the level may have moved over it: linear trend plus two standard errors; 0 where none is seen."""
     import numpy as np
 
     length = values.shape[-1]

@@ -143,11 +143,21 @@ def flame(
     that differ from the baseline's beyond chance carry the ratio."""
     root = _Node()
     for stack in stacks:
-        _add(root, stack, classify(stack.frames, kind))
+        node, class_id = root, classify(stack.frames, kind)
+        node.count += stack.count
+        for frame in stack.frames:
+            node = node.below.setdefault(frame, _Node())
+            node.count += stack.count
+            node.classes[class_id] += stack.count
     if root.count == 0:
         return ()
     for stack in baseline.stacks:
-        _add_before(root, stack)
+        node = root
+        for frame in stack.frames:
+            if frame not in node.below:
+                break
+            node = node.below[frame]
+            node.before += stack.count
     least = max(NARROWEST, _next_width(root))
     frames: list[FlameFrame] = []
     pending = [(root, 0, 0.0)]
@@ -157,30 +167,12 @@ def flame(
             width = node.count / root.count
             if width >= least:
                 top, most = node.classes.most_common(1)[0]
-                class_id = top if most >= MAINLY * node.count else ""
+                of = top if most >= MAINLY * node.count else ""
                 change = _change(node.count, node.before, now_s, baseline.per_request, Z_BOX)
-                frames.append(FlameFrame(name, depth, start, width, class_id, change))
+                frames.append(FlameFrame(name, depth, start, width, of, change))
                 pending.append((node, depth + 1, start))
             start += width
     return tuple(sorted(frames, key=lambda frame: (frame.depth, frame.start)))
-
-
-def _add(root: _Node, stack: Stack, class_id: str) -> None:
-    node = root
-    node.count += stack.count
-    for frame in stack.frames:
-        node = node.below.setdefault(frame, _Node())
-        node.count += stack.count
-        node.classes[class_id] += stack.count
-
-
-def _add_before(root: _Node, stack: Stack) -> None:
-    node: _Node | None = root
-    for frame in stack.frames:
-        node = node.below.get(frame) if node is not None else None
-        if node is None:
-            return
-        node.before += stack.count
 
 
 def _next_width(root: _Node) -> float:

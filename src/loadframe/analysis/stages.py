@@ -1,5 +1,4 @@
-"""Which stage of a pipeline limits it: docs/pipelines.md, "The stage that limits". A few operations in a queue only
-mean that it keeps up."""
+"""Which stage of a pipeline limits it (docs/pipelines.md). A few operations in a queue only show that it keeps up."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -15,7 +14,7 @@ SOME = 0.2
 EMPTY = 0.5
 """Waiting operations per worker, below which there is no queue."""
 LONG = 10.0
-"""Likewise, from which on a queue of unknown capacity counts as fed."""
+"""Waiting operations per worker, from which on a queue of unknown capacity counts as fed."""
 MANY = 1.5
 """Entries per operation that takes several."""
 ABOUT = 4.0
@@ -179,7 +178,12 @@ def limiting(stages: Sequence[Stage]) -> Limiting | str:
             "many are idle, so that it cannot be seen which stage is at work all the time"
         )
     if impossible := [stage for stage in stages if stage.is_impossible]:
-        return _impossible(impossible[0])
+        stage = impossible[0]
+        spent, workers = show(stage.spent or 0.0, "count"), show(stage.workers or 0.0, "count")
+        return (
+            f"{stage.name} tells more worker-seconds in a second than it has workers ({spent} of {workers}): its times "
+            "are not in seconds, or its number of workers is wrong"
+        )
     full = [place for place, stage in enumerate(stages) if stage.is_full]
     if not full:
         return _not_full(stages)
@@ -195,12 +199,6 @@ def limiting(stages: Sequence[Stage]) -> Limiting | str:
         return f"the workers of {stages[at].name} are at work, but nothing waits before it, and nothing is held back"
     also = [place for place in short if place != at]
     return Limiting("stage", at, _seen(stages, at), also[-1] if also else None)
-
-
-def _impossible(stage: Stage) -> str:
-    spent, workers = show(stage.spent or 0.0, "count"), show(stage.workers or 0.0, "count")
-    contradiction = f"{stage.name} tells more worker-seconds in a second than it has workers ({spent} of {workers}): "
-    return f"{contradiction}its times are not in seconds, or its number of workers is wrong"
 
 
 def _held(stages: Sequence[Stage], at: int) -> bool:

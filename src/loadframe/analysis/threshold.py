@@ -27,8 +27,7 @@ GUESS_TRUST = 0.8
 """Weight of a first guess; the rest is uniform."""
 OPEN = 0.1
 FEWEST_OPEN = 8
-"""Trials whose chance to meet lies between OPEN and 1 - OPEN show the correlation of neighbours
-(benchmarks/sceptic.py)."""
+"""Trials with a chance to meet from OPEN to 1 - OPEN show the correlation of neighbours (benchmarks/sceptic.py)."""
 NORMAL_90 = 1.645
 """Standard deviations on either side of a 90 % interval."""
 

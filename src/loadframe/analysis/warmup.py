@@ -18,11 +18,9 @@ SHORTEST_TAIL = 3
 WINDOW = 3
 """Batches that must agree with the settled part."""
 MEANINGFUL_SHARE = 0.02
-"""Share by which a head must differ from the tail."""
-STANDARD_ERRORS = 3.0
-BOUND_ERRORS = 4.0
-LATE_ERRORS = 7.0
-"""Of a change of level after the bound, whose place was searched for."""
+"""Share of the level by which it must differ, too."""
+STANDARD_ERRORS, BOUND_ERRORS, LATE_ERRORS = 3.0, 4.0, 7.0
+"""By which a head must differ from the tail; beyond the bound; and a change after it, whose place was searched for."""
 CLIMBS = 0.99
 """Probability with which a line would not rise so steeply by chance: MSER misses a slow approach."""
 MISSING = 0.05
@@ -83,8 +81,7 @@ def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
 
 
 def missing(values: Floats, cut: int) -> float:
-    """What the mean of values[cut:] lacks of the level that they approach, as a share of it, by the best exponential
-    approach; 0 where they approach none from below."""
+    """Share that the mean of values[cut:] lacks of the level approached exponentially from below; else 0."""
     time = np.linspace(0, 1, len(values))
     shapes = np.exp(-time / np.array(PACES)[:, np.newaxis])
     centred = shapes - shapes.mean(axis=1, keepdims=True)

@@ -23,8 +23,7 @@ FEWEST_REQUESTS = 20
 FEWEST_RESPONSES = 5.0
 """Response times in such a window: in fewer, users who began together count once more or less often."""
 OUT_OF_BALANCE = 0.2
-"""Share by which throughput times response time may differ from the number in flight; beyond, no response time is
-known."""
+"""Share by which X R may differ from the number in flight; beyond, no response time is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ Judge = Callable[[Signature, Windows], Finding | RuledOut | None]
 def behind(
     findings: Sequence[Finding], windows: Windows, signatures: Sequence[Signature], judge: Judge
 ) -> list[Finding]:
-    """With what the limiting stage waits for in its server, if half of its time. judge: of a signature and the
-    windows."""
+    """With what the limiting stage waits for in its server half of its time. judge: of a signature and windows."""
     stage = next((finding for finding in findings if finding.id.startswith(OF) and not is_queue(finding.id)), None)
     where = windows.place
     if stage is None or OWN_PIPELINE.metric not in where.metrics:

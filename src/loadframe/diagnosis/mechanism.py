@@ -23,7 +23,7 @@ from loadframe.units import show_metric
 MOVED = 0.7
 """Share of its evidence that may be left."""
 CURED = 0.1
-"""Of failures, that may be left."""
+"""Share of the failures that may be left."""
 AT_ONCE = 1.05
 """Factor by which a response time at the lowest load may differ between states."""
 MOSTLY = 0.9

@@ -1,5 +1,4 @@
-"""Peers that requests wait for: busy connections over the throughput (Little's law), of Unix sockets waiting
-threads."""
+"""Peers that requests wait for: busy connections over throughput (Little's law), of Unix sockets waiting threads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,8 +24,7 @@ SCORE = 0.55
 
 @dataclass(frozen=True, slots=True)
 class AtPeer:
-    """low_ms, high_ms: per request, at the ends of the levels; share: of the response time. busy: connections, or
-    threads."""
+    """low_ms, high_ms: per request, at the end levels; share: of the response time. busy: connections, or threads."""
 
     name: str
     metric: str

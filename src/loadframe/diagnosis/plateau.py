@@ -114,7 +114,9 @@ def _served(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[fl
     rising = sorted(by_level)
     timed = rising[:1] if own_queues else rising
     flat = [step for level in levels for step in by_level[level]]
-    queued = not (rising[0] == 1 and curve.axis in CLIENT_AXES) and not _as_low(by_level, rising, levels)
+    first, second = rising[:2]
+    as_low = second not in levels and _response_ms(by_level[second]) <= AS_LOW * _response_ms(by_level[first])
+    queued = not (first == 1 and curve.axis in CLIENT_AXES) and not as_low
     cpu = [_per_request(steps, "target.cpu.cores", "driver.cpu.cores") for steps in by_level.values()]
     known = [value for value in cpu if value is not None]
     waits = _per_request(by_level[min(by_level)], "target.cpu.run_delay", "driver.cpu.run_delay")
@@ -127,13 +129,6 @@ def _served(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[fl
         bounded=queued,
         clients=levels[-1] if own_queues else None,
     )
-
-
-def _as_low(by_level: dict[float, list[Step]], rising: Sequence[float], levels: Sequence[float]) -> bool:
-    """The second level, also below the plateau, has the response time of the first."""
-    if len(rising) < 2 or rising[1] in levels:
-        return False
-    return _response_ms(by_level[rising[1]]) <= AS_LOW * _response_ms(by_level[rising[0]])
 
 
 def _response_ms(steps: Sequence[Step]) -> float:

@@ -95,8 +95,7 @@ SHARES = [(number + 0.5) / 16 for number in range(16)]
 
 
 def explains(acts: LoadInterval, bend: LoadInterval) -> float:
-    """From 0 to 1. What begins later cannot have made the bend; what begins sooner explains it less the further apart
-    they are."""
+    """0..1: what begins later cannot have made the bend; what begins sooner explains it less the further apart."""
     before = fmean(load <= other for load in _anywhere(acts) for other in _anywhere(bend))
     return min(1.0, before / ENOUGH, acts.high / bend.low)
 
@@ -127,8 +126,7 @@ def explains_bend(finding: Finding) -> bool:
 
 
 def bend_of(round_: Round) -> Bend | None:
-    """Of the best finding that is a limit whose interval overlaps the knee's: that comes from a counter in every
-    step."""
+    """Of the best finding that is a limit and overlaps the knee: that comes from a counter in every step."""
     knee, limits = round_.curve.knee, {limit.id for limit in round_.limits}
     first = next((finding for finding in round_.findings if finding.status != "refuted"), None)
     if knee is None or first is None or first.reached_at is None or first.id not in limits or not explains_bend(first):

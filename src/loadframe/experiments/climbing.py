@@ -109,8 +109,7 @@ class Climbed:
 def climb(
     book: Bookkeeping, states: LadderStates, *, keep_all: bool, note: Callable[[Climbed], None] = lambda rung: None
 ) -> Climbed:
-    """Keep what is proven better than the state before it (keep_all: everything, without a trial), then measure the
-    whole. note: called with every rung."""
+    """Keep what is proven better (keep_all: all, untried), then measure the whole. note: called with every rung."""
     changes, budget = book.bench.study.change, book.budget
     if keep_all:
         names = tuple(change.name for change in changes)

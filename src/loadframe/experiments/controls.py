@@ -1,5 +1,4 @@
-"""Controls of a kept remedy: a restart (sham), half of it (dose), for a stage less. A contradicted cause was only
-helped."""
+"""Controls of a kept remedy: a restart (sham), half of it (dose), for a stage less; else a cause was only helped."""
 
 import math
 from collections.abc import Sequence
@@ -204,8 +203,7 @@ def lessened(remedy: Remedy) -> Remedy | None:
 
 
 def _of_less(less: Verdict, whole: Verdict, halvings: float) -> tuple[bool | None, str]:
-    """A stage that limits passes in proportion to its workers: less must cost, and the more, the more the whole way
-    gave."""
+    """A stage that limits passes in proportion to its workers: less costs, the more, the more the whole way gave."""
     said = f"it gives {_times(less)}"
     if less.high < 1:
         return True, f"{said}: what is taken from the stage is missing at the end of the pipeline"

@@ -1,5 +1,4 @@
-"""The limits now of this machine, a process, a server, or a study's target; watched, ranked by which is reached
-first."""
+"""The limits now of this machine, a process, a server or a study's target, in the order in which they are reached."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

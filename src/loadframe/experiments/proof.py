@@ -60,8 +60,7 @@ def prove(
     confidence: float = 0.95,
     enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> Proof:
-    """Ends when the verdict is `enough`, after the study's most blocks, or when the budget is used up, not before two
-    blocks."""
+    """Ends when the verdict is `enough`, after the most blocks, or with the budget, not before two blocks."""
     (proof,) = prove_side_by_side(
         book,
         [(before, after)],

@@ -188,8 +188,7 @@ def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[fl
 def measured_again(
     book: Bookkeeping, round_: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
 ) -> Attempt:
-    """In fresh blocks as far as the budget goes (besides a reserve, if it is kept without them), and if kept, with
-    measurements that identify its cause."""
+    """In fresh blocks as far as the budget goes (but a reserve); if kept, also what identifies its cause."""
     if not tried.promising:
         return tried
     trial = tried.trial

@@ -1,5 +1,4 @@
-"""A comparison as a document, and for continuous integration: a summary and annotations for GitHub Actions, JUnit XML
-for others."""
+"""A comparison as a document; a summary and annotations for GitHub Actions, JUnit XML for others."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -184,8 +184,7 @@ def _has_latency(point: CurvePoint) -> bool:
 
 
 def boxes(inv: Investigation, size: Size) -> Plot | None:
-    """Every step's throughput, with quartiles, whiskers and outliers (Tukey, Exploratory Data Analysis, 1977: whiskers
-    end at the furthest value within 1.5 boxes)."""
+    """Every step's throughput, as box plots (Tukey 1977: whiskers end at the furthest value within 1.5 boxes)."""
     loads = load_axis(inv)
     drawn = [(state, rows) for state in measured_ends(inv) if (rows := _footprint_rows(state, "throughput", 1.0))]
     values = [row["value"] for _, rows in drawn for row in rows]

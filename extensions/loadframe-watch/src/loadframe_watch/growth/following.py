@@ -101,13 +101,9 @@ def followed(steps: Sequence[Following]) -> Followed:
         if 2 * sum(step.verdict == "behind" for step in at_rate) > len(at_rate)
     ]
     above = [step for rate in behind for step in by_rate[rate] if step.verdict == "behind"]
-    return Followed(up_to, behind[0] if behind else None, _applied(above) if above else None)
-
-
-def _applied(behind: Sequence[Following]) -> LoadInterval:
-    """Median of the applied rates; the interval covers their scatter and each one's own."""
-    rates = sorted(step.applied for step in behind)
-    own = float(np.median([step.high - step.low for step in behind])) / 2
-    return LoadInterval(
-        float(np.median(rates)), max(0.0, min(rates[0], float(np.median(rates)) - own)), rates[-1] + own
-    )
+    if not above:
+        return Followed(up_to, behind[0] if behind else None, None)
+    rates, middle = sorted(step.applied for step in above), float(np.median([step.applied for step in above]))
+    own = float(np.median([step.high - step.low for step in above])) / 2
+    # The interval covers the scatter of the steps and each one's own.
+    return Followed(up_to, behind[0], LoadInterval(middle, max(0.0, min(rates[0], middle - own)), rates[-1] + own))
