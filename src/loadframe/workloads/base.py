@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from loadframe.changes.places import OwnPlace, Place
 from loadframe.errors import MissingTool
 from loadframe.host.environment import located
 from loadframe.model import AnswersCompared, Endpoint, Knob, Requirement, SettingValue
@@ -35,6 +36,14 @@ class MakesObjects(Protocol):
 
 ELSEWHERE = "elsewhere"
 """In an endpoint's options, in place of `files`."""
+
+
+@runtime_checkable
+class MakesThings(Protocol):
+    """A workload that makes things in a server that Loadframe did not start, in a place of their own."""
+
+    def own_place(self, endpoint: Endpoint) -> OwnPlace:
+        """Where. Raises TargetError if there is none."""
 
 
 @runtime_checkable
@@ -212,7 +221,8 @@ class KindOfWorkload:
     is refused. required: tables and options that a study must give, whose defaults mean "missing". any_axis: the axis
     is the study's own word, and `make` takes it as `axis`. knobs: options that are part of what is studied, as the
     workers and the batch of a pipeline's stages; `raises` names the stage (pipeline.STAGE). examined: what `loadframe
-    doctor` shows beside the requirements, of which it can do without some."""
+    doctor` shows beside the requirements, of which it can do without some. places: how an `own_place` is found
+    again, by the `kind` of its address."""
 
     kind: str
     make: Make
@@ -224,6 +234,7 @@ class KindOfWorkload:
     any_axis: bool = False
     knobs: tuple[Knob, ...] = ()
     examined: Callable[[], Iterable[Requirement]] = tuple
+    places: Mapping[str, Callable[[Mapping[str, str]], Place]] = field(default_factory=dict)
 
 
 def program(kind: str, name: str, package: str) -> Requirement:
