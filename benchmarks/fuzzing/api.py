@@ -53,9 +53,9 @@ from loadframe_fleet.connection import command as agent_command
 from loadframe_fleet.declaration import HostTable
 from loadframe_fleet.declaration import load as load_fleet
 from loadframe_index import fanotify, inotify, recorded
+from loadframe_live.watch_exports import WATCH_FORMATS, export_watch
 from loadframe_live.watch_view import WatchView
 from loadframe_watch.child import fitted
-from loadframe_watch.exporting import WATCH_FORMATS, export_watch
 
 MOST_REFRESHES = 4
 MOST_SPREAD = 100_000

@@ -35,7 +35,8 @@ EXTENSIONS: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("access-log", "har", "jmeter", "k6", "locust", "redis"), "loadframe-drivers"),
         "metadata-index": "loadframe-index",
     },
-    VERBS_GROUP: {name: f"loadframe-{name}" for name in ("fleet", "ndb", "watch")} | {"serve": "loadframe-live"},
+    VERBS_GROUP: {name: f"loadframe-{name}" for name in ("fleet", "ndb", "watch")}
+    | dict.fromkeys(("export", "serve"), "loadframe-live"),
     EXECUTORS_GROUP: {"fleet": "loadframe-fleet"},
     VIEWS_GROUP: {"terminal": "loadframe-live"},
 }

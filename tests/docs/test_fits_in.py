@@ -23,7 +23,7 @@ from grafana_foundation_sdk.models.prometheus import Dataquery
 from loadframe.cli.main import program
 from loadframe.experiments.reading import conclude, open_run
 from loadframe.model import LoadInterval
-from loadframe.reporting.openmetrics import PREFIX, Seen, samples_of
+from loadframe_live.openmetrics import PREFIX, Seen, samples_of
 from watched_lines import SEEN, Line
 
 ROOT = Path(__file__).parents[2]

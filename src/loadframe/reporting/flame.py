@@ -6,13 +6,15 @@ what vanished stays visible; red: a larger share after, blue: a smaller one, whe
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from markupsafe import Markup
 
-from loadframe.model import ClassShare, FlameFrame, Investigation, Profile, ProfileKind
+from loadframe.model import ClassShare, FlameFrame, Investigation, Profile, ProfileKind, Stack
 from loadframe.progress import counted
 from loadframe.reporting import rounding, words
 from loadframe.reporting.html import element
+from loadframe.version import __version__
 
 PLACES = {
     "below": "below the bend",
@@ -380,3 +382,42 @@ def _box(node: Node, difference: Difference, y: int, start: float) -> Markup:
     name = f"{bare}{' (kernel)' if bare != node.name else ''}"
     said = ALL if node.name == ALL else f"{name}: {_shares(node)}"
     return box(bare, said, difference_shade(node, difference), start * WIDTH, node.width * WIDTH, y)
+
+
+# --- for another viewer ---
+
+
+@dataclass(frozen=True, slots=True)
+class TitledStacks:
+    """One profile. weight: CPU-seconds, or average threads, that one sample stands for."""
+
+    title: str
+    stacks: Sequence[Stack]
+    weight: float
+    seconds: bool
+
+
+def speedscope_json(name: str, profiles: Sequence[TitledStacks]) -> dict[str, Any]:
+    """All profiles of a run as one document for https://www.speedscope.app; equal frames are written once."""
+    frames: dict[str, int] = {}
+    return {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "name": name,
+        "exporter": f"loadframe {__version__}",
+        "activeProfileIndex": 0,
+        "profiles": [_sampled(profile, frames) for profile in profiles],
+        "shared": {"frames": [{"name": frame} for frame in frames]},
+    }
+
+
+def _sampled(profile: TitledStacks, frames: dict[str, int]) -> dict[str, Any]:
+    weights = [stack.count * profile.weight for stack in profile.stacks]
+    return {
+        "type": "sampled",
+        "name": profile.title,
+        "unit": "seconds" if profile.seconds else "none",
+        "startValue": 0,
+        "endValue": sum(weights),
+        "samples": [[frames.setdefault(frame, len(frames)) for frame in stack.frames] for stack in profile.stacks],
+        "weights": weights,
+    }

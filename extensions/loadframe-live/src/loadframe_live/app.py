@@ -20,11 +20,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from loadframe.errors import RunError
 from loadframe.formats.json_text import write_json
 from loadframe.reporting.html import hashes, own_scripts
-from loadframe.reporting.openmetrics import CONTENT_TYPE
 from loadframe_live import places as files
 from loadframe_live.follower import Follower
 from loadframe_live.hub import Hub, TooManySubscribers
 from loadframe_live.metrics import Metrics
+from loadframe_live.openmetrics import CONTENT_TYPE
 from loadframe_live.places import Places
 from loadframe_live.view import Reads
 from loadframe_live.watch_view import WATCH

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from loadframe.errors import UserError
 from loadframe.formats.watch_days import WatchLine
 from loadframe.model import CaseStudy
-from loadframe.reporting import openmetrics
-from loadframe.reporting.openmetrics import Sample, Seen
 from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder
+from loadframe_live import openmetrics
+from loadframe_live.openmetrics import Sample, Seen
 from loadframe_live.places import Places
 from loadframe_live.watch_view import WatchView, is_watch
 

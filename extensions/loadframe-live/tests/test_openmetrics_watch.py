@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from loadframe.reporting.openmetrics import WATCH_FAMILIES as FAMILIES
-from loadframe.reporting.openmetrics import Sample, of_watch, text
+from loadframe_live.openmetrics import WATCH_FAMILIES as FAMILIES
+from loadframe_live.openmetrics import Sample, of_watch, text
 from watched_lines import SEEN, Line
 
 

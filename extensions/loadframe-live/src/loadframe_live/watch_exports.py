@@ -1,4 +1,4 @@
-"""Export a watch in the formats of other tools: one row of WATCH_FORMATS each. The folder of a watch is only read."""
+"""A watch in the formats of other tools: one row of WATCH_FORMATS each. Its folder is only read."""
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -10,10 +10,10 @@ import numpy
 import polars
 
 from loadframe.errors import RunError
-from loadframe.experiments.exporting import ExportFormat, OfFolders, both, exported
 from loadframe.formats.plain_numbers import LARGEST
 from loadframe.formats.watch_days import DAY, WatchLine, days, lines
-from loadframe.reporting import openmetrics
+from loadframe_live import openmetrics
+from loadframe_live.exporting import ExportFormat, OfFolders, both, exported
 
 MOST_ROWS = 2_000_000
 """230 days of one sample every ten seconds."""

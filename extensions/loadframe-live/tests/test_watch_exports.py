@@ -14,7 +14,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from loadframe.errors import RecordingError, UsageError
 from loadframe.formats.watch_days import lines
-from loadframe_watch.exporting import WATCH_FORMATS, export_watch, is_watch_folder
+from loadframe_live.watch_exports import WATCH_FORMATS, export_watch, is_watch_folder
 from watch_farm import Farm, watching
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))

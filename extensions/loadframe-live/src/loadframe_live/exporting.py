@@ -1,0 +1,315 @@
+"""Runs in the formats of other tools: one row of FORMATS each. Also the Bencher Metric Format
+(https://bencher.dev/docs/reference/bencher-metric-format/) and tables for spreadsheets, data frames and databases."""
+
+import io
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import polars
+
+from loadframe.entry_points import EXPORTS_GROUP, usable
+from loadframe.errors import RunError, UsageError
+from loadframe.experiments.profiling import speedscope
+from loadframe.experiments.reading import conclude
+from loadframe.formats.json_text import write_json
+from loadframe.formats.said import words
+from loadframe.model import CaseStudy, Step
+from loadframe.panics import ROOM_BYTES, in_words
+from loadframe.runs.folder import RunFolder
+from loadframe.runs.histograms import Interval, bin_latencies_ms, combined_log
+from loadframe.workloads import request_log
+from loadframe_live import openmetrics
+
+Source = TypeVar("Source")
+REQUEST = {
+    "step": polars.Int64,
+    "treatment": polars.String,
+    "level": polars.Float64,
+    "end_s": polars.Float64,
+    "latency_ms": polars.Float32,
+    "waiting_ms": polars.Float32,
+    "operation": polars.String,
+    "outcome": polars.UInt32,
+}
+MOST_REQUESTS = 20_000_000
+"""Rows of the table of requests: as text they take about 1.5 GB."""
+
+
+# --- what a run has ---
+
+
+def _hdrhistogram(run: RunFolder) -> bytes:
+    middles, intervals = bin_latencies_ms(), list[Interval]()
+    for step in sorted(run.steps(), key=lambda step: step.window_start_s):
+        counts, payload = run.latency_counts(step.number), run.latency_payload(step.number)
+        if step.counts and counts is not None and payload is not None:
+            longest = float(middles[counts > 0].max(initial=0.0))
+            length_s, title = step.window_end_s - step.window_start_s, f"{step.treatment}@{step.level:g}"
+            intervals.append(Interval(title, step.window_start_s, length_s, longest, payload))
+    if not intervals:
+        raise RunError(
+            f"{run.path} has no histogram of latencies", remedy="A run keeps them in latency/; measure the study again."
+        )
+    return combined_log(intervals).encode()
+
+
+def _requests(run: RunFolder) -> Iterator[polars.DataFrame]:
+    """A table per step of every request that its driver logged, including those before and after the window."""
+    rows = 0
+    for step in run.steps():
+        requests = request_log.from_bytes(run.requests(step.number)) if step.counts else None
+        if requests is None or not len(requests):
+            continue
+        rows += len(requests)
+        if rows > MOST_REQUESTS:
+            raise RunError(
+                f"{run.path} has more than {MOST_REQUESTS:,} requests",
+                remedy="docs/run-folder.md tells the format of raw/requests-N.zst: read it step by step.",
+            )
+        yield _requests_of(step, requests)
+    if not rows:
+        raise RunError(
+            f"{run.path} has no log of requests", remedy="A run keeps them in raw/; measure the study again."
+        )
+
+
+def _requests_of(step: Step, requests: request_log.Requests) -> polars.DataFrame:
+    known = dict(enumerate(operation.name for operation in step.operations))
+    numbers, positions = np.unique(requests.operation, return_inverse=True)
+    names = polars.Series([known.get(int(number), str(number)) for number in numbers], dtype=polars.String)
+    columns = {
+        "end_s": requests.end_s,
+        "latency_ms": requests.latency_ms,
+        "waiting_ms": requests.waiting_ms,
+        "operation": names.gather(positions),
+        "outcome": requests.outcome,
+    }
+    same = {"step": step.number, "treatment": step.treatment, "level": step.level}
+    lit = [polars.lit(value, dtype=REQUEST[name]).alias(name) for name, value in same.items()]
+    return polars.DataFrame(columns).with_columns(lit).select(*REQUEST)
+
+
+def _of_case(table: Callable[[CaseStudy], polars.DataFrame]) -> Callable[[RunFolder], Iterable[polars.DataFrame]]:
+    return lambda run: [table(conclude(run))]
+
+
+LONGEST_NAME = 1024
+THROUGHPUT, LATENCY = "throughput", "latency-p95-ms"
+"""The first is a measure of Bencher's own (operations per second); its own `latency` counts nanoseconds."""
+
+
+def bencher_json(run: CaseStudy) -> dict[str, Any]:
+    """One benchmark per state and load: its throughput with the 95 % interval, and the p95 latency in ms."""
+    axis = run.study.axis
+    benchmarks: dict[str, Any] = {}
+    for treatment, state in run.states.items():
+        for point in state.curve.points:
+            name = words(f"{run.study.name}/{treatment}/{axis}={point.load:.15g}", LONGEST_NAME)
+            ends = {"lower_value": point.throughput_low, "upper_value": point.throughput_high}
+            known = {end: value for end, value in ends.items() if math.isfinite(value)}
+            benchmarks[name] = {THROUGHPUT: {"value": point.throughput, **known}}
+            if point.latency_p95_ms is not None and math.isfinite(point.latency_p95_ms):
+                benchmarks[name][LATENCY] = {"value": point.latency_p95_ms}
+    return benchmarks
+
+
+FORMULA, NUMBER = r"^[=+\-@\t\r]", r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
+"""What a spreadsheet may evaluate (OWASP, "CSV Injection"), except numbers."""
+Columns = Mapping[str, Any]
+
+CURVE: Columns = {
+    "treatment": polars.String,
+    "title": polars.String,
+    "load": polars.Float64,
+    "throughput": polars.Float64,
+    "throughput_low": polars.Float64,
+    "throughput_high": polars.Float64,
+    "latency_p95_ms": polars.Float64,
+    "steps": polars.Int64,
+    "settled": polars.Boolean,
+}
+QUANTITIES = ("mean", "p50", "p95", "p99", "p999", "max")
+STEP: Columns = {
+    "step": polars.Int64,
+    "treatment": polars.String,
+    "level": polars.Float64,
+    "round": polars.Int64,
+    "block": polars.Int64,
+    "purpose": polars.String,
+    "window_start_s": polars.Float64,
+    "window_end_s": polars.Float64,
+    "requests": polars.Int64,
+    "errors": polars.Int64,
+    "throughput": polars.Float64,
+    **{f"latency_{name}_ms": polars.Float64 for name in QUANTITIES},
+    "waiting_share": polars.Float64,
+    "closed_loop": polars.Boolean,
+    "think_s": polars.Float64,
+    "flags": polars.String,
+}
+"""Columns of every step: its fields or derived from them; one column per metric follows, under its name."""
+LIMIT: Columns = {
+    "round": polars.Int64,
+    "treatment": polars.String,
+    "limit": polars.String,
+    "title": polars.String,
+    "layer": polars.String,
+    "unit": polars.String,
+    "ceiling": polars.Float64,
+    "configured": polars.Float64,
+    "effective": polars.Float64,
+    "use": polars.Float64,
+    "status": polars.String,
+    "loud": polars.Boolean,
+    "exhausted_at": polars.Float64,
+    "exhausted_at_low": polars.Float64,
+    "exhausted_at_high": polars.Float64,
+    "source": polars.String,
+}
+
+
+def curve_table(run: CaseStudy) -> polars.DataFrame:
+    """One row per state and load: throughput in 1/s with its 95 % interval, latency in ms."""
+    rows = [
+        (treatment, state.title, *asdict(point).values())
+        for treatment, state in run.states.items()
+        for point in state.curve.points
+    ]
+    return polars.DataFrame(rows, schema=dict(CURVE), orient="row")
+
+
+def steps_table(run: CaseStudy) -> polars.DataFrame:
+    """One row per step that is a measurement, with all its metrics. Times are CLOCK_MONOTONIC seconds."""
+    metrics = sorted({name for step in run.steps for name in step.metrics} - set(STEP))
+    rows = []
+    for step in run.steps:
+        latency = step.latency if step.latency_known else None
+        own = {f"latency_{name}_ms": getattr(latency, f"{name}_ms", None) for name in QUANTITIES}
+        own |= {"step": step.number, "flags": " ".join(step.flags)}
+        cells = (own[name] if name in own else getattr(step, name) for name in STEP)
+        rows.append((*cells, *(step.metrics.get(name) for name in metrics)))
+    return polars.DataFrame(rows, schema={**STEP, **dict.fromkeys(metrics, polars.Float64)}, orient="row")
+
+
+def limits_table(run: CaseStudy) -> polars.DataFrame:
+    """One row per round and limit; ceiling and use in the limit's own unit, loads in the unit of the axis."""
+    rows = []
+    for round_, limit in ((state, limit) for state in run.rounds for limit in state.limits):
+        at = limit.exhausted_at
+        load, low, high = (None, None, None) if at is None else (at.load, at.low, at.high)
+        own = {"round": round_.number, "treatment": round_.treatment, "limit": limit.id}
+        own |= {"exhausted_at": load, "exhausted_at_low": low, "exhausted_at_high": high}
+        rows.append(tuple(own[name] if name in own else getattr(limit, name) for name in LIMIT))
+    return polars.DataFrame(rows, schema=dict(LIMIT), orient="row")
+
+
+def csv_bytes(tables: Sequence[polars.DataFrame]) -> bytes:
+    """UTF-8 text (RFC 4180) with one header; the tables have equal columns. Unknown values are empty cells; a text that
+    a spreadsheet would take for a formula gets a leading apostrophe."""
+    data = io.BytesIO()
+    for number, table in enumerate(tables):
+        plain = table.fill_nan(None).rename(lambda name: f"'{name}" if re.match(FORMULA, name) else name)
+        text = (polars.col(name) for name, kind in plain.schema.items() if kind == polars.String)
+        plain.with_columns(map(_plain, text)).write_csv(data, include_header=number == 0)
+    return data.getvalue()
+
+
+def _plain(cell: polars.Expr) -> polars.Expr:
+    formula = cell.str.contains(FORMULA) & ~cell.str.contains(NUMBER)
+    return polars.when(formula).then("'" + cell).otherwise(cell).name.keep()
+
+
+def parquet_bytes(tables: Sequence[polars.DataFrame]) -> bytes:
+    data = io.BytesIO()
+    polars.concat(tables).write_parquet(data)
+    return data.getvalue()
+
+
+# --- the formats ---
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFormat(Generic[Source]):
+    """suffix: of its files. what: its content. read_by: the program that reads it. binary: not text."""
+
+    name: str
+    suffix: str
+    what: str
+    read_by: str
+    make: Callable[[Source], bytes]
+    binary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OfFolders:
+    """The formats of folders that are no runs, for the group `loadframe.exports`. is_one: if a path is one. of:
+    appended to "is not a format"."""
+
+    is_one: Callable[[Path], bool]
+    formats: tuple[ExportFormat[Path], ...]
+    of: str
+
+
+def of_folders() -> tuple[OfFolders, ...]:
+    """Those that are installed and can be used."""
+    return tuple(usable(EXPORTS_GROUP, lambda found: isinstance(found, OfFolders)))
+
+
+def both(
+    name: str, what: str, make: Callable[[Source], Iterable[polars.DataFrame]]
+) -> tuple[ExportFormat[Source], ExportFormat[Source]]:
+    """The CSV and the Parquet format of the same tables."""
+    return (
+        ExportFormat(f"{name}.csv", ".csv", what, "spreadsheets", lambda source: csv_bytes([*make(source)])),
+        ExportFormat(
+            f"{name}.parquet", ".parquet", what, "data frames", lambda source: parquet_bytes([*make(source)]),
+            binary=True,
+        ),
+    )  # fmt: skip
+
+
+FORMATS: tuple[ExportFormat[RunFolder], ...] = (
+    ExportFormat(
+        "openmetrics",
+        ".prom",
+        "curve, limits, findings and gain",
+        "Prometheus",
+        lambda run: openmetrics.of_runs([conclude(run)]).encode(),
+    ),
+    ExportFormat(
+        "bencher",
+        ".json",
+        "throughput and latency at each load",
+        "Bencher",
+        lambda run: (write_json(bencher_json(conclude(run)), indent=2) + "\n").encode(),
+    ),
+    ExportFormat("hdrhistogram", ".hlog", "the latencies of each step", "HdrHistogram", _hdrhistogram),
+    ExportFormat("speedscope", ".speedscope.json", "the sampled stacks", "speedscope", speedscope),
+    *both("curve", "throughput and latency at each load, with intervals", _of_case(curve_table)),
+    *both("steps", "every step with its metrics", _of_case(steps_table)),
+    *both("limits", "every limit with its use and the load at which it runs out", _of_case(limits_table)),
+    *both("requests", "every request", _requests),
+)
+"""The formats of `loadframe export` for a run."""
+
+
+def export(run: RunFolder, name: str) -> bytes:
+    """A run in a format. UsageError where there is no such format, RunError where the run has no data for it."""
+    return exported(FORMATS, run, run.path, name)
+
+
+def exported(formats: Iterable[ExportFormat[Source]], source: Source, path: Path, name: str, of: str = "") -> bytes:
+    """What is at this path in a format. of: appended to "is not a format". UsageError, RunError."""
+    known = {export_format.name: export_format for export_format in formats}
+    if name not in known:
+        near = get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise UsageError(f"--format {words(name)!r} is not a format{of}", remedy=f"{hint}One of {', '.join(known)}.")
+    with in_words(f"{path} cannot be exported", RunError, polars.exceptions.PolarsError, room_bytes=ROOM_BYTES):
+        return known[name].make(source)
