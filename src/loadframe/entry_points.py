@@ -32,7 +32,9 @@ WHAT = {
 EXTENSIONS: Mapping[str, Mapping[str, str]] = {
     KINDS_GROUP: {"ndb": "loadframe-ndb", "ndb-sql": "loadframe-ndb", "squid": "loadframe-squid"},
     WORKLOADS_GROUP: {
-        **dict.fromkeys(("access-log", "har", "jmeter", "k6", "locust", "redis"), "loadframe-drivers"),
+        **dict.fromkeys(
+            ("access-log", "har", "jmeter", "k6", "locust", "pgbench", "redis", "sysbench"), "loadframe-drivers"
+        ),
         "metadata-index": "loadframe-index",
     },
     VERBS_GROUP: {name: f"loadframe-{name}" for name in ("fleet", "ndb", "watch")}
