@@ -22,7 +22,7 @@ from loadframe.formats.said import words
 from loadframe.model import CaseStudy, Step
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.runs.folder import RunFolder
-from loadframe.runs.histograms import Interval, bin_latencies_ms, combined_log
+from loadframe.runs.histograms import begun_log, bin_latencies_ms
 from loadframe.workloads import request_log
 from loadframe_live import openmetrics
 
@@ -37,6 +37,8 @@ REQUEST = {
     "operation": polars.String,
     "outcome": polars.UInt32,
 }
+UNTAGGED = re.compile(r"[^A-Za-z0-9_.=@-]")
+"""What a tag cannot hold: commas, blanks and line ends separate the parts of a log."""
 MOST_REQUESTS = 20_000_000
 """Rows of the table of requests: as text they take about 1.5 GB."""
 
@@ -45,18 +47,21 @@ MOST_REQUESTS = 20_000_000
 
 
 def _hdrhistogram(run: RunFolder) -> bytes:
-    middles, intervals = bin_latencies_ms(), list[Interval]()
+    """One log of all steps, in rising order of their starts: CLOCK_MONOTONIC, without a wall-clock time."""
+    middles, (text, _), empty = bin_latencies_ms(), begun_log(), True
     for step in sorted(run.steps(), key=lambda step: step.window_start_s):
         counts, payload = run.latency_counts(step.number), run.latency_payload(step.number)
         if step.counts and counts is not None and payload is not None:
             longest = float(middles[counts > 0].max(initial=0.0))
-            length_s, title = step.window_end_s - step.window_start_s, f"{step.treatment}@{step.level:g}"
-            intervals.append(Interval(title, step.window_start_s, length_s, longest, payload))
-    if not intervals:
+            tag = UNTAGGED.sub("_", f"{step.treatment}@{step.level:g}")
+            numbers = f"{step.window_start_s:.3f},{step.window_end_s - step.window_start_s:.3f},{longest:.3f}"
+            text.write(f"Tag={tag},{numbers},{payload.decode('ascii')}\n")
+            empty = False
+    if empty:
         raise RunError(
             f"{run.path} has no histogram of latencies", remedy="A run keeps them in latency/; measure the study again."
         )
-    return combined_log(intervals).encode()
+    return text.getvalue().encode()
 
 
 def _requests(run: RunFolder) -> Iterator[polars.DataFrame]:

@@ -1,7 +1,7 @@
 """What the page shows of one run, read incrementally: in progress or finished, by the same code."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -60,18 +60,13 @@ def _unless_refused(read: Callable[[RunFolder], Read], run: RunFolder) -> Read |
         return None
 
 
-def _heading_words(answer: RunAnswer | None) -> str:
-    match answer:
-        case Investigation():
-            return answers.answer(answer)
-        case Ladder():
-            return ladder_report.answer(answer)
-        case Tuning():
-            return tuning_report.answer(answer)
-        case Capacity():
-            return capacity_report.answer(answer)
-        case None:
-            return ""
+IN_WORDS: Mapping[type, Callable[[Any], str]] = {
+    Investigation: answers.answer,
+    Ladder: ladder_report.answer,
+    Tuning: tuning_report.answer,
+    Capacity: capacity_report.answer,
+    type(None): lambda _: "",
+}
 
 
 def _text(study: Change, table: str, key: str) -> str:
@@ -249,7 +244,7 @@ class RunView:
             "work": bench.work_unit,
             "started_at": str(about.get("started_at", "")),
             "ended_at": str(about.get("ended_at", "")),
-            "answer": _heading_words(answer),
+            "answer": IN_WORDS[type(answer)](answer),
             "has_report": self.run.has(REPORT),
         }
 

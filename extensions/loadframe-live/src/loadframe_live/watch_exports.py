@@ -9,11 +9,13 @@ from typing import Any
 import numpy
 import polars
 
-from loadframe.errors import RunError
-from loadframe.formats.plain_numbers import LARGEST
-from loadframe.formats.watch_days import DAY, WatchLine, days, lines
+from loadframe.errors import RunError, UserError
+from loadframe.formats.plain_numbers import LARGEST, is_number
+from loadframe.formats.watch_days import WatchLine, days, lines, opened
 from loadframe_live import openmetrics
 from loadframe_live.exporting import ExportFormat, OfFolders, both, exported
+from loadframe_live.openmetrics import table, tables
+from loadframe_live.watch_view import is_watch
 
 MOST_ROWS = 2_000_000
 """230 days of one sample every ten seconds."""
@@ -54,10 +56,9 @@ GAP = {
 
 
 def is_watch_folder(path: Path) -> bool:
-    """Whether a folder holds the days of a watch, and no run."""
     try:
-        return not (path / "run.json").exists() and any(DAY.fullmatch(entry.name) for entry in path.iterdir())
-    except OSError:  # opening it as a run reports the error
+        return is_watch(opened(path))
+    except UserError:  # opening it as a run reports the error
         return False
 
 
@@ -103,8 +104,8 @@ def _sample(line: WatchLine) -> dict[str, Any]:
     common = {"n": line.n, "kind": line.kind, "at_s": line.at_s, "up_s": line.up_s, "error": _text(data.get("error"))}
     numbers = {"load": "load", "throughput": "throughput", "response_s": "response_s", "late_s": "late"}
     known = {key: _number(data.get(field)) for key, field in numbers.items()}
-    shares = {f"use.{key}": value for key, value in _table(data.get("use")).items()}
-    measured = {**shares, **_table(data.get("values"))}
+    shares = {f"use.{key}": value for key, value in table(data.get("use")).items()}
+    measured = {**shares, **table(data.get("values"))}
     return {
         **{str(key): value for key, reading in measured.items() if (value := _number(reading)) is not None},
         **{key: value for key, value in known.items() if value is not None},
@@ -114,16 +115,14 @@ def _sample(line: WatchLine) -> dict[str, Any]:
 
 def _alarm(line: WatchLine) -> dict[str, Any]:
     data = line.data
-    load, ends = _table(data.get("at_load")), _table(data.get("ends_s"))
-    sentences = [
-        str(evidence.get("text", "")) for evidence in _list(data.get("evidence")) if isinstance(evidence, Mapping)
-    ]
+    load, ends = table(data.get("at_load")), table(data.get("ends_s"))
+    advice = data.get("try")
     return {
         **data,
         "n": line.n,
         "at_s": line.at_s,
-        "evidence": ". ".join(sentences),
-        "try": " ".join(str(advice) for advice in _list(data.get("try"))),
+        "evidence": ". ".join(str(evidence.get("text", "")) for evidence in tables(data.get("evidence"))),
+        "try": " ".join(map(str, advice)) if isinstance(advice, list) else "",
         "at_load": load.get("load"),
         **{f"at_load_{end}": load.get(end) for end in ("low", "high")},
         "ends_s": ends.get("value"),
@@ -141,12 +140,12 @@ def _table_of(
     """A table of the lines of a kind; what is no value of its column's type is left out."""
     read: dict[Any, Callable[[Any], Any]] = {polars.Float64: _number, polars.String: _text, polars.Int64: int}
 
-    def tables(folder: Path) -> Iterator[polars.DataFrame]:
+    def rows_of(folder: Path) -> Iterator[polars.DataFrame]:
         rows = map(row, _bounded(folder, (kind,)))
         data = [[read[type_](cells.get(name)) for name, type_ in columns.items()] for cells in rows]
         yield polars.DataFrame(data, schema=dict(columns), orient="row")
 
-    return tables
+    return rows_of
 
 
 def _bounded(folder: Path, kinds: tuple[str, ...]) -> Iterator[WatchLine]:
@@ -157,21 +156,11 @@ def _bounded(folder: Path, kinds: tuple[str, ...]) -> Iterator[WatchLine]:
 
 
 def _number(value: object) -> float | None:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    return float(value) if abs(value) <= LARGEST else None
+    return float(value) if is_number(value) and abs(value) <= LARGEST else None
 
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _table(value: object) -> Mapping[Any, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 WATCH_FORMATS: tuple[ExportFormat[Path], ...] = (

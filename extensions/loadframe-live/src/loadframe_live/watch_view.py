@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from loadframe.errors import RecordingError, UserError
+from loadframe.formats.plain_numbers import is_number
 from loadframe.formats.watch_days import COMPACT, DAY, LONGEST_LINE, Budget, DayText, Gathered, WatchLine, parse_line
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import is_known, metric
@@ -303,8 +304,7 @@ def _told(at_s: float, gathered: Gathered) -> Change:
 
 
 def _number(value: object) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if is_number else None  # type: ignore[arg-type]
+    return float(value) if is_number(value) and math.isfinite(value) else None
 
 
 def _numbers(value: object) -> dict[str, float | None] | None:
