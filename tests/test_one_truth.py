@@ -12,10 +12,11 @@ import pytest
 import loadframe
 import one_truth
 from loadframe.analysis.divergence import at_loads
-from loadframe.experiments import comparing, exporting, forecasting
+from loadframe.experiments import comparing, forecasting
 from loadframe.model import CaseStudy, CurvePoint, Investigation, LevelRatio, NextLimit, Peak, StateSummary, Verdict
 from loadframe.reporting import answers, vega
 from loadframe.runs.folder import RunFolder
+from loadframe_live import exporting
 from loadframe_live.view import Reads, RunView
 
 RECORDED = Path(__file__).parent / "data" / "runs"

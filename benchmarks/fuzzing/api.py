@@ -20,7 +20,6 @@ import zstandard
 
 from loadframe.connections.http_words import wrong_path
 from loadframe.errors import RecordingError
-from loadframe.formats import access_log, har
 from loadframe.formats.exposition import Exposed, ExpositionError, Pick, read_json, read_lines, read_prometheus
 from loadframe.formats.json_text import write_json
 from loadframe.formats.stage_lines import LARGEST
@@ -41,6 +40,7 @@ from loadframe.system.files import Folder, Whose
 from loadframe.workloads import command_lines
 from loadframe.workloads.command_lines import Lines
 from loadframe.workloads.command_output import Instant, Life, of_lines
+from loadframe_drivers import access_log, har
 from loadframe_drivers.jmeter import read_jtl
 from loadframe_drivers.k6 import read_points
 from loadframe_drivers.redis import read_memtier, read_report

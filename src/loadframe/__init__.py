@@ -29,7 +29,6 @@ thing and proves the gain.
     verify(forecast, study, runs), calibration()       forecasts scored, and how often their intervals held
     compare_runs(before, after)   two runs measured one after the other -> Comparison
     render_text, render_markdown, write_page, investigation_json, curve_json: the same facts for people and programs
-    export(run, format), exports()      a run in the formats of other tools, and which there are
     write_figures(found, folder)  every figure of a report, as SVG and PNG
     write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
     sweep_leftovers()             end processes and remove files of killed commands; every CLI command begins with it
@@ -62,7 +61,6 @@ if TYPE_CHECKING:  # at run time each of these imports is made on the first use 
     from loadframe.experiments.beginning import begin
     from loadframe.experiments.choosing import services
     from loadframe.experiments.comparing import runs as compare_runs
-    from loadframe.experiments.exporting import export, exports
     from loadframe.experiments.forecasting import calibration, predict, predict_run
     from loadframe.experiments.limits_now import limits
     from loadframe.experiments.profiling import write_speedscope
@@ -105,8 +103,6 @@ __all__ = [
     "comparison_json",
     "conclude",
     "curve_json",
-    "export",
-    "exports",
     "fit_curve",
     "forecast_json",
     "forget_changes",

@@ -43,14 +43,16 @@ EXTENSIONS: Mapping[str, Mapping[str, str]] = {
         "squid": "loadframe-squid",
     },
     WORKLOADS_GROUP: {
-        **dict.fromkeys(("access-log", "har", "jmeter", "k6", "locust", "redis"), "loadframe-drivers"),
+        **dict.fromkeys(
+            ("access-log", "har", "jmeter", "k6", "locust", "pgbench", "redis", "sysbench"), "loadframe-drivers"
+        ),
         "bulk-ingest": "loadframe-bulk",
         "metadata-index": "loadframe-index",
     },
     VERBS_GROUP: {
         **{name: f"loadframe-{name}" for name in ("fleet", "ndb", "tune", "watch")},
+        **dict.fromkeys(("export", "serve"), "loadframe-live"),
         "growth": "loadframe-watch",
-        "serve": "loadframe-live",
     },
     EXECUTORS_GROUP: {"fleet": "loadframe-fleet"},
     READERS_GROUP: {"fleet": "loadframe-fleet"},

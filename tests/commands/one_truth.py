@@ -33,6 +33,7 @@ from loadframe.reporting import answers, document, facts, forecasts, ladder_repo
 from loadframe.reporting.next_step import next_limit_words
 from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import RunFolder
+from loadframe_live.exporting import export
 from loadframe_live.view import Reads, RunView
 from loadframe_tune import report, tuning_json
 from loadframe_tune.model import Tuning
@@ -77,7 +78,7 @@ def _number(text: str) -> float | None:
 def metrics_of(run: RunFolder) -> dict[str, list[tuple[dict[str, str], float]]]:
     """The OpenMetrics text of a run, by family."""
     found: dict[str, list[tuple[dict[str, str], float]]] = {}
-    for line in loadframe.export(run, "openmetrics").decode().splitlines():
+    for line in export(run, "openmetrics").decode().splitlines():
         if match := re.fullmatch(r"loadframe_(\w+)\{(.*)\} (\S+)", line):
             labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', match[2]))
             found.setdefault(match[1], []).append((labels, float(match[3])))
@@ -100,12 +101,12 @@ def by_state(found: dict[str, list[tuple[dict[str, str], float]]], family: str) 
 
 def every_point_of_every_state_is_the_same_in_all_exports(run: RunFolder, case: CaseStudy) -> None:
     exported: Points = {}
-    for line in csv.DictReader(io.StringIO(loadframe.export(run, "curve.csv").decode(), newline="")):
+    for line in csv.DictReader(io.StringIO(export(run, "curve.csv").decode(), newline="")):
         values = (float(line["throughput"]), _number(line["latency_p95_ms"]))
         exported.setdefault(line["treatment"], {})[float(line["load"])] = values
     assert exported == points_of(case)
     bencher: Points = {}
-    for name, measures in json.loads(loadframe.export(run, "bencher")).items():
+    for name, measures in json.loads(export(run, "bencher")).items():
         _, treatment, place = name.split("/")
         latency = measures.get("latency-p95-ms", {"value": None})["value"]
         bencher.setdefault(treatment, {})[float(place.partition("=")[2])] = (measures["throughput"]["value"], latency)
@@ -255,7 +256,7 @@ def a_forecast_has_one_load_at_which_a_resource_is_full(run: RunFolder, case: Ca
 
 
 def where_limits_run_out_is_the_same_in_exports_and_rounds(run: RunFolder, case: CaseStudy) -> None:
-    table = csv.DictReader(io.StringIO(loadframe.export(run, "limits.csv").decode(), newline=""))
+    table = csv.DictReader(io.StringIO(export(run, "limits.csv").decode(), newline=""))
     exported = {(int(line["round"]), line["limit"]): _number(line["exhausted_at"]) for line in table}
     assert exported == {
         (one.number, limit.id): None if limit.exhausted_at is None else limit.exhausted_at.load

@@ -23,7 +23,8 @@ from grafana_foundation_sdk.models.prometheus import Dataquery
 from loadframe.cli.main import program
 from loadframe.experiments.reading import conclude, open_run
 from loadframe.model import LoadInterval
-from loadframe.reporting.openmetrics import PREFIX, samples_of
+from loadframe.reporting.openmetrics import PREFIX
+from loadframe_live.openmetrics import samples_of
 from loadframe_watch.openmetrics import Seen
 from watched_lines import SEEN, Line
 

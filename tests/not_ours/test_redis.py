@@ -18,8 +18,8 @@ from loadframe.host import identity
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.workloads import registry
-from loadframe.workloads.redis_keys import NAMES, OwnKeys, _asking
 from loadframe_drivers.redis import Redis
+from loadframe_drivers.redis_keys import NAMES, OwnKeys, _asking
 from waiting import await_that
 
 pytestmark = pytest.mark.server

@@ -13,7 +13,7 @@ import pytest
 from loadframe.model import Investigation, Stack
 from loadframe.reporting import flame
 from loadframe.reporting import flame as drawing
-from loadframe.reporting.exports import TitledStacks, speedscope_json
+from loadframe.reporting.flame import TitledStacks, speedscope_json
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.reports import render_page, render_text
 

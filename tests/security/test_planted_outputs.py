@@ -14,11 +14,11 @@ import pytest
 
 from loadframe.cli.comparing import Continuous
 from loadframe.errors import UserError
-from loadframe.formats import access_log
 from loadframe.formats.named_files import append_to, write_whole
 from loadframe.host.privilege import free_user
 from loadframe.reporting import reports
 from loadframe.runs.folder import RunFolder
+from loadframe_drivers import access_log
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="root, and a second user")
 PRECIOUS = b"only root may change this\n"

@@ -19,6 +19,7 @@ from loadframe.host.processes import Allowance, spawn
 from loadframe.recording.control import Recorder
 from loadframe.recording.readers import RecordingReader
 from loadframe.workloads import sysbench
+from loadframe_drivers.sysbench import installed
 from sources import EXTENSIONS, ROOT
 
 INSTALLED = ("src", *(f"{extension}/src" for extension in EXTENSIONS))
@@ -68,8 +69,8 @@ def test_a_driver_in_python_imports_nothing_from_its_folder(strangers: Path) -> 
 
 @pytest.mark.server
 def test_sysbench_loads_nothing_from_the_folder_in_which_a_command_is_called(strangers: Path) -> None:
-    sysbench.installed.cache_clear()
-    assert "table-size" in sysbench.installed("oltp_read_write").options
+    installed.cache_clear()
+    assert "table-size" in installed("oltp_read_write").options
     assert _ran(strangers) == ""
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from loadframe.errors import MachineError
 from loadframe.experiments.beginning import suggested
-from loadframe.formats import access_log
 from loadframe.kinds.service.discovery import interpreter_of, is_go
 from loadframe.recording.stage_tail import StageTail
 from loadframe.system.files import regular_file
+from loadframe_drivers import access_log
 from loadframe_index.recorded import Recorded
 
 pytestmark = pytest.mark.timeout(20)

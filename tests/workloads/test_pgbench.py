@@ -13,8 +13,8 @@ from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import postgres, registry
-from loadframe.workloads.pgbench import FAILED, LATE, PgbenchDriver, lag_now_s, offered, read
 from loadframe.workloads.request_log import Requests
+from loadframe_drivers.pgbench import FAILED, LATE, PgbenchDriver, lag_now_s, offered, read
 from waiting import await_that
 
 LOG = """\

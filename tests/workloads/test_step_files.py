@@ -11,7 +11,7 @@ from loadframe.errors import WorkloadError
 from loadframe.host.privilege import US, LeaseUser
 from loadframe.workloads import request_log, step_files
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.pgbench import lag_now_s
+from loadframe_drivers.pgbench import lag_now_s
 
 
 def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:

@@ -15,11 +15,12 @@ from loadframe.errors import MissingTool, StudyError, TargetError
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
-from loadframe.workloads import mariadb, registry, sysbench
+from loadframe.workloads import mariadb, registry
 from loadframe.workloads.base import Workload
 from loadframe.workloads.oltp import Oltp
 from loadframe.workloads.request_log import Requests
-from loadframe.workloads.sysbench import RESERVED, SCRIPTS, installed, read_help
+from loadframe_drivers import sysbench
+from loadframe_drivers.sysbench import RESERVED, SCRIPTS, installed, read_help
 
 HELP = """\
 General options:

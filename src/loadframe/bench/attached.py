@@ -3,14 +3,13 @@
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from loadframe.bench.base import OnBench
 from loadframe.bench.caged import DRIVER_CPUS
 from loadframe.bench.places import THERE, OwnSchema
 from loadframe.cages.cage import Cage
 from loadframe.changes.durable import NOT_ALONE, DurableJournal
-from loadframe.changes.places import Place, again
+from loadframe.changes.places import OwnPlace, Place, again
 from loadframe.changes.process import CPUS, ServerProcess
 from loadframe.errors import ChangeError, TargetError
 from loadframe.host.identity import identify
@@ -22,9 +21,8 @@ from loadframe.kinds.kind import KindOfTarget
 from loadframe.kinds.registry import BY_STUDY, READ_ONLY_REMEDY, attach, canonical, of_study
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.study import Study
-from loadframe.workloads.base import Workload
+from loadframe.workloads.base import MakesThings, Workload
 from loadframe.workloads.databases import marked, new_mark
-from loadframe.workloads.redis_keys import DATABASE, OwnKeys
 
 
 class AttachedTarget(OnBench):
@@ -247,20 +245,13 @@ def running(study: Study, durable: DurableJournal) -> AttachedTarget:
     return RunningTarget(study, durable) if study.target.is_running_service else AttachedTarget(study, durable)
 
 
-@runtime_checkable
-class MakesThings(Protocol):
-    """A workload that creates keys, in a place of its own where the server is not ours."""
-
-    def own_place(self, endpoint: Endpoint) -> OwnKeys: ...
-
-
 class RunningTarget(AttachedTarget):
     """A running service: target.settings state what it already has."""
 
     def __init__(self, study: Study, durable: DurableJournal, server: Attached | None = None) -> None:
         """server: as found already. TargetError where it is not found."""
         super().__init__(study, durable, server)
-        self._keys: OwnKeys | None = None
+        self._place: OwnPlace | None = None
         self._stated = dict(canonical(study).target.settings)
         self._owned = study.target.owned or bool(study.target.restart)
         self._state = TargetState(self._stated)
@@ -283,12 +274,12 @@ class RunningTarget(AttachedTarget):
         if isinstance(workload, MakesThings):
             place = workload.own_place(super().endpoint())
             self._durable.intend(place, place.name, THERE)
-            self._made = self._keys = place
+            self._made = self._place = place
         workload.install(self.endpoint())
 
     def endpoint(self) -> Endpoint:
         endpoint = super().endpoint()
-        known = {} if self._keys is None else {DATABASE: str(self._keys.database)}
+        known = {} if self._place is None else self._place.options
         return replace(endpoint, options={**endpoint.options, **known})
 
     def check(self, state: TargetState) -> None:

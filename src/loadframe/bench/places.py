@@ -13,8 +13,8 @@ from loadframe.kinds.base import Attached
 from loadframe.kinds.config_file import ConfigFile
 from loadframe.model import ChangeRecord, Endpoint, SettingValue
 from loadframe.workloads import databases
+from loadframe.workloads import registry as workloads
 from loadframe.workloads.databases import marked
-from loadframe.workloads.redis_keys import OwnKeys
 
 SERVICE_S = 180.0
 """The owner's commands may take 30 s each; its restart longer."""
@@ -65,7 +65,11 @@ def places() -> Places:
             if row.again
         },
         "config": PlaceKind(ConfigFile.at, longest_s=config_file.LONGEST_S, namespace=lambda _: "mnt", way_in=_way_in),
-        "keys": PlaceKind(OwnKeys.at, longest_s=SERVER_S, namespace=lambda _: "net"),
+        **{
+            kind: PlaceKind(find, longest_s=SERVER_S, namespace=lambda _: "net")
+            for row in workloads.KINDS.values()
+            for kind, find in row.places.items()
+        },
         "schema": PlaceKind(_schema, longest_s=SERVER_S, way_in=_way_in),
     }
 

@@ -32,6 +32,17 @@ class Place(Protocol):
         """Set it."""
 
 
+class OwnPlace(Place, Protocol):
+    """What a workload makes in a server that is not ours; its only setting, `name`, is whether it is there. It can only
+    be set to absent."""
+
+    name: str
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """Of the endpoint, for who loads the server."""
+
+
 Namespace = Literal["", "pid", "net", "mnt"]
 
 ON_HOST = "on_host"

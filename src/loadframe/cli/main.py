@@ -28,7 +28,6 @@ VERBS = {
     "compare": ("compare:compare", "Say whether B is better or worse than A."),
     "ladder": ("studies:ladder", "Apply changes one by one; measure what each adds."),
     "report": ("runs:report", "Write the report of a run again, and print it."),
-    "export": ("runs:export", "Write a run, or a watch, in the format of another tool."),
     "doctor": ("about:doctor", "Check this machine: what it has, and what it lacks."),
     "man": ("about:man", "Print the manual page, for man(1)."),
     "changes": ("changes:app", "Show what each run changed and what is not reverted."),
@@ -36,6 +35,7 @@ VERBS = {
     "study": ("studies:app", "Print the schema of study files, or check one."),
 }
 OF_EXTENSIONS = {
+    "export": "Write a run, or a watch, in the format of another tool.",
     "fleet": "Many machines: whether they can be loaded together.",
     "growth": "Forecast how a load goes on as its database grows.",
     "ndb": "Check a config.ini of MySQL Cluster.",

@@ -1,4 +1,4 @@
-"""The verbs of run folders: report, export in the format of another tool, and serve, runs in a browser."""
+"""The verb of run folders: report."""
 
 import webbrowser
 from enum import StrEnum
@@ -8,10 +8,9 @@ from typing import Annotated
 import typer
 
 import loadframe
-from loadframe.cli.common import Details, Json, command, opened, tell, writing
-from loadframe.cli.terminal import answer, deliver, emit
-from loadframe.errors import MissingTool, RunError, UsageError
-from loadframe.formats.named_files import write_whole
+from loadframe.cli.common import Details, Json, command, opened, tell
+from loadframe.cli.terminal import answer, deliver
+from loadframe.errors import MissingTool, UsageError
 
 
 class Form(StrEnum):
@@ -62,50 +61,3 @@ def report(
                 tell(outcome, as_json, details=details)
         if opens and not webbrowser.open_new_tab(page.absolute().as_uri()):
             raise MissingTool("No browser can be started here", remedy=f"Open {page} on a machine that has one.")
-
-
-STDOUT = "-"
-
-
-def _formats() -> list[str]:
-    from loadframe.experiments.exporting import of_folders
-
-    of_runs, others = [form.name for form in loadframe.exports()], [kind.formats for kind in of_folders()]
-    return list(dict.fromkeys([*of_runs, *(form.name for formats in others for form in formats)]))
-
-
-def export(
-    run: Annotated[Path, typer.Argument(help="A run folder, or the folder of a watch.")],
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            autocompletion=_formats,
-            help="openmetrics, bencher, hdrhistogram, speedscope; curve, steps, limits or requests with .csv or "
-            ".parquet; of a watch: openmetrics; samples, alarms or gaps with .csv or .parquet.",
-        ),
-    ],
-    to: Annotated[str, typer.Option("--to", metavar="FILE", help="The file to write; - is stdout.")] = STDOUT,
-    as_json: Json = False,
-) -> None:
-    """Write a run, or a watch, in the format of another tool."""
-    with command(as_json):
-        from loadframe.experiments.exporting import exported, of_folders
-
-        if as_json and to == STDOUT:
-            raise UsageError("--json and the exported run both need standard output", remedy="Add --to FILE.")
-        other = next((kind for kind in of_folders() if kind.is_one(run)), None)
-        if other is None:
-            data = loadframe.export(opened(run), form)
-        else:
-            data = exported(other.formats, run, run, form, other.of)
-        if to == STDOUT:
-            deliver(data)
-            return
-        with writing(to, RunError, "Choose another place."):
-            write_whole(Path(to), data)
-        if as_json:
-            emit({"schema": "loadframe.export/1", "run": str(run), "format": form, "file": to, "bytes": len(data)})
-        else:
-            answer(f"Written: {to} ({len(data):,} bytes)")

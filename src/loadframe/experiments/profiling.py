@@ -27,7 +27,7 @@ from loadframe.model import (
     Step,
 )
 from loadframe.recording.profiles import profiler
-from loadframe.reporting.exports import TitledStacks, speedscope_json
+from loadframe.reporting.flame import TitledStacks, speedscope_json
 from loadframe.runs.folder import RunFolder
 
 WINDOW_S = 2.0

@@ -5,13 +5,15 @@ two shares, so that what vanished stays visible."""
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from markupsafe import Markup
 
-from loadframe.model import ClassShare, FlameFrame, Investigation, Profile, ProfileKind
+from loadframe.model import ClassShare, FlameFrame, Investigation, Profile, ProfileKind, Stack
 from loadframe.progress import counted
 from loadframe.reporting import rounding, words
 from loadframe.reporting.html import element
+from loadframe.version import __version__
 
 PLACES = {
     "below": "below the bend",
@@ -344,3 +346,42 @@ def difference_svg(inv: Investigation, difference: Difference) -> Markup:
         "aria-label": f"Flame graph, before against after. {difference_sentence(inv, difference)}.",
     }
     return element("svg", about, *drawn)
+
+
+# --- for another viewer ---
+
+
+@dataclass(frozen=True, slots=True)
+class TitledStacks:
+    """One profile. weight: CPU-seconds, or average threads, that one sample stands for."""
+
+    title: str
+    stacks: Sequence[Stack]
+    weight: float
+    seconds: bool
+
+
+def speedscope_json(name: str, profiles: Sequence[TitledStacks]) -> dict[str, Any]:
+    """All profiles of a run as one document for https://www.speedscope.app; equal frames are written once."""
+    frames: dict[str, int] = {}
+    return {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "name": name,
+        "exporter": f"loadframe {__version__}",
+        "activeProfileIndex": 0,
+        "profiles": [_sampled(profile, frames) for profile in profiles],
+        "shared": {"frames": [{"name": frame} for frame in frames]},
+    }
+
+
+def _sampled(profile: TitledStacks, frames: dict[str, int]) -> dict[str, Any]:
+    weights = [stack.count * profile.weight for stack in profile.stacks]
+    return {
+        "type": "sampled",
+        "name": profile.title,
+        "unit": "seconds" if profile.seconds else "none",
+        "startValue": 0,
+        "endValue": sum(weights),
+        "samples": [[frames.setdefault(frame, len(frames)) for frame in stack.frames] for stack in profile.stacks],
+        "weights": weights,
+    }

@@ -2,9 +2,6 @@
 only in the layout that is written here, so that steps can be added."""
 
 import io
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from hdrh.histogram import HdrHistogram
@@ -21,9 +18,6 @@ HALF_BUCKET = hdr_histogram.half_bucket(DIGITS)
 """Three digits: values below 2 * 1024 have a bin each; from there on each doubling has 1024."""
 BINS = HALF_BUCKET * (1 + (LONGEST_LATENCY_US // (2 * HALF_BUCKET)).bit_length() + 1)
 
-UNTAGGED = re.compile(r"[^A-Za-z0-9_.=@-]")
-"""What a tag cannot hold: commas, blanks and line ends separate the parts of a log."""
-
 MOST_PLAIN_BYTES = hdr_histogram.INNER.size + hdr_histogram.MOST_BYTES_OF_A_COUNT * BINS
 
 
@@ -34,36 +28,18 @@ def histogram_log(step: Step, latencies_ms: NDArray[np.float32]) -> str:
         histogram.record_value(int(value), int(count))
     histogram.set_start_time_stamp(step.window_start_s * 1000)
     histogram.set_end_time_stamp(step.window_end_s * 1000)
-    text, log = _begun()
+    text, log = begun_log()
     log.output_interval_histogram(histogram, max_value_unit_ratio=1000.0)
     return text.getvalue()
 
 
-def _begun() -> tuple[io.StringIO, HistogramLogWriter]:
+def begun_log() -> tuple[io.StringIO, HistogramLogWriter]:
+    """The head of a log, and what writes to its end."""
     text = io.StringIO()
     log = HistogramLogWriter(text)
     log.output_log_format_version()
     log.output_legend()
     return text, log
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """One line of a log. payload: the compressed histogram in base64."""
-
-    tag: str
-    start_s: float
-    length_s: float
-    longest_ms: float
-    payload: bytes
-
-
-def combined_log(intervals: Iterable[Interval]) -> str:
-    text, _ = _begun()
-    for interval in intervals:
-        numbers = f"{interval.start_s:.3f},{interval.length_s:.3f},{interval.longest_ms:.3f}"
-        text.write(f"Tag={UNTAGGED.sub('_', interval.tag)},{numbers},{interval.payload.decode('ascii')}\n")
-    return text.getvalue()
 
 
 def bin_latencies_ms() -> NDArray[np.float64]:

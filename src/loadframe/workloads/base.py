@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from loadframe.changes.places import OwnPlace, Place
 from loadframe.errors import MissingTool
 from loadframe.host.environment import located
 from loadframe.model import AnswersCompared, Endpoint, Knob, Requirement, SettingValue
@@ -31,6 +32,14 @@ class MakesObjects(Protocol):
 
     def make_objects(self, endpoint: Endpoint) -> None:
         """Like `install`, without what a driver needs. Raises TargetError if there is no room."""
+
+
+@runtime_checkable
+class MakesThings(Protocol):
+    """A workload that makes things in a server that Loadframe did not start, in a place of their own."""
+
+    def own_place(self, endpoint: Endpoint) -> OwnPlace:
+        """Where. Raises TargetError if there is none."""
 
 
 @runtime_checkable
@@ -182,7 +191,8 @@ class KindOfWorkload:
     """options: name -> rule, default. tables: of `[workload]`, by their names in Declared; a study with others is
     refused. required: tables and options that a study must give, whose defaults mean "missing". any_axis: the axis is
     the study's own word. knobs: options that are part of what is studied; `raises` names the stage (pipeline.STAGE).
-    examined: what `loadframe doctor` shows beside the requirements."""
+    examined: what `loadframe doctor` shows beside the requirements. places: how an
+    `own_place` is found again, by the `kind` of its address."""
 
     kind: str
     make: Make
@@ -194,6 +204,7 @@ class KindOfWorkload:
     any_axis: bool = False
     knobs: tuple[Knob, ...] = ()
     examined: Callable[[], Iterable[Requirement]] = tuple
+    places: Mapping[str, Callable[[Mapping[str, str]], Place]] = field(default_factory=dict)
 
 
 def program(kind: str, name: str, package: str) -> Requirement:

@@ -27,7 +27,7 @@ from loadframe.workloads.command_lines import LineError, Lines, Second, whole_li
 from loadframe.workloads.databases import MARK
 from loadframe.workloads.options import choice, rules, text, whole
 from loadframe.workloads.own_program import OwnProgram
-from loadframe.workloads.redis_keys import OwnKeys
+from loadframe_drivers.redis_keys import OwnKeys
 from loadframe_drivers.redis_relay import MEMTIER_LATE_S
 
 TITLE = re.compile(r"^====== (?P<title>[^=\r\n]{1,100}) ======", re.M)
@@ -289,4 +289,4 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
     return (program(kind, PROGRAM, "redis-tools"),)
 
 
-KIND = KindOfWorkload(Redis.kind, Redis, rules(RedisOptions), requirements)
+KIND = KindOfWorkload(Redis.kind, Redis, rules(RedisOptions), requirements, places={"keys": OwnKeys.at})

@@ -1,5 +1,5 @@
 // The live page: a list of runs, a run that grows while it is measured, and its report. docs/live.md says what it shows.
-import { bytes, chart, duration, el, number, series, spark } from "/draw.js";
+import { bytes, chart, counted, duration, el, fact, limit, number, pill, series } from "/draw.js";
 import { merge, paint as paintWatch } from "/watch.js";
 
 const $ = (id) => document.getElementById(id);
@@ -57,14 +57,14 @@ async function take({ id, event, data }) {
   if (event === "runs") {
     for (const row of change.runs) rows.set(row.id, row);
     if (!run) list();
-  } else if (event === "change" && run?.id === change.id && count(id) > count(run.after) && run.minutes) {
-    merge(run, change);
-    draw();
   } else if (event === "change" && run?.id === change.id && count(id) > count(run.after)) {
-    run.steps.push(...(change.steps ?? []));
-    run.lines.push(...(change.lines ?? []));
-    Object.assign(run.limits, change.limits);
-    for (const name of ["heading", "now", "recorder", "error"]) if (name in change) run[name] = change[name];
+    if (run.minutes) merge(run, change);
+    else {
+      run.steps.push(...(change.steps ?? []));
+      run.lines.push(...(change.lines ?? []));
+      Object.assign(run.limits, change.limits);
+      for (const name of ["heading", "now", "recorder", "error"]) if (name in change) run[name] = change[name];
+    }
     draw();
   }
 }
@@ -76,13 +76,11 @@ async function load() {
 
 // --- the list
 
-const STATUS = { running: "in progress", watching: "watching", finished: "finished", stopped: "stopped early", ended: "ended", unreadable: "not readable" };
 const ORDER = { running: 0, watching: 1 };
-const pill = (status, watch) => el("span", { class: `pill ${status}` }, watch && status === "stopped" ? "not watching" : STATUS[status]);
 const when = (iso) => (iso ? el("time", { datetime: iso }, new Date(iso).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })) : "");
-function counted(all) {
-  const watches = all.filter((row) => row.watch).length, runs = all.length - watches, some = (count, what, more) => `${count} ${count === 1 ? what : more}`;
-  return [runs || !watches ? some(runs, "run", "runs") : "", watches ? some(watches, "watch", "watches") : ""].filter(Boolean).join(", ");
+function total(all) {
+  const watches = all.filter((row) => row.watch).length, runs = all.length - watches;
+  return [runs || !watches ? counted(runs, "run") : "", watches ? counted(watches, "watch", "watches") : ""].filter(Boolean).join(", ");
 }
 function list() {
   $("where").replaceChildren("Runs");
@@ -94,7 +92,7 @@ function list() {
       el("span", { class: "top" }, el("b", {}, row.study || row.name), pill(row.status, row.watch), el("span", { class: "quiet" }, row.version || row.target)),
       el("span", { class: "question" }, row.answer || row.question || row.error),
       el("span", { class: "quiet when" }, when(row.started_at)))));
-  main.replaceChildren(el("h1", { class: "thin" }, counted(sorted)),
+  main.replaceChildren(el("h1", { class: "thin" }, total(sorted)),
     items.length ? el("ol", { class: "rows" }, items) : el("p", { class: "empty" }, "No run is here yet. This page shows one as soon as it begins."));
   if (selected) main.querySelector(`a[href="${CSS.escape(selected)}"]`)?.focus();
 }
@@ -108,20 +106,13 @@ const colour = (name) => `c-${colours[Math.max(0, order(name)) % colours.length]
 const axis = () => run.heading.unit || run.heading.axis.replaceAll("_", " ");
 const at = (level) => (run.heading.unit ? `${number(level)} ${level === 1 ? axis().replace(/ies$/, "y").replace(/s$/, "") : axis()}` : `${axis()} ${number(level)}`);
 const states = (key) => series(run.steps, key, run.heading.curves).sort((a, b) => order(a.name) - order(b.name));
-function fact(name, ...inside) {
-  return el("div", {}, el("dt", {}, name), el("dd", {}, inside));
-}
 const folder = () => run.id.slice(run.id.indexOf("/") + 1);
 function frame() {
   const { heading } = run;
   parts = {};
-  if (run.minutes) {
-    $("where").replaceChildren(el("a", { href: "#/" }, "Runs"), el("span", { class: "far" }, ` / ${folder()}`));
-    document.title = `${heading.subject}: Loadframe`;
-    return;
-  }
   $("where").replaceChildren(el("a", { href: "#/" }, "Runs"), el("span", { class: "far" }, ` / ${heading.name ?? folder()}`));
-  document.title = `${heading.study ?? folder()}: Loadframe`;
+  document.title = `${(run.minutes ? heading.subject : heading.study) ?? folder()}: Loadframe`;
+  if (run.minutes) return;
   parts = Object.fromEntries(["now", "facts", "curves", "limits", "findings", "steps", "log", "told"].map((name) => [name, el(name === "log" ? "ol" : name === "limits" ? "ul" : "div", { class: name })]));
   parts.log.setAttribute("role", "log");
   parts.log.setAttribute("tabindex", "0");
@@ -178,28 +169,24 @@ function limits() {
   parts.which.textContent = last ? `In the last step: ${at(last.level)}, ${called(last.treatment)}. The small line: over all loads of this state.` : "They appear with the first step.";
   const old = new Map([...parts.limits.children].map((item) => [item.dataset.id, item]));
   parts.limits.replaceChildren(...uses.map(([id, [share, words, reached]]) => {
-    const item = old.get(id) ?? el("li", { "data-id": id }, el("span", { class: "name" }, run.limits[id].title), el("span", { class: "use" }), el("span", { class: "meter", role: "meter", "aria-valuemin": 0, "aria-valuemax": 100, "aria-label": run.limits[id].title }, el("i")), el("span", { class: "over" }));
-    const per = Math.min(100, 100 * share), over = series(counting.filter((step) => step.treatment === last.treatment).map((step) => ({ ...step, use: step.uses[id]?.[0] ?? 0 })), "use");
-    item.className = reached ? "reached" : share >= 0.8 ? "near" : "";
-    item.querySelector(".use").textContent = reached ? `${words} · reached` : words;
-    item.querySelector(".meter").setAttribute("aria-valuenow", Math.round(per));
-    item.querySelector("i").style.width = `${per}%`;
-    item.querySelector(".over").replaceChildren(over[0]?.points.length > 1 ? spark(over[0].points) : "");
-    return item;
+    const over = series(counting.filter((step) => step.treatment === last.treatment).map((step) => ({ ...step, use: step.uses[id]?.[0] ?? 0 })), "use");
+    return limit(old.get(id), id, run.limits[id].title, { share, reached, words: reached ? `${words} · reached` : words, over: over[0].points });
   }));
 }
 function findings() {
   const { findings: found, trials } = run.heading;
-  const causes = found.map((one) => el("li", {}, el("span", { class: `tag ${one.status}` }, one.status), ` ${one.title}`, one.from ? el("span", { class: "quiet" }, ` ${one.from}`) : ""));
-  const tried = trials.map((one) => el("li", {}, el("span", { class: `tag ${one.kept ? "confirmed" : "refuted"}` }, one.kept ? "kept" : "reverted"), ` ${one.title}: ${one.told}`));
-  parts.findings.replaceChildren(causes.length ? el("section", {}, el("h2", {}, "Causes"), el("ul", { class: "found" }, causes)) : "", tried.length ? el("section", {}, el("h2", {}, "Changes tried"), el("ul", { class: "found" }, tried)) : "");
+  const item = (kind, tag, ...inside) => el("li", {}, el("span", { class: `tag ${kind}` }, tag), inside);
+  const causes = found.map((one) => item(one.status, one.status, ` ${one.title}`, one.from ? el("span", { class: "quiet" }, ` ${one.from}`) : ""));
+  const tried = trials.map((one) => item(one.kept ? "confirmed" : "refuted", one.kept ? "kept" : "reverted", ` ${one.title}: ${one.told}`));
+  const under = (title, items) => (items.length ? el("section", {}, el("h2", {}, title), el("ul", { class: "found" }, items)) : "");
+  parts.findings.replaceChildren(under("Causes", causes), under("Changes tried", tried));
   parts.findings.hidden = !causes.length && !tried.length;
 }
 function facts() {
   const { heading, recorder } = run, cost = recorder ?? heading.recorder, flagged = run.steps.filter((step) => step.flags.length).length;
   parts.facts.replaceChildren(el("dl", {}, fact("Started", when(heading.started_at)), heading.seconds ? fact("Took", duration(heading.seconds)) : "",
     fact("Objective", heading.objective || "—"), fact("Steps", `${run.steps.length}${flagged ? `, ${flagged} to read with care` : ""}`),
-    cost ? fact("The recorder's cost", `${number(100 * cost.cpu_share, 2)} % of one CPU, ${bytes(cost.rss_bytes)}${cost.late_ticks ? `, ${cost.late_ticks} late tick${cost.late_ticks === 1 ? "" : "s"}` : ""}`) : ""),
+    cost ? fact("The recorder's cost", `${number(100 * cost.cpu_share, 2)} % of one CPU, ${bytes(cost.rss_bytes)}${cost.late_ticks ? `, ${counted(cost.late_ticks, "late tick")}` : ""}`) : ""),
     heading.quality.length ? el("details", {}, el("summary", {}, "How the run went"), el("ul", {}, heading.quality.map((each) => el("li", {}, each)))) : "");
 }
 function log() {

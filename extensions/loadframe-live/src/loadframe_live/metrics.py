@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from loadframe.errors import UserError
 from loadframe.model import CaseStudy
-from loadframe.reporting import openmetrics
+from loadframe.reporting.openmetrics import text
 from loadframe.runs.folder import RunFolder
+from loadframe_live import openmetrics
 from loadframe_live.places import Places
 from loadframe_live.watches import WatchMetrics, watches
 
@@ -36,7 +37,7 @@ class Metrics:
         of_watches = (sample for watch in list(self._watches.values())[:MOST_WATCHES] for sample in watch.samples())
         pages = watches()
         families = {**openmetrics.FAMILIES, **({} if pages is None else pages.families)}
-        return openmetrics.text([*of_runs, *of_watches], families)
+        return text([*of_runs, *of_watches], families)
 
     def _watch(self, run_id: str) -> WatchMetrics | None:
         known, pages = self._watches.get(run_id), watches()

@@ -1,15 +1,13 @@
 // A watch: its alarms, its last day over time, response against load, and the limits with what is expected of them.
-import { bytes, duration, el, number, scatter, sentence, spark, timeline } from "/draw.js";
+import { bytes, counted, duration, el, fact, limit, number, pill, scatter, sentence, timeline } from "/draw.js";
 
 // A time; with its date if that is not today.
 function when(s) {
   const at = new Date(1000 * s), today = at.toDateString() === new Date().toDateString();
   return at.toLocaleString("en-GB", { ...(today ? {} : { dateStyle: "medium" }), timeStyle: "short" });
 }
-const STATUS = { watching: "watching", ended: "ended", stopped: "not watching" };
 const named = (heading) => heading.load || "load";
 const range = (found, show) => (found ? `${show(found.value ?? found.load)}${found.low != null && found.high != null ? ` (${show(found.low)} to ${show(found.high)})` : ""}` : "");
-const fact = (name, words) => el("div", {}, el("dt", {}, name), el("dd", {}, words));
 
 export function merge(watch, change) {
   const minutes = new Map(watch.minutes.map((minute) => [minute.at_s, minute]));
@@ -24,12 +22,10 @@ function alarm(one) {
     one.try?.length ? el("p", { class: "note try" }, "What to try") : "", el("ul", {}, (one.try ?? []).map((each) => el("li", {}, sentence(each)))));
 }
 
-function limit(id, one, points) {
+function use(id, one, points) {
   const over = points.filter((point) => point.use?.[id] !== undefined).map((point) => ({ x: point.at_s, y: point.use[id] }));
-  const share = 100 * Math.min(1, one.share), ahead = [one.at_load ? `reached at a load of ${range(one.at_load, number)}` : "", one.at_s ? `expected ${range(one.at_s, when)}` : ""].filter(Boolean).join(", ");
-  const item = el("li", { class: one.reached ? "reached" : one.share >= 0.8 ? "near" : "" }, el("span", { class: "name" }, one.title), el("span", { class: "meter", role: "meter", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": Math.round(share), "aria-label": one.title }, el("i")), el("span", { class: "over" }, over.length > 1 ? spark(over) : ""), el("span", { class: "use" }, `${number(100 * one.share)} %${one.reached ? " · reached" : ""}${ahead && ` · ${ahead}`}`));
-  item.querySelector("i").style.width = `${share}%`;
-  return item;
+  const ahead = [one.at_load ? `reached at a load of ${range(one.at_load, number)}` : "", one.at_s ? `expected ${range(one.at_s, when)}` : ""].filter(Boolean).join(", ");
+  return limit(null, id, one.title, { share: one.share, reached: one.reached, words: `${number(100 * one.share)} %${one.reached ? " · reached" : ""}${ahead && ` · ${ahead}`}`, over });
 }
 
 // That there is no alarm says little while it learns.
@@ -48,12 +44,12 @@ export function paint(main, watch) {
   const uses = Object.entries(watch.limits).filter(([, one]) => one.share >= 0.005).sort((a, b) => b[1].share - a[1].share).slice(0, 9);
   const highest = Math.max(model.highest_load ?? 0, ...minutes.map((minute) => minute.load ?? 0));
   main.replaceChildren(
-    el("p", { class: "kicker" }, el("span", { class: `pill ${watch.status}` }, STATUS[watch.status]), ` ${heading.host ?? ""}`),
+    el("p", { class: "kicker" }, pill(watch.status, true), ` ${heading.host ?? ""}`),
     el("h1", {}, heading.subject || "A watch"), [watch.error, watch.blind].filter(Boolean).map((words) => el("p", { class: "error" }, sentence(words))),
     alarms.length ? el("section", { class: "alarms", "aria-label": "Alarms" }, alarms.slice(-3).reverse().map(alarm), alarms.length > 3 ? el("p", { class: "note" }, `and ${alarms.length - 3} before`) : "") : el("p", { class: "answer" }, quiet(watch)),
-    el("div", { class: "two" }, el("div", {}, charts.length ? charts : el("p", { class: "note" }, "Nothing was sampled yet.")), el("section", {}, el("h2", {}, "Limits in use"), el("p", { class: "note" }, uses.length ? `At the last reading. The small line: over ${duration(minutes.at(-1).at_s - minutes[0].at_s)}.` : ""), uses.length ? el("ul", { class: "limits" }, uses.map(([id, one]) => limit(id, one, minutes))) : el("p", { class: "note" }, "None was read yet."))),
+    el("div", { class: "two" }, el("div", {}, charts.length ? charts : el("p", { class: "note" }, "Nothing was sampled yet.")), el("section", {}, el("h2", {}, "Limits in use"), el("p", { class: "note" }, uses.length ? `At the last reading. The small line: over ${duration(minutes.at(-1).at_s - minutes[0].at_s)}.` : ""), uses.length ? el("ul", { class: "limits" }, uses.map(([id, one]) => use(id, one, minutes))) : el("p", { class: "note" }, "None was read yet."))),
     el("div", { class: "facts" }, el("dl", {}, heading.since ? fact("Since", when(Date.parse(heading.since) / 1000)) : "", minutes.length ? fact("Last reading", when(minutes.at(-1).at_s)) : "", heading.interval_s ? fact("Read every", duration(heading.interval_s)) : "", heading.every_s ? fact("A unit of work every", duration(heading.every_s)) : "",
       model.bend?.load ? fact("Response bends at", `${range(model.bend, number)} ${named(heading)}`) : "", highest ? fact("Highest load so far", number(highest)) : "",
       cost?.elapsed_s ? fact("The watch's own cost", `${number((100 * (cost.cpu_s + (cost.children_cpu_s ?? 0))) / cost.elapsed_s, 2)} % of one CPU, ${bytes(cost.rss_bytes ?? 0)}${cost.elapsed_s < 600 ? ", its start included" : ""}`) : "")),
-    gaps.length ? el("details", {}, el("summary", {}, `${gaps.length} gap${gaps.length === 1 ? "" : "s"} in the record`), el("ul", { class: "found" }, gaps.map((gap) => el("li", {}, `${when(gap.from_s)}, ${duration(gap.seconds ?? 0)}: ${gap.words || gap.reason}`)))) : "");
+    gaps.length ? el("details", {}, el("summary", {}, `${counted(gaps.length, "gap")} in the record`), el("ul", { class: "found" }, gaps.map((gap) => el("li", {}, `${when(gap.from_s)}, ${duration(gap.seconds ?? 0)}: ${gap.words || gap.reason}`)))) : "");
 }

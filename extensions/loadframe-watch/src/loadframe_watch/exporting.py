@@ -10,8 +10,8 @@ import numpy
 import polars
 
 from loadframe.errors import RunError
-from loadframe.experiments.exporting import ExportFormat, OfFolders, both, exported
 from loadframe.formats.plain_numbers import LARGEST
+from loadframe.reporting.exports import ExportFormat, OfFolders, both, exported
 from loadframe_watch.days import DAY, WatchLine, days, lines
 from loadframe_watch.openmetrics import of_watch
 

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from loadframe.errors import RecordingError, UserError
+from loadframe.formats.plain_numbers import is_number
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import is_known, metric
 from loadframe.model.limit import REACHED
@@ -305,8 +306,7 @@ def _told(at_s: float, gathered: Gathered) -> Change:
 
 
 def _number(value: object) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if is_number else None  # type: ignore[arg-type]
+    return float(value) if is_number(value) and math.isfinite(value) else None
 
 
 def _numbers(value: object) -> dict[str, float | None] | None:

@@ -1,7 +1,8 @@
 -- One of sysbench's own scripts, with a request log and the arrivals of an open loop around its events. Started by
--- sysbench_oltp.py, which names the script in the environment: no option has been read yet when it is loaded.
+-- sysbench.py, which names the script and our own library in the environment: no option has been read yet when it is
+-- loaded.
 
-local driver = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "sysbench.lua")
+local driver = dofile(os.getenv("LOADFRAME_LUA"))
 
 dofile(os.getenv("LOADFRAME_SCRIPT"))
 

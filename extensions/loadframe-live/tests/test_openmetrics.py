@@ -16,11 +16,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from loadframe.experiments.reading import conclude, open_run
 from loadframe.model import CaseStudy, Verdict
 from loadframe.model.verdict import NOT_KNOWN
-from loadframe.reporting import openmetrics
-from loadframe.reporting.openmetrics import FAMILIES, PREFIX, Sample
+from loadframe.reporting.openmetrics import PREFIX, Sample
+from loadframe_live import openmetrics
+from loadframe_live.openmetrics import FAMILIES
 from loadframe_tune.model import Tuning
 
-RECORDED = Path(__file__).parents[1] / "data/runs"
+RECORDED = Path(__file__).parents[3] / "tests/data/runs"
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loadframe.connections.http_words import wrong_path
-from loadframe.formats.access_log import LONGEST_LINE, Logged, lines, parse_line
+from loadframe_drivers.access_log import LONGEST_LINE, Logged, lines, parse_line
 
 NOON = datetime(2026, 11, 24, 12, 0, tzinfo=UTC).timestamp()
 

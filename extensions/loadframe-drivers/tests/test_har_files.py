@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loadframe.formats.har import HarError, parse_har
+from loadframe_drivers.har import HarError, parse_har
 
 
 def entry(url: str = "https://shop.example/", at: str = "2026-11-24T12:00:00.000Z", **others: Any) -> dict[str, Any]:

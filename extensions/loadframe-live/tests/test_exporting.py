@@ -18,12 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 import loadframe
 from loadframe.errors import RunError, UsageError
-from loadframe.experiments.exporting import FORMATS, export
 from loadframe.model import OperationSummary, Step
 from loadframe.runs.folder import RunFolder, Treatment
 from loadframe.workloads import request_log
+from loadframe_live.exporting import FORMATS, export
 
-RECORDED = Path(__file__).parents[1] / "data/runs"
+RECORDED = Path(__file__).parents[3] / "tests/data/runs"
 HOSTILE = 'a,"b"\n=1+1 ::error::<x> \\ é\u2028\x1b[2J'
 
 

@@ -32,7 +32,7 @@ DATABASE = "database"
 
 
 class OwnKeys:
-    """See changes.places.Place. Its only setting, keys with our mark, can only be set to GONE."""
+    """See changes.places.OwnPlace: keys with our mark."""
 
     def __init__(self, address: str, database: int, mark: str) -> None:
         """address: HOST:PORT."""
@@ -45,6 +45,7 @@ class OwnKeys:
             "database": str(database),
             "mark": mark,
         }
+        self.options = {DATABASE: str(database)}
 
     @staticmethod
     def of(endpoint: Endpoint) -> "OwnKeys | None":
