@@ -5,7 +5,7 @@ options the installed sysbench and its scripts have is in their own help."""
 import functools
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -70,7 +70,7 @@ class Sysbench(databases.InOwnSchema, BySysbench[SysbenchOptions]):
             )
 
     @staticmethod
-    def trials() -> Sequence[Sequence[str]]:
+    def trials() -> tuple[tuple[str, ...], ...]:
         return (*sysbench.trials(), ("cat", str(SCRIPT), str(PROOF)))
 
     def install(self, endpoint: Endpoint) -> None:

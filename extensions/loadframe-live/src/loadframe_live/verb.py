@@ -46,8 +46,8 @@ STDOUT = "-"
 def _formats() -> list[str]:
     from loadframe_live.exporting import FORMATS, of_folders
 
-    others = [kind.formats for kind in of_folders()]
-    return list(dict.fromkeys(form.name for formats in (FORMATS, *others) for form in formats))
+    others = (form.name for kind in of_folders() for form in kind.formats)
+    return list(dict.fromkeys([*(form.name for form in FORMATS), *others]))
 
 
 def export(
