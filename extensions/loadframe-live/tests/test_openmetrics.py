@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from loadframe.experiments.reading import conclude, open_run
 from loadframe.model import CaseStudy, Verdict
 from loadframe.model.verdict import NOT_KNOWN
-from loadframe.reporting.openmetrics import PREFIX, Sample
+from loadframe.reporting.openmetrics import CONTENT_TYPE, PREFIX, UNITS, Sample, text
 from loadframe_live import openmetrics
 from loadframe_live.openmetrics import FAMILIES
 from loadframe_tune.model import Tuning
@@ -74,8 +74,8 @@ def test_the_curve_is_read_back_as_it_was(run: CaseStudy) -> None:
 
 
 def test_both_formats_of_prometheus_read_the_same(run: CaseStudy) -> None:
-    text = openmetrics.of_runs([run])
-    assert read(text) == read_as_prometheus(text)
+    written = openmetrics.of_runs([run])
+    assert read(written) == read_as_prometheus(written)
 
 
 def test_two_runs_are_told_apart_by_their_names(run: CaseStudy) -> None:
@@ -88,10 +88,10 @@ def test_two_runs_are_told_apart_by_their_names(run: CaseStudy) -> None:
 def test_every_family_has_its_unit_at_the_end_of_its_name_and_a_sentence_of_help() -> None:
     assert all(meaning.endswith(".") for meaning in FAMILIES.values())
     units = dict(
-        re.findall(r"# UNIT loadframe_(\S+) (\S+)", openmetrics.text(Sample(name, 1.0, {}) for name in FAMILIES))
+        re.findall(r"# UNIT loadframe_(\S+) (\S+)", text((Sample(name, 1.0, {}) for name in FAMILIES), FAMILIES))
     )
     assert all(name.endswith(f"_{unit}") for name, unit in units.items())
-    assert set(units.values()) == set(openmetrics.UNITS)
+    assert set(units.values()) == set(UNITS)
     assert not {"limit_use", "knee_load", "steps"} & set(units)
 
 
@@ -109,28 +109,28 @@ def test_no_name_of_others_can_break_a_line(run: CaseStudy, title: str, study: s
 
 def test_quotes_and_backslashes_are_read_back() -> None:
     name = 'a "b" \\ c\\n {d="e"} 1 # EOF'
-    text = openmetrics.text([Sample("steps", 1.0, {"run": name})])
-    assert list(read(text)) == [("loadframe_steps", (("run", name),))]
+    written = text([Sample("steps", 1.0, {"run": name})], FAMILIES)
+    assert list(read(written)) == [("loadframe_steps", (("run", name),))]
 
 
 def test_what_is_no_number_is_left_out_and_what_is_infinite_is_told() -> None:
     samples = [
         Sample("limit_ceiling", value, {"limit": name}) for name, value in (("a", float("inf")), ("b", float("nan")))
     ]
-    assert read(openmetrics.text(samples)) == {(f"{PREFIX}limit_ceiling", (("limit", "a"),)): float("inf")}
+    assert read(text(samples, FAMILIES)) == {(f"{PREFIX}limit_ceiling", (("limit", "a"),)): float("inf")}
 
 
 def test_one_series_is_told_once() -> None:
     """A reader refuses a second value of the same series, and all else with it."""
     samples = [Sample("steps", value, {"run": "a"}) for value in (1.0, 2.0)]
-    assert list(read(openmetrics.text(samples)).values()) == [1.0]
+    assert list(read(text(samples, FAMILIES)).values()) == [1.0]
 
 
 def test_a_family_that_is_not_declared_is_refused() -> None:
     with pytest.raises(KeyError, match="nowhere"):
-        openmetrics.text([Sample("nowhere", 1.0, {})])
+        text([Sample("nowhere", 1.0, {})], FAMILIES)
 
 
 def test_the_content_type_is_the_one_of_the_text(make_step: Callable[..., object]) -> None:
-    assert openmetrics.CONTENT_TYPE.startswith("application/openmetrics-text; version=1.0.0")
-    assert openmetrics.text([]) == "# EOF\n"
+    assert CONTENT_TYPE.startswith("application/openmetrics-text; version=1.0.0")
+    assert text([], FAMILIES) == "# EOF\n"
