@@ -8,11 +8,11 @@ from loadframe.reporting import verdict_words, words
 FULLY_TOLD = 3
 """Up to this many alternatives have a sentence each in the first lines of a report."""
 TINY = 1e-9
-"""Relative: a place computed from the logarithm of a level counts as that level."""
+"""Relative tolerance: a place computed from the logarithm of a level counts as that level."""
 
 
 def sentence(inv: Investigation, alternative: Alternative) -> str:
-    """The ratio at the lowest and the highest load; the overall one first where all loads agree."""
+    """The ratio at the lowest and the highest load; the overall ratio first where all loads agree."""
     unit = inv.study.load_unit
     ends = alternative.by_level[:1] + alternative.by_level[1:][-1:]
     over = "over all loads"
@@ -44,7 +44,8 @@ def sentences(inv: Investigation, alternative: Alternative) -> list[str]:
 
 
 def lead(inv: Investigation) -> str:
-    """Proven differences with their ratios, then the rest; of many alternatives the fastest leads. "" without any."""
+    """The comparison in a sentence or two: proven differences with their ratios, then the rest; of many alternatives
+    the fastest leads. "" without any."""
     target = inv.study.target_kind
     proven = {alternative.name: verdicts for alternative in inv.alternatives if (verdicts := _proven(alternative))}
     if len(proven) > FULLY_TOLD:
@@ -60,7 +61,8 @@ def lead(inv: Investigation) -> str:
 
 
 def _proven(alternative: Alternative) -> list[Verdict]:
-    """At the highest load with a proven difference, else over all; where the order reverses, also the opposite."""
+    """The verdict at the highest load with a proven difference, else over all loads; where the order reverses, also the
+    highest load with the opposite decision."""
     verdicts = (*reversed(alternative.by_level), alternative.verdict)
     by_decision: dict[Decision, Verdict] = {}
     for verdict in verdicts:

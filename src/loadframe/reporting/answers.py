@@ -1,4 +1,5 @@
-"""The answer of an investigation in at most three lines: what limits, what to do, what that gains; then what next."""
+"""The answer of an investigation in at most three lines, without intervals: what limits, what to do, what that gains;
+then what comes next."""
 
 import math
 
@@ -30,7 +31,7 @@ from loadframe.reporting.next_step import (
 from loadframe.units import show
 
 NAMED = 2
-"""Settings that the answer names; of more, only the last, which the others are for."""
+"""Number of settings that the answer names; of more, only the last, which the others are for."""
 NOT_OF_THE_TARGET = ("driver-limited", "link-full", "stopped-answering", "interrupted")
 
 
@@ -39,7 +40,7 @@ def answer(inv: Investigation) -> str:
 
 
 def lines(inv: Investigation) -> list[str]:
-    """A comparison with alternatives comes first, except after what ended the run."""
+    """What limits, what to do and what that gains. Alternatives come first, except after what ended the run."""
     sentences, compared = [line for line in _lines(inv) if line], alternatives.lead(inv)
     if compared and inv.outcome.kind in NOT_OF_THE_TARGET:
         sentences.append(compared)
@@ -169,7 +170,7 @@ def _peak(inv: Investigation, state: StateSummary) -> str:
 
 
 def _action(inv: Investigation) -> str:
-    """Where no change was kept. The limit stands in the line before, another limit in the next line."""
+    """What to do where no change was kept. The limit stands in the line before, another limit in the next line."""
     step = next_step(inv)
     if not step.limit or inv.next_limit is None:
         return step.action
@@ -196,7 +197,8 @@ def _what_to_do(inv: Investigation) -> list[str]:
 
 
 def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
-    """kept: remedies behind the changes; a single one changes the other settings because its last needs them."""
+    """kept: the remedies behind the changes; a single remedy changes the other settings because its last one needs
+    them."""
     settings = [
         f"{change.setting} = {change_words.value(change.setting, change.after)}{change_words.clamped(change)}"
         for change in changes
@@ -239,7 +241,7 @@ def _but(variant: Variant) -> str:
 
 
 MORE_MEMORY = 0.1
-"""Share of the target's memory from which on more is a price worth a line; our choice."""
+"""Growth, as a share of the target's memory before, above which it is a price worth a line; our choice."""
 
 
 def _price(inv: Investigation) -> str:

@@ -21,7 +21,8 @@ LOOPS = {
 
 
 def of(search: Capacity, about: doc.About | None = None, went: RunQuality | None = None) -> doc.Document:
-    """about, went: what was measured, and its run quality, which the record has not."""
+    """A capacity search without its picture. about, went: what was measured, and its run quality, which the record has
+    not."""
     return doc.Document(
         kind="Search for the capacity",
         answer=(answer(search),),
@@ -149,7 +150,7 @@ def objective(asked: CapacityObjective) -> str:
 
 
 def probability(value: float) -> str:
-    """The noise is not known well enough for less than a thousandth to mean anything."""
+    """A share in per cent, "< 0.1 %" below LEAST: the noise is not known well enough for less to mean anything."""
     return rounding.percent(value) if value >= LEAST else f"< {rounding.percent(LEAST)}"
 
 

@@ -1,4 +1,4 @@
-"""An investigation as a document: what is shown where."""
+"""An investigation as a document: decides what is shown where; the sentences come from *words.py."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args

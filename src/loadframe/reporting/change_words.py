@@ -72,7 +72,7 @@ def control_sentence(control: Control) -> str:
 
 
 APART = 1.1
-"""Factor from which the parts' product would seem to contradict the whole."""
+"""Factor from which on the product of the parts would seem to contradict the whole."""
 
 
 def parts_sentence(inv: Investigation) -> str:

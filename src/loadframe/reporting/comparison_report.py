@@ -1,4 +1,5 @@
-"""A comparison as a document; a summary and annotations for GitHub Actions, JUnit XML for others."""
+"""A comparison as a document, and for continuous integration: job summary and annotations for GitHub Actions, JUnit XML
+for others. Proven worse by more than the margin fails; undecided is a warning, and skipped."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +48,8 @@ LEVELS: Mapping[Answer, str] = {"proven-worse": "error", "cannot-tell": "warning
 
 
 def github_annotations(comparisons: Sequence[Comparison]) -> list[str]:
-    """https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
+    """A workflow command for each verdict:
+    https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
     commands = []
     for comparison in comparisons:
         level = "warning" if comparison.verdict.decision == "worse" else "notice"
@@ -95,11 +97,12 @@ def _data(text: str) -> str:
 
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Not allowed in XML, not even as references (XML 1.0, section 2.2)."""
+"""Characters not allowed in XML, not even as references (XML 1.0, section 2.2)."""
 
 
 def junit_xml(comparisons: Sequence[Comparison]) -> bytes:
-    """As Ant writes it and Jenkins and GitLab read it: a test for each comparison."""
+    """A JUnit document as Ant writes it and Jenkins and GitLab read it, a test for each comparison. Failed: proven
+    worse by more than the margin. Skipped: undecided."""
     cases = [_case(comparison) for comparison in comparisons]
     counts = {
         "tests": str(len(cases)),

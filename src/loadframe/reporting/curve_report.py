@@ -88,7 +88,8 @@ def render_curve(
     answers: Sequence[AnswersCompared] = (),
     more: Sequence[doc.Section] = (),
 ) -> str:
-    """unit: of the load axis, default its name. answers: compared with other programs'. more: sections of its run."""
+    """The curve as text. unit: of the load axis, default its name. answers: the target's, compared with other
+    programs'. more: further sections of its run."""
     unit = unit or curve.axis.replace("_", " ")
     sections = (
         levels(curve, unit, work),
@@ -105,7 +106,8 @@ def sentences(curve: Curve, unit: str, work: str = WORK) -> tuple[str, ...]:
 
 
 def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False) -> doc.Section:
-    """response: response times (1 / throughput) instead of throughputs."""
+    """Load, throughput with its interval, p95 latency, and a bar. response: response times (1 / throughput) instead of
+    throughputs."""
     points = sorted(curve.points, key=lambda point: point.load)
     if response:
         points = [point for point in points if point.throughput > 0]

@@ -1,4 +1,4 @@
-"""A report as one record, which terminal.py, html.py and markdown.py render."""
+"""A report as one record, built once from the result of a run; terminal.py, html.py and markdown.py render it."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,13 +15,13 @@ from loadframe.units import show
 AWAY = frozenset({"settings", "environment", "reproduce"})
 """Sections for a reader who is not at the machine."""
 Only = Literal["", "page", "text", "screen"]
-"""Everywhere, on a page, in a text, or on the screen (the short form without sections)."""
+"""Where a part is shown: everywhere, on a page, in a text, or on the screen (the short form without sections)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """look: code, note, below (a note on its own line), quiet, b, high, page (a link that a text omits), or "tag NAME"
-    of a status. to: an anchor, or a file of the run folder. title: the tooltip."""
+    """Words with a look: code, note, below (a note on its own line), quiet, b, high, page (a link that a text omits),
+    or "tag NAME" of a status. to: an anchor, or a file of the run folder. title: the tooltip."""
 
     text: str
     look: str = ""
@@ -54,7 +54,7 @@ def code_list(names: Sequence[str]) -> tuple[str | Span, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """look: prose, price, or note (which a text leaves out)."""
+    """A paragraph. look: prose, price, or note (which a text leaves out)."""
 
     words: Words
     look: str = "prose"
@@ -161,7 +161,7 @@ Block = Prose | Items | Table | Facts | Figure | Settings | Diff | Commands | Dr
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """Hidden without lines. look: gain (the heading is a large number), next, ..."""
+    """An item of the first screen, hidden without lines. look: gain (the heading is a large number), next, ..."""
 
     heading: Words
     lines: Cells
@@ -171,7 +171,7 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Hidden without blocks. place: its name in the contents, if listed."""
+    """Hidden without blocks. place: its name in the contents; "" where it is not listed."""
 
     heading: str
     anchor: str
@@ -189,7 +189,8 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """kind: the kicker. empty: without a picture. report: path of the page or run. about: None for a text alone."""
+    """kind: the kicker of the report. empty: shown where there is no picture. report: path of the page or of the run,
+    or "". about: None where only a text is wanted."""
 
     kind: str
     answer: tuple[str, ...]

@@ -21,7 +21,7 @@ FORMULA, NUMBER = r"^[=+\-@\t\r]", r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat(Generic[Source]):
-    """suffix: of its files. what: its content. read_by: the program that reads it. binary: not text."""
+    """suffix: of its files. what: its content. read_by: the program that reads it. binary: whether it is not text."""
 
     name: str
     suffix: str
@@ -33,8 +33,8 @@ class ExportFormat(Generic[Source]):
 
 @dataclass(frozen=True, slots=True)
 class OfFolders:
-    """The formats of folders that are no runs, for the group `loadframe.exports`. is_one: if a path is one. of:
-    appended to "is not a format"."""
+    """The formats of folders that are no runs, for the group `loadframe.exports`. is_one: whether a path is such a
+    folder. of: ends the message "... is not a format"."""
 
     is_one: Callable[[Path], bool]
     formats: tuple[ExportFormat[Path], ...]
@@ -55,7 +55,8 @@ def both(
 
 
 def exported(formats: Iterable[ExportFormat[Source]], source: Source, path: Path, name: str, of: str = "") -> bytes:
-    """What is at this path in a format. of: appended to "is not a format". UsageError, RunError."""
+    """The content of a path in the format with this name. of: ends the message "... is not a format". UsageError,
+    RunError."""
     known = {export_format.name: export_format for export_format in formats}
     if name not in known:
         near = get_close_matches(name, known, n=1)

@@ -1,4 +1,4 @@
-"""Selects what the report is about: text, page and charts use the same finding, trial and curve."""
+"""Selects what the report is about: which finding, trial and curve. Text, page and charts all use it, so they agree."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,8 @@ Role = Literal["before", "between", "after"]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """curve: None where only the proof's levels were measured, without intervals."""
+    """Throughput of a state over the levels. curve: None where only the proof's levels were measured; points then have
+    no interval and no latency."""
 
     role: Role
     label: str
@@ -68,7 +69,8 @@ def crowded(inv: Investigation) -> bool:
 
 
 def findings_and_ruled_out(inv: Investigation) -> Iterator[tuple[Finding, tuple[RuledOut, ...]]]:
-    """Main and suspected findings, each with what was ruled out along with it and not listed before."""
+    """The main and the suspected findings, each with what was ruled out along with it and not listed before. A shown
+    cause is never listed as ruled out."""
     shown = (*main_findings(inv), *suspected_findings(inv))
     named, said = {finding.id for finding in shown}, set[RuledOut]()
     for finding in shown:
@@ -77,7 +79,7 @@ def findings_and_ruled_out(inv: Investigation) -> Iterator[tuple[Finding, tuple[
 
 
 def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str], ...]:
-    """The latest state that ruled out a suspected finding, in words, and why."""
+    """The latest state that ruled out a suspected finding, in words, and why; () for none."""
     if finding.status != "suspected":
         return ()
     states = {inv.rounds[-1].number: "in the last state", inv.rounds[0].number: "before any change"}
@@ -128,7 +130,7 @@ def mostly_disturbed(inv: Investigation) -> bool:
 
 
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """Each id once, unless a change helped against it or it returns later."""
+    """Causes that a trial refuted, each id once, unless a change helped against it or it returns later."""
     shown = {finding.id for finding in main_findings(inv)}
     latest = {finding.id: finding for round_ in inv.rounds for finding in round_.findings}
     return tuple(f for f in latest.values() if f.status == "refuted" and f.id not in shown)
@@ -139,7 +141,7 @@ def round_of(inv: Investigation, finding: Finding) -> Round:
 
 
 def series(inv: Investigation) -> tuple[Series, ...]:
-    """Empty without a round; only "before" where nothing was kept."""
+    """The states to draw: before, between, after. Empty without a round; only "before" where nothing was kept."""
     if not inv.rounds:
         return ()
     first = inv.rounds[0]
@@ -191,7 +193,7 @@ def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
 
 
 def same_value(value: SettingValue | None, other: SettingValue | None) -> bool:
-    """Whether a target treats both alike: "WAL" and "wal", 1 and "1", true and "ON"."""
+    """Whether a target treats both alike: "WAL" and "wal", 1 and "1", true and "ON" do not differ."""
     return spelled(shown(value)) == spelled(shown(other))
 
 
@@ -215,7 +217,7 @@ def limit_of_bend(inv: Investigation, bend: Bend | None) -> str:
 
 
 def titles_of(rounds: Iterable[Round]) -> dict[str, str]:
-    """Of their limits, by id."""
+    """The titles of the limits of these rounds, by id."""
     return {limit.id: limit.title for round_ in rounds for limit in round_.limits if limit.title}
 
 

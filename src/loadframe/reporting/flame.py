@@ -1,6 +1,6 @@
 """Profiles in words, and their flame graphs as SVG (Gregg, The Flame Graph, CACM 59(6), 2016), coloured by class of
-work or by change; in a differential graph (Gregg, Differential Flame Graphs, 2014) a box is as wide as the mean of its
-two shares, so that what vanished stays visible."""
+work or by change. In a differential graph (Gregg, Differential Flame Graphs, 2014) a box is as wide as the mean of its
+two shares, so that what vanished stays visible; red: a larger share after, blue: a smaller one, beyond chance."""
 
 import math
 from collections.abc import Sequence
@@ -121,7 +121,7 @@ def quality_sentence(profile: Profile) -> str:
 
 
 def with_flame(inv: Investigation) -> tuple[Profile, ...]:
-    """The target's, past the bend first, then the driver's at high load."""
+    """CPU profiles to draw: the target's, past the bend first, then the driver's at high load."""
     driver = [profile for profile in of_kind(inv, "cpu", "driver") if profile.place in HIGH][:1]
     target = sorted(of_kind(inv, "cpu"), key=lambda profile: profile.place not in HIGH)
     return tuple(profile for profile in (*target, *driver) if profile.flame)
@@ -143,7 +143,7 @@ def missing_sentences(inv: Investigation) -> list[str]:
 
 
 def summary(inv: Investigation) -> list[str]:
-    """The CPU time (or else the threads) of the first state past the bend, and what is missing."""
+    """CPU time (or else the threads) of the first state past the bend, and what is missing."""
     cpu = [cpu_sentence(inv, profile) for profile in of_kind(inv, "cpu") if profile.place in HIGH]
     states = []
     for profile in (profile for profile in of_kind(inv, "threads") if profile.place in HIGH):
@@ -156,7 +156,7 @@ def summary(inv: Investigation) -> list[str]:
 WIDTH = 1200
 ROW = 18
 CHARACTER = 6.7
-"""Pixels, of the 11-pixel monospace face."""
+"""Width of a character of the 11-pixel monospace face, in pixels."""
 PADDING = 4
 FEWEST = 5
 SHADES = (math.log(1.25), math.log(2.0))
@@ -182,7 +182,7 @@ def svg(profile: Profile, *, label: str) -> Markup:
 
 
 def _named(name: str) -> tuple[str, str]:
-    """A function's name, and for people."""
+    """The bare name of a function, and its name for people."""
     bare = name.removesuffix("_[k]")
     return bare, f"{bare}{' (kernel)' if bare != name else ''}"
 
@@ -202,7 +202,7 @@ def fitted(name: str, width: float) -> str:
 
 
 def shade(change: float | None) -> str:
-    """Up or down, 1 (slight) to 3 (strong); "" for none."""
+    """The class of a change's shade: up or down, 1 (slight) to 3 (strong); "" for none."""
     return "" if change is None or change <= 0 else _shade(math.log(change), SHADES)
 
 
@@ -294,7 +294,7 @@ def difference_sentence(inv: Investigation, difference: Difference) -> str:
 
 
 def changed(difference: Difference) -> list[tuple[str, Node]]:
-    """The innermost boxes whose share differs beyond chance, the largest difference first."""
+    """The innermost boxes whose share differs beyond chance, the largest difference first, each function once."""
     pending, leaves = list(merged(difference).below.values()), dict[str, Node]()
     while pending:
         node = pending.pop()

@@ -142,7 +142,8 @@ def _latency(estimate: Estimate) -> str:
 
 
 def _interval(estimate: Estimate, seen: float = 0.0, *, brief: bool = False) -> tuple[str, str]:
-    """ "135 to 157", "135 or more". seen: not rounded below this. brief: two digits, no ends that look alike."""
+    """ "135 to 157", "135 or more". seen: a value not below this is not rounded below it. brief: two digits for a
+    sentence, and no interval whose ends look alike."""
     if estimate.low <= 0 or not math.isfinite(estimate.high):
         value = _no_less(rounding.plain(estimate.value), estimate.value, seen)
         low = f"{_no_less(rounding.plain(estimate.low), estimate.low, seen)} or more" if estimate.low > 0 else ""
@@ -157,7 +158,7 @@ def _interval(estimate: Estimate, seen: float = 0.0, *, brief: bool = False) -> 
 
 
 def _no_less(text: str, value: float, seen: float) -> str:
-    """With more digits where rounding would put it below what was seen."""
+    """The value with more digits where rounding would put it below what was seen."""
     if value < seen or float(text.replace(",", "")) >= seen:
         return text
     plain = rounding.plain(value)

@@ -14,7 +14,7 @@ from loadframe.reporting.vega import AFTER, BETWEEN, CHARACTER_PX, INK, QUIET, C
 NOISE = "#D3DAE1"
 LINE_PX, LANE_PX, GAP_PX, FOOT_PX, EDGE_PX = 16, 18, 14, 34, 10
 FURTHEST = 10.0
-"""Factor around its ratio at which an interval is cut: that of two blocks would flatten all others."""
+"""An interval is cut at this factor around its ratio: that of two blocks would flatten all others."""
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 
 
@@ -26,7 +26,7 @@ class Gain:
 
     @property
     def clear(self) -> bool | None:
-        """Whether its interval lies outside the noise; None where that is not known."""
+        """Whether its whole interval lies outside the noise; None where no noise is known."""
         if self.verdict.floor is None:
             return None
         low, high = self.verdict.floor
@@ -147,7 +147,7 @@ WIDEST = 10.0
 
 
 def ladder(inv: Investigation, size: Size) -> Plot | None:
-    """The kept changes, logarithmic: equal lengths are equal factors. None for fewer than two."""
+    """The kept changes as a waterfall, logarithmic: equal lengths are equal factors. None for fewer than two."""
     rows: list[Row] = []
     reached = 1.0
     for step in inv.ladder:

@@ -44,7 +44,7 @@ def read(name: str) -> str:
 
 
 def element(tag: str, attributes: Mapping[str, Attribute], *inside: str | Markup) -> Markup:
-    """Text inside is escaped, elements stay. An attribute with the value "" is left out."""
+    """An element; text inside is escaped, elements stay. An attribute with the value "" is left out."""
     rendered = Markup("").join(
         Markup(' {}="{}"').format(name, value) for name, value in attributes.items() if value != ""
     )
@@ -58,7 +58,7 @@ def joined(*inside: str | Markup) -> Markup:
 
 
 def policy(scripts: list[str], styles: list[str]) -> str:
-    """https://www.w3.org/TR/CSP3/"""
+    """A Content-Security-Policy (https://www.w3.org/TR/CSP3/) that allows only the page's own scripts and styles."""
     return (
         f"default-src 'none'; script-src {hashes(scripts)}; style-src {hashes(styles)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -95,7 +95,7 @@ def render(document: doc.Document) -> str:
 
 
 def embedded_json(text: str) -> Markup:
-    """Escaped so that nothing in it can end the data block."""
+    """JSON escaped so that nothing in it can end the data block."""
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 

@@ -36,13 +36,14 @@ INTERVAL = ("ratio", "low", "high", "decision", "confidence")
 
 
 def curve_json(curve: Curve, *, quality: RunQuality | None = None, answers: Sequence[AnswersCompared] = ()) -> Json:
-    """loadframe.curve/1; 1/s, ms, loads in the unit of the axis. quality: of the whole run."""
+    """loadframe.curve/1: throughput in requests per second, latency in ms, loads in the unit of the axis. quality: of
+    the whole run."""
     more: Json = {} if quality is None else {"conduct": quality}
     return json_object({**_curve(curve), **more, **({"answers": answers} if answers else {})})
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> Json:
-    """One is loadframe.verdict/1 with its subject, several are loadframe.comparison/1."""
+    """A single comparison is loadframe.verdict/1 with its subject; several are loadframe.comparison/1."""
     shapes = []
     for comparison in comparisons:
         about = fields_of(comparison, "verdict", "fresh", "axis_unit", "levels")
@@ -79,8 +80,8 @@ def investigation_json(inv: Investigation) -> Json:
 
 def ladder_json(ladder: Ladder) -> Json:
     """loadframe.ladder/1; ratios of throughput. steps: in the study's order; a kept one against the kept ones before
-    it, a reverted one against the state before it. share: of the total, in logarithms; null where that is not proven or
-    the change not kept. levels: of the total."""
+    it, a reverted one against the state before it. share: of the total, in logarithms; null where the total is not
+    proven or the change not kept. levels: of the total."""
     return json_object(
         {
             "schema": "loadframe.ladder/1",
@@ -124,7 +125,7 @@ def _change(change: Change) -> Json:
 
 
 def quality_of_run(quality: RunQuality | None) -> Json:
-    """As the shapes of answers have it."""
+    """The fields on run quality that all shapes of answers share."""
     return {
         "flags": {} if quality is None else quality.flags,
         "blind": () if quality is None else quality.blind,
@@ -133,7 +134,8 @@ def quality_of_run(quality: RunQuality | None) -> Json:
 
 
 def capacity_json(search: Capacity) -> Json:
-    """loadframe.capacity/1; null where even the lowest level misses, or an end is not shown. 1/s."""
+    """loadframe.capacity/1, throughput in requests per second. capacity: null where even the lowest level misses; its
+    low is null where no load is shown to meet, its high where none is shown to miss."""
     bounds = {"load": search.load, "low": search.low, "high": search.high}
     return json_object(
         {
@@ -146,7 +148,7 @@ def capacity_json(search: Capacity) -> Json:
 
 
 def verdict_json(verdict: Verdict) -> Json:
-    """loadframe.verdict/1. low, high: null where the interval is open; ratio: null where there is none."""
+    """loadframe.verdict/1. low, high: null where the interval is open on that side; ratio: null where there is none."""
     known = verdict.has_ratio, verdict.low > NOT_KNOWN[0], verdict.high < NOT_KNOWN[1]
     none = {name: None for name, there in zip(("ratio", "low", "high"), known, strict=True) if not there}
     return {"schema": "loadframe.verdict/1", **fields_of(verdict), **none}

@@ -1,4 +1,4 @@
-"""A ladder as a document."""
+"""A ladder as a document: the gain of each change, what was reverted, interactions, and the busiest threads."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,7 +8,7 @@ from loadframe.reporting import change_words, rounding, verdict_words, words
 from loadframe.reporting import document as doc
 
 FULL = 0.9
-"""Share of one CPU, or of a component's, that counts as full; our choice, as in the signatures of hot threads."""
+"""Share of one CPU, or of a component's CPUs, that counts as full; our choice, as in the signatures of hot threads."""
 TOLD = 0.02
 
 

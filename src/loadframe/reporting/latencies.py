@@ -10,16 +10,17 @@ from loadframe.reporting.vega import AFTER, BEFORE, Plot, Size, ValueAxis, quant
 STATES = (("before", BEFORE), ("after", AFTER))
 COLUMNS = ("Requests", "Mean", "p50", "p99", "p99.9", "Max")
 BEYOND = {"p99": 100, "p99.9": 1000}
-"""Percentile -> requests of which one lies beyond it."""
+"""Percentile -> number of requests of which one lies beyond it."""
 UNBROKEN = "\u00a0"
 SLOWER = 2.0
-"""Less may be noise of a percentile."""
+"""Least factor that is reported; less may be noise of a percentile."""
 FEW_BEYOND = 10
-"""Requests beyond a certain percentile (analysis/quantity.py)."""
+"""A percentile with fewer requests beyond it is uncertain (analysis/quantity.py)."""
 
 
 def percentiles(inv: Investigation, size: Size) -> Plot | None:
-    """Both logarithmic: 90, 99 and 99.9 are equally spaced. one_in: requests of which one lies above."""
+    """Latency over percentile, both logarithmic: 90, 99 and 99.9 are equally spaced. one_in: requests of which one lies
+    above."""
     drawn = _states(inv)
     if not drawn:
         return None
@@ -58,8 +59,8 @@ def title(inv: Investigation) -> str:
 
 
 def slower(inv: Investigation) -> str:
-    """What the slowest requests take, where most are faster after the changes and the slowest are not. The last
-    percentile with requests beyond in both states decides: the longest request grows with their number."""
+    """What the slowest requests take, where most are faster after the changes and the slowest are not; else "". The
+    last percentile with requests beyond it in both states decides: the longest request grows with their number."""
     drawn = [distribution for _, _, distribution in _states(inv)]
     if len(drawn) < 2:
         return ""

@@ -1,4 +1,5 @@
-"""Limits: at one moment, of a run as a table, and how full each is over the load, before and after the changes."""
+"""Limits: at one moment as a document; of a run as a table, and as panels of how full each is over the load, before and
+after the changes."""
 
 import math
 import textwrap
@@ -19,7 +20,7 @@ from loadframe.units import show, show_metric
 EMPTY = "#E9EDF1"
 COLOURS = {"before": BEFORE, "after": AFTER}
 MOST, SHOWN_FROM, ALWAYS_SHOWN = 6, 0.1, 3
-"""MOST: panels. Below SHOWN_FROM of their ceiling only the fullest ALWAYS_SHOWN limits are drawn."""
+"""MOST: panels. Of limits that stay below SHOWN_FROM of their ceiling only the fullest ALWAYS_SHOWN are drawn."""
 ACROSS = {True: 3, False: 1}
 TERSE_BELOW = 400
 GAP_PX, BARS_PX, LINE_PX, FOOT_PX = 26, 74, 15, 22
@@ -27,7 +28,7 @@ FULL, FILLING = 1.0, 0.5
 
 
 def render_limits(now: LedgerNow, *, width: int = 110) -> str:
-    """What is reached or runs out first; then the rest, the chains, and what could not be read."""
+    """What is reached or runs out first, with its cost; then the rest, the chains, and what could not be read."""
     urgent = [limit for limit in now.limits if limit.status in ("reached", "near") or limit.exhausted_at is not None]
     rest = [limit for limit in now.limits if limit not in urgent and limit.status != "unlimited"]
     unlimited = [limit.id for limit in now.limits if limit.status == "unlimited"]
@@ -141,7 +142,8 @@ def _percent(limit: Limit) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """shares: by state and level the median use over the ceiling: one step that reaches it does not make it full."""
+    """A limit. shares: by state (before, after) and level the median use over the ceiling: a single step that reaches
+    the ceiling does not make it full."""
 
     name: str
     shares: Mapping[str, Mapping[float, float]]
@@ -151,7 +153,7 @@ class Panel:
         return max(share for by_level in self.shares.values() for share in by_level.values())
 
     def full_from(self, state: str) -> float | None:
-        """The lowest level from which on it is full; None where it is not at the highest one."""
+        """The lowest level from which on it is full at every level; None where it is not full at the highest."""
         reached = None
         for level, share in sorted(self.shares[state].items(), reverse=True):
             if share < REACHED:

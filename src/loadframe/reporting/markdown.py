@@ -1,4 +1,5 @@
-"""A document in GitHub's Markdown (https://github.github.com/gfm/). Text of others stays text: no link, no mention."""
+"""A document in GitHub's Markdown (https://github.github.com/gfm/). Text of a server, a study or a file stays text: no
+link, no element, no mention."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,14 +8,15 @@ from loadframe.reporting import change_words
 from loadframe.reporting import document as doc
 
 MARKUP = re.compile(r"[\\`*<>&|\[\]~$@#]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=\bwww)\.", re.I)
-"""Anywhere in a line. An underscore within a word is none; "@" and "#" would be mentions, "://" and "www." links."""
+"""Possible markup anywhere in a line. An underscore within a word is none; "@" and "#" would be mentions, "://" and
+"www." links."""
 BEGINS = re.compile(r"^(?= ?[-+](?:\s|$|-))|(?:^ ?\d{1,9})(?=[.)](?:\s|$))")
-"""At the beginning of a line: an item, a rule."""
+"""Possible markup at the beginning of a line: an item, a rule."""
 NOT_BROKEN = "&#8203;"
 
 
 def render(document: doc.Document, *, brief: bool = False) -> str:
-    """brief: only the sections for a reader elsewhere."""
+    """The document without pictures. brief: only the sections for a reader elsewhere."""
     about = document.about
     head = [f"## {text(about.study.question)}", f"{document.kind} of {text(about.study.name)}."] if about else []
     asides = [line for aside in document.beside("") for line in _aside(aside)]
@@ -89,17 +91,17 @@ def text(raw: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    """ "@" and "#" are matched after decoding, so a zero-width space breaks the name."""
+    """Character references. "@" and "#" are matched after decoding, so a zero-width space breaks the name."""
     return f"{char}{NOT_BROKEN}" if char in "@#" else f"&#{ord(char)};"
 
 
 def _code(raw: str) -> str:
-    """As an element where a character could end the code or a table's cell."""
+    """An HTML element where a character could end the code or a table's cell."""
     return f"`{raw}`" if re.fullmatch(r"[^\s`|\\]([^`|\\\r\n]*[^\s`|\\])?", raw) else f"<code>{text(raw)}</code>"
 
 
 def _fenced(lines: Iterable[str]) -> str:
-    """The fence is longer than any within."""
+    """Lines to copy verbatim. The fence is longer than any within."""
     inside = "\n".join(lines)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", inside)), default=0))
     return f"{fence}\n{inside}\n{fence}"

@@ -1,4 +1,4 @@
-"""What to do after an investigation, and why."""
+"""What to do after an investigation, then why, in a box of the first screen."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from loadframe.reporting import change_words, facts, rounding, words
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """action, why: sentences. limit: whether it is about the next limit."""
+    """action, why: sentences; why may be "". limit: whether it is about the next limit."""
 
     action: str
     why: str = ""
@@ -44,7 +44,8 @@ ACTIONS = {
 
 
 def next_step(inv: Investigation) -> NextStep:
-    """About the next limit, else by the outcome; where the curve alone shows the limit, what would confirm it."""
+    """What to do about the next limit, else what fits the outcome; where the curve alone shows the limit, what would
+    confirm it."""
     first = _to_confirm(inv) or _not_tried(inv)
     if first is not None:
         return first
@@ -192,7 +193,7 @@ def _first_id(inv: Investigation) -> str:
 
 
 def what_moves(inv: Investigation, limit: NextLimit) -> str:
-    """ "To get more, use a faster disk, ...", or the advice of its finding."""
+    """ "To get more, use a faster disk, ...", or the advice of its finding; "" where neither is known."""
     if move := ACTIONS.get(limit.id):
         return words.sentence(f"To get more, {move}")
     finding = _finding(inv, limit)

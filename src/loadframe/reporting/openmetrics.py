@@ -16,7 +16,7 @@ UNITS = (RATE, "seconds", "ratio", "cores", "bytes")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One value. family: its name without the prefix. labels: our names, unescaped values."""
+    """A value. family: its name without the prefix. labels: our names, unescaped values."""
 
     family: str
     value: float
@@ -52,7 +52,7 @@ def _escaped(value: str) -> str:
 
 
 def number(value: float) -> str:
-    """With all its digits."""
+    """A number with all its digits, as the format spells it."""
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))

@@ -18,7 +18,7 @@ Row = dict[str, Any]
 COLOURS: Mapping[facts.Role, str] = {"before": BEFORE, "between": BETWEEN, "after": AFTER}
 PAINTED: Mapping[facts.Role, int] = {"between": 0, "before": 1, "after": 2}
 TERSE_BELOW = 320
-"""Pixels; narrower pictures have short labels."""
+"""Pictures narrower than this many pixels have short labels."""
 LOG_THROUGHPUT_FROM_RATIO = 8.0
 """Ratio of the states from which on a linear scale would flatten the lower curve."""
 SCALES: Mapping[str, tuple[float, str]] = {
@@ -73,7 +73,7 @@ def throughput(inv: Investigation, size: Size) -> Plot | None:
 
 
 def throughput_rows(state: facts.Series) -> list[Row]:
-    """In the order of their loads; where no interval is known, low and high are the value."""
+    """The points in the order of their loads; where no interval is known, low and high are the value."""
     rows = []
     for point in sorted(state.points, key=lambda point: point.load):
         if math.isfinite(value := point.throughput):
@@ -184,7 +184,8 @@ def _has_latency(point: CurvePoint) -> bool:
 
 
 def boxes(inv: Investigation, size: Size) -> Plot | None:
-    """Every step's throughput, as box plots (Tukey 1977: whiskers end at the furthest value within 1.5 boxes)."""
+    """Throughput of every step at every level, as box plots (Tukey 1977: whiskers end at the furthest value within 1.5
+    boxes)."""
     loads = load_axis(inv)
     drawn = [(state, rows) for state in measured_ends(inv) if (rows := _footprint_rows(state, "throughput", 1.0))]
     values = [row["value"] for _, rows in drawn for row in rows]
@@ -263,7 +264,7 @@ def forecast_title(inv: Investigation) -> str:
 
 
 def components(inv: Investigation, what: str, size: Size) -> Plot | None:
-    """what: the metric without the component."""
+    """Use by several components over the load, in the first state. what: the metric without the component."""
     rows = next((round_.footprint for round_ in inv.rounds if round_.footprint), ())
     names = sorted({name for row in rows for name in row if name.endswith(f".{what}")} - {f"target.{what}"})
     if len(names) < 2:
@@ -346,7 +347,7 @@ def _lines(
 
 
 def evidence_metrics(inv: Investigation, finding: Finding) -> list[tuple[str, str]]:
-    """At most two recorded metrics: what rose, and the use of the limit (with its id)."""
+    """At most two recorded metrics that explain a finding: what rose, and the use of the limit (with its id)."""
     round_ = facts.round_of(inv, finding)
     recorded = set(facts.footprint_metrics(round_.footprint))
     limit = next((limit for limit in round_.limits if limit.id == finding.id), None)

@@ -63,8 +63,8 @@ FOOTPRINT = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memo
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an answer is shown: as a document without pictures, in charts, as JSON, and in one line. document: from the
-    answer, and what a run folder has of study, host and run quality, for a record that has none. is_brief: whether a
+    """How an answer is shown: as a document without pictures, in charts, as JSON, and in one line. document: made from
+    the answer, and from study, host and run quality of the run folder where the record lacks them. is_brief: whether a
     screen of it suffices without --details."""
 
     document: Callable[[Any, About | None, RunQuality | None], Document]
@@ -75,7 +75,7 @@ class Form:
 
 
 def render_page(answer: RunAnswer, about: About | None = None, went: RunQuality | None = None) -> str:
-    """The page as one string of HTML, with its pictures and the raw data. about, went: see Form."""
+    """The page as one string of HTML, with its pictures and the raw data. about, went: see Form.document."""
     charts = page_charts(answer)
     if isinstance(answer, Investigation):
         return html.render(case_study.of(answer, charts))
@@ -105,7 +105,8 @@ def render_text(answer: RunAnswer, *, width: int = terminal.WIDTH, details: bool
 
 
 def render_markdown(answer: RunAnswer, *, details: bool = False, about: About | None = None) -> str:
-    """For a ticket or a pull request, with what was measured and how to reproduce it. about: see Form."""
+    """The answer for a ticket or a pull request, with what was measured and how to reproduce it. about: see
+    Form.document."""
     form = form_of(answer)
     return markdown.render(form.document(answer, about, None), brief=form.is_brief and not details)
 
@@ -205,7 +206,7 @@ FORMS: Mapping[type[Any], Form] = {
 
 
 def form_of(answer: RunAnswer) -> Form:
-    """One of FORMS, or that of a kind which another distribution registers."""
+    """The form of an answer: one of FORMS, or that of a kind which another distribution registers."""
     return FORMS.get(type(answer)) or _registered(type(answer))
 
 

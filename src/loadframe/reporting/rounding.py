@@ -4,8 +4,8 @@ import math
 
 WIDE = 4.0
 APART = 2.0
-"""Factor between ends that get two digits each: else a value looks like its nearer end ("1,000 (1,000 to 3,000)" for
-1,220, 1,020 and 2,950)."""
+"""Ends further apart than this factor get two digits each: else the value would look like its nearer end ("1,000 (1,000
+to 3,000)" for 1,220, 1,020 and 2,950)."""
 
 
 def decimals_for(value: float, low: float, high: float) -> int:
@@ -32,14 +32,14 @@ def _significant_decimals(value: float, digits: int) -> int:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """With thousands separators; tens and hundreds where decimals is negative."""
+    """The value with this number of decimals and thousands separators; tens and hundreds where decimals is negative."""
     rounded = round(value, decimals)
     text = f"{rounded:,.{max(0, decimals)}f}"
     return "0" if text in {"-0", "0"} else text
 
 
 def plain(value: float) -> str:
-    """Three significant digits, no trailing zeros ("1,230", "12.5", "0.04")."""
+    """A number without an interval: three significant digits, no trailing zeros ("1,230", "12.5", "0.04")."""
     text = fixed(value, _significant_decimals(value, 3))
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -50,7 +50,8 @@ def exact(value: float) -> str:
 
 
 def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """With the digits that the interval supports; ends over APART times apart: two each."""
+    """(value, low, high) as text, with the digits that the interval supports; two digits each where the ends are over
+    APART times apart."""
     if 0 < low <= value <= high < math.inf and high > APART * low:
         return _two_digits(value), _two_digits(low), _two_digits(high)
     decimals = decimals_for(value, low, high)
@@ -69,7 +70,7 @@ def brief(value: float) -> str:
 
 
 def is_vague(low: float, high: float) -> bool:
-    """Whether the ends are over WIDE times apart: only the nearer is worth showing."""
+    """Whether the ends of a ratio's interval are over WIDE times apart: only the nearer is then worth showing."""
     return has_width(low, high) and low > 0 and high > WIDE * low
 
 
@@ -83,7 +84,7 @@ def percent(share: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """At most two units; days from two days on."""
+    """A duration in at most two units; days from two days on."""
     if value < 90:
         return f"{plain(value)} s"
     if value < 5400:

@@ -11,7 +11,8 @@ SCREEN = 25
 
 
 def render(document: doc.Document, width: int = WIDTH, more: str = "") -> str:
-    """more: where the sections are; with it only what fits on a screen."""
+    """The answer, the asides, and the sections. more: a line that says where the sections are; with it, only what fits
+    on a screen."""
     first = [line for text in document.answer for line in wrapped(text, width, 0, 0)]
     asides = [_aside(aside, width) for aside in document.beside("screen" if more else "text")]
     if more:
@@ -68,7 +69,7 @@ def blocks(shown: Iterable[doc.Block], width: int) -> Iterator[str]:
 
 
 def _table(table: doc.Table, width: int) -> Iterator[str]:
-    """Items where the lines would be wider than the screen."""
+    """A line for each row, or items where the lines would be wider than the screen."""
     kept = [number for number, column in enumerate(table.columns) if column.only != "page"]
     heads = [table.columns[number].label or table.columns[number].head for number in kept]
     rows = [[doc.plain(row.cells[number]) for number in kept] for row in table.lines]
@@ -94,7 +95,7 @@ def _columns(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
 
 
 def wrapped(text: str, width: int, indent: int = 2, hang: int = 2) -> list[str]:
-    """The first line indented, the others by `hang` more; words stay whole."""
+    """Lines of this width, the first one indented, the others by `hang` more; words stay whole."""
     first, others = " " * indent, " " * (indent + hang)
     return textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False

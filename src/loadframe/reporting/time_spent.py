@@ -101,7 +101,8 @@ def _legend(look: str, *colours: tuple[str, str]) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """use, saturation, errors: the first measured one is shown. high: use from which on it is highlighted."""
+    """use, saturation, errors: candidate metrics, of which the first measured one is shown. high: use from which on it
+    is highlighted."""
 
     name: str
     use: tuple[str, ...]
@@ -159,7 +160,7 @@ def metrics() -> frozenset[str]:
 
 
 def use(inv: Investigation) -> Iterator[doc.Block]:
-    """Resources with any value, at the highest level at which every shown state was measured."""
+    """Resources with any value but zero, at the highest level at which every shown state was measured."""
     measured = [facts.by_level(state.round) for state in plots.measured_ends(inv)]
     levels = set.intersection(*map(set, measured)) if measured else set()
     if not levels:

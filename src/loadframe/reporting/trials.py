@@ -38,7 +38,7 @@ def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
 
 
 def levels(rows: Iterable[LevelRatio], unit: str, before: str, after: str, to: str = "") -> doc.Table:
-    """before, after: heads. to: link to the steps."""
+    """Before, after and their ratio at each load. before, after: heads. to: link to the steps."""
     cells: Iterator[doc.Cells] = (
         (
             doc.Span(rounding.exact(row.load), to=to),

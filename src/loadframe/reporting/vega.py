@@ -21,9 +21,10 @@ FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
 MOST_TICKS = 7
 LABEL_HEIGHT = 14
 CHARACTER_PX = 6.9
-"""Of 12-pixel type: a browser may lack the font that the engine measures."""
+"""Width of a character of 12-pixel type, a generous estimate: a browser may lack the font that the engine measures."""
 SLACK = 1.2
-"""Pixels per character: a browser without FONT takes a wider one, which would cut off the last names."""
+"""Extra pixels per character: a browser without the fonts of FONT takes a wider one, which would cut off the last
+names."""
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
 Channel = dict[str, Any]
@@ -96,7 +97,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 class Plot:
-    """Built up mark by mark: later marks lie above."""
+    """A drawing over a pair of axes, built up mark by mark: later marks lie above."""
 
     def __init__(
         self, size: Size, x: Channel, y: ValueAxis | None = None, place: Callable[[float], str] = rounding.plain
@@ -110,7 +111,7 @@ class Plot:
         self._names: dict[tuple[str, tuple[float, float]], str] = {}
         self.left, self.right = 4.0, 10.0
         self.told = ""
-        """Description, where the lines give none."""
+        """Description in sentences, where none can be derived from the lines."""
 
     @property
     def y(self) -> ValueAxis:
@@ -126,7 +127,7 @@ class Plot:
         self._layers.append({"data": {"name": named}, "mark": {"type": kind, **look}, "encoding": dict(encoding)})
 
     def draw(self, kind: str, rows: Rows, colour: str, field: str = "value", to: str = "", **look: Any) -> None:
-        """At this field of the rows, or from it to another one."""
+        """A mark on both axes, at this field of the rows, or from it to another."""
         y2 = {"y2": {"field": to}} if to else {}
         if kind == "line":
             self._lines.append((colour, [(row[self.x["field"]], row[field]) for row in rows]))
@@ -145,7 +146,7 @@ class Plot:
         self.add("text", [row], encoding, color=colour, **look)
 
     def end(self, label: str, colour: str, row: Row, field: str = "value") -> None:
-        """Written at its last point where there are several lines."""
+        """The name of a line, written at its last point where there are several lines."""
         load, value = row[self.x["field"]], row[field]
         self._names[colour, (load, value)] = label
         self._ends.append((value, load, label, colour))
@@ -195,7 +196,7 @@ class Plot:
         }
 
     def _write_ends(self) -> None:
-        """Moved apart where two would touch; none for a single line."""
+        """Names at the right ends of the lines, moved apart where two would touch; none for a single line."""
         ends = sorted(self._ends) if len(self._ends) > 1 else []
         heights = [self.size.height * self.y.height(value) for value, *_ in ends]
         for (value, load, label, colour), height, place in zip(ends, heights, self._apart(heights), strict=True):
@@ -204,7 +205,7 @@ class Plot:
         self._ends = []
 
     def _apart(self, heights: Sequence[float]) -> list[float]:
-        """Each moved up where it touches the one below; then down again from the top."""
+        """The ascending heights, each moved up where it touches the one below; then down again from the top."""
         places: list[float] = []
         for height in heights:
             places.append(max(height, places[-1] + LABEL_HEIGHT) if places else height)
@@ -216,7 +217,7 @@ class Plot:
 
 
 class Canvas(Plot):
-    """Without axes. across, down: coordinate ranges; by default pixels from the top left."""
+    """A drawing without axes. across, down: coordinate ranges; by default pixels from the top left."""
 
     def __init__(
         self, size: Size, across: tuple[float, float] | None = None, down: tuple[float, float] | None = None
@@ -250,7 +251,8 @@ class Canvas(Plot):
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """title: the fact it shows. alt: in words. specs: one per size, the widest first. svgs: without the title."""
+    """title: the fact it shows. alt: a description in words. specs: Vega-Lite, one per size, the widest first. svgs:
+    without the title, which the page sets itself."""
 
     name: str
     title: str
@@ -267,7 +269,7 @@ class Chart:
 
 SI, PLAIN = "~s", ",.6~g"
 LONG_LOAD = 100_000
-"""From here on a load axis has SI prefixes."""
+"""From this load on an axis has SI prefixes."""
 FIXED: Mapping[str, Any] = {"nice": False, "zero": False}
 CONFIG: Mapping[str, Any] = {
     "font": FONT,
@@ -296,12 +298,12 @@ def number_labels(largest: float) -> dict[str, Any]:
 
 
 def number_format(largest: float) -> str:
-    """SI prefixes only where the plain number would be long."""
+    """d3's format for an axis: SI prefixes only where the plain number would be long."""
     return SI if largest >= 10_000 else PLAIN
 
 
 def is_geometric(levels: Sequence[float]) -> bool:
-    """Whether they are spaced more evenly on a logarithmic axis."""
+    """Whether the levels are spaced more evenly on a logarithmic axis than on a linear one."""
     ordered = sorted(set(levels))
     if len(ordered) < 3 or ordered[0] <= 0:
         return False
@@ -315,7 +317,7 @@ def _unevenness(values: list[float]) -> float:
 
 
 def start_engine() -> None:
-    """Its first rendering takes most of a second."""
+    """Start Vega's engine now: its first rendering takes most of a second."""
     import vl_convert
 
     with in_words("The charts of the report cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
@@ -323,7 +325,7 @@ def start_engine() -> None:
 
 
 def render(spec: Mapping[str, Any], name: str, alt: str) -> Markup:
-    """With unique ids, described by `alt`. The engine escapes its texts."""
+    """A specification as an SVG element with unique ids, described by `alt`. The engine escapes its texts."""
     import vl_convert
 
     with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):

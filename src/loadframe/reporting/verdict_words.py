@@ -1,4 +1,4 @@
-"""Decisions and statuses in words."""
+"""Decisions and statuses in words: gains, comparisons, ladders, causes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from loadframe.progress import counted
 from loadframe.reporting import rounding, words
 
 Ratio = Verdict | LadderStep | LevelRatio | Reach | More
-"""What has an interval: of 95 %, where it does not say."""
+"""A ratio with an interval, of 95 % where it has no confidence."""
 DECISIONS: Mapping[Decision, str] = {
     "better": "better",
     "worse": "worse",
@@ -123,7 +123,7 @@ MOST_LOADS = 6
 
 
 def variant_name(variant: Variant) -> str:
-    """Of more than two settings the last, which the others are for."""
+    """The setting that a variant changes; of more than two the last, which the others are for."""
     names = [change.setting for change in variant.changes]
     return " and ".join(names if len(names) <= 2 else names[-1:]) or "the change"
 
@@ -133,7 +133,8 @@ def variant_head(variant: Variant) -> str:
 
 
 def by_load(compared: Compared, unit: str) -> str:
-    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of many loads those that matter."""
+    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of more than MOST_LOADS loads the ends, the judged ones and
+    that of the answer."""
     shown, verdict = list(compared.levels), compared.told
     if len(shown) > MOST_LOADS:
         about = [compared.at] if isinstance(compared, Variant) else []
@@ -214,7 +215,7 @@ def headline(verdict: Verdict) -> str:
 
 
 def led_ratio(estimate: Ratio) -> str:
-    """ "at least 11", the lower end, for a proven gain whose interval is too wide."""
+    """ "3.1", or "at least 11", the lower end, for a proven gain whose interval is too wide."""
     value, low, _ = rounding.with_interval(estimate.ratio, estimate.low, estimate.high)
     undecided = isinstance(estimate, Verdict) and estimate.decision != "better"
     return (
@@ -254,11 +255,12 @@ def fresh_words(decided: Verdict) -> str:
 
 
 USUAL = 0.95
-"""Confidence that a note states once for all intervals."""
+"""The confidence that a note states once for all intervals."""
 
 
 def ratio_words(verdict: Verdict) -> str:
-    """ "3.1 times (97.5 % interval 2.7 to 3.5)"; "at least 3 times" where only that bound is known."""
+    """ "3.1 times (2.8 to 3.4)"; "3.1 times (97.5 % interval 2.7 to 3.5)" where not USUAL; "at least 3 times" where
+    only that bound is known."""
     if not verdict.has_ratio:
         return without_ratio(verdict)
     if NOT_KNOWN[0] == verdict.low or NOT_KNOWN[1] == verdict.high:
@@ -289,7 +291,8 @@ def _interval_words(verdict: Verdict) -> str:
 
 
 def verdict_levels(verdict: Verdict, unit: str) -> str:
-    """ "at 40 active jobs", "on average over 20, 40 and 80 active jobs", "on average over 5 to 320 active jobs"."""
+    """ "at 40 active jobs", "on average over 20, 40 and 80 active jobs", "on average over 5 to 320 active jobs"; "" if
+    not known."""
     levels = sorted(verdict.levels)
     if not levels:
         return ""
@@ -319,7 +322,8 @@ def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
 
 
 def reach_of(inv: Investigation) -> Reach | None:
-    """Last curve against the first; None where nothing was gained or the last state was not measured."""
+    """Peak and knee of the last curve against the first; None where nothing was gained or the last state was not
+    measured."""
     if inv.gain is None or len(inv.rounds) < 2:
         return None
     first, last = inv.rounds[0], inv.rounds[-1]

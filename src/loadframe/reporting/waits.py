@@ -1,4 +1,4 @@
-"""What the target's threads do over the load, by wait class, beside the CPUs it may use."""
+"""What the target's threads do over the load: a band for each wait class, and a line for the CPUs they may use."""
 
 import math
 from collections.abc import Mapping
@@ -23,9 +23,9 @@ BANDS: Mapping[str, tuple[str, str, str]] = {
 METRICS = (*(f"target.waits.{name}" for name in BANDS), "target.cpu.limit")
 SHOWN_FROM = 0.04
 IDLE_HIDES = 3.0
-"""Factor over all others from which on threads that wait for requests are not drawn."""
+"""Threads that wait for the next request are not drawn if they are this many times all others."""
 CPUS_SHOWN_BELOW = 3.0
-"""Factor over all threads from which on a line of the CPUs would flatten the bands."""
+"""A line of CPUs this many times above all threads would flatten the bands."""
 
 
 def rounds(inv: Investigation) -> list[tuple[str, facts.Series]]:

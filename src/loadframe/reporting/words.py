@@ -20,7 +20,7 @@ from loadframe.units import show
 
 
 def target_name(study: StudySummary) -> str:
-    """A server that names itself in its version is not named twice."""
+    """ "mariadb 10.11.14"; a server that names itself in its version is not named twice."""
     kind, version = study.target_kind, study.target_version
     return version if kind.lower() in version.lower() else f"{kind} {version}".strip()
 
@@ -63,7 +63,7 @@ def about_load(interval: LoadInterval, unit: str) -> str:
 
 
 def forecast(value: float) -> float:
-    """Three digits: a derived load deserves no more, however narrow its interval."""
+    """A derived load with three digits: it deserves no more, however narrow its interval."""
     return float(rounding.plain(value).replace(",", "")) if math.isfinite(value) else value
 
 
@@ -79,7 +79,7 @@ def point_throughput(point: CurvePoint, work: str = WORK) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """From ten seconds on in seconds; "" where unknown."""
+    """ "12.5 ms"; from ten seconds on in seconds; "" where unknown."""
     if value is None or not math.isfinite(value):
         return ""
     return f"{rounding.plain(value)} ms" if value < 10_000 else rounding.seconds(value / 1000)
@@ -92,7 +92,7 @@ def peak(state: StateSummary, unit: str, work: str = WORK) -> str:
 def state_sentence(
     state: StateSummary, unit: str, work: str = WORK, limit: str = "", curve: Curve | None = None
 ) -> str:
-    """limit: explains its bend. curve: the state's own, to say why there is no bend."""
+    """Peak and knee of a state. limit: explains its bend. curve: the state's own, to say why there is no bend."""
     if state.bend:
         bend = bends(state.bend, unit, limit)
     elif state.knee:
@@ -137,7 +137,7 @@ def curve_phrase(curve: Curve, unit: str) -> str:
 
 
 def _gradually(curve: Curve, between: LoadInterval, unit: str, last: float) -> str:
-    """An end that is only that of the levels is not named."""
+    """ "levels off gradually, between about 5 and 80 clients"; an end that is only that of the levels is not named."""
     low, high = rounding.plain(forecast(between.low)), load(forecast(between.high), unit)
     begins = "the lowest load" if between.low <= min(point.load for point in curve.points) else low
     if curve.shape == "decline":
@@ -152,13 +152,14 @@ def served_nothing(curve: Curve) -> bool:
 
 
 FORESIGHT = 10.0
-"""Factor over the highest load beyond which the scalability law's peak is not reported."""
+"""The scalability law's peak is not reported beyond this many times the highest load."""
 CLOSED_LOOP = "Closed loop: a client sends nothing while its request waits, and the latencies do not show that."
 OPEN_LOOP = "Open loop: requests were offered at a fixed rate; each latency counts from the intended start."
 
 
 def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = WORK, limit: str = "") -> list[str]:
-    """A sentence each. bend: where a limit explains its knee; limit: its name."""
+    """Peak, knee, capacity, scalability law and loop, a sentence each. bend: where a limit explains its knee; limit:
+    its name."""
     height = point_throughput(curve.at_peak, work)
     lines = [] if served_nothing(curve) else [f"Peak: {height} at {load(curve.peak.load, unit)}."]
     if bend:
@@ -177,7 +178,8 @@ def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = W
 
 
 def _law_peak(law: Scalability, curve: Curve) -> LoadInterval | None:
-    """With the interval of its kappa; None unless that is proven, and the peak near what was measured."""
+    """The law's peak with the interval of its kappa; None unless kappa is proven, and the peak near what was
+    measured."""
     highest_load, (low, high) = curve.points[-1].load, law.kappa_interval
     if law.peak_load is None or not 0 < low <= high or not law.peak_load <= FORESIGHT * highest_load:
         return None
@@ -198,7 +200,7 @@ def strip(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """Names (table_open_cache, books = 16) keep their spelling."""
+    """The text with a capital and a full stop. Names (table_open_cache, books = 16) keep their spelling."""
     bare = strip(text)
     if not bare:
         return ""
@@ -218,7 +220,7 @@ def and_list(items: list[str]) -> str:
 
 
 def moment(iso: str) -> str:
-    """ "25 November 2026, 22:48 UTC" from ISO 8601; other text, or one without a time zone, unchanged."""
+    """ "25 November 2026, 22:48 UTC" from an ISO 8601 time; other text, or a time without a zone, unchanged."""
     try:
         at = datetime.fromisoformat(iso)
     except ValueError:
