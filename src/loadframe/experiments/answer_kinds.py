@@ -22,9 +22,9 @@ Answer = TypeVar("Answer", bound=RunAnswer)
 
 @dataclass(frozen=True, slots=True)
 class KindOfAnswer(Generic[Answer]):
-    """kind: its name; its record is KIND.json, of a name that no other file of a run has. record: its type. form: how
-    it is shown. completed: a stored record with all that the run folder has besides. files: those that are written
-    beside the report, text by name."""
+    """kind: its name; its record is KIND.json, a name that no other file of a run has. record: its type. form: how it
+    is shown. completed: adds to a stored record all that the run folder has besides. files: texts by name, written next
+    to the report."""
 
     kind: str
     record: type[Answer]
@@ -38,11 +38,11 @@ class KindOfAnswer(Generic[Answer]):
         return f"{self.kind}.json"
 
     def stored(self, run: RunFolder) -> Answer | None:
-        """As far as the run went; None for other runs."""
+        """The record of this run, as far as the run went; None for runs of another kind."""
         return run.record(self.file, self.schema, self.record)
 
     def save(self, run: RunFolder, answer: Answer) -> None:
-        """On the disk when this returns; a later call replaces it."""
+        """Write the record to the disk before this returns; a later call replaces it."""
         run.write_record(self.file, self.schema, answer)
 
     def write(self, run: RunFolder, end: Ended | None = None) -> Answer:
@@ -84,8 +84,8 @@ OWN: tuple[KindOfAnswer[Any], ...] = (LADDER, CAPACITY)
 
 
 def of_run(run: RunFolder) -> KindOfAnswer[Any] | None:
-    """What a run was made for; None for an investigation, and for a run without an answer. MissingTool where the
-    distribution that has it is not installed, OutsideFault where it cannot be used."""
+    """The kind of answer that a run was made for; None for an investigation, and for a run without an answer.
+    MissingTool where the distribution that has it is not installed, OutsideFault where it cannot be used."""
     if (own := next((kind for kind in OWN if run.has(kind.file)), None)) is not None:
         return own
     others = {*EXTENSIONS[ANSWERS_GROUP], *(offer.name for offer in offers(ANSWERS_GROUP) if offer.name)}

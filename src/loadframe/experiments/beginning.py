@@ -1,4 +1,4 @@
-"""`loadframe init`: the first study of a user's own service."""
+"""`loadframe init`: the first study of a user's own service, from its command or the process at its port."""
 
 import math
 import os
@@ -44,7 +44,7 @@ from loadframe.units import show
 LEVELS = (1, 2, 4, 8, 16)
 MEASURE = {"window": "1s", "budget": "2m"}
 RESPONSES, WINDOWS = 6, 60
-"""Of a slow service: one client's responses per window, windows per budget."""
+"""For a slow service: responses of one client per window, and windows per budget."""
 GROWTH = (1, 2, 4, 8)
 OF_OURS = (
     "# Of your environment it gets PATH, HOME, LANG, TZ and what its runtime needs. More: pass_environment = [NAMES]"
@@ -67,7 +67,7 @@ HOT = "cpu.hot_thread"
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """head: where it was found. command: of the target, where that must change."""
+    """A setting to declare. head: where it was found. command: of the target, where that must change."""
 
     name: str
     value: int
@@ -78,7 +78,8 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """found, hints: a sentence each. secrets: what looks like one in the command, by variables for them."""
+    """toml: the study. found: what is known of the service, and hints: what the user may add, a sentence each. secrets:
+    what looks like one in the command, by the variables that stand for them."""
 
     name: str
     toml: str
@@ -87,7 +88,7 @@ class Beginning:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def slower(self, shown: TooFewRequests) -> "Beginning":
-        """With longer windows, for a service too slow for one client's short step."""
+        """The study with longer windows, for a service too slow for one client's short step."""
         response_s = max(shown.needed_s.values()) / FEWEST_REQUESTS
         window_s = math.ceil(RESPONSES * response_s)
         measure = {"window": f"{window_s}s", "budget": f"{math.ceil(WINDOWS * window_s / 60)}m"}
@@ -109,7 +110,7 @@ def begin(
 
 
 def _check_words(name: str, path: str) -> None:
-    """UsageError, so that no study is written that its reader would refuse."""
+    """Raise UsageError now, so that no study is written with a name or path that its reader would refuse."""
     if name and re.fullmatch(NAME, name) is None:
         raise UsageError(
             f"--name {one_line(name, 80)}: the name of a study has lower-case letters, digits and dashes only",
@@ -120,7 +121,8 @@ def _check_words(name: str, path: str) -> None:
 
 
 def of_command(text: str, *, port: int | None = None, path: str = "/", name: str = "") -> Beginning:
-    """In the current directory. port: at which it listens, unless a usual flag says so. StudyError."""
+    """The study of a service that this command starts in the current directory. port: the number in it at which the
+    service listens, unless a usual flag has it. StudyError."""
     typed, secrets = without_secrets(parsed(text))
     remember(secrets.values())
     line = with_port(typed, port)
@@ -223,7 +225,7 @@ def _program(line: CommandLine) -> str:
 
 
 def _name(command: Iterable[str]) -> str:
-    """From the first word that names a script or an application, else the program."""
+    """The first word that names a script or an application, else the program."""
     words = [word for word in command if not word.startswith("-")]
     scripts = [
         word for word in words if re.search(r"\.(py|js|mjs|cjs|ts|rb|php|jar)$|^[A-Za-z_][\w.]*:[A-Za-z_]\w*$", word)

@@ -12,12 +12,13 @@ from loadframe.kinds.service.discovery import Candidate, candidates, discover, m
 
 MOST_NAMED = 12
 OF_A_USER = "user@"
-"""Of the unit that contains all processes of a user (user@.service(5))."""
+"""Prefix of the unit that contains all processes of a user (user@.service(5))."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """first: the parents, several where processes of one command line share its port. where: keys of its target."""
+    """first: the parents of the service, several where processes of one command line share its port. where: keys of its
+    target. said: how it was chosen."""
 
     first: tuple[int, ...]
     where: Mapping[str, int | str]

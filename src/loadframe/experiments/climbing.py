@@ -22,7 +22,8 @@ from loadframe.study.declaration import ChangeTable
 
 @dataclass
 class LadderStates:
-    """Created before anything is changed: it reads the machine's values, for host settings."""
+    """The states of a study's ladder. Create it before anything is changed: it reads the machine's current values,
+    against which host settings are compared."""
 
     book: Bookkeeping
     _names: dict[State, str] = field(default_factory=dict)
@@ -59,7 +60,7 @@ class LadderStates:
         return list(grouped.values())
 
     def _restart_part(self, state: TargetState) -> Hashable:
-        """What a running target cannot be changed to."""
+        """The part of a state that needs a restart of the target."""
         row = targets.of_study(self.book.bench.study)
         specs = {name: row.setting(name) for name in state.settings}
         at_start = [name for name, spec in specs.items() if not (spec and spec.dynamic and not spec.sized_at_start)]
@@ -70,7 +71,7 @@ class LadderStates:
 
 
 def check_alternatives(bench: Bench) -> None:
-    """Raises as Target.check, naming the alternative. The study's own state is checked when the target starts."""
+    """Raise as Target.check does, naming the alternative. The study's own state is checked when the target starts."""
     for alternative in bench.study.alternative:
         state, kind = state_of(bench, alternative)
         _check(bench, f"alternative {alternative.name!r}", state, kind)
@@ -90,7 +91,7 @@ def _check(bench: Bench, what: str, state: TargetState, kind: str | None = None)
 
 
 CLIMB_SHARE = 0.7
-"""Of the budget, for trying the changes; the rest is for the whole."""
+"""Share of the budget for trying the changes; the rest is for the ladder as a whole."""
 OVERRUN = 0.1
 
 
@@ -109,7 +110,8 @@ class Climbed:
 def climb(
     book: Bookkeeping, states: LadderStates, *, keep_all: bool, note: Callable[[Climbed], None] = lambda rung: None
 ) -> Climbed:
-    """Keep what is proven better (keep_all: all, untried), then measure the whole. note: called with every rung."""
+    """Try each change against the state before it, keep what is proven better, then measure the whole. keep_all: keep
+    every change without a trial. note: called with every rung."""
     changes, budget = book.bench.study.change, book.budget
     if keep_all:
         names = tuple(change.name for change in changes)
@@ -133,7 +135,7 @@ def climb(
 
 
 def _try_all(book: Bookkeeping, states: LadderStates, note: Callable[[Climbed], None]) -> Climbed:
-    """Even shares of the remaining time; what one does not use goes to those after it."""
+    """Each change gets an even share of the remaining time; what it does not use goes to those after it."""
     changes = book.bench.study.change
     reserve_s = (1 - CLIMB_SHARE) * book.budget.left_s()
     climbed = Climbed(())
@@ -148,7 +150,7 @@ def _try_all(book: Bookkeeping, states: LadderStates, note: Callable[[Climbed], 
 def _try(
     book: Bookkeeping, states: LadderStates, kept: State, change: ChangeTable, number: int, firm_reserve_s: float
 ) -> Rung:
-    """Not kept where the target cannot work with it; `refused` says why."""
+    """A change that the target cannot work with is not kept; `refused` says why."""
     before = states.name(kept)
     rung = _rung(book, states, kept, change, kept=False)
     try:
@@ -175,7 +177,8 @@ def _rung(book: Bookkeeping, states: LadderStates, before: State, change: Change
 
 
 def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:
-    """All states in the same blocks, and the top without each change if the budget allows."""
+    """All states of the ladder in the same blocks, and the top without each change if the budget allows. These blocks
+    decided nothing, so they do not flatter what was kept."""
     kept, study = climbed.kept, book.bench.study
     wanted, missing = analysis.states(kept), list[str]()
     if not _affords(book, wanted, study.measure.blocks.min):
@@ -251,7 +254,8 @@ def _affords(book: Bookkeeping, wanted: Sequence[State], blocks: int) -> bool:
 
 
 def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], what: str, number: int) -> list[Step]:
-    """From FEWEST_BLOCKS to the study's most; the number depends on the time alone."""
+    """These states in FEWEST_BLOCKS to the study's most blocks. Their number depends on the time alone, so a single
+    look at the end has its nominal error."""
     levels, blocks = list(book.bench.study.levels), book.bench.study.measure.blocks
     book.progress.phase(f"measuring {what}", len(wanted) * len(levels) * blocks.min)
     taken: list[Step] = []

@@ -21,11 +21,12 @@ ERROR = 0.05
 NEAR_CAPACITY = 0.9
 MOST_RUNS = 1000
 NEAR = 2.0
-"""Half-widths from 1 within which a ratio was only just decided."""
+"""A ratio within this many half-widths of 1 was only just decided."""
 
 
 def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = attrgetter("decided")) -> list[Comparison]:
-    """In the same blocks, at all levels, and cold where asked; m verdicts at an error of 0.05 / m (Bonferroni)."""
+    """Compare the study's alternatives with its target, in the same blocks, at all levels, and cold where asked; of m
+    verdicts each has an error of 0.05 / m (Bonferroni)."""
     pairs = declare(book)
     proofs = prove_side_by_side(
         book,
@@ -48,15 +49,16 @@ def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = attrg
 
 
 def _near(verdict: Verdict) -> bool:
-    """Ending as soon as it is decided stops at a lucky moment."""
+    """Whether it may overstate: to stop as soon as a verdict is decided is to stop at a lucky moment."""
     half = math.log(verdict.high / verdict.low) / 2
     return verdict.decided and verdict.has_ratio and abs(math.log(verdict.ratio)) < NEAR * half
 
 
 def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (START, START)) -> Comparison:
-    """By throughputs at the common levels near capacity, each over the geometric mean of both runs at its level, as
-    unpaired samples: nothing cancels. What runs differ by is estimated from runs of the same study next to the first.
-    RunError for no such treatment, or no common level."""
+    """Compare two runs by their throughputs at the common levels near capacity, each divided by the geometric mean of
+    both runs at its level. They are unpaired samples: nothing cancels. What runs differ by without a change is
+    estimated from runs of the same study next to the first. RunError where a run lacks the treatment, or there is no
+    common level."""
     cases = conclude(before), conclude(after)
     first, second = (case.state(name) for case, name in zip(cases, treatments, strict=True))
     axes = [case.study.axis for case in cases]
@@ -118,7 +120,7 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
 
 
 def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[Sequence[Step]]:
-    """Of the same study and host: the newest `samples.MOST_SESSIONS`, oldest first."""
+    """Runs next to `before`, of the same study and host: the newest `samples.MOST_SESSIONS`, oldest first."""
     place = Folder(before.path.resolve().parent, Whose.NAMED, what="folder of runs")
     others = {before.path.resolve().name, after.path.resolve().name}
     sessions: list[Sequence[Step]] = []

@@ -1,4 +1,5 @@
-"""Controls of a kept remedy: a restart (sham), half of it (dose), for a stage less; else a cause was only helped."""
+"""Controls of a kept remedy: its restart without the change (sham), half of the change (dose), for a stage of a
+pipeline also less. A contradicted cause was only helped."""
 
 import math
 from collections.abc import Sequence
@@ -30,18 +31,19 @@ from loadframe.model import (
 )
 
 BLOCKS = 3
-"""Two have one degree of freedom."""
+"""Of each control: two blocks have one degree of freedom."""
 MOST_BLOCKS = 5
 MIB = 1 << 20
 LEFT_ALONE = 0.95
 """Halving a stage that limits costs more than a twentieth."""
 LEAST_COST = 0.25
-"""Of the gain, in logarithms, that each halving must cost; half is left for noise."""
+"""Share of the gain, in logarithms, that each halving must cost: a remedy is two doublings, and half is left for
+noise."""
 NO_BUDGET = "skipped: too little of the budget was left"
 
 
 def hold_against(book: Bookkeeping, round_: Round, kept: Attempt, levels: Sequence[float]) -> Round:
-    """With the controls of the remedy kept last, and the findings that they leave confirmed."""
+    """The round with the controls of the remedy kept last, and the findings that they leave confirmed."""
     trial = round_.tried[-1]
     aimed_at = trial.remedy.addresses
     if not any(finding.status == "confirmed" and finding.id in aimed_at for finding in round_.findings):
@@ -74,7 +76,7 @@ def less_s(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[floa
 
 
 def _affords(book: Bookkeeping, round_: Round, levels: Sequence[float], *, needed: bool = False) -> bool:
-    """Besides the next round's first remedy; a needed one comes before that."""
+    """Whether a control fits besides the next round's first remedy; a needed one comes before that."""
     reserve_s = afterwards_s(book, round_, levels) + (0.0 if needed else book.remedy_s(FEWEST_BLOCKS))
     return book.budget.affords(2 * BLOCKS * list(levels), reserve_s)
 
@@ -176,7 +178,8 @@ def _of_dose(dose: Verdict, whole: Verdict) -> tuple[bool | None, str]:
 
 
 def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
-    """Of needed changes that are all numbers: the geometric mean, or the nearest declared value. None at an end."""
+    """Half of a remedy whose needed changes are all numbers: the geometric mean, or the nearest declared value. None
+    for others, and where the half equals an end."""
     declared = {knob.name: knob.values for knob in knobs}
     changes = [_half(change, declared.get(change.setting, ())) for change in remedy.changes if change.needed]
     known = [change for change in changes if change is not None]
@@ -192,7 +195,7 @@ def _lessened(trial: Trial) -> Remedy | None:
 
 
 def lessened(remedy: Remedy) -> Remedy | None:
-    """As much less as the remedy gives more, at least half; None unless it makes one number larger."""
+    """As much less than before as the remedy gives more, at least half; None unless it makes one number larger."""
     changes = [change for change in remedy.changes if change.needed]
     before, after = (_number(changes[0].before), _number(changes[0].after)) if len(changes) == 1 else (None, None)
     if before is None or after is None or not 2 <= before < after:
@@ -203,7 +206,8 @@ def lessened(remedy: Remedy) -> Remedy | None:
 
 
 def _of_less(less: Verdict, whole: Verdict, halvings: float) -> tuple[bool | None, str]:
-    """A stage that limits passes in proportion to its workers: less costs, the more, the more the whole way gave."""
+    """A stage that limits passes in proportion to its workers, so less must cost: the more, the more the remedy
+    gave."""
     said = f"it gives {_times(less)}"
     if less.high < 1:
         return True, f"{said}: what is taken from the stage is missing at the end of the pipeline"

@@ -1,4 +1,4 @@
-"""From the steps of one treatment to a round: limits and findings."""
+"""From the steps of one treatment to a round: limits with the load at which they saturate, and findings."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -29,12 +29,12 @@ from loadframe.recording.process_metrics import memory
 from loadframe.study.exposed_tables import LimitTable
 
 BY_REQUESTS = frozenset({"share", "cores", "1/s", "bytes/s"})
-"""Rates, which follow the throughput; files or memory follow the load."""
+"""Units of rates, which follow the throughput; files or memory follow the load."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """Before any remedy. bend: the last load before the curve levels off."""
+    """A round before any remedy was tried. bend: the last load before the curve levels off."""
 
     round: Round
     situation: Situation
@@ -60,7 +60,8 @@ def examine(
     declared: Sequence[LimitTable] = (),
     run: Sequence[Step] = (),
 ) -> Examined:
-    """free_disk_bytes, knobs: as in Situation. run: all steps so far, to tell effects from disturbances."""
+    """Read the ledger and diagnose, from all steps of one treatment. free_disk_bytes, knobs: as in Situation. run: all
+    steps so far, to separate effects from disturbances; default: these steps."""
     steps, series = ledger_of(steps, state, effective, declared)
     flat = flat_levels(curve)
     limits = tuple(with_saturation(limit_series, highest_level, flat) for limit_series in series)
@@ -113,7 +114,7 @@ def ledger_of(
     effective: Mapping[str, SettingValue],
     declared: Sequence[LimitTable] = (),
 ) -> tuple[list[Step], list[Series]]:
-    """Steps completed with metrics that need all of them, and the limits that they show."""
+    """The steps of a state, completed with metrics that need all of them, and the limits that they show."""
     whole = with_memory_at_full(sighted(steps), effective)
     return whole, read_limits(whole, state, effective, rules_for(declared, whole))
 
@@ -123,7 +124,7 @@ def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tup
 
 
 def with_saturation(series: Series, highest_level: float, flat: Sequence[float] = ()) -> Limit:
-    """With the load at which it saturates, if near the tested levels. flat: levels without growth."""
+    """The limit with the load at which it saturates, if near the tested levels. flat: levels without growth."""
     limit, furthest = series.limit, saturation.FORESIGHT * highest_level
     flat_from = flat[0] if flat and limit.unit in BY_REQUESTS else None
     at = saturation.over_load(series.loads, series.uses, limit.ceiling, flat_from=flat_from, furthest=furthest)
@@ -137,7 +138,8 @@ FEWEST_COUNTS = 3
 
 
 def memory_at_full(kind: str, pairs: Sequence[tuple[float, float]], values: Mapping[str, float]) -> float | None:
-    """Bytes: the line through (connections, resident bytes) at max_connections, plus the unfilled cache."""
+    """Bytes: the line through (connections, resident bytes) at max_connections, plus the unfilled part of the cache.
+    None for too few numbers of connections."""
     most, allowed = values.get(f"{kind}.max_connections"), values.get("target.memory.allowed")
     if len({count for count, _ in pairs}) < FEWEST_COUNTS or most is None or allowed is None:
         return None
@@ -148,7 +150,7 @@ def memory_at_full(kind: str, pairs: Sequence[tuple[float, float]], values: Mapp
 
 
 def with_memory_at_full(steps: Sequence[Step], effective: Mapping[str, SettingValue]) -> list[Step]:
-    """Not for a target in several pieces, whose connections are those of one."""
+    """Add the memory at full connections; not for a target in several pieces, whose connections are those of one."""
     at_full: dict[str, float] = {}
     for kind in KINDS:
         names = f"{kind}.connections", "target.memory.rss"
@@ -170,7 +172,7 @@ CONNECTION_STEPS, CONNECTIONS_PER_STEP = 6, 8
 def resident_by_connections(
     server: Attached | Target | None, enter: Callable[[], Attached] | None
 ) -> tuple[tuple[float, float], ...]:
-    """With more and more idle connections; empty unless the server is private."""
+    """(connections, resident bytes) with more and more idle connections; empty unless the server is private."""
     if server is None or enter is None:
         return ()
     readings = [(1.0, _resident_bytes(server.pids()))]
@@ -186,7 +188,7 @@ def resident_by_connections(
 
 
 def _resident_bytes(pids: Sequence[int]) -> float:
-    """TargetError where the first process has ended; others may end at any time."""
+    """Sum over all processes. TargetError where the first process has ended; others may end at any time."""
     files = []
     for pid in pids:
         try:

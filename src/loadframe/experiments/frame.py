@@ -1,4 +1,4 @@
-"""The frame around every experiment: run folder, bench, and what is kept however it ends."""
+"""The frame around every experiment: run folder, bench, and what is kept and reported however it ends."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -38,13 +38,14 @@ from loadframe.study import Study
 
 
 class Executor:
-    """Where the work is done: on this machine, step after step. Those of fleets override it."""
+    """Where the work of an experiment is done: on this machine, step after step. Those of fleets override its
+    methods."""
 
     def check_study(self, study: Study) -> None:
         check_study(study)
 
     def bench(self, study: Study, run: RunFolder, say: Callable[[str], None]) -> RealBench:
-        """say: called with what the user should read at once."""
+        """What takes the steps of a run. say: called with what the user should read at once."""
         return RealBench(study, run, say)
 
     def compare_drivers(self, book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
@@ -56,7 +57,7 @@ class Executor:
         search.take_here(most)
 
     def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: climbing.LadderStates, notes: list[str]) -> None:
-        """Set what takes the book's blocks. notes: appended for the reader."""
+        """Set what takes the book's blocks, before any change of a ladder is tried. notes: appended for the reader."""
 
     def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
         return here
@@ -66,7 +67,7 @@ HERE = Executor()
 
 
 def new_run(study: Study, runs: Path, executor: Executor = HERE) -> RunFolder:
-    """With the study and the machine in it. UserError where the study cannot be carried out."""
+    """A run folder with the study and the machine in it. UserError where the study cannot be carried out."""
     check_address_space()
     executor.check_study(study)
     reserve(RunError)
@@ -174,7 +175,7 @@ def profiled(book: Bookkeeping, examined: Examined, effective: dict[str, Setting
 
 @contextmanager
 def explaining(run: RunFolder) -> Iterator[None]:
-    """However the loop ends early, write down what was measured, and say where."""
+    """However the loop ends early, write down what was measured, and name the place in the message."""
     try:
         yield
     except KeyboardInterrupt:

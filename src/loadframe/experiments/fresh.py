@@ -1,6 +1,6 @@
 """A kept gain measured again, in blocks that decided nothing: the deciding ones overstate it by 1.65 to 3 times near
-the smallest provable gain. And the response time at the lowest level of both states, which tells more requests at a
-time from faster ones (diagnosis/mechanism.py)."""
+the smallest provable gain. And the response time of both states at the lowest level, which distinguishes more requests
+at a time from faster ones (diagnosis/mechanism.py)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,17 +15,18 @@ from loadframe.experiments.proof import interleaved
 from loadframe.model import Step, Verdict, by_block
 
 BLOCKS = 3
-"""Two have one degree of freedom."""
+"""The fewest blocks: two have one degree of freedom, and their interval says next to nothing."""
 USUAL = 0.95
 NARROW = 0.25
-"""Half-width as a share of the change that tells 8 from 5."""
+"""Half-width as a share of the change; a quarter is enough to distinguish 8 from 5."""
 PROVED = 0.5
-"""Half-width as a share of the gain that leaves out 1 even where a third of it was chance."""
+"""Half-width as a share of the gain; half leaves out 1 even where chance takes a third of the gain away."""
 
 
 def wanted(known: Sequence[Verdict], most: int) -> int:
-    """BLOCKS to `most`, for the product of these verdicts: enough to narrow the interval at their noise, and to prove
-    the gain in blocks as noisy as either state alone. Where one side served nothing, as many as showed that."""
+    """Number of blocks, BLOCKS to `most`, for the product of these verdicts: enough to narrow the interval at their
+    noise, and to prove the gain in blocks as noisy as either state alone. Where one side served nothing, at least as
+    many as showed that."""
     gain = abs(sum(math.log(verdict.ratio) for verdict in known))
     noise = max((stdev(map(math.log, verdict.block_ratios)) for verdict in known if verdict.block_ratios), default=0.0)
     loud = max(math.log(verdict.floor[1]) if verdict.floor else 0.0 for verdict in known)
@@ -48,7 +49,8 @@ def measure_again(
     done: int = 0,
     reserve_s: float = 0.0,
 ) -> list[Step]:
-    """As the budget allows besides a reserve; none if fewer than BLOCKS. done: blocks in this round so far."""
+    """Measure both treatments in up to `blocks` further blocks, as the budget allows besides a reserve; none if fewer
+    than BLOCKS. done: the blocks that they have in this round."""
     per_block = [*levels, *levels]
     while blocks >= BLOCKS and not book.budget.affords(blocks * per_block, reserve_s):
         blocks -= 1
@@ -61,7 +63,8 @@ def measure_again(
 
 @dataclass(frozen=True, slots=True)
 class Unloaded:
-    """responses_s: mean (s) by treatment. longer, half: log of after / before, and half of its one-sided interval."""
+    """responses_s: mean response time (s) by treatment. longer, half: the logarithm of after / before, and half of its
+    one-sided interval; infinite for one block."""
 
     steps: tuple[Step, ...] = ()
     responses_s: Mapping[str, float] = field(default_factory=dict)
@@ -69,13 +72,15 @@ class Unloaded:
     half: float = math.inf
 
     def shows_more(self, gain: Verdict) -> bool:
-        """Whether gain times response time, the number in service, has risen beyond the error of both."""
+        """Whether the number of requests in service, gain times change of the response time, has risen beyond the error
+        of both: else each request may only have become faster."""
         known = math.hypot(math.log(gain.ratio / gain.low), self.half) if gain.low > 0 else math.inf
         return math.log(gain.ratio) + self.longer - known > math.log(AT_ONCE)
 
 
 def measure_unloaded(book: Bookkeeping, before: str, after: str, *, round_number: int) -> Unloaded:
-    """At the lowest level, in the study's fewest blocks, or two. They count for the curves."""
+    """Measure both treatments at the lowest level, in the study's fewest blocks, or two. The steps count for the
+    curves."""
     level = book.bench.study.levels[0]
     wanted = max(FEWEST_BLOCKS, book.bench.study.measure.blocks.min)
     blocks = wanted if book.budget.affords(2 * wanted * [level]) else FEWEST_BLOCKS

@@ -1,4 +1,5 @@
-"""Whether a cost grows with the requests served or with time: in a pause only time goes on (analysis/growth.py)."""
+"""Whether a cost grows with the requests served or with time: in a sweep both go together, in a pause without load only
+time goes on (analysis/growth.py)."""
 
 import math
 from collections.abc import Sequence
@@ -14,15 +15,17 @@ from loadframe.experiments.sweep import measure_block
 from loadframe.model import Finding, Mechanism, Step, StepRequest
 
 PAUSE_SHARE, SHORTEST_S, LONGEST_S = 1.0, 3.0, 20.0
-"""For costs that follow requests half as long a pause was right in 83 %, this in 94 % (benchmarks/growth.py)."""
+"""The pause as a share of the sweep's time. For costs that follow requests a pause half as long was right in 83 %, this
+in 94 % (benchmarks/growth.py)."""
 CAME_BACK = 0.5
-"""Of the growth, in logarithms, gone after a restart, at every level, ..."""
+"""Share of the growth, in logarithms, that must be gone after a restart, at every level, ..."""
 AGAIN = 1.05
-"""... and factor by which requests are dearer in the next block, at every level."""
+"""... and the factor by which requests must be dearer in the next block, at every level."""
 
 
 def pause_tells(book: Bookkeeping, treatment: str) -> bool:
-    """Without a pause the better fit may be wrong: the constant part of a request's cost curves either."""
+    """Measure a block of all levels after a pause where a cost grows; returns whether it did. Without a pause the
+    better fit may be wrong: the constant part of a request's cost curves either."""
     study = book.bench.study
     growth = grown(study.load.axis, book.of(treatment)) if study.target.kind in UNKNOWN_KINDS else None
     if growth is None:
@@ -41,7 +44,7 @@ def pause_tells(book: Bookkeeping, treatment: str) -> bool:
 
 
 def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> Examined:
-    """By a restart of a private target and two blocks, where a pause has shown what the cost follows."""
+    """Confirm growth by a restart of a private target and two blocks, where a pause has shown what the cost follows."""
     round_, study = examined.round, book.bench.study
     levels = book.levels(round_.treatment)
     growing = next((finding for finding in round_.findings if finding.id in GROWTH), None)
@@ -85,7 +88,8 @@ def _with(examined: Examined, growing: Finding, mechanism: Mechanism) -> Examine
 
 
 def after_restart(growth: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:
-    """Level by level, from the steps before, of the block after and the next. receded: cheap, and dearer again."""
+    """What a restart shows of a growth, level by level, from the steps before it, its block and the next. receded:
+    requests were as cheap as at first, and became dearer again."""
     of = growth.of
     first, last = _by_level(before, of, first=True), _by_level(before, of)
     earlier, later = _by_level(back, of), _by_level(again, of)

@@ -37,19 +37,20 @@ from loadframe.study import Study
 from loadframe.study.exposed_tables import LimitTable
 
 ONE_LOOK_S = 1.0
-"""Between the two readings that rates need."""
+"""Seconds between the two readings that rates need."""
 OF_PIPELINES = frozenset({"pipeline", "changelog"})
 STAGES_LOOK_S = 3.0
-"""Likewise for the lines of a pipeline, which come once a second or more often."""
+"""The same for the lines of a pipeline, which come once a second or more often."""
 READINGS = 60
 SHORTEST_S, LONGEST_S = 1.0, 30.0
-"""Of an interval: a reading takes up to a tenth of a second, and a leak may be quick."""
+"""Bounds of the interval between readings: a reading takes up to a tenth of a second, and a leak may be quick."""
 ELSEWHERE = "the server is on another machine: run `loadframe limits` there"
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """server: asked for its counters. enter: opens a connection to a private one. declared: limits of its study."""
+    """Whose limits. server: asked for its counters. enter: opens a connection to a private server. declared: limits of
+    its study."""
 
     words: str
     place: Place = field(default_factory=Place)
@@ -92,9 +93,10 @@ def limits(
     stages: Sequence[Path] = (),
     progress: Progress | None = None,
 ) -> LedgerNow:
-    """Of a study's target, started privately; of a running server (KIND:ADDRESS), `pid` naming its process where it
-    cannot be found; of a process; else of the machine. over_s: watch so long, and forecast. stages: files with
-    statistics of pipeline stages. TargetError for no such process or no access; StudyError, MissingTool."""
+    """The ledger now: of a study's target, started privately without load; of a running server (KIND:ADDRESS), `pid`
+    naming its process where it cannot be found; of a process; else of the machine. over_s: watch so long, and forecast.
+    stages: files with statistics of pipeline stages. TargetError where there is no such process or access is refused;
+    StudyError, MissingTool."""
     with _subject(pid, study, server, option_file, user) as subject:
         given = [file.resolve() for file in stages]  # a link of the user's is followed
         files = [*given, *(subject.server.stage_files() if isinstance(subject.server, PrintsStages) else ())]
@@ -198,7 +200,7 @@ def _private(stack: ExitStack, study: Study) -> Subject:
 
 
 def _say_ending(kind: str, why: type[BaseException] | None, *_: object) -> None:
-    """At once, where Ctrl-C ends the look at a private server."""
+    """Say at once that Ctrl-C ends the look at a private server."""
     if why is not None and issubclass(why, KeyboardInterrupt):
         tell(f"Ending {kind}.")
 
@@ -222,7 +224,8 @@ def observe(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Watch:
-    """For over_s seconds; fewer where the subject ends. TargetError where that is before the second reading."""
+    """Readings for over_s seconds, fewer where the subject ends. TargetError where that is before the second
+    reading."""
     every_s = min(max(over_s / READINGS, SHORTEST_S), LONGEST_S, over_s)
     count = max(1, round(over_s / every_s))
     first = look()
@@ -265,8 +268,8 @@ def ledger_of(
     resident: Sequence[tuple[float, float]] = (),
     stages: Mapping[str, float] | None = None,
 ) -> LedgerNow:
-    """forecast: when a limit saturates. resident: bytes by connections; default: of the watch. stages: of a
-    pipeline."""
+    """Apply the rules to what was read. forecast: add when a limit saturates. resident: bytes by connections; default:
+    those of the watch. stages: metrics of a pipeline."""
     readings = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
     values, missing = dict(readings.values), dict(readings.missing)
     if not subject.local:
@@ -319,7 +322,7 @@ RUNS_OUT, COSTS_NOTHING = 1, 3
 
 
 def urgency(limit: Limit) -> tuple[int, float, float]:
-    """Reached, running out (soonest first), near, full ones that cost nothing; within these by use."""
+    """Sort key: reached, running out (soonest first), near, full ones that cost nothing; within these by use."""
     if limit.status != "reached" and limit.exhausted_at is not None:
         return RUNS_OUT, limit.exhausted_at.load, 0.0
     order = COSTS_NOTHING if limit.costs_nothing else STATUS_ORDER[limit.status]
@@ -340,7 +343,7 @@ def _with_time(limit: Limit, watch: Watch) -> Limit:
 
 
 def _asked(subject: Subject) -> dict[str, float]:
-    """Configured before effective, as "KIND.NAME.asked"; 0 for what the server worked out itself."""
+    """Settings as "KIND.NAME.asked", configured before effective; 0 for what the server worked out itself."""
     row = targets.KINDS.get(_kind(subject))
     worked_out = dict.fromkeys(row.worked_out & subject.effective.keys() if row is not None else (), 0)
     settings = {**subject.effective, **worked_out, **subject.configured}
@@ -377,7 +380,7 @@ class StagesNow:
 
 @contextmanager
 def following(files: Sequence[Path]) -> Iterator[StagesNow]:
-    """Complete once the block is left. Earlier content is not read."""
+    """Follow files in this block; the result is complete once the block is left. Earlier content is not read."""
     stages_now = StagesNow()
     if not files:
         yield stages_now

@@ -1,4 +1,4 @@
-"""Sampled steps, below and past the bend, in no curve and no verdict."""
+"""Sampled steps, below and past the bend; they count for no curve and no verdict."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ from loadframe.reporting.flame import TitledStacks, speedscope_json
 from loadframe.runs.folder import RunFolder
 
 WINDOW_S = 2.0
-"""Least window: shorter ones have too few samples."""
+"""Least window of a profile: shorter ones have too few samples."""
 AROUND_S = 2.5
 
 
@@ -48,7 +48,7 @@ def profile_around(book: Bookkeeping, examined: Examined) -> None:
 
 
 def profile_after(book: Bookkeeping, first: Examined, last: str) -> None:
-    """The final state, and what there was no time for before; the rest is recorded as missing."""
+    """Profile the final state, and what there was no time for before; the rest is recorded as missing."""
     profiles = around(first)
     final = [replace(profiles[-1], treatment=last)] if last != first.round.treatment else []
     for wanted in _missing(book, [*final, *profiles]):
@@ -61,7 +61,8 @@ def _missing(book: Bookkeeping, profiles: Sequence[Wanted]) -> list[Wanted]:
 
 
 def around(examined: Examined) -> list[Wanted]:
-    """Below the bend and past it; without one both ends. The last one shows what limits."""
+    """The level below the bend and the one past it; of a curve without a bend both ends. The last shows what limits the
+    state."""
     round_ = examined.round
     loads = [point.load for point in round_.curve.points]
     if examined.bend is None:
@@ -75,7 +76,8 @@ def around(examined: Examined) -> list[Wanted]:
 
 
 def profile_at(book: Bookkeeping, wanted: Wanted, *, reserve_s: float = 0.0, no_room: str = "") -> bool:
-    """Whether one sampled step was taken, if the budget has room for it and a reserve."""
+    """Take one sampled step if the budget has room for it and a reserve; returns whether it was taken. A failure is
+    recorded with its reason, and the run goes on."""
     measure = book.bench.study.measure
     longer_s = max(WINDOW_S - measure.window, 0.0) + AROUND_S
     if measure.profile != "auto":
@@ -119,7 +121,7 @@ def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement,
 
 
 def _in_order(step: ProfiledStep) -> tuple[int, str, bool]:
-    """States as declared (A, B, ... AA), each below its bend before past it."""
+    """States in the order of their letters (A, B, ... AA), each below its bend before past it."""
     return len(step.treatment), step.treatment, step.place in ("past", "highest")
 
 
@@ -187,7 +189,7 @@ BUSY = {"target.cpu.hottest_thread": 0.5, "target.saturation": 0.5}
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """found: the collector's share; all_cores: CPUs that the target used."""
+    """found: the collector's share of the target's samples at that level; all_cores: CPUs that the target used."""
 
     level: float
     found: Collecting
@@ -195,7 +197,8 @@ class Sampled:
 
 
 def sampled(run: RunFolder, treatment: str, *, named: bool = False) -> Iterator[Sampled]:
-    """named: the collector's functions have names, so that none among the samples means that it did nothing."""
+    """What each profile shows, past the bend or at the highest level. named: the collector's functions have names, so
+    that none among the samples means that it did nothing."""
     for step, source in _sources(run, treatment):
         stacks, _ = stacks_of(run, source)
         total = sum(stack.count for stack in stacks)
@@ -231,7 +234,7 @@ def _with(step: Step, metrics: Mapping[str, float]) -> Step:
 
 
 def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> bool:
-    """The target is busy, and no metric reports the collector's cost."""
+    """Whether only a profile can show the collector's cost: the target is busy, and no metric reports it."""
     here = [step.metrics for step in steps if step.level == level]
     if kind not in UNKNOWN_KINDS or not here or any(name in metrics for metrics in here for name in TOLD_BY):
         return False
@@ -239,7 +242,8 @@ def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> boo
 
 
 def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: str) -> Mapping[str, float]:
-    """By treatment, CPUs of the collector: a lower 95 % bound before, an upper one after (a profile taken here)."""
+    """CPUs of the collector by treatment: a lower 95 % bound before, an upper one after (a profile taken here). Empty
+    where no finding rests on a profile."""
     if not any(
         finding.id == COLLECTING and finding.evidence and finding.evidence[0].metric == GC_SAMPLED
         for finding in findings

@@ -34,13 +34,14 @@ from loadframe.units import show
 MOST_LEVELS = 2
 MIRRORED = 2
 Samples = dict[float, list[float]]
-"""By level, in the order of their blocks."""
+"""Throughputs by level, in the order of their blocks."""
 Proof = tuple[Compared, list[Step]]
 Judge = Callable[..., Verdict]
 
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
-    """Settled ones past the bend (else all): the highest and the middle one, in logarithms."""
+    """The levels at which a remedy is judged, settled ones if there are any: past the bend (else of all) the highest
+    and the one in the middle of the logarithms."""
     levels = [point.load for point in curve.points if point.settled] or [point.load for point in curve.points]
     past = [level for level in levels if bend is None or level > bend] or levels[-1:]
     if len(past) <= MOST_LEVELS:
@@ -60,7 +61,8 @@ def prove(
     confidence: float = 0.95,
     enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> Proof:
-    """Ends when the verdict is `enough`, after the most blocks, or with the budget, not before two blocks."""
+    """The verdict on `after` against `before`, measured alternately in each block. Ends when the verdict is `enough`,
+    after the study's most blocks, or when the budget is used up, but not before two blocks."""
     (proof,) = prove_side_by_side(
         book,
         [(before, after)],
@@ -83,7 +85,8 @@ def prove_side_by_side(
     confidence: float = 0.95,
     enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> list[Proof]:
-    """As `prove`, all treatments in the same blocks; a decided pair takes no further steps."""
+    """The verdict on each pair as by `prove`, all treatments in the same blocks; a decided pair takes no further
+    steps."""
     blocks = book.bench.study.measure.blocks
     treatments = list(dict.fromkeys(name for pair in pairs for name in pair))
     per_block = list(levels) * len(treatments)
@@ -141,7 +144,7 @@ def verdict_on(steps: Sequence[Step], before: str, after: str, judge: Judge = ve
 
 
 def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, error: float) -> tuple[Verdict, ...]:
-    """All hold simultaneously with a probability of 1 - error."""
+    """The verdict at each level by itself; all hold simultaneously with a probability of 1 - error."""
     return tuple(
         _known(verdict, [step for step in steps if step.level in verdict.levels], before, after)
         for verdict in comparison.at_each_level(by_level(steps, before), by_level(steps, after), error=error)
@@ -149,15 +152,15 @@ def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, er
 
 
 def _known(verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
-    """Widened by what disturbances may have cost; nothing is decided where too little happened."""
+    """The verdict, widened by what disturbances may have cost; nothing is decided where too little happened."""
     verdict = held(widened(verdict, settled(steps), before, after), steps, before, after)
     return _one_served(verdict, steps, before, after, judge) or verdict
 
 
 def _one_served(verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Judge) -> Verdict | None:
-    """Without a ratio, where at a level all requests of one side failed in all blocks, and the other served in all.
-    None where that may be chance (equal states with a share p of failing blocks: 2 L (p (1 - p))^n, at most 2 L / 4^n,
-    for n blocks of L levels), or another level shows the opposite."""
+    """A verdict without a ratio, where at a level all requests of one side failed in all blocks, and the other side
+    served in all. None where that may be chance (of equal states with a share p of failing blocks, n blocks of L levels
+    show it with a probability of 2 L (p (1 - p))^n, at most 2 L / 4^n), or another level shows the opposite."""
     levels, rest, reasons = sorted({step.level for step in steps}), list[Step](), dict[str, Decision]()
     for level in levels:
         first, second = (
@@ -201,7 +204,8 @@ def look_around(
     reserve_s: float = 0.0,
     next_s: float = 0.0,
 ) -> list[Step]:
-    """So that knees are compared in the same minutes: in the study's fewest blocks, in two, or not at all."""
+    """Measure both treatments at further levels, so that their knees are compared in the same minutes: in the study's
+    fewest blocks, in two, or not at all, as the budget allows."""
     per_block = [*levels, *levels]
     if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block, reserve_s):
         return []
@@ -233,7 +237,7 @@ def interleaved(
     round_number: int,
     purpose: Purpose = "proof",
 ) -> list[Step]:
-    """The first blocks surely, the others as the budget allows besides a reserve."""
+    """Measure the treatments in these blocks: the first `surely` ones in any case, the others as the budget allows."""
     taken: list[Step] = []
     for block, order in zip(blocks, orders(book.random, treatments, levels), strict=False):
         if block >= blocks.start + surely and not book.budget.affords([level for _, level in order], reserve_s):
@@ -245,16 +249,16 @@ def interleaved(
 def orders(
     chance: random.Random, treatments: Sequence[str], levels: Sequence[float]
 ) -> Iterator[list[tuple[str, float]]]:
-    """Of (treatment, level), without end; the third block reverses the first: each of two treatments comes first once
-    in three blocks, and a drift shows as noise. Reversing every second block called 44 % of equal servers different, by
-    noise with a period of two blocks."""
+    """The order of (treatment, level) in each block, without end, drawn at random; the third block reverses the first.
+    So each of two treatments comes first at least once in three blocks, and a drift shows as noise. Reversing every
+    second block called 44 % of equal servers different, by noise with a period of two blocks."""
     yield from grouped_orders(chance, [treatments], levels)
 
 
 def grouped_orders(
     chance: random.Random, groups: Sequence[Sequence[str]], levels: Sequence[float]
 ) -> Iterator[list[tuple[str, float]]]:
-    """The treatments of a group next to each other."""
+    """The same, with the treatments of a group next to each other."""
     drawn: list[list[tuple[str, float]]] = []
     while True:
         if len(drawn) == MIRRORED:
@@ -305,7 +309,7 @@ def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
 
 
 def grain_of(step: Step) -> float:
-    """Relative: a window's count may be off by the requests in progress."""
+    """Relative resolution of a step's throughput: a window's count may be off by the requests in progress."""
     return min(1.0, max(1.0, step.throughput * step.latency.mean_ms / 1000) / max(step.requests, 1))
 
 
@@ -324,7 +328,7 @@ def level_ratios(
 
 
 def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0) -> list[Step]:
-    """Of the last proof between two states, after block `above`; each proof begins with block 1."""
+    """The counting steps of the last proof between two states, after block `above`; each proof begins with block 1."""
     proofs: list[list[Step]] = [[]]
     for step in steps:
         if step.purpose == "proof" and step.treatment in (before, after):
@@ -353,9 +357,9 @@ def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
 
 
 LONGER = 1.2
-"""Least factor of a p99 that is worth a line."""
+"""Least factor of a p99 after over before that is worth a line."""
 FOR_A_TAIL = 100
-"""Requests of a step whose p99 does not rest on one."""
+"""Requests that a step needs, so that its p99 does not rest on a single one."""
 
 
 def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:

@@ -1,4 +1,4 @@
-"""The capacity search on a real target: a trial is a step; disturbed ones are repeated."""
+"""The capacity search on a real target: each trial is a step in the run folder; disturbed steps are repeated."""
 
 from dataclasses import dataclass, field, replace
 
@@ -25,7 +25,7 @@ TREATMENT = "A"
 ERROR = 0.05
 SHORTEST_WINDOW_S = 0.3
 USUAL_TRIALS = 25
-"""For the progress bar: benchmarks/search.py."""
+"""Length of the progress bar, from benchmarks/search.py."""
 OF_THE_DRIVER = {
     "driver-limited": "driver.limited: at {} the load driver was the bottleneck, so the capacity may be the driver's.",
     "driver-beside": "driver.beside: at {} the load driver had a quarter or more of the CPUs that the target was short "
@@ -53,7 +53,7 @@ def asked_of_settings(study: Study) -> CapacityObjective | None:
 
 
 def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None = None) -> Settings:
-    """Between the study's lowest and highest level. StudyError where these are the same."""
+    """The search between the study's lowest and highest level. StudyError where these are the same."""
     low, high = study.levels[0], study.levels[-1]
     if low == high:
         raise StudyError(
@@ -102,7 +102,8 @@ class _Finder:
                 self._expect()
 
     def _expect(self) -> None:
-        """Once: a server that takes less for a request the busier it is would be followed guess after guess."""
+        """Forecast the capacity, only once: a server that takes less for a request the busier it is would be followed
+        in small steps, guess after guess."""
         if (self.search.settings.guess or self.expected) is not None or any(not trial.met for trial in self.trials):
             return
         study = self.book.bench.study

@@ -1,4 +1,4 @@
-"""A search for settings, which is another distribution's, as whoever takes its trials sees it: here one after the
+"""A search for settings, which another distribution provides, as seen by whoever takes its trials: here one after the
 other, or on other hosts (the method `trials` of an executor)."""
 
 import math
@@ -26,7 +26,7 @@ class Start:
 
     @classmethod
     def of(cls, steps: Sequence[Step], levels: Sequence[float]) -> Self:
-        """From the steps at these levels. RunError where at one of them most blocks serve nothing."""
+        """The start from the steps at these levels. RunError where at one of them most blocks serve nothing."""
         reference = {level: median(step.throughput for step in steps if step.level == level) for level in levels}
         for level, throughput in reference.items():
             if throughput <= 0:
@@ -36,13 +36,13 @@ class Start:
         return cls(tuple(step for step in steps if step.level in reference), reference)
 
     def value(self, steps: Sequence[Step]) -> float:
-        """Log throughput of steps relative to the start's, mean over their levels."""
+        """Mean over the levels of the log of throughput over the start's."""
         return fmean(math.log(step.throughput / self.reference[step.level]) for step in steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """Settings to try. changes: against the start. proposal: what the search knows it by."""
+    """Settings to try. changes: against the start. proposal: the search's own record of them."""
 
     title: str
     changes: Mapping[str, SettingValue]
@@ -60,24 +60,24 @@ class SettingsSearch(Protocol):
 
     @property
     def start(self) -> Start:
-        """As measured on this machine."""
+        """The settings as given, measured on this machine."""
 
     @property
     def varied(self) -> int:
-        """The number of settings."""
+        """Number of settings that are varied."""
 
     @property
     def next_number(self) -> int:
-        """Of the next trial."""
+        """Number of the next trial."""
 
     def take_here(self, most: int) -> None:
-        """Take trials up to that number on this machine, as far as the budget goes."""
+        """Take trials on this machine up to number `most`, as far as the budget goes."""
 
     def left(self, most: int) -> int:
-        """The number of trials that are left up to that many."""
+        """Number of trials left up to number `most`."""
 
     def proposed(self, pending: Sequence[Proposed] = ()) -> Proposed:
-        """What to try next, while these are being measured."""
+        """What to try next while the pending ones are being measured."""
 
     def floors(self, start: Start) -> dict[float, float]:
         """Throughput (1/s) by level below which a trial against that start is hopeless."""

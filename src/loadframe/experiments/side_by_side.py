@@ -1,4 +1,5 @@
-"""A study's alternatives against its target, in the same blocks; and what a cache still has after a restart."""
+"""A study's alternatives against its target, in the same blocks, each with its limits and causes; and what a cache
+still has after a restart."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ from loadframe.workloads.base import AsksForObjects
 
 START = "A"
 ERROR = 0.05
-"""Over all alternatives, and of each over all its levels (Bonferroni)."""
+"""Of all alternatives together, and of each over all its levels together (Bonferroni)."""
 WITNESSES = (
     "workload.bytes",
     "target.cpu.cores",
@@ -51,7 +52,7 @@ class Pair:
 
 
 def declare(book: Bookkeeping) -> list[Pair]:
-    """Each paired with the study's own; then all cold, on request."""
+    """The alternatives as treatments, each paired with the study's own; then all of them cold, on request."""
     study, start = book.bench.study, book.bench.start_state
     states = {START: ("as given", start, study.target.kind)}
     for alternative in study.alternative:
@@ -76,7 +77,7 @@ def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, 
 
 
 def changed(state: TargetState, table: StateTable, host: Mapping[str, SettingValue]) -> TargetState:
-    """With an alternative, or a change of a ladder. host: its part on the machine."""
+    """The state with an alternative, or a change of a ladder. host: the part that is set on the machine."""
     return replace(
         state,
         settings={**state.settings, **table.target.settings},
@@ -92,7 +93,8 @@ def _pairs(titles: Mapping[str, str]) -> list[Pair]:
 
 
 def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair]) -> None:
-    """The study's fewest blocks (at least two) to most: their number does not depend on what they show."""
+    """Measure these pairs at all levels, in the study's fewest (at least two) to most blocks. Their number does not
+    depend on what they show, so a single look at the end has its nominal error."""
     if not pairs:
         return
     study = book.bench.study
@@ -183,12 +185,12 @@ def _paired(steps: Sequence[Step], first: str, second: str) -> list[Step]:
 
 
 FETCHES = "fetches"
-"""Counter of a cache: requests passed on to its origin."""
+"""A cache's counter of requests that it passed on to its origin."""
 POLL_S = 0.25
 
 
 def one_of_each_kind(run: RunFolder) -> list[str]:
-    """Restarting every treatment would take as long as measuring them."""
+    """The first treatment of each kind of target: restarting every treatment would take as long as measuring them."""
     kinds: dict[str, str] = {}
     for treatment in run.treatments().values():
         kinds.setdefault(treatment.kind, treatment.name)
@@ -196,7 +198,8 @@ def one_of_each_kind(run: RunFolder) -> list[str]:
 
 
 def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -> None:
-    """Ended cleanly, and by SIGKILL, at the study's lowest level. One that does not come back is not ended again."""
+    """End each cache cleanly, and by SIGKILL, and record what it still has, at the study's lowest level. A cache that
+    does not come back is not ended again."""
     level = book.bench.study.levels[0]
     for treatment in filter(book.bench.is_cache, treatments):
         for how in get_args(Ending):

@@ -1,4 +1,5 @@
-"""A target that dies or hangs under a load: a private one is measured further below it."""
+"""A target that dies or hangs under a load. A private target is measured further below that load; the run of an
+attached one is concluded from the steps before."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ UNFIT = (TargetError, CageError, StudyError, WorkloadError)
 
 @contextmanager
 def kept_of_a_stop(book: Bookkeeping) -> Iterator[None]:
-    """Record where the target does not recover, and raise on."""
+    """Record in the run where the target does not recover in this block, and raise on."""
     try:
         yield
     except NotRecovered as error:
@@ -24,7 +25,8 @@ def kept_of_a_stop(book: Bookkeeping) -> Iterator[None]:
 
 @contextmanager
 def concluding(book: Bookkeeping) -> Iterator[None]:
-    """Leaves the block where the target does not recover, or no window decides anything."""
+    """Leave the block where the target does not recover, or no window of a state decides anything; raised on only where
+    no step of the study's own state counts."""
     try:
         yield
     except NotRecovered as error:
@@ -39,7 +41,8 @@ def concluding(book: Bookkeeping) -> Iterator[None]:
 
 
 def go_on_below(book: Bookkeeping, error: NotRecovered) -> None:
-    """NotRecovered where it is not private, does not start, or failed at the lowest load."""
+    """Start the target again after a fall, to measure only lower loads. NotRecovered where it is not private, does not
+    start, or failed at the lowest load."""
     treatment, level = fell_in(book, error)
     if book.bench.endpoint.attached or level >= book.fell_at(treatment):
         raise error
@@ -64,7 +67,8 @@ def fell_in(book: Bookkeeping, error: NotRecovered) -> tuple[str, float]:
 
 
 def note_fall(book: Bookkeeping, error: NotRecovered, *, went_on: bool = False) -> None:
-    """Record once at which load it failed, and flag the step; nothing where it had no load."""
+    """Record once at which load it failed, and flag the step after which that was seen; nothing where it had no
+    load."""
     if error.noted or (error.level is None and not book.steps):
         return
     error.noted = True

@@ -37,15 +37,16 @@ Note = Callable[[Round], None]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """kept: the treatment and state to go on from; None where none helped."""
+    """A round after its remedies were tried. kept: the treatment and state to go on from; None where none helped."""
 
     round: Round
     kept: tuple[str, TargetState] | None
 
 
 def try_remedies(book: Bookkeeping, examined: Examined, already: set[str], note: Note = lambda latest: None) -> Tried:
-    """In turn, until one is kept; others are listed with the reason. Where none helps alone, those with another limit
-    behind them are lifted together. already: ids of remedies that did not help. note: called after each trial."""
+    """Prove the remedies for a round's findings in turn, until one is kept; others are listed with the reason. Where
+    none helps alone, those with another limit behind them are lifted together. already: ids of remedies that did not
+    help. note: called after each trial."""
     round_, why_not = examined.round, partial(_why_not, book, examined)
     kept: Attempt | None = None
     fruitless: list[Attempt] = []
@@ -80,8 +81,8 @@ def try_remedies(book: Bookkeeping, examined: Examined, already: set[str], note:
 def _try(
     book: Bookkeeping, examined: Examined, round_: Round, remedy: Remedy, note: Note, doubt: str = "", several: int = 0
 ) -> tuple[Round, Attempt | None]:
-    """A promising one again in fresh blocks. None where the target does not work with it. doubt: as for `judged`.
-    several: changes of which each is proved alone afterwards."""
+    """The round with the trial of a remedy, a promising one also in fresh blocks. None where the target does not work
+    with it. doubt: as for `judged`. several: changes of which each is proved alone afterwards."""
     levels = examined.levels
     try:
         applied = apply(book, examined, remedy)
@@ -110,7 +111,7 @@ def _shown(round_: Round, remedy: Remedy, because: str) -> Round:
 
 
 def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
-    """The last state against the first, in a number of blocks that is fixed before."""
+    """After several kept remedies: the last state against the first, in a number of blocks that is fixed before."""
     kept = conclusion.kept_trials(rounds)
     if len(kept) > 1:
         blocks = fresh.wanted([trial.told for trial in kept], book.bench.study.measure.blocks.max)
@@ -146,9 +147,9 @@ def promising_first(
     levels: Sequence[float],
     why_not: WhyNot,
 ) -> tuple[Remedy, ...]:
-    """Of the guessed ones for the first cause the first that shows a gain in a single step at the highest level comes
-    first: a proof costs ten times as much. why_not: why one may not be tried. The target is in the round's state on
-    return."""
+    """The remedies in another order: of the guessed ones for the first cause the first that shows a gain in a single
+    step at the highest level comes first, as a proof costs ten times as much. why_not: why a remedy may not be tried.
+    The target is in the round's state on return."""
     guessed = [remedy for remedy in remedies if remedy.guessed and remedy.addresses == remedies[0].addresses]
     may = [remedy for remedy in guessed if why_not(remedy) is None]
     before = next((point.throughput for point in examined.round.curve.points if point.load == levels[-1]), 0.0)
@@ -184,7 +185,7 @@ ALONE = {
     False: "the other changes alone give as much: it may be omitted",
     None: "what it adds to the others is not proved",
 }
-"""What the others show of one that is reverted, by whether it is needed."""
+"""What the other changes show of a reverted one, by whether it is needed."""
 
 
 def lift_together(
@@ -230,7 +231,8 @@ def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[f
 def _taken_back(
     book: Bookkeeping, round_: Round, kept: Attempt, chain: Sequence[Remedy], levels: Sequence[float]
 ) -> Round:
-    """As far as the budget goes: all changes against all without one is a proof of that one."""
+    """Revert each change alone, as far as the budget goes: all changes against all without one is a proof of that
+    one."""
     whole, findings, controls = kept.applied.treatment, round_.findings, list[Control]()
     for remedy in chain:
         others = [other for other in chain if other is not remedy]

@@ -1,4 +1,5 @@
-"""One remedy against the state before it: made large enough, proved, measured again if kept, and judged."""
+"""One remedy against the state before it: made large enough, proved, measured again if kept, and judged. If a raised
+limit is full again at the highest load, a trial would judge the size, not the cause."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,7 @@ from loadframe.units import show
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
 FIRST = 1 - ERROR
-"""Of the first remedy's interval, whose lower end spends half of the error that all share."""
+"""Confidence of the first remedy's interval, whose lower end spends half of the error that all share."""
 NOT_MORE = "faster requests may have given the gain: the response time at the lowest load is not known well enough"
 FAIL_AGAIN = "in fresh blocks it is not proved again that fewer requests fail"
 FURTHER = 4.0
@@ -52,7 +53,8 @@ class Applied:
 
 
 def apply(book: Bookkeeping, examined: Examined, remedy: Remedy) -> Applied:
-    """Raises one of UNFIT, leaving the state unknown."""
+    """Bring the target to the state after the remedy. A raised silent limit is tested by a step at the highest load,
+    and raised further while it is full again. Raises one of UNFIT, leaving the state unknown."""
     round_ = examined.round
     silent = {limit.id for limit in round_.limits if limit.thrash_metric and not limit.loud}
     applied: Applied | None = None
@@ -84,9 +86,9 @@ def apply(book: Bookkeeping, examined: Examined, remedy: Remedy) -> Applied:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """promising: these blocks prove a gain, or that failures ended; fresh ones (`again`) decide. holds: see
-    held_at_the_fall. unloaded: where a remedy is for requests served at once. collecting: collector CPUs by treatment,
-    where it is for these."""
+    """A tried remedy. promising: these blocks prove a gain, or that failures ended; fresh ones (`again`) decide. holds:
+    see held_at_the_fall. unloaded: the lowest level, where a remedy is for requests served at once. collecting: garbage
+    collector CPUs by treatment, where it is for these."""
 
     applied: Applied
     trial: Trial
@@ -106,7 +108,8 @@ class Attempt:
 
 
 def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
-    """Of an applied remedy. Without fresh blocks it is kept where failures ended, or it clears noise."""
+    """Prove a remedy that is already applied. Without fresh blocks it is kept where failures ended, or it clears
+    noise."""
     round_, remedy, name = examined.round, applied.remedy, applied.treatment
     effective = book.bench.use(name)
     proved, steps = prove_remedy(book, round_.treatment, name, examined.levels, round_number=round_.number)
@@ -149,7 +152,8 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
 
 
 def held_at_the_fall(book: Bookkeeping, round_: Round, applied: Applied) -> str:
-    """That the target serves the load at which it failed, and fails again without the remedy; else ""."""
+    """A sentence that the target serves the load at which it failed, and fails again without the remedy; else "". There
+    is no ratio: without the remedy nothing is served."""
     before, after, level = round_.treatment, applied.treatment, book.fell_at(round_.treatment)
     if math.isinf(level) or not book.budget.affords([level, level]):
         return ""
@@ -173,8 +177,9 @@ def held_at_the_fall(book: Bookkeeping, round_: Round, applied: Applied) -> str:
 
 
 def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int) -> Proof:
-    """At half of the error left for all remedies, or all of it where the budget has no room for another: of one end of
-    the interval, never narrower than FIRST. What is not proven better, or is cut short, has spent it."""
+    """The proof of a change, at half of the error left for all remedies, or all of it where the budget has no room for
+    another proof. It is the error of one end of the interval, which is never narrower than FIRST. What is not proven
+    better, or is cut short, has spent it."""
     error = book.error
     with_another = (book.bench.study.measure.blocks.min + FEWEST_BLOCKS) * 2 * list(levels)
     level = error.level(last=not book.budget.affords(with_another))
@@ -188,7 +193,8 @@ def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[fl
 def measured_again(
     book: Bookkeeping, round_: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
 ) -> Attempt:
-    """In fresh blocks as far as the budget goes (but a reserve); if kept, also what identifies its cause."""
+    """The remedy with its fresh blocks, as far as the budget allows besides a reserve; if kept, also with measurements
+    that identify its cause. A remedy that is not kept has spent its error."""
     if not tried.promising:
         return tried
     trial = tried.trial
@@ -241,9 +247,9 @@ def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
 
 
 def judged(round_: Round, tried: Attempt, doubt: str = "") -> Round:
-    """From fresh blocks if there are any. Causes stay where these contradict the deciding blocks, or the gain may be
-    noise; nothing is refuted where the raised limit was full again, or another is in series. doubt: why the trial
-    confirms nothing."""
+    """The round with this trial, judged from fresh blocks if there are any. Causes stay as they were where these
+    contradict the deciding blocks, or the gain may be noise; nothing is refuted where the raised limit was full again,
+    or another limit is in series. doubt: why the trial confirms nothing."""
     trial = tried.trial
     if tried.promising and not trial.kept and trial.told.decision != "worse":
         return replace(round_, tried=(*round_.tried, trial))
@@ -272,7 +278,7 @@ def judged(round_: Round, tried: Attempt, doubt: str = "") -> Round:
 def beside(
     book: Bookkeeping, round_: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
 ) -> Round:
-    """The ratios of the remedy kept last at its other levels, as the budget allows besides a reserve."""
+    """The round with the ratios of the remedy kept last at its other levels, as the budget allows besides a reserve."""
     trial, unloaded = tried.trial, [step for step in tried.unloaded.steps if step.level not in levels]
     before, after, done = trial.treatment_before, trial.treatment_after, {step.level for step in unloaded}
     others = [level for level in _other_levels(book, round_, levels) if level not in done]
@@ -285,13 +291,14 @@ def beside(
 
 
 def afterwards_s(book: Bookkeeping, round_: Round, judged: Sequence[float]) -> float:
-    """For the other levels after a kept remedy, and after a second one for the proof against the first state."""
+    """Seconds to reserve for the other levels after a kept remedy, and after a second one for the proof against the
+    first state."""
     total = 2 * fresh.BLOCKS * list(judged) if round_.number > 1 else []
     return book.budget.cost_s(FEWEST_BLOCKS * _other_levels(book, round_, judged) + total)
 
 
 def known(verdict: Verdict) -> bool:
-    """That it helps, or that it does not; fresh blocks measure by how much."""
+    """Whether it is known that a remedy helps, or that it does not; fresh blocks measure by how much."""
     return verdict.decided or judging.without_effect(verdict)
 
 

@@ -1,4 +1,5 @@
-"""From rounds to a conclusion on disk. The gain is one comparison, which every sentence, table and export reads."""
+"""From rounds to a conclusion on disk. The gain is a single comparison of the state with the kept changes and the first
+state, which every sentence, table and export reads."""
 
 import math
 import shlex
@@ -61,7 +62,7 @@ from loadframe.study import Study
 
 
 def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = False) -> Investigation:
-    """report.html and the JSON files. RunError for no rounds."""
+    """Conclude from the rounds and write report.html and the JSON files. RunError where there are no rounds."""
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
     draft = concluded(run, rounds, run.steps(), interrupted=interrupted)
@@ -76,7 +77,7 @@ def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = F
 
 
 RULES = 4
-"""Of Investigation.rules: raised whenever the same steps lead to another conclusion."""
+"""Version of Investigation.rules: raised whenever the same steps lead to another conclusion."""
 
 
 def concluded(
@@ -139,7 +140,7 @@ def hosts_of(run: RunFolder, rounds: Sequence[Round] = ()) -> HostsOfRun:
 
 
 def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step]) -> Investigation:
-    """By this version's rules; from its rounds alone if its study is unknown here."""
+    """An investigation concluded again by this version's rules; from its rounds alone if its study is unknown here."""
     if investigation.rules == RULES or not investigation.rounds:
         return investigation
     try:
@@ -160,7 +161,8 @@ def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step])
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """warnings: what was not observed or recorded, carry-over, and answers that differ from other programs'."""
+    """What every ended run has. warnings: what was not observed or recorded, what a treatment left behind for the next,
+    and answers that differ from other programs'."""
 
     run: str
     report: str
@@ -179,7 +181,7 @@ class Ended:
 
 
 def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
-    """However a run ended: its derived tables of steps, limits (by round) and ticks."""
+    """Write the derived tables of steps, limits (by round) and ticks, however the run ended."""
     steps = run.steps()
     try:
         series = metric_series(run.place(RECORDING), descriptor=run.recording())
@@ -214,7 +216,8 @@ def summary_of(run: RunFolder, study: Study) -> StudySummary:
 
 
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
-    """Curve, limits and evidence from all steps, so that they agree; with the metrics of all rounds' evidence."""
+    """Each round with curve, limits and evidence from all steps of its treatment, so that they agree, and with the
+    metrics of all rounds' evidence: a cause of a round can be seen gone in the next."""
     decided = deciding(rounds)
     mine = {
         round_.treatment: [step for step in counting(steps, decided) if step.treatment == round_.treatment]
@@ -252,7 +255,7 @@ def quality_of(run: RunFolder, steps: Sequence[Step]) -> RunQuality:
 
 
 def quality_from(steps: Sequence[Step]) -> RunQuality:
-    """Of a killed run, without repetitions and the recorder."""
+    """Run quality from the steps of a killed run, without repetitions and the recorder."""
     seconds = max(step.ended_s for step in steps) - min(step.started_s for step in steps)
     flags = dict(Counter(flag for step in steps for flag in step.flags))
     return RunQuality(len(steps), 0, flags, 0.0, 0.0, 0, 0, seconds, blind=blind_counters(steps))
@@ -273,7 +276,8 @@ def partial(run: RunFolder) -> list[Round]:
 def examined(
     run: RunFolder, study: Study, mine: Sequence[Step], curve: Curve, steps: Sequence[Step], up_to: float = math.inf
 ) -> Round:
-    """steps: all of the run. up_to: their highest level, if higher ones are not used."""
+    """A round from the steps of a state. steps: all of the run. up_to: their highest level, if higher ones are not
+    used."""
     treatment = run.treatment(curve.treatment)
     return examine(
         with_collecting(run, mine),
@@ -291,14 +295,14 @@ def examined(
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Of the first and the last kept state. warnings: why a histogram cannot be read."""
+    """Distributions of the first and the last kept state. warnings: why a histogram cannot be read."""
 
     distributions: tuple[LatencyDistribution, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], gain: Verdict | None) -> Latencies:
-    """At the highest level of the gain, or of all. steps: of the whole run."""
+    """Latencies at the highest level of the gain, or of all. steps: of the whole run."""
     if not rounds:
         return Latencies()
     kept = kept_trials(rounds)
@@ -341,7 +345,8 @@ FROM_CURVES = "the curves of both states, which were not measured in turns: the 
 
 
 def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | None) -> tuple[Variant, ...]:
-    """The one that gives nothing up first: the kept changes before each that gives more up, and all of them."""
+    """Sets of changes to choose from: the kept changes before each that gives more up, and all of them. Empty where
+    nothing was kept, or no load was measured in both states."""
     kept = [(number, trial) for number, round_ in enumerate(rounds) for trial in round_.tried if trial.kept]
     ends = [
         last
@@ -373,7 +378,8 @@ def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | N
 
 
 def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Sequence[Step]) -> Compared:
-    """A single trial, or the blocks of both states; else from the curves. number: round of the last change."""
+    """The state with these changes against the first: from a single change's trial or the blocks of both states, else
+    from the curves. number: round of the last change."""
     first, last = rounds[0], trials[-1]
     has_curve = number + 1 < len(rounds)
     if has_curve:
@@ -399,7 +405,7 @@ def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial]
 
 
 def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
-    """The ends are means, too: what disturbs a curve may disturb all of its loads."""
+    """The interval's ends are means, too: what disturbs a curve may disturb all of its loads."""
     ratio, low, high = (
         math.exp(fmean(math.log(getattr(row, name)) for row in rows)) for name in ("ratio", "low", "high")
     )
@@ -408,7 +414,7 @@ def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
 
 
 def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
-    """A line each; empty for a kind that is not known here."""
+    """The changes to copy, a line each; empty for a kind that is not known here."""
     try:
         return () if study is None else config_file.to_copy(registry.of_study(study), changes)
     except StudyError:
@@ -416,7 +422,7 @@ def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecor
 
 
 def with_intervals(round_: Round, steps: Sequence[Step]) -> Round:
-    """That an earlier version did not record, from the steps of the trials' blocks."""
+    """Add the intervals that an earlier version did not record, from the steps of the trials' blocks."""
     tried = []
     for trial in round_.tried:
         if any(row.low < row.high for row in trial.levels):
