@@ -1,4 +1,5 @@
-"""What a stage of a pipeline waits for in its server (docs/pipelines.md)."""
+"""What a stage of a pipeline waits for in its server (docs/pipelines.md). Each operation of a stage is one request
+there, however many entries it takes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,19 +10,20 @@ from loadframe.knowledge.signature import OWN_PIPELINE, Rank, Signature
 from loadframe.model import Evidence, Finding, RuledOut
 
 IN_SERVER = 0.5
-"""Of a stage's busy time that is its server's."""
+"""Share of a stage's busy time from which on most of it is its server's."""
 PER_REQUEST = "_per_request"
 BELOW = 0.0001
 """Score: after the stage, before what the machine shows."""
 RANKS = frozenset({Rank.DISK, Rank.ONE_WRITER, Rank.CACHES, Rank.LOCKS})
-"""Its CPUs, its cage and other programs are the same for any request."""
+"""Causes in the server's time for a request. Its CPUs, its cage and other programs are the same for any request."""
 Judge = Callable[[Signature, Windows], Finding | RuledOut | None]
 
 
 def behind(
     findings: Sequence[Finding], windows: Windows, signatures: Sequence[Signature], judge: Judge
 ) -> list[Finding]:
-    """With what the limiting stage waits for in its server half of its time. judge: of a signature and windows."""
+    """The findings, followed by what the limiting stage waits for in its server, if it spends half of its time there.
+    judge: takes a signature, its rank and the windows."""
     stage = next((finding for finding in findings if finding.id.startswith(OF) and not is_queue(finding.id)), None)
     where = windows.place
     if stage is None or OWN_PIPELINE.metric not in where.metrics:
@@ -56,7 +58,8 @@ def behind(
 
 
 def stages_first(findings: Sequence[Finding]) -> list[Finding]:
-    """As remedies are tried, causes come before the stage: a larger batch would hide them."""
+    """The findings in the order in which remedies are tried: causes before the stage, as a larger batch would hide
+    them."""
     there, causes = {finding.id for finding in findings}, dict[str, list[Finding]]()
     for finding in findings:
         if finding.behind in there:
@@ -70,7 +73,7 @@ def stages_first(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _told(cause: Finding, stage: Finding, share: float, where: Window, per: float) -> Finding:
-    """In requests of the load, as all other evidence, and with that of the stage."""
+    """The cause with its evidence in requests of the load, as all other evidence, and with that of the stage."""
     name = stage.id.removeprefix(OF)
     more = f"a request of the server is an operation of {name}, which takes {per:.3g} entries"
     evidence = [

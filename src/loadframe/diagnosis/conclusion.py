@@ -1,4 +1,4 @@
-"""What the rounds add up to: ladder, next limit, what is unfinished, outcome."""
+"""What the rounds add up to: the ladder, the next limit, what is unfinished, and the outcome."""
 
 import math
 from collections.abc import Sequence
@@ -70,13 +70,13 @@ def summary(round_: Round) -> StateSummary:
 
 
 FURTHEST = 2.0
-"""Of the highest load tested: beyond, a straight line says nothing."""
+"""Multiple of the highest load tested beyond which a straight line says nothing."""
 
 
 def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
-    """Of the last state: an open cause, that of its bend first; else a limit measured as full at the bend; else one
-    that a kept change has raised; else the one that a straight line fills first, up to FURTHEST times the highest
-    load."""
+    """What limits next, from the last state: an open cause, that of its bend first; else a limit measured as full at
+    the bend; else one that a kept change has raised; else the one that a straight line fills first, up to FURTHEST
+    times the highest load; else None."""
     last, kept = rounds[-1], kept_trials(rounds)
     settled = {cause for trial in last.tried if trial.kept for cause in trial.remedy.addresses}
     open_ = [
@@ -104,7 +104,7 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
 
 
 def _as_next(limit: Limit, because: str, furthest: float = math.inf) -> NextLimit:
-    """because: with a place for the ceiling."""
+    """because: a text with a place for the ceiling."""
     load, ceiling = _load(limit), show_metric(limit.use_metric, limit.ceiling)
     title, because = limit.title or limit.id, because.format(ceiling=ceiling)
     return NextLimit(limit.id, load if load <= furthest and math.isfinite(load) else None, title, because)
@@ -132,7 +132,8 @@ def outcome(
     stop: Stop | None = None,
     drivers: FleetDrivers | None = None,
 ) -> Outcome:
-    """In one word and one sentence. stop: where the target failed. drivers: all driving hosts compared with fewer."""
+    """The end of the investigation in one word and one sentence. stop: where the target failed. drivers: all driving
+    hosts compared with fewer."""
     kept = kept_trials(rounds)
     if stop is not None and not (kept and stop.went_on):
         how = f"died ({stop.died})" if stop.died else "failed, and did not recover"
@@ -179,7 +180,8 @@ FEWEST_ALIKE = 3
 def unfinished(
     rounds: Sequence[Round], steps: Sequence[Step], budget_s: float, most_blocks: int, command: str
 ) -> Unfinished | None:
-    """The best of the unkept changes that gained in each block, and that a study's most blocks could prove."""
+    """Of the unkept changes that gained in each block, and that a study's most blocks could prove, the one that gained
+    most."""
     counts = [
         (_blocks_to_decide(trial), trial)
         for round_ in rounds
@@ -206,7 +208,7 @@ def unfinished(
 
 
 def _blocks_to_decide(trial: Trial) -> int | None:
-    """Of a whole proof, doubled without fresh ones; None where it is or cannot be decided."""
+    """Blocks of a whole proof, doubled without fresh ones; None where it is or cannot be decided."""
     if trial.fresh is None and trial.told.decision == "better":
         return 2 * trial.told.blocks
     count = None if trial.told.decided else needed(trial.told, "blocks").count
@@ -223,7 +225,7 @@ def for_no_cause(kept: Sequence[Trial]) -> str:
 
 UNCHANGED = "; nothing was changed."
 NEAR = 0.85
-"""Of a ceiling: a limit that is named where nothing is exhausted; our choice."""
+"""Share of a ceiling from which on a limit is named where nothing is exhausted; our choice."""
 
 
 def _nothing_found(last: Round) -> Outcome:
@@ -239,11 +241,11 @@ def _nothing_found(last: Round) -> Outcome:
 
 
 LITTLE = 0.15
-"""Of the exponent of a throughput in proportion to the load, our choice: 1.4 times at ten times the load."""
+"""Exponent of the load below which throughput hardly grows, our choice: 1.4 times at ten times the load."""
 
 
 def stops_growing(curve: Curve) -> str | None:
-    """In words; None where it grows up to the highest level, or there is only one."""
+    """How throughput stops growing, in words; None where it grows up to the highest level, or there is only one."""
     if curve.cliff is not None:
         return f"Throughput falls between {curve.axis} {curve.cliff.from_load:g} and {curve.cliff.to_load:g}"
     if curve.knee is not None:

@@ -16,21 +16,21 @@ from loadframe.units import show_metric
 
 EVENTS = ("1/s", "")
 THRASH_PER_REQUEST = 0.05
-"""A silent limit explains a loss if one request in twenty pays for it."""
+"""A silent limit explains a loss if at least one request in twenty pays for it."""
 FAILURES_PER_REQUEST = 0.01
-"""A loud one if one in a hundred fails: refusals may be slow, and thus few."""
+"""A loud one if at least one in a hundred fails: refusals may be slow, and thus few."""
 THRASH_RISES = 3.0
-"""... and if it pays three times as often as below the bend."""
+"""... and if it pays at least three times as often as below the bend."""
 EVERY_OTHER_REQUEST = 0.5
-"""... or, at every level alike, one in two: no bend, but what each request takes."""
+"""... or, at every level alike, one in two: that explains no bend, but may be what each request takes."""
 
 
 def diagnose(
     windows: Windows, limits: Sequence[Limit], several: Sequence[Finding | RuledOut] = ()
 ) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
-    """The best explained first, each with what was ruled out. Where others take the CPU, that comes first except for
-    what is known to cost more (others.py), and nothing is ruled out: a target with many threads leaves others less at
-    high loads. several: what several levels show together (operational.py)."""
+    """Suspected causes, the best explained first, each with what was ruled out. Where others take the CPU, that comes
+    first except for what is known to cost more (others.py), and nothing is ruled out: a target with many threads leaves
+    others less at high loads. several: what several levels show together (operational.py)."""
     results = [*several, *(_limit_finding(limit, windows) for limit in limits)]
     for signature in SIGNATURES:
         suspected = any(isinstance(result, Finding) for result in results)
@@ -80,7 +80,7 @@ def _deeper(finding: Finding, findings: Sequence[Finding], refusing: Collection[
 
 
 def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
-    """Reached, and its counter of harm rises; None for shares and times, which signatures judge."""
+    """A limit that was reached and whose counter of harm rises; None for shares and times, which signatures judge."""
     if limit.waits:
         at = limit.exhausted_at or _bend_interval(windows)
         return waiting_limits.finding(limit, windows, _bend_interval(windows), _limit_score(at, windows))
@@ -167,9 +167,9 @@ def is_overrun(limit: Limit, step: Step) -> bool:
 
 
 def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
-    """Between the last level at which few requests pay for a full limit and the first from which on they all do
-    (docs/mathematics.md, "A bend that a limit explains"); where it fills if between these, else their geometric
-    mean."""
+    """The load from which on requests pay for a full limit, between the last level at which few do and the first from
+    which on they all do (docs/mathematics.md, "A bend that a limit explains"): where it fills if between these, else
+    their geometric mean. None where all levels pay or none does."""
     costs = {window.levels[0]: _cost_per_request(limit, window) for window in windows.each}
     full = {window.levels[0] for window in windows.each if window.fills(limit)}
     paid = {level: cost if level in full else 0.0 for level, cost in costs.items() if cost is not None}
@@ -192,11 +192,11 @@ def _cost_per_request(limit: Limit, window: Window) -> float | None:
 
 
 NOT_THE_BEND = 0.3
-"""Of a cost at every level, or one that begins past the bend."""
+"""Score of a cost at every level, or one that begins past the bend."""
 
 
 def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
-    """1 where it begins to act at the load of a bend."""
+    """1 where it begins to act at the load of a bend, less where it explains that less."""
     # Both ends are levels: what is not full yet at the level at which the fall has ended begins after it.
     if acts is not None and windows.bends and all(acts.low >= bend.high < acts.load for bend in windows.bends):
         return NOT_THE_BEND
@@ -208,7 +208,7 @@ def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
 def _signature_finding(
     signature: Signature, windows: Windows, window: Window | None = None
 ) -> Finding | RuledOut | None:
-    """window: default: past the bend, from the peak on without one, or the lowest level."""
+    """window: where it must hold; default: past the bend, from the peak on without a bend, or the lowest level."""
     window = window or (windows.each[0] if signature.unloaded else windows.place)
     measured = [(condition, window.judged(condition)) for condition in signature.present]
     pairs = [(condition, value) for condition, value in measured if value is not None]
@@ -247,7 +247,7 @@ def _signature_finding(
 
 
 def _first_level(signature: Signature, windows: Windows) -> LoadInterval | None:
-    """From the level before, to the lowest level at which all that was measured holds."""
+    """The lowest level at which all that was measured holds, and the level before; None where none has it."""
     before: float | None = None
     for window in windows.each:
         values = [(condition, window.judged(condition)) for condition in signature.present]

@@ -18,7 +18,7 @@ from loadframe.metrics.pipelines import STAGES
 from loadframe.model import Finding, Mechanism, Remedy, Step, Verdict, by_block
 
 NO_EFFECT = 1.1
-"""High end of the interval of a remedy that refutes its finding."""
+"""A remedy whose interval ends below this refutes its finding; one whose ratio is below it confirms no cause."""
 FAILING = 0.01
 """Share of failing requests that is too many."""
 
@@ -29,13 +29,13 @@ def failed_share(steps: Sequence[Step]) -> float:
 
 
 def cures_failures(before: Sequence[Step], after: Sequence[Step]) -> bool:
-    """Failures that end are a benefit even without more throughput."""
+    """Whether failures ended: a benefit even without more throughput."""
     share = failed_share(before)
     return share >= FAILING and failed_share(after) <= CURED * share
 
 
 def without_effect(verdict: Verdict) -> bool:
-    """Known to raise throughput by less than a tenth."""
+    """Whether it is known that a change raises throughput by less than a tenth."""
     return verdict.high < NO_EFFECT
 
 
@@ -51,9 +51,9 @@ class Asked:
 
 
 def rarer(before: Sequence[Asked], after: Sequence[Asked], alpha: float) -> bool:
-    """Fail more rarely after, at the one-sided level alpha; block i on both sides (docs/mathematics.md, "One error"):
-    the log ratio of the shares is below 0 by its t-interval, as failures come in bursts, and by the counting
-    scatter."""
+    """Whether requests fail more rarely after, proved at the one-sided level alpha; block i on both sides
+    (docs/mathematics.md, "One error"). The log ratio of the shares must be below 0 by more than its t-interval, as
+    failures come in bursts, and by more than the counting scatter."""
     pairs = list(zip(before, after, strict=False))
     if len(pairs) < FEWEST_BLOCKS:
         return False
@@ -89,11 +89,11 @@ def judge(
     refutes: bool = True,
     doubt: str = "",
 ) -> tuple[Finding, ...]:
-    """From the steps of its proof. Confirmed: throughput rose, or failures ended, and this cause's evidence receded,
-    first and most. Helped: the same without such evidence, or the raised setting is not what it counts (sizes.py).
-    Refuted: nothing moved; but the number served at once is refuted by no single setting of that size, a stage not by
-    workers that wait for the next one, nothing by a guessed remedy. refutes: False if something else may limit. doubt:
-    why none."""
+    """The findings after a trial, from the steps of its proof. Confirmed: throughput rose, or failures ended, and this
+    cause's evidence receded, first and most. Helped: the same without such evidence, or the raised setting is not what
+    it counts (sizes.py). Refuted: nothing moved; but the number served at once is refuted by no single setting of that
+    size, a stage not by workers that wait for the next one, and nothing by a guessed remedy. refutes: False if
+    something else may limit. doubt: why nothing is confirmed."""
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
     ended = verdict.decision != "worse" and cures_failures(before, after)
     cured = ended and not by_chance(verdict, before, after)
@@ -139,7 +139,8 @@ def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
 
 
 def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str, open_: str) -> Finding:
-    """first: its evidence receded first and most. why_not: why the change confirms none. open_: what it leaves open."""
+    """A cause after a change that helped. first: whether its evidence receded first and most. why_not: why the change
+    confirms none. open_: what it leaves open."""
     one_is_behind = first is not None and (first.behind == finding.id or finding.behind == first.id)
     twice = one_is_behind or (first is not None and is_told_twice(first, finding))
     same = first is finding or (twice and seen.mechanism.receded)

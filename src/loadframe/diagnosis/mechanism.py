@@ -1,7 +1,7 @@
 """Whether a cause's own evidence receded with a change by as much as its model predicts: a gain proves that a change
-helped, not why. Each cause has a trace, one metric and what must become of it; the seven forms: docs/mathematics.md,
+helped, not why. Each cause has a trace, a metric and what must become of it; the seven forms: docs/mathematics.md,
 "Whether a mechanism moved". g is the gain at the low end of its interval. A form must hold for the mean over the
-blocks, one-sided 95 % (Student's t)."""
+blocks, one-sided 95 % (Student's t). A metric that is missing on either side has not receded."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,21 +21,21 @@ from loadframe.model import REACHED, Finding, Mechanism, Step, by_block
 from loadframe.units import show_metric
 
 MOVED = 0.7
-"""Share of its evidence that may be left."""
+"""A cause has moved when at most this share of its evidence is left."""
 CURED = 0.1
-"""Share of the failures that may be left."""
+"""Failures are cured when at most this share of them is left."""
 AT_ONCE = 1.05
-"""Factor by which a response time at the lowest load may differ between states."""
+"""Factor by which a response time at the lowest load may differ between two states by itself."""
 MOSTLY = 0.9
-"""Power of a gain by two factors that its cause must have; our choice."""
+"""Power of a gain by two factors that one of them must have to be its cause; our choice."""
 ONE_MORE = 0.5
-"""More than half of one more is one more; our choice."""
+"""More than half of one more at a time is one more, not noise; our choice."""
 PASSES = 1.05
-"""Factor over the former limit, more than bursts and slack."""
+"""Factor over the former limit that what passes a raised one must exceed: more than bursts and slack."""
 HALF = 0.5
-"""Power of a gain that exceeds the other factor's."""
+"""Power of a gain by two factors that exceeds the other's."""
 RISING = ("passes", "at once", "spread")
-"""The trace rises as the cause is removed."""
+"""Forms whose trace rises as the cause is removed."""
 CONFIDENCE = 0.95
 FEWEST_BLOCKS = 2
 
@@ -93,7 +93,8 @@ def _is_per_request(metric: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """order: the block from which on it had receded, and what is left: of two causes the lower one moved first."""
+    """order: the first block from which on the evidence had receded, and its remaining share: of two causes moved by
+    one change the lower moved first and most."""
 
     mechanism: Mechanism
     order: tuple[int, float]
@@ -110,7 +111,7 @@ class _Side:
 def moved(
     finding: Finding, before: Sequence[Step], after: Sequence[Step], gain: float, *, cured: bool = False
 ) -> Moved:
-    """In a proof with at least this gain. cured: failures ended."""
+    """What became of a finding's evidence in a proof with at least this gain. cured: failures ended."""
     trace = trace_of(finding)
     if trace is None:
         return _unseen("", False, "nothing of this cause is counted for each request")
@@ -180,7 +181,7 @@ def _side(trace: Trace, steps: Sequence[Step]) -> _Side | None:
 
 
 def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
-    """For the value after a gain; infinite where the former ceiling is not known."""
+    """The model's bound for the value after a gain; infinite where the former ceiling is not known."""
     if trace.form == "passes":
         return math.inf if math.isnan(before.beside) else PASSES * max(before.value, before.beside)
     if trace.form == "spread":
@@ -196,7 +197,7 @@ def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
 
 
 def _surely_negative(values: Sequence[float]) -> bool:
-    """Student's t, one-sided. A single value shows nothing of its noise."""
+    """Whether the mean is below zero, by Student's t, one-sided. A single value shows nothing of its noise."""
     if len(values) < FEWEST_BLOCKS or not all(map(math.isfinite, values)):
         return False
     quantile = float(student.quantile(CONFIDENCE, len(values) - 1))

@@ -1,4 +1,5 @@
-"""Findings that only several levels show, from the operational laws: n requests are served at a time."""
+"""Findings that only several levels show, from the operational laws: n requests are served at a time. Only a change
+shows what there are n of, so they come after every cause with a counter of its own."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,9 +29,9 @@ from loadframe.model import Curve, Evidence, Finding, Limit, LoadInterval, Ruled
 from loadframe.units import show, show_metric
 
 OPERATIONAL = frozenset({*SERVED_AT_ONCE, peers.SLOW, *growing.GROWTH})
-"""They restate the curve: no second cause, and a setting without effect refutes none."""
+"""Findings that restate the curve: they are no second cause, and a setting without effect refutes none."""
 UNKNOWN_KINDS = frozenset({"service", "url"})
-"""Only their owner knows what may limit them."""
+"""Kinds of target of which only their owner knows what may limit them."""
 SCORE = 0.51
 REFUSES = 0.65
 """Requests that fail while n are in service fail for that reason."""
@@ -48,24 +49,26 @@ ABSENT: tuple[Condition, ...] = (
     FAILING,
     DISK_BUSY,
 )
-"""Where one holds it ends the throughput, and X R is no number of anything."""
+"""Where one of these holds it ends the throughput, and X R is no number of anything."""
 SHOWN = ("workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy")
 COMPUTES = Condition("target.cpu.hottest_thread", ">=", HOT, "one thread computes all the time")
 SEVERAL = 1.5
 ONE_CPU = Condition("target.cpu.cores", ">=", 0.9, "the target computes all the time, on one CPU at a time")
 LEAST_TAKEN = 0.2
-"""CPUs below which others are not why the target computes on one at a time."""
+"""CPUs taken by others below which they are not why the target computes on one at a time."""
 ONE_LOCK = Condition("workload.lock_held", ">=", 0.8, "it is that lock that serves one request at a time")
 NO_ONE_THREAD = (
     Condition("target.cpu.hottest_thread", "<", HOT, "no thread of it is at its limit: they take turns"),
     Condition("target.cpu.one_at_a_time", "<", 1.0, "its interpreter lets several threads compute at once"),
 )
-"""Both: threads of a target that computes on one CPU take turns, by a lock or a runtime (Go's GOMAXPROCS)."""
+"""Where both hold, threads of a target that computes on one CPU take turns, by a lock or a runtime (Go's
+GOMAXPROCS)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """sequence: all steps, for a service that Loadframe does not know (own): a database that fills costs more."""
+    """What an examination has. sequence: all steps, disturbed ones too, of a service that Loadframe does not know
+    (own); else empty, as a database that is filled costs more by design."""
 
     curve: Curve
     steps: Sequence[Step]
@@ -76,7 +79,8 @@ class Seen:
 
 
 def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
-    """Of the number in service nothing unless throughput is flat over several levels at a constant cost per request."""
+    """What the operational laws show of a state; nothing of the number in service unless throughput is flat over
+    several levels at a constant cost per request."""
     if (grown := growing.growing(seen.curve.axis, seen.sequence)) is not None:
         why = "a request costs more and more, so that the levels cannot be compared"
         return grown, RuledOut(PARALLELISM, why, judged=False)
@@ -107,7 +111,7 @@ def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
 
 
 def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: Condition | None = None) -> str | None:
-    """That ends the throughput, except one condition. Busy CPUs count only where waits are unknown."""
+    """What else ends the throughput, except one condition, or None. Busy CPUs count only where waits are unknown."""
     unseen = not all("target.cpu.run_delay" in step.metrics for step in flat)
     cores = _of(ONE_CPU, flat)
     one_thread = cores is None or cores < SEVERAL
@@ -129,7 +133,7 @@ def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: 
 
 
 def _takes_turns(flat: Sequence[Step]) -> bool:
-    """Threads compute one at a time, and not for a single thread, an interpreter, or others on the CPUs."""
+    """Whether threads compute one at a time, and not for a single thread, an interpreter, or others on the CPUs."""
     alone = _taken(flat) < LEAST_TAKEN
     return alone and _holds(ONE_CPU, flat) and all(_holds(condition, flat) for condition in NO_ONE_THREAD)
 
@@ -197,7 +201,7 @@ def _evidence(
 
 
 def beside_saturated_cpus(finding: Finding) -> Finding:
-    """Saturated CPUs are busier past the bend than on the whole plateau."""
+    """The finding next to saturated CPUs, which are busier past the bend than on the whole plateau."""
     return replace(finding, explanation=finding.explanation.replace(NOTHING, NOTHING_ELSE))
 
 
@@ -294,7 +298,7 @@ def _seen(served: InService, sizes: Sequence[Size]) -> str:
 
 
 def _advice(served: InService, sizes: Sequence[Size], own: bool) -> str:
-    """own: the study can declare the service's settings."""
+    """How to find out which of those it is, or what it is at all. own: the study can declare the service's settings."""
     if not served.known:
         return "Measure more blocks or longer windows (measure.blocks, measure.window), or from a load of 1."
     if any(size.setting for size in sizes) or not own:
@@ -315,7 +319,7 @@ def _may_be_a_stage(served: InService, sizes: Sequence[Size]) -> bool:
 
 
 def _turn(served: InService) -> str:
-    """X = 1 / D (utilisation law)."""
+    """The time for which such a stage serves a request: X = 1 / D (utilisation law)."""
     return show(1000 / served.throughput, "ms")
 
 
@@ -335,7 +339,7 @@ def _of(condition: Condition, steps: Sequence[Step]) -> float | None:
 
 
 def served_at_once(steps: Sequence[Step], responses_s: Mapping[str, float]) -> list[Step]:
-    """Adds their number, where the response time at the lowest load is known."""
+    """Add the number of requests in service at once, where the response time at the lowest load is known."""
     return [
         replace(step, metrics={**step.metrics, IN_SERVICE: step.throughput * responses_s[step.treatment]})
         if step.treatment in responses_s

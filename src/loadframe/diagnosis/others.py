@@ -1,4 +1,5 @@
-"""A target whose CPU others take: does a cause of its own explain more (docs/mathematics.md, "Other programs")."""
+"""A target whose CPU others take: whether a cause of its own explains more, and what a proof is worth
+(docs/mathematics.md, "Other programs")."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,10 +14,10 @@ from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.model import Finding, RuledOut, Step
 
 MOST = 0.99
-"""Of the CPUs: above, nothing is left to extrapolate from."""
+"""Share of the CPUs above which nothing is left to extrapolate from."""
 COLLECTING = "runtime.garbage_collection"
 LITTLE = 0.1
-"""Of the time in service: too little to end the throughput."""
+"""Share of the time of requests in service that is too little to end the throughput."""
 AT_THE_DISK = (
     "memory.swap",
     "memory.mmap_page_faults",
@@ -24,14 +25,15 @@ AT_THE_DISK = (
     "disk.fsync",
     *(f"cage.{name}" for name in THROTTLED),
 )
-"""Their requests are in uninterruptible sleep."""
+"""Causes whose requests are in uninterruptible sleep."""
 SCORE = 0.6
 LONGER = 2.0
-"""Factor of threads that wait for the disk over those for a CPU."""
+"""With this many times as many threads in wait for the disk as for a CPU, the disk is most of what they wait for."""
 
 
 def outweighs(finding: Finding, metrics: Mapping[str, float]) -> bool:
-    """A cost that has grown g times needs 1 / g of the CPU time; of n requests at a time, a taken CPU delays one."""
+    """Whether a cause of the target's own explains more than what others take of the CPUs; False if unknown. A cost
+    that has grown g times needs 1 / g of the CPU time; of n requests at a time, a taken CPU delays one."""
     cause = finding.id
     own = metrics.get("system.cpu.own")
     if cause == COLLECTING:
@@ -52,7 +54,8 @@ def _evident(finding: Finding, metric: str) -> float | None:
 
 
 def taken_cpus(metrics: Mapping[str, float]) -> float | None:
-    """Of foreign use at most as much as the study's threads wait for, of stolen time its share of what runs."""
+    """CPUs that the study's threads would have used without others: of foreign use at most as much as they wait for, of
+    stolen time their share of what runs. None if unknown."""
     cpus, busy = metrics.get("system.cpu.count"), metrics.get("system.cpu.utilization")
     foreign, steal = metrics.get("system.cpu.foreign"), metrics.get("system.cpu.steal")
     if cpus is None or foreign is None or steal is None:
@@ -63,7 +66,7 @@ def taken_cpus(metrics: Mapping[str, float]) -> float | None:
 
 
 def waiting(metrics: Mapping[str, float]) -> float:
-    """Not counting exhausted quotas; infinite where not measured."""
+    """Number of the study's threads that wait for a CPU, without exhausted quotas; infinite where not measured."""
     waits = [
         metrics[f"{part}.cpu.run_delay"] * (1.0 - metrics.get(f"{part}.cage.cpu.throttled_share", 0.0))
         for part in ("target", "driver")
@@ -73,7 +76,8 @@ def waiting(metrics: Mapping[str, float]) -> float:
 
 
 def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Finding | None:
-    """For a known number in service at once: requests that queue for these need no CPU yet, and would hide the wait."""
+    """The finding that others take the CPU, for a known number of requests in service: those that queue for these need
+    no CPU yet, and would hide the wait. None where it does not hold or was not measured."""
     wait = "workload.cpu_wait"
     waits = [waiting(step.metrics) for step in steps if "target.cpu.run_delay" in step.metrics]
     if not waits:
@@ -99,7 +103,8 @@ def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Fin
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """In logarithms of throughput, at most: 1 / (1 - a) for their share a of the CPUs. words: in how many steps."""
+    """The most that others on the CPU can have cost each side of a proof, in logarithms of throughput: 1 / (1 - a) for
+    their share a of the CPUs. words: in how many steps."""
 
     before: float = 0.0
     after: float = 0.0
@@ -107,7 +112,7 @@ class Cost:
 
 
 def cost(before: Sequence[Step], after: Sequence[Step]) -> Cost:
-    """Effects of the target's own work are no cost of others."""
+    """From the counting steps of both sides; effects of the target's own work are no cost of others."""
     run = [*before, *after]
     sides = [[_taken_share(step) for step in apart_from_effects(select(side).steps, run)] for side in (before, after)]
     shares = [share for side in sides for share in side]
@@ -128,11 +133,11 @@ TOLD_BY = ("target.runtime.gc_share", "target.runtime.gc_cpu_share", GC_SAMPLED)
 FAILING = "workload.failing"
 COMPUTES = ("target.cpu.hottest_thread", "target.saturation")
 LIMITS = 0.9
-"""Of a thread, or its CPUs: there a collector takes CPU time from requests."""
+"""Used share of a thread, or of its CPUs, from which on a collector takes CPU time from requests."""
 
 
 def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
-    """The target is busy at its highest level, and no metric reports its collector."""
+    """That garbage collection cannot be judged: the target is busy at its highest level, and no metric reports it."""
     highest = max((step.level for step in steps), default=0.0)
     here = [step.metrics for step in steps if step.level == highest]
     used = max((fmean(metrics.get(name, 0.0) for metrics in here) for name in COMPUTES), default=0.0) if here else 0.0
@@ -147,7 +152,7 @@ def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
 
 
 def failures(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Without failing requests where these are those beyond the number served at a time."""
+    """The findings, without failing requests where these are those beyond the number served at a time."""
     if findings and findings[0].id in SERVED_AT_ONCE:
         return tuple(finding for finding in findings if finding.id != FAILING)
     return tuple(findings)

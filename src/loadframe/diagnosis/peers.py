@@ -1,4 +1,5 @@
-"""Peers that requests wait for: busy connections over throughput (Little's law), of Unix sockets waiting threads."""
+"""Peers that requests wait for: the time there is the busy connections over the throughput (Little's law); for Unix
+sockets, the threads that wait."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,10 +12,10 @@ from loadframe.units import show
 SLOW = "peer.slow"
 AT_PEER = "workload.at_peer_ms"
 SHARE = 1 / 3
-"""Of the response time; connections that are used again at once may not be seen as busy."""
+"""Least share of the response time at the peer; connections used again at once may not be seen as busy."""
 LOOKED = ("target.peer.", "target.peers.", "target.served.")
 GROWS = 1.5
-"""Of the time at the peer; where a pool limits, it does not grow."""
+"""Least growth of the time at the peer; where a pool of connections limits, it does not grow."""
 BUSY, WAITING, CONNECTIONS = ".busy", ".waiting", ".connections"
 UNIX = "unix:"
 SOME_WAIT = 0.1
@@ -24,7 +25,8 @@ SCORE = 0.55
 
 @dataclass(frozen=True, slots=True)
 class AtPeer:
-    """low_ms, high_ms: per request, at the end levels; share: of the response time. busy: connections, or threads."""
+    """low_ms, high_ms: time per request there, at the end levels; share: of the response time. busy: connections that
+    await an answer, or waiting threads."""
 
     name: str
     metric: str
@@ -39,13 +41,14 @@ class AtPeer:
 
 
 def looked_at(steps: Sequence[Step]) -> list[Step]:
-    """With the connections read; [] if fewer than half. A peer that one does not name had none then."""
+    """Steps with the connections read; [] if fewer than half. A peer that a step does not name had no connection
+    then."""
     looked = [step for step in steps if any(name.startswith(LOOKED) for name in step.metrics)]
     return looked if 2 * len(looked) >= len(steps) else []
 
 
 def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
-    """Most of the time at the highest level, longer than at the lowest in each step."""
+    """The peer with most of the time at the highest level, longer than at the lowest in each step; else None."""
     levels = sorted({step.level for step in steps})
     if len(levels) < 2:
         return None
@@ -77,7 +80,7 @@ def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
 
 
 def not_told(steps: Sequence[Step]) -> tuple[str, ...]:
-    """Their connections may await an answer unseen: no thread waits, as with an event loop."""
+    """Unix sockets whose connections may await an answer unseen: no thread waits, as with an event loop."""
     highest = max((step.level for step in steps), default=0.0)
     high = looked_at([step for step in steps if step.level == highest])
     names = {
@@ -105,7 +108,7 @@ def _peers(steps: Sequence[Step]) -> list[str]:
 
 
 def _is_inside(peer: str, steps: Sequence[Step]) -> bool:
-    """A pool of its own workers."""
+    """Whether the target itself listens there: a pool of its own workers."""
     return any(step.metrics.get(f"target.peer.{peer}.inside", 0.0) > 0 for step in steps)
 
 

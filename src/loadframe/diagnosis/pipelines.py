@@ -1,4 +1,4 @@
-"""The stage that limits a pipeline, `pipeline.STAGE`, or `pipeline.source` where all wait for entries."""
+"""The stage that limits a pipeline as a finding: `pipeline.STAGE`, or `pipeline.source` where all wait for entries."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,11 +15,12 @@ OF = pipelines.STAGES
 SOURCE = f"{OF}source"
 UNSEEN = f"{OF}stage"
 SCORE, ALONE = 0.66, 0.5
-"""Before the machine's signatures; after them without evidence from other stages, or where CPUs are busy."""
+"""A stage comes before the machine's signatures; after them without evidence from other stages, or where CPUs are
+busy."""
 NEAR = 0.6
-"""Of its workers at work: it limits once the limiting one has twice as many."""
+"""Share of its workers at work from which on a stage limits once the limiting one has twice as many."""
 BEHIND = 0.05
-"""Of real time; below it may be a window's edge."""
+"""Share of real time by which a log falls behind; less may be a window's edge."""
 FALLS_BEHIND = 0.52
 """It says that something limits, not what."""
 CPU_USED_UP: tuple[Condition, ...] = (
@@ -44,7 +45,8 @@ ON_DISK: tuple[Condition, ...] = (
 
 
 def pipeline_findings(windows: Windows) -> tuple[Finding | RuledOut, ...]:
-    """With all other stages ruled out, or why that is not known; and change logs that are not followed."""
+    """The stage that limits past the bend, with all other stages ruled out, or why that is not known; and change logs
+    that are not followed."""
     return (*_stages(windows, windows.place), *_logs(windows))
 
 
@@ -65,7 +67,7 @@ def _stages(windows: Windows, where: Window) -> tuple[Finding | RuledOut, ...]:
 
 
 def in_words(stages: Sequence[Stage]) -> str:
-    """Which stage limits now, and whether the pipeline is starved or clogged."""
+    """Which stage limits now, and whether the pipeline is starved or clogged; or why that is not known."""
     limit = limiting(stages)
     if isinstance(limit, str):
         return f"which stage of the pipeline limits is not told: {limit}"
@@ -73,7 +75,7 @@ def in_words(stages: Sequence[Stage]) -> str:
 
 
 def is_queue(limit: str) -> bool:
-    """A queue's room fills because of the next stage."""
+    """Whether a limit is the room of a queue, which fills because of the next stage."""
     return limit.startswith(OF) and limit.endswith(".queue")
 
 
@@ -222,7 +224,7 @@ def _elsewhere(bottleneck: Limiting, stages: Sequence[Stage], windows: Windows) 
 
 
 def _from(bottleneck: Limiting, stages: Sequence[Stage], windows: Windows) -> LoadInterval | None:
-    """From the level before, to the lowest one from which on the same stage limits."""
+    """The lowest level from which on the same stage limits, and the level before it."""
     begins: LoadInterval | None = None
     before: float | None = None
     for level, id_ in _at_each(windows):

@@ -8,27 +8,28 @@ from loadframe.analysis.in_service import InService, in_service
 from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Curve, CurvePoint, Step
 
 FLAT = 0.95
-"""Of the highest throughput, at levels of the plateau."""
+"""Levels with this share of the highest throughput are the plateau."""
 NOISY = 0.85
 """... or this share, where its interval and that of the highest throughput overlap."""
 SPAN = 1.2
 BEFORE = {True: 0.75, False: 0.5}
-"""Of the plateau's throughput, by whether the axis counts clients: below, no request should queue (Erlang C)."""
+"""Share of the plateau's throughput, by whether the axis counts clients, below which no request should queue (Erlang
+C)."""
 UNCHANGED = 1.25
-"""Of a response time over the lowest one, for noise and shared caches, CPUs and connections."""
+"""Tolerance of a response time over the lowest one, for noise and shared caches, CPUs and connections."""
 ALIKE = 0.2
-"""Of the lowest load's response time: threads are counted a few times in a step."""
+"""Tolerance, relative to the response time at the lowest load: threads are counted only a few times in a step."""
 AS_LOW = 1.1
-"""Factor within which two response times are the same."""
+"""Factor within which two levels have the same response time: then no request queued at the lower level."""
 ONE = 2.0
 """Where fewer than two can be in service it is one: n <= X R."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plateau:
-    """levels: rising. lowest: of all measured; whole: the plateau begins there. served: None, with the reason in
-    `because`. refuses: answers are as fast as at the lowest load. own_queues: requests queue without holding a thread:
-    each server thread has its own queue."""
+    """levels: the flat ones, rising. lowest: of all measured; whole: the plateau begins there. served: requests in
+    service at once; None, with the reason in `because`. refuses: answers are as fast as at the lowest load, so nothing
+    queues. own_queues: requests queue without holding a thread: each server thread has its own queue."""
 
     levels: tuple[float, ...]
     lowest: float
@@ -40,7 +41,8 @@ class Plateau:
 
 
 def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
-    """None where not flat over several levels, for a cliff, or where the levels change what a request does."""
+    """The plateau of a curve; None where throughput is not flat over several levels, falls off a cliff, or the levels
+    change what a request does."""
     levels = flat_levels(curve)
     by_level = {point.load: [step for step in steps if step.level == point.load] for point in curve.points}
     by_level = {load: group for load, group in by_level.items() if group}
@@ -61,7 +63,7 @@ def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
 
 
 def flat_levels(curve: Curve) -> tuple[float, ...]:
-    """The last ones, except those at which throughput falls a little."""
+    """The levels at which throughput no longer grows: the last ones, except those at which it falls a little."""
     if curve.shape not in ("plateau", "decline") or curve.axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return ()
     flat = [point.load for point in curve.points if _as_high(point, curve)]
@@ -83,7 +85,7 @@ def _as_high(point: CurvePoint, curve: Curve) -> bool:
 
 
 def _grown(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[float]) -> str | None:
-    """A request takes longer before the throughput is used up."""
+    """Why X R is not the number in service: a request takes longer before the throughput is used up."""
     most = BEFORE[curve.axis in CLIENT_AXES] * curve.peak.throughput
     first = _response_ms(by_level[min(by_level)])
     for level, steps in sorted(by_level.items()):

@@ -1,7 +1,7 @@
-"""Signatures: what must be seen, and what absent, before a cause is suspected; thresholds with their sources. Ordered
-by rank (`knowledge/signature.py`), from the hardware upwards: of two that hold alike the later comes first. A cause may
-have several: a server's report is a better witness than the machine. In signatures.toml, and
-`kinds/NAME/signatures.toml`."""
+"""Signatures: what must be seen, and what must be absent, before a cause is suspected; thresholds have their sources.
+Ordered by rank (`knowledge/signature.py`), from the hardware upwards: of two that hold alike the later comes first. A
+cause may have several: a server's report is a better witness than the machine. Those of any target are in
+signatures.toml, those of a kind of server in its `kinds/NAME/signatures.toml`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,7 +23,7 @@ def _rows_of(cause: str) -> tuple[Signature, ...]:
 
 
 LIMITED_DRIVER, *_ = _rows_of(DRIVER_LIMITED)
-"""Nothing seen at the target is then its limit."""
+"""Where the driver is the bottleneck, nothing seen at the target is its limit."""
 DRIVER_BESIDE_TARGET, *_ = _rows_of(DRIVER_BESIDE)
 CROWDED = _rows_of(OTHERS)
 PROGRAMS, *_ = CROWDED
@@ -61,7 +61,7 @@ def _cage_signatures(component: str, layer: str, whose: str) -> tuple[Signature,
 
 
 def _rate_signatures(cause: str, used: str, what: str, whose: str) -> tuple[Signature, ...]:
-    """Of blk-throttle: used up, or mostly so by clients who wait for it while the disk is idle."""
+    """A limit of blk-throttle: used up, or mostly so by clients who wait for it while the disk is idle."""
     whole = Signature(
         id=cause,
         rank=Rank.CAGE,
@@ -106,7 +106,7 @@ SIGNATURES: tuple[Signature, ...] = tuple(
         key=lambda signature: (signature.failing_others, signature.rank),
     )
 )
-"""Of one rank, those of any target come first."""
+"""Of equal rank, those of any target come first."""
 
 
 def is_driver_limited(metrics: Mapping[str, float]) -> bool:
@@ -114,7 +114,7 @@ def is_driver_limited(metrics: Mapping[str, float]) -> bool:
 
 
 def is_driver_beside(metrics: Mapping[str, float]) -> bool:
-    """Takes CPUs that the target is short of."""
+    """Whether the driver takes CPUs that the target is short of."""
     share, busy, *_ = DRIVER_BESIDE_TARGET.present
     return share.metric in metrics and busy.metric in metrics and _holds(DRIVER_BESIDE_TARGET, metrics)
 

@@ -1,6 +1,6 @@
-"""What has the size of the number of requests served at once, and whether a raised setting can be what a cause counts
-(docs/mathematics.md, "Numbers that match by chance", "Whether a mechanism moved"). A setting whose value is the
-throughput itself is a rate: a token bucket is as flat as a pool."""
+"""What of a target has the size of the number of requests served at once, and whether a raised setting can be what a
+cause counts (docs/mathematics.md, "Numbers that match by chance", "Whether a mechanism moved"). A setting whose value
+is the throughput itself is a rate: a token bucket is as flat as a pool."""
 
 import math
 import re
@@ -18,7 +18,7 @@ PARALLELISM, SERIAL = SERVED_AT_ONCE = ("service.parallelism", "service.serial")
 PEER = re.compile(r"target\.peer\.(?P<peer>.+)\.connections")
 RUNNING, UNKNOWN_WAIT = "target.waits.running", "target.waits.other"
 STILL = 0.995
-"""Average threads at the lowest load in a wait that one never left."""
+"""Average threads in a wait at the lowest load from which on one never left it."""
 STATES: Mapping[str, str] = {
     "target.waits.sleeping": "sleep",
     "target.waits.network": "wait for the network",
@@ -34,7 +34,7 @@ COUNTED: Mapping[str, str] = {
     "target.threads.count": "threads",
 }
 IN_USE = 0.7
-"""Of a limiting pool's connections that await an answer."""
+"""Least share of a limiting pool's connections that await an answer."""
 NEAR = 0.06
 """A mean is a size if within half of one, or for larger sizes within this share."""
 ITSELF = 1
@@ -43,7 +43,8 @@ ITSELF = 1
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """words: "4 connections to 127.0.0.1:5432". metric: "" for a setting. setting: "" for what is only seen."""
+    """words: "4 connections to 127.0.0.1:5432". metric: where it is seen, "" for a setting. setting: "" for what is
+    only seen."""
 
     words: str
     value: float
@@ -58,7 +59,8 @@ def sizes(
     settings: Mapping[str, SettingValue],
     limits: Sequence[Limit],
 ) -> tuple[Size, ...]:
-    """First what is alike at every level of the plateau, then settings. low: steps at the lowest load."""
+    """Everything of that size: first what is alike at every level of the plateau, then settings. low: steps at the
+    lowest load."""
     if not served.known:
         return ()
     declared = [
@@ -87,7 +89,7 @@ def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[S
 
 
 def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Sequence[Step]) -> list[Size]:
-    """Threads that do it at the plateau and not, or fewer, at the lowest load."""
+    """Sizes of the states that threads are in at the plateau, and none or fewer at the lowest load."""
     moving, still = [], []
     for metric, words in STATES.items():
         size, before = _everywhere(served, metric, plateau), mean_of(metric, low)
@@ -102,7 +104,7 @@ def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Seq
 
 
 def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
-    """As many, or one more for the first; single-threaded processes count once."""
+    """Threads and processes: as many, or one more for the first; single-threaded processes count once."""
     by_count: dict[tuple[int, int], Size] = {}
     for metric, words in COUNTED.items():
         for more in (0, ITSELF):
@@ -116,7 +118,7 @@ def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list
 
 
 def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence[Step]], more: int = 0) -> float | None:
-    """The mean of a metric, less `more`, if near the same whole number at every level."""
+    """The mean of a metric, less `more`, if near the same whole number at every level; else None."""
     means = [mean_of(metric, steps) for steps in plateau.values()]
     known = [value - more for value in means if value is not None]
     if not known or len(known) < len(means):
@@ -157,15 +159,16 @@ def _verb(words: str, size: float) -> str:
 IN_SERVICE, THROUGHPUT = "workload.in_service", "throughput"
 NEAR_A_NUMBER = 0.1
 WELL_BELOW = 0.75
-"""Of X R: below its error, and what of a request's time may lie outside."""
+"""Share of X R: below its error, and what of a request's time may lie outside of the limit."""
 TIMES_ANOTHER = "times another setting is"
-"""Its product with another setting is the number in service."""
+"""Part of a reason: its product with another setting is the number in service."""
 LARGEST_VALUE = 1e6
 PERIODS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
 def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
-    """Why a gain does not show that what the finding counts was raised, from the steps before."""
+    """Why a gain by this remedy does not show that what the finding counts was raised, from the steps before; else
+    ""."""
     for change in remedy.changes:
         own = (finding.id, finding.behind, "")  # a limit of the service is one of requests in service, too
         if change.needed and change.raises not in own and not change.raises.startswith(OF):
@@ -187,7 +190,8 @@ def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
 
 
 def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
-    """Each request holds one for a part of its time (n = X W), or it is a rate per short time."""
+    """What else a number below the requests in service may be: each request holds one for a part of its time (n = X W),
+    or it is a rate per short time; else ""."""
     most = in_service_by(finding)
     throughput = fmean(step.throughput for step in before) if before else 0.0
     if most is None or not remedy.guessed or throughput <= 0:
@@ -213,7 +217,7 @@ def _changed(remedy: Remedy) -> list[tuple[Change, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Its value is the throughput itself, in requests per `period`."""
+    """A setting whose value is the throughput itself, in requests per `period`."""
 
     name: str
     value: SettingValue
@@ -234,7 +238,8 @@ def rates(settings: Mapping[str, SettingValue], throughput: float) -> tuple[Rate
 
 
 def by_chance(settings: Mapping[str, SettingValue], served: InService) -> str:
-    """Of an unrelated setting: log-uniform from 1 to LARGEST_VALUE, within low..high, or near the throughput."""
+    """How often a setting unrelated to the load matches by chance: log-uniform from 1 to LARGEST_VALUE, within
+    low..high, or near the throughput."""
     count = sum(amount(value) is not None for value in settings.values())
     windows = math.log(served.high / max(served.low, 1.0)) if served.known and served.high > 1 else 0.0
     windows += len(PERIODS_S) * math.log((1 + NEAR_A_NUMBER) / (1 - NEAR_A_NUMBER))

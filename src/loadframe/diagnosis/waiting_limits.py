@@ -24,16 +24,17 @@ BUSY: tuple[Condition, ...] = (
 )
 """What requests in such a limit may themselves wait for."""
 ABOVE = 1.1
-"""Of its ceiling: another ceiling; less is due to counts read at different times."""
+"""Multiple of its ceiling in use that shows another ceiling; less is due to counts read at different times."""
 BEHIND = 0.4
-"""Where something is busy: below that signature's (diagnosis.findings)."""
+"""The score where something is busy: below that signature's (diagnosis.findings)."""
 AT_EVERY_LEVEL = 0.5
 LESS = 0.001
 SEEN_FROM_OUTSIDE = tuple(f"{OF}{name}" for name in RESERVED)
 
 
 def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: float) -> Finding | RuledOut | None:
-    """A suspicion, or why it is none; None where the use was not measured."""
+    """A suspicion, or why it is none; None where the use was not measured. score: how well the limit explains the
+    bend."""
     most, what = REACHED * limit.ceiling, metric_of(limit.use_metric).what
     uses = [(window, window.halves.get(limit.use_metric)) for window in windows.each]
     known = [(window, use) for window, use in uses if use is not None]
@@ -74,7 +75,7 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
 
 
 def is_told_twice(first: Finding, other: Finding) -> bool:
-    """A limit at which requests wait, and the number of requests in service that names it, are one cause."""
+    """Whether a limit at which requests wait and the number in service that names it are the same cause."""
     outside = [finding for finding in (first, other) if finding.id in SEEN_FROM_OUTSIDE]
     limits = [finding for finding in (first, other) if finding.id.startswith(OF) and finding not in outside]
     if not outside or not limits or not limits[0].evidence:
@@ -83,7 +84,7 @@ def is_told_twice(first: Finding, other: Finding) -> bool:
 
 
 def behind(findings: Sequence[Finding]) -> list[Finding]:
-    """Each limit at which requests wait behind the number in service that names it."""
+    """The findings, each limit at which requests wait behind the number in service that names it."""
     named = {
         item.metric: finding.score
         for finding in findings
@@ -124,7 +125,7 @@ def _say(limit: Limit, value: float) -> str:
 
 FLUSHES = "disk.fsync"
 MOST_OF_THE_TIME = 0.5
-"""Of the time in service, in the disk: without it twice as many would be served."""
+"""Share of a request's time in service, in the disk: without it twice as many would be served."""
 IN_DISK = "target.waits.disk"
 FLUSHED = Condition(
     "system.disk.flushes_per_request", ">=", 0.02, "one cache flush for at most fifty requests, our choice"
@@ -138,7 +139,8 @@ READS = Condition(
 
 
 def waits_for_flushes(served: InService, flat: Sequence[Step], reached_at: LoadInterval | None) -> Finding | None:
-    """From the steps of the plateau; None where they do not, may wait for reads, or it was not measured."""
+    """That requests wait for flushes most of the time, from the steps of the plateau; None where they do not, may wait
+    for reads, or it was not measured."""
     in_disk, flushed, written = (mean_of(metric, flat) for metric in (IN_DISK, FLUSHED.metric, WRITTEN.metric))
     reads, working = mean_of(READS.metric, flat), mean_of(DISK_IDLE.metric, flat)
     if in_disk is None or flushed is None or written is None or reads is None:

@@ -15,8 +15,9 @@ FALLING = ("cliff", "decline")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Averages over the steps of some levels. words: these levels. halves: what half of the steps reached: a server
-    that switches between two states has an average that no step had. most: of any step."""
+    """Averages of the metrics over the steps of some levels. words: these levels, for users. halves: what at least half
+    of the steps reached: a server that switches between two states has an average that no step had. most: of any
+    step."""
 
     words: str
     levels: tuple[float, ...]
@@ -40,8 +41,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """below, past: the same without a bend; top: the level with the most throughput and all above. each: every level,
-    rising. bend: the last load that held; bends: where it may be, and the cliff. falls: past the bend."""
+    """below, past: of the bend, the same without one. top: the level with the most throughput and all above. each:
+    every level, rising. bend: the last load that held; bends: where it may be, and the cliff. falls: whether throughput
+    falls past the bend."""
 
     below: Window
     past: Window
@@ -82,7 +84,7 @@ def look(curve: Curve, steps: Sequence[Step]) -> Windows:
 
 
 def bends(curve: Curve) -> tuple[LoadInterval, ...]:
-    """The knee, and from the last level before the cliff to the first after."""
+    """The knee, and the interval from the last level before the cliff to the first after it."""
     intervals = [] if curve.knee is None else [curve.knee]
     if (cliff := curve.cliff) is not None:
         intervals.append(LoadInterval((cliff.from_load + cliff.to_load) / 2, cliff.from_load, cliff.to_load))
@@ -90,18 +92,20 @@ def bends(curve: Curve) -> tuple[LoadInterval, ...]:
 
 
 ENOUGH = 0.25
-"""Probability that a cause begins before a bend, our choice: about a half between the same two levels."""
+"""Probability from which on a cause is taken to begin before a bend, our choice: about a half between the same two
+levels."""
 SHARES = [(number + 0.5) / 16 for number in range(16)]
 
 
 def explains(acts: LoadInterval, bend: LoadInterval) -> float:
-    """0..1: what begins later cannot have made the bend; what begins sooner explains it less the further apart."""
+    """How well what begins to act at one load explains a bend at another, 0 to 1. What begins later cannot have made
+    it; what begins sooner explains it less the further apart they are."""
     before = fmean(load <= other for load in _anywhere(acts) for other in _anywhere(bend))
     return min(1.0, before / ENOUGH, acts.high / bend.low)
 
 
 def _anywhere(at: LoadInterval) -> list[float]:
-    """Geometrically spaced, as levels are."""
+    """Equally likely loads, geometrically spaced, as levels are."""
     sides = [(at.low, at.load, 2 * share) if share < 0.5 else (at.load, at.high, 2 * share - 1) for share in SHARES]
     return [low ** (1 - share) * high**share for low, high, share in sides]
 
@@ -126,7 +130,8 @@ def explains_bend(finding: Finding) -> bool:
 
 
 def bend_of(round_: Round) -> Bend | None:
-    """Of the best finding that is a limit and overlaps the knee: that comes from a counter in every step."""
+    """The load at which a limit begins to act, if the best finding is a limit that overlaps the knee, else None: it
+    comes from a counter in every step, a knee lies between levels."""
     knee, limits = round_.curve.knee, {limit.id for limit in round_.limits}
     first = next((finding for finding in round_.findings if finding.status != "refuted"), None)
     if knee is None or first is None or first.reached_at is None or first.id not in limits or not explains_bend(first):
@@ -141,14 +146,14 @@ def explained(round_: Round) -> Curve:
 
 
 def acts_from(round_: Round, finding: Finding) -> LoadInterval | None:
-    """At the bend, where its own evidence agrees, else where this begins."""
+    """Where a cause limits: at the bend, where its own evidence agrees with that, else where this begins."""
     reached, explained = finding.reached_at, bend_of(round_)
     bend = explained.load if explained is not None and explained.limit == finding.id else round_.curve.knee
     return bend if reached is not None and bend is not None and reached.meets(bend) else reached
 
 
 TRUSTED = 0.5
-"""Of steps with contradictions from which on a counter is not trusted in the rest."""
+"""Share of steps with contradictions from which on a counter is not trusted in the rest."""
 
 
 def sighted(steps: Sequence[Step]) -> list[Step]:

@@ -1,6 +1,6 @@
-"""Remedies: ordered chains of changes that should lift a limit, sized from what was measured: functions of the
-situation, registered under the finding ids that they address. A chain names every link that has to hold, in order; one
-that already suffices has `needed` false."""
+"""Remedies: ordered chains of changes that should lift a limit, sized from what was measured. Each is a function of the
+situation, registered under the finding ids that it addresses. A chain names every link that has to hold, in the order
+in which they must be raised; a link that already suffices has `needed` false."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,9 +20,9 @@ BUILDERS: dict[str, tuple[Builder, ...]] = {
 
 
 def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
-    """In the findings' order; for one finding free ones first, known ones before a study's settings, last those that
-    nothing speaks for. A remedy known to raise a later finding's limit addresses both, as do remedies for what a stage
-    waits for in its server."""
+    """Remedies in the findings' order; for one finding free ones first, known ones before a study's settings, last
+    those that nothing speaks for. A remedy known to raise a later finding's limit addresses both, as do remedies for
+    what a stage waits for in its server."""
     chosen: dict[str, Remedy] = {}
     for finding in stages_first(findings):
         remedies = [remedy for build in BUILDERS.get(finding.id, ()) if (remedy := build(situation)) is not None]
@@ -40,7 +40,8 @@ def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, 
 
 
 def proposed_for(round_: Round, situation: Situation) -> tuple[Remedy, ...]:
-    """Else, if throughput stops growing, all declared settings, for no cause."""
+    """Remedies for a round's findings; without any, if throughput stops growing, all declared settings, for no
+    cause."""
     proposed = propose(round_.findings, situation)
     return (
         proposed
@@ -50,7 +51,7 @@ def proposed_for(round_: Round, situation: Situation) -> tuple[Remedy, ...]:
 
 
 def joined(remedies: Sequence[Remedy]) -> Remedy:
-    """For limits in series. The later one counts for a setting that two of them change."""
+    """Several remedies as one, for limits in series. The later one counts for a setting that two of them change."""
     changes: dict[tuple[str, str], Change] = {}
     for change in (change for remedy in remedies for change in remedy.changes):
         known = changes.get((change.layer, change.setting))

@@ -11,12 +11,13 @@ from loadframe.units import show
 
 MIB = 1 << 20
 QUOTA_PERIOD_US = 100_000
-"""Microseconds; cpu.max is CPU time per such period."""
+"""cpu.max is CPU time per period of this many microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class CageLimit:
-    """scale: cgroup units per unit of the ledger; ends_at: the machine's limit; rate: demand is not estimated."""
+    """scale: cgroup units per unit of the ledger; ends_at: the machine's limit; rate: of a rate, whose demand without
+    the limit cannot be estimated."""
 
     setting: str
     words: str

@@ -20,9 +20,9 @@ from loadframe.model import (
 )
 
 FURTHER = 4.0
-"""Factor to the first declared value that should be felt and small against a machine."""
+"""Factor to the first declared value that is tried: large enough to be felt, small against a machine."""
 MOST = 6
-"""For one cause: each trial takes a share of the budget and of the error."""
+"""Most settings tried for a cause: each trial takes a share of the budget and of the error."""
 WHOSE: Mapping[Layer, str] = {"server": "service", "application": "workload"}
 NAMED: Mapping[str, tuple[str, ...]] = {
     "service.parallelism": ("pool", "worker", "thread", "connection", "concurren", "parallel", "process", "max_"),
@@ -40,16 +40,16 @@ NAMED: Mapping[str, tuple[str, ...]] = {
 }
 """Parts of the usual names of settings; they decide the order alone."""
 NOT_THE_TARGETS = frozenset({DRIVER_LIMITED, DRIVER_BESIDE, OTHERS})
-"""The curve is then not the target's."""
+"""Where one of these holds, the curve is not the target's, and judges no setting."""
 SAFER = frozenset({"disk.fsync"})
-"""Their cost is that of safety: what gives some up is a likely remedy."""
+"""Causes whose cost is that of safety: a setting that gives some up is a likely remedy."""
 UNKNOWN = "the study declares it; what it does is not known"
 BECAUSE_DECLARED = "the study declares it; nothing that was seen speaks for it or against it"
 
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """rank: of the reason; lower ones are tried earlier."""
+    """rank: of the reason for it; lower ones are tried earlier."""
 
     rank: int
     knob: Knob
@@ -58,7 +58,8 @@ class _Ranked:
 
 
 def remedies(finding: Finding, situation: Situation) -> tuple[Remedy, ...]:
-    """None for a cause that no setting declares and that is not one inside a service."""
+    """Changes of declared settings that may remove a cause. None for a cause that no setting declares and that is not
+    inside a service."""
     choices = [ranked for knob in situation.knobs if (ranked := _ranked(finding, situation, knob)) is not None]
     return tuple(
         _remedy((finding.id,), situation, choice) for choice in sorted(choices, key=lambda choice: choice.rank)[:MOST]
@@ -66,12 +67,12 @@ def remedies(finding: Finding, situation: Situation) -> tuple[Remedy, ...]:
 
 
 def is_blind(remedy: Remedy) -> bool:
-    """The only reason for it is that the study declares the setting."""
+    """Whether the only reason for it is that the study declares the setting."""
     return all(change.why == UNKNOWN for change in remedy.changes)
 
 
 def because_declared(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
-    """For a curve that stops growing without another remedy; a gain names no cause."""
+    """Changes of declared settings for a curve that stops growing without another remedy; a gain names no cause."""
     if any(finding.id in NOT_THE_TARGETS for finding in findings):
         return ()
     choices = []
@@ -122,7 +123,7 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
 
 
 def _otherwise(finding: Finding, knob: Knob, now: SettingValue) -> SettingValue | None:
-    """A workload's option is only tried at its next word."""
+    """The change of a setting without a larger value. A workload's option is only tried at its next word."""
     if knob.layer == "application":
         return next(iter(knob.above(now)), None)
     have, size = amount(now), in_service_by(finding)
