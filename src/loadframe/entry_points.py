@@ -87,11 +87,11 @@ class Broken:
     remedy: str
 
     def error(self, key: str) -> StudyError:
-        """For a study that names it. key: where it does."""
+        """The error for a study that names it. key: where it does."""
         return StudyError(f"{key} = {self.kind!r} is from {self.distribution}: {self.fact}", remedy=self.remedy)
 
     def requirement(self) -> "Requirement":
-        """For `loadframe doctor`."""
+        """The row for `loadframe doctor`."""
         from loadframe.model import Requirement
 
         return Requirement(self.kind, f"entry point of {self.distribution}", None, f"{self.fact}. {self.remedy}")

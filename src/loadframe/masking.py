@@ -49,7 +49,7 @@ _GLUED = ("mysql", "mariadb")
 _ACCOUNTS = ("-u", "-U", "--user", "--proxy-user")
 """Options whose value is NAME:PASSWORD for curl and others."""
 _HEADER = re.compile(r"(?i:(proxy-)?authorization|(set-)?cookie|x-[\w-]+)")
-"""Of HTTP: its value is the rest of the line."""
+"""A header of HTTP: its value is the rest of the line."""
 _PHRASE = (
     r"(?i:requirepass|masterauth)|"  # of the configuration of Redis
     r"(?i:identified[ \t]+(?:with[ \t]+\S{1,64}[ \t]+)?(?:by|as)|password)(?=[ \t]{1,8}[\"'])"  # of SQL

@@ -22,7 +22,7 @@ ROOM_BYTES = 256 << 20
 ROOM_FILES = 16
 """Files that they may open; V8's threads panic with a message of their own where they cannot."""
 PANIC = "PanicException"
-"""Of every library written with pyo3 (polars, vl-convert): each has its own class of this name."""
+"""Name of the class that every library written with pyo3 (polars, vl-convert) raises: each has its own."""
 
 
 @contextmanager

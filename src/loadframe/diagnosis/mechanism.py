@@ -61,7 +61,7 @@ TRACES: Mapping[str, Trace] = {
     "cpu.hot_thread": Trace("target.cpu.cores", "spread"),
     **{cause: trace for traces in tables("signatures", "TRACES", dict).values() for cause, trace in traces.items()},
 }
-"""By finding; kinds of servers add theirs. Else the first evidence that counts events."""
+"""Traces by finding; kinds of servers add theirs. Else the first evidence that counts events."""
 TRACES_BY_EVIDENCE: Mapping[str, Trace] = {
     "target.accept_queue.waiting": Trace("target.accept_queue.waiting", "waiting"),
     "target.runtime.gc_share": Trace("target.runtime.gc_share", "share"),

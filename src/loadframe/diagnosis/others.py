@@ -112,7 +112,7 @@ class Cost:
 
 
 def cost(before: Sequence[Step], after: Sequence[Step]) -> Cost:
-    """From the counting steps of both sides; effects of the target's own work are no cost of others."""
+    """The cost from the counting steps of both sides; effects of the target's own work are no cost of others."""
     run = [*before, *after]
     sides = [[_taken_share(step) for step in apart_from_effects(select(side).steps, run)] for side in (before, after)]
     shares = [share for side in sides for share in side]
@@ -137,7 +137,8 @@ LIMITS = 0.9
 
 
 def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
-    """That garbage collection cannot be judged: the target is busy at its highest level, and no metric reports it."""
+    """Says that garbage collection cannot be judged: the target is busy at its highest level, and no metric reports
+    it."""
     highest = max((step.level for step in steps), default=0.0)
     here = [step.metrics for step in steps if step.level == highest]
     used = max((fmean(metrics.get(name, 0.0) for metrics in here) for name in COMPUTES), default=0.0) if here else 0.0

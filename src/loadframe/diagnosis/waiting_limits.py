@@ -139,8 +139,8 @@ READS = Condition(
 
 
 def waits_for_flushes(served: InService, flat: Sequence[Step], reached_at: LoadInterval | None) -> Finding | None:
-    """That requests wait for flushes most of the time, from the steps of the plateau; None where they do not, may wait
-    for reads, or it was not measured."""
+    """The finding that requests wait for flushes most of the time, from the steps of the plateau; None where they do
+    not, may wait for reads, or it was not measured."""
     in_disk, flushed, written = (mean_of(metric, flat) for metric in (IN_DISK, FLUSHED.metric, WRITTEN.metric))
     reads, working = mean_of(READS.metric, flat), mean_of(DISK_IDLE.metric, flat)
     if in_disk is None or flushed is None or written is None or reads is None:

@@ -31,7 +31,7 @@ from loadframe.model import (
 )
 
 BLOCKS = 3
-"""Of each control: two blocks have one degree of freedom."""
+"""Blocks of each control: two have one degree of freedom."""
 MOST_BLOCKS = 5
 MIB = 1 << 20
 LEFT_ALONE = 0.95

@@ -128,7 +128,7 @@ def _states(
     rounds: Sequence[Round],
     answer: RunAnswer | None,
 ) -> dict[str, State]:
-    """By treatment, in the order of their letters. known: curves of states that rounds have."""
+    """The states by treatment, in the order of their letters. known: curves of states that rounds have."""
     decided = deciding(rounds)
     alternatives = answer.alternatives if isinstance(answer, Investigation) else ()
     examinations = {

@@ -28,7 +28,7 @@ from loadframe.workloads.base import AsksForObjects
 
 START = "A"
 ERROR = 0.05
-"""Of all alternatives together, and of each over all its levels together (Bonferroni)."""
+"""Error of the verdicts on all alternatives together, and of each over all its levels together (Bonferroni)."""
 WITNESSES = (
     "workload.bytes",
     "target.cpu.cores",
