@@ -19,7 +19,6 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import IO
-from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import HIGHEST_RATE
 from loadframe.workloads.http_driver import MOST_CONNECTIONS, Ask, Order, requirements
 from loadframe.workloads.options import rules, switch, text, whole
-from loadframe_drivers.recorded import Recorded, told
+from loadframe_drivers.recorded import Recorded, http_parts, told
 
 FASTEST = 1000
 
@@ -307,13 +306,9 @@ def _moment(text: str) -> tuple[float, bool] | None:
 
 def _path(target: str) -> str | None:
     if not target.startswith("/"):
-        try:
-            parts = urlsplit(target)
-        except ValueError:
+        if (address := http_parts(target)) is None:
             return None
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            return None
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        _, target = address
     escaped = "\\x" in target or '\\"' in target
     return None if escaped or wrong_path(target) is not None else target
 

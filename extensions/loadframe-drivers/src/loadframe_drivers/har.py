@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlsplit
 
 from loadframe.connections.http_words import REFUSED, SECRET, wrong_header, wrong_path
 from loadframe.errors import StudyError
@@ -21,7 +20,7 @@ from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import AtRate, thinking
 from loadframe.workloads.http_driver import MOST_CONNECTIONS, Ask, Order, requirements
 from loadframe.workloads.options import choice, rules, switch, text, whole
-from loadframe_drivers.recorded import Recorded, told
+from loadframe_drivers.recorded import Recorded, http_parts, told
 
 LARGEST_BODY = 1 << 20
 THOUGHT_S = 0.5
@@ -268,19 +267,19 @@ def _entry(given: Any) -> Entry | None:
 
 
 def _address(url: object) -> tuple[str, str] | None:
-    if not isinstance(url, str):
+    if not isinstance(url, str) or (address := http_parts(url)) is None:
         return None
+    parts, path = address
     try:
-        parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
         return None
-    if parts.scheme not in ("http", "https") or not host:
+    if not host:
         return None
     usual = {"http": 80, "https": 443}[parts.scheme]
     place = f"[{host}]" if ":" in host else host
     origin = f"{parts.scheme}://{place}" + (f":{port}" if port not in (None, usual) else "")
-    return origin, (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return origin, path
 
 
 def _moment(text: object) -> float | None:

@@ -4,6 +4,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import SplitResult, urlsplit
 
 from loadframe.connections.http_words import METHODS, NOT_SENT, SAFE
 from loadframe.errors import StudyError
@@ -76,6 +77,17 @@ class Recorded(ByWrk[Options]):
 
     def _first(self) -> str:
         return next((request.path for request in self.recalled() if request.method == "GET"), "/")
+
+
+def http_parts(url: str) -> tuple[SplitResult, str] | None:
+    """The parts of an HTTP address, and its path with the query; None for any other text."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        return None
+    return parts, (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
 def told(counts: Mapping[str, int]) -> Iterable[str]:

@@ -5,7 +5,7 @@ are only data, even from a foreign folder."""
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,20 +88,14 @@ def _root(path: Path) -> Root:
     return root
 
 
-TEXT, JSON, PARQUET = "text/plain", "application/json", "application/vnd.apache.parquet"
-FILES: Mapping[str, str] = {
-    "steps.jsonl": TEXT,
-    "trials.jsonl": TEXT,
-    "fleet-trials.jsonl": TEXT,
-    "profiles/steps.jsonl": TEXT,
-    "verdicts.json": JSON,
-    "findings.json": JSON,
-    "forecast.json": JSON,
-    "ladder.json": JSON,
-    "metrics.parquet": PARQUET,
-    "limits.parquet": PARQUET,
-}
-"""Every name in links of reporting's documents and in its html.FILES. JSON lines are text: a browser shows them."""
+FILES = frozenset({
+    "steps.jsonl", "trials.jsonl", "fleet-trials.jsonl", "profiles/steps.jsonl", "verdicts.json", "findings.json",
+    "forecast.json", "ladder.json", "metrics.parquet", "limits.parquet",
+})  # fmt: skip
+"""Every name in links of reporting's documents and in its html.FILES."""
+PARQUET = ".parquet"
+TYPES = {".jsonl": "text/plain", ".json": "application/json", PARQUET: "application/vnd.apache.parquet"}
+"""JSON lines are text: a browser shows them."""
 POLICY = "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'"
 PIECE_BYTES = 1 << 18
 
@@ -118,9 +112,10 @@ def answer(places: Places, run: str, name: str) -> StreamingResponse:
         raise RunError(f"{name} of this run cannot be read: {why}", remedy="Look into the run folder.") from error
     size = os.fstat(descriptor).st_size
     headers = {"Content-Security-Policy": POLICY, "Content-Length": f"{size}"}
-    if FILES[name] == PARQUET:
+    suffix = Path(name).suffix
+    if suffix == PARQUET:
         headers["Content-Disposition"] = f'attachment; filename="{name}"'
-    return StreamingResponse(_pieces(descriptor, size), media_type=FILES[name], headers=headers)
+    return StreamingResponse(_pieces(descriptor, size), media_type=TYPES[suffix], headers=headers)
 
 
 async def _pieces(descriptor: int, size: int) -> AsyncIterator[bytes]:
