@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.host.environment import python
-from loadframe.reporting.forecasts import following_sentences
+from loadframe_watch.growth.report import following_sentences
 from loadframe_index import trees
 from loadframe_index.config import RESULT, STATISTICS
 from loadframe_index.keeping import INJECTED, Keeping

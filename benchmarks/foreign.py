@@ -93,7 +93,7 @@ class Server:
     @property
     def password(self) -> str:
         """Of its owner: whoever changes settings needs the right to do so."""
-        return str(self.target._server.control_account.password)
+        return str(self.target.control_account.password)
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         """What its owner asks, and is answered."""
@@ -173,7 +173,7 @@ def restartable(kind: str) -> Iterator[Restartable]:
 
 
 def _managed(theirs: Server) -> Restartable:
-    target, folder, private = theirs.target, theirs.folder, theirs.target._server
+    target, folder, private = theirs.target, theirs.folder, theirs.target
     included, (program, *options) = folder / "conf.d", private.command
     included.mkdir()
     if theirs.kind in FAMILY:
@@ -202,12 +202,12 @@ def _owned(target: Any, folder: Path) -> Server:
     """With an option file of its owner's, and without the schema that a private MariaDB or MySQL has for us."""
     folder.mkdir()
     folder.chmod(0o755)
-    account, option_file = target._server.control_account, folder / "account"
+    account, option_file = target.control_account, folder / "account"
     if target.kind in FAMILY:
         target._control.ask("DROP SCHEMA loadframe")
         address, section = target.endpoint().address, "client"
     else:
-        address, section = str(target._server.socket), "owner"
+        address, section = str(target.socket), "owner"
     option_file.write_text(f"[{section}]\nuser={account.user}\npassword={account.password}\n")
     asks: Any = attach(f"{target.kind}:{address}", option_file=option_file)
     return Server(target, folder, address, option_file, asks._control)

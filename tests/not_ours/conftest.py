@@ -56,9 +56,9 @@ def dump(postgres_of_others: foreign.Server) -> Callable[[], bytes]:
     server = postgres_of_others
 
     def everything() -> bytes:
-        account = server.target._server.control_account
+        account = server.target.control_account
         given = {**os.environ, "PGPASSWORD": account.password}
-        command = [str(program("pg_dumpall")), "--host", str(server.target._server.socket_folder)]
+        command = [str(program("pg_dumpall")), "--host", str(server.target.socket_folder)]
         done = subprocess.run([*command, "--username", account.user], capture_output=True, check=True, env=given)
         # Newer versions guard what they print with a word that is drawn for each dump.
         return b"\n".join(
@@ -85,7 +85,7 @@ def pgbouncer(postgres_of_others: foreign.Server, tmp_path: Path) -> Callable[..
 
     @contextmanager
     def running(mode: str, ignored: str) -> Iterator[int]:
-        private = postgres_of_others.target._server
+        private = postgres_of_others.target
         account, port = private.control_account, free_port()
         user = None if private.user == US else ids_of(private.user).uid
         configuration = postgres_of_others.folder / f"pgbouncer-{port}.ini"

@@ -107,7 +107,7 @@ def test_what_drops_the_parameters_of_a_connection_is_refused(
 ) -> None:
     before = dump()
     with (
-        relay(Dropping, str(postgres_of_others.target._server.socket)) as port,
+        relay(Dropping, str(postgres_of_others.target.socket)) as port,
         pytest.raises(TargetError, match=r"connection pooler .* options does not arrive"),
     ):
         attach(f"postgres:127.0.0.1:{port}", option_file=postgres_of_others.option_file)
@@ -123,9 +123,9 @@ class Other(attached._Marked):
 
 
 def test_connections_that_reach_two_servers_are_known_by_their_starts(postgres_of_others: foreign.Server) -> None:
-    account = postgres_of_others.target._server.control_account
+    account = postgres_of_others.target.control_account
     where = {
-        "host": str(postgres_of_others.target._server.socket_folder),
+        "host": str(postgres_of_others.target.socket_folder),
         "user": account.user,
         "password": account.password,
         "dbname": "postgres",

@@ -117,8 +117,8 @@ class Theirs:
     def dump(self) -> bytes:
         """Everything in the server, byte for byte, with rights and settings of roles."""
         if self.kind == "postgres":
-            account = self.server.target._server.control_account
-            command = [str(program("pg_dumpall")), f"--host={self.server.target._server.socket_folder}"]
+            account = self.server.target.control_account
+            command = [str(program("pg_dumpall")), f"--host={self.server.target.socket_folder}"]
             return _said([*command, f"--username={account.user}"], PGPASSWORD=account.password)
         names = sorted(self.server.schemas() - {"information_schema", "performance_schema", "mysql", "sys"})
         dump = located("mariadb-dump") or located("mysqldump")
@@ -311,7 +311,7 @@ def test_another_database_is_not_touched(theirs: Theirs, loadframe: Loadframe, t
         pytest.skip("schemas of it are databases")
     theirs.server.ask("CREATE DATABASE other")
     account = theirs.server.folder / "other.cnf"
-    own = theirs.server.target._server.control_account
+    own = theirs.server.target.control_account
     account.write_text(f"[other]\nuser={own.user}\npassword={own.password}\ndbname=other\n")
     theirs.server.ask("CREATE SCHEMA loadframe")
     theirs.fill("loadframe")

@@ -6,7 +6,7 @@ import io
 import polars
 import pytest
 
-from loadframe_live.exporting import csv_bytes
+from loadframe.reporting.exports import csv_bytes
 
 
 def cells(table: polars.DataFrame) -> list[list[str]]:
