@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from loadframe.host.environment import python
-from loadframe_watch.growth.report import following_sentences
 from loadframe_index import trees
 from loadframe_index.config import RESULT, STATISTICS
 from loadframe_index.keeping import INJECTED, Keeping
 from loadframe_index.store import connect
 from loadframe_watch.growth.following import Following, followed, following
+from loadframe_watch.growth.report import following_sentences
 from tree_churn import changing, permit
 from whole_tree import everything
 

@@ -22,7 +22,7 @@ def read():
     return [json.dumps(view.whole()), view.row(), view.refresh(), view.error]
 """,
     "metrics": """
-from loadframe_live.metrics import WatchMetrics
+from loadframe_watch.page import WatchMetrics
 def read():
     view = WatchMetrics(opened(folder), "0/w")
     return list(view.samples())
