@@ -1,1 +1,1 @@
-"""Arrays in, results out."""
+"""Curve, knee, cliff, comparison, warm-up, search: arrays in, results out."""
