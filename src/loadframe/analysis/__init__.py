@@ -1,1 +1,1 @@
-"""Curve, knee, cliff, comparison, warm-up, search: arrays in, results out."""
+"""Arrays in, results out."""

@@ -1,5 +1,5 @@
-"""Search for the highest load that meets an objective, from below (docs/mathematics.md). It proposes trials and takes
-their outcomes; it loads no server and reads no clock."""
+"""Search for the highest load that meets an objective, from below (docs/mathematics.md); it loads no server and reads
+no clock."""
 
 import itertools
 import math
@@ -23,8 +23,7 @@ BEYOND_MISS = 2.0
 trials, as single misses below the capacity hold the search back."""
 LIKELY = 0.5
 STEPS = 4
-"""Levels in a bracket as wide as the precision allows. With 2, an end may be much closer to the capacity than the
-other, and takes as many more trials to distinguish."""
+"""Levels in a bracket as wide as the precision allows."""
 STRICT = 0.6
 """A class needs this share of its allowed error probability, as trials stop at the first success. With 1, every tenth
 bracket was wrong at 5 % noise."""
@@ -40,9 +39,9 @@ SAFE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """low, high: the range of loads. precision: how far apart the ends of the answer may lie, as a share. error:
-    probability that the answer is wrong. hold_s: time for which the lower end, or loads above it, must have met. guess:
-    the expected capacity, with a 90 % interval."""
+    """precision: how far apart the ends of the answer may lie, as a share. error: probability that the answer is wrong.
+    hold_s: time for which the lower end, or loads above it, must have met. guess: the expected capacity, with a 90 %
+    interval."""
 
     low: float
     high: float
@@ -215,7 +214,6 @@ class CapacitySearch:
         return ends
 
     def _confirm(self, unseen: Sequence[float]) -> Proposal | None:
-        """A trial at an end not yet shown, then for the remaining time to hold; None when done."""
         if unseen:
             return Proposal(min(unseen[0], self._highest_allowed()), self.settings.trial_s)
         missing_s = self.settings.hold_s - self.held_s
@@ -257,8 +255,7 @@ class CapacitySearch:
         return Proposal(load, RECOVERY_SHARE * self.settings.trial_s, recovery=True, restart=restart)
 
     def _has_collapsed(self, trial: Proposal, outcome: Outcome) -> bool:
-        """Whether throughput fell off a cliff: while nothing has met, every miss above the lowest level may be a
-        cliff."""
+        """While nothing has met, every miss above the lowest level may be a cliff."""
         best = max((outcome.throughput for _, outcome in self._counted if outcome.met), default=None)
         return trial.load > self.levels[0] if best is None else outcome.throughput < CLIFF_KEPT * best
 
@@ -267,7 +264,6 @@ class CapacitySearch:
 
 
 def _ladder(settings: Settings, step: float) -> tuple[float, ...]:
-    """Levels to try, in geometric steps of at most `step` (in log load), or wider between whole numbers."""
     low, high = settings.low, settings.high
     if settings.integer:
         low, high = math.ceil(low), math.floor(high)

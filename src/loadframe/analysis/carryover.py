@@ -65,7 +65,6 @@ class _Effect:
 
 
 def _left_out(steps: Sequence[Step], treatment: str) -> _Effect | None:
-    """Left-out steps against the counted ones right after them; None for fewer than FEWEST."""
     logs = [
         math.log(first.throughput / second.throughput)
         for first, second in pairwise(steps)

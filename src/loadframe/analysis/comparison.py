@@ -1,5 +1,4 @@
-"""Comparison of two treatments that alternated in blocks (docs/mathematics.md): what affects a whole block cancels.
-Ratios are averaged in logarithms, so that successive gains add up."""
+"""Comparison of two treatments that alternated in blocks (docs/mathematics.md): what affects a whole block cancels."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -40,13 +39,13 @@ def verdict(
     confidence: float = 0.95,
     grain: Grains | None = None,
 ) -> Verdict:
-    """Ratio after / before over the common levels, from throughputs (1/s) per block (index i: block i on both sides).
-    Blocks count that are complete on every level. The interval is that of `half_width`, of log ratios averaged over the
-    levels. The throughputs' resolution (their smallest spacing, or `grain` where finer) adds to the variance; where no
-    side scatters and no grain is known, nothing is proven. plan: the blocks after which the caller looks; the intervals
-    of all looks hold at once with this confidence. Zeros count as ZERO_COUNTS_AS; a side that did nothing in all blocks
-    of a level has no ratio. With fewer than two blocks the decision is cannot-tell, and low and high are the extremes
-    of the levels. ValueError for no common level, no complete block, or values negative or not finite."""
+    """Ratio after / before over the common levels, from throughputs (1/s) per block (index i: block i on both sides),
+    in blocks complete on every level. Its interval is `half_width` of log ratios averaged over the levels. The
+    resolution of throughputs (the smallest spacing, or `grain` where finer) adds to the variance; where no side
+    scatters and no grain is known, nothing is proven. plan: the intervals of all its looks hold at once with this
+    confidence. Zeros count as ZERO_COUNTS_AS; a side that did nothing in all blocks of a level has no ratio. With one
+    block: cannot-tell, and the extremes of the levels. ValueError for no common level, no complete block, or values
+    negative or not finite."""
     sides = _sides(before, after, grain)
     blocks, by_block = sides.blocks, sides.ratios.mean(axis=0)
     alpha = planned_level(plan, blocks, 1 - confidence)
@@ -82,9 +81,9 @@ def verdict_at_end(
 def at_each_level(
     before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, error: float = 0.05
 ) -> tuple[Verdict, ...]:
-    """Ratio after / before at each level by itself; levels and blocks as for `verdict`. All intervals hold at once with
-    a probability of 1 - error (Bonferroni). Two or three blocks know little of their own noise, and are lent that of
-    all levels (docs/mathematics.md, "Side by side"). ValueError as `verdict`."""
+    """Ratio at each level by itself: all intervals hold at once with a probability of 1 - error (Bonferroni). Two or
+    three blocks know little of their own noise, and are lent that of all levels (docs/mathematics.md, "Side by side").
+    ValueError as `verdict`."""
     sides = _sides(before, after)
     levels, table, zeros, blocks = sides.levels, sides.ratios, sides.zeros, sides.blocks
     if blocks not in LEND or len(levels) == 1:
@@ -140,8 +139,8 @@ def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -
 
 
 def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
-    """The share of each successive gain in the logarithm of the whole; a loss has a negative share. Empty where the
-    whole is undecided or a gain has no ratio."""
+    """The share of each successive gain in the logarithm of the whole. Empty where that is undecided or a gain has no
+    ratio."""
     logs = [math.log(gain.ratio) for gain in gains]
     total = sum(logs)
     if not whole.decided or abs(total) <= ROUNDING or not all(gain.has_ratio for gain in gains):
@@ -150,8 +149,8 @@ def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
-    """The whole gain of successive, independent gains: the product of the ratios, with half-widths in logarithms added
-    in quadrature on each side. Without a ratio where any has none."""
+    """The whole of successive, independent gains: the product, half-widths in logarithms added in quadrature on each
+    side."""
     if len(verdicts) == 1:
         return verdicts[0]
     centre = sum(math.log(part.ratio) for part in verdicts)
@@ -254,7 +253,7 @@ def _sides(
 
 
 def _rounding(seen: tuple[float, float], known: tuple[float, float] | None) -> float:
-    """Variance that rounding adds to a log ratio. Of both grains the finer counts: equal counts have no spacing."""
+    """Variance of a log ratio, by the finer grain: equal counts have no spacing."""
     finest = seen if known is None else tuple(map(min, ((grain or 1.0) for grain in seen), known))
     return sum(grain**2 / 12 for grain in finest)
 
@@ -269,8 +268,7 @@ def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, floa
 
 
 def _floor(sides: _Sides) -> tuple[float, float] | None:
-    """The 95 % interval of an A/A pair of these blocks (docs/mathematics.md, "Noise floor"); with fewer than
-    FEWEST_PAIRS pairs the largest difference of either side."""
+    """The 95 % interval of an A/A pair of these blocks (docs/mathematics.md, "Noise floor")."""
     even = sides.blocks - sides.blocks % 2
     if even < FEWEST_BLOCKS or sides.still:
         return None

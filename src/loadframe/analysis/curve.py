@@ -93,8 +93,7 @@ def fit(
 
 
 def of(observations: Observations, *, within_latency_p95_ms: float | None = None) -> Curve:
-    """The curve of measured rows: a level for each load, its rows as blocks; also tested for levelling off gradually.
-    Raises as `fit`."""
+    """The curve of measured rows: a level for each load, its rows as blocks. Raises as `fit`."""
     samples = []
     for load in observations.loads:
         at_load = [row for row in observations.rows if row.load == load]
@@ -183,7 +182,7 @@ def _falls(data: pieces.Series, held: int, fallen: int) -> bool:
 
 
 def _proven_fall(data: pieces.Series, held: int, fallen: int) -> bool:
-    """Whether the fall exceeds the noise of the blocks; True for single blocks, which have no noise estimate."""
+    """True for single blocks, which have no noise estimate."""
     if data.freedom == 0:
         return True
     # Bonferroni over all pairs of neighbours.
@@ -199,7 +198,6 @@ def _fallen_already(before: pieces.Series) -> bool:
 
 
 def _tightest(data: pieces.Series, held: int, fallen: int) -> Cliff:
-    """The closest pair of levels inside the fall that keeps less than CLIFF_KEPT."""
     pairs = [
         (low, high)
         for low in range(held, fallen)
@@ -215,7 +213,6 @@ def _tightest(data: pieces.Series, held: int, fallen: int) -> Cliff:
 
 
 def _knee(bend: segments.Bend, cliff: Cliff | None, points: tuple[CurvePoint, ...]) -> LoadInterval | None:
-    """The first bend; without a bend before the cliff, the cliff itself."""
     if bend.knee is not None or cliff is None:
         return bend.knee
     if cliff.from_load == points[0].load:
@@ -239,8 +236,7 @@ def _shape(bend: segments.Bend, data: pieces.Series) -> Shape:
 
 
 def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadInterval | None, list[str]]:
-    """The load where p95 latency crosses the objective, log-log; of single blocks between the levels that meet and miss
-    it."""
+    """Where p95 latency crosses the objective, log-log; of single blocks between the levels that meet and miss it."""
     if limit_ms is None:
         return None, []
     latencies = {
@@ -271,7 +267,6 @@ def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadI
 
 
 def _crossing(loads: list[float], latencies_ms: list[float], limit_ms: float) -> float | None:
-    """The highest load before latency first exceeds the limit; None where the lowest level exceeds it."""
     missed = next((i for i, latency in enumerate(latencies_ms) if latency > limit_ms), None)
     if missed is None:
         return loads[-1]
@@ -342,8 +337,8 @@ RESOLUTION = 0.15
 
 
 def next_probe(curve: Curve) -> float | None:
-    """The next level to measure: it bisects the cliff, or a decline's largest fall. None where that is resolved
-    (RESOLUTION; LARGEST_DROP), or no whole level is left."""
+    """The next level: it bisects the cliff, or a decline's largest fall. None where resolved, or no whole level is
+    left."""
     bracket = _bracket(curve)
     if bracket is None:
         return None

@@ -15,8 +15,8 @@ POINTS_PER_DECADE, MOST_POINTS = 40, 300
 
 
 def summary(latencies_ms: Floats, counts: Whole) -> Latency:
-    """Mean, quantiles and maximum of a histogram with at least one request: latencies (ascending) and counts, (bins,).
-    Merge steps by adding their counts: a mean of quantiles is no quantile."""
+    """Summary of a histogram with at least one request: latencies (ascending) and counts, (bins,). To merge steps, add
+    counts."""
     reached = np.cumsum(counts)
     p50, p95, p99, p999 = (_quantile(latencies_ms, reached, one_in) for one_in in (2.0, 20.0, 100.0, 1000.0))
     return Latency(
@@ -43,7 +43,6 @@ def points(latencies_ms: Floats, counts: Whole) -> tuple[LatencyPoint, ...]:
 
 
 def _quantile(latencies_ms: Floats, reached: Whole, one_in: float) -> float:
-    """The shortest latency that all but one request in `one_in` do not exceed."""
     requests = int(reached[-1])
     rank = max(requests - math.floor(requests / one_in + 1e-9), 1)
     return float(latencies_ms[np.searchsorted(reached, rank)])

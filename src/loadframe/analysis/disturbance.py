@@ -16,8 +16,7 @@ from loadframe.model.verdict import decide
 
 Cell = tuple[str, float]
 FEWEST_QUIET = 2
-"""So many steps of a state and load must be quieter before a louder step does not count: a single one may be the
-exception."""
+"""So many steps of a state and load must be quieter before a louder step does not count."""
 ERROR = 0.05
 """Probability that a quantity that follows time alone is called an effect."""
 PERMUTATIONS = 999
@@ -36,10 +35,9 @@ BUSY = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What may take resources from a step. flag: of steps with more than `threshold`; source: of the threshold. amount:
-    from the metrics and the window's length, s. voids: a disturbed step does not count; False for what the study itself
-    causes. costs: a share of what the target could have used: without an amount a the throughput would be up to 1 / (1
-    - a) times as high."""
+    """flag: of steps with more than `threshold`; source: of the threshold. amount: from the metrics and the window's
+    length, s. voids: a disturbed step does not count; False for what the study itself causes. costs: a share of what
+    the target could have used: without an amount a the throughput would be up to 1 / (1 - a) times as high."""
 
     flag: str
     threshold: float
@@ -156,8 +154,8 @@ def _lost(step: Step, cell: Sequence[Step]) -> float:
 
 
 def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
-    """Influences on the steps of a run, in the order of QUANTITIES; a quantity that follows state and load and also
-    occurs by itself is listed as both."""
+    """In the order of QUANTITIES; a quantity that follows state and load and also occurs by itself is listed as
+    both."""
     counting = [step for step in steps if step.counts]
     cells = _cells(counting)
     excess = {step.number: _excess(step, cells[cell_of(step)], FEWEST_QUIET) for step in counting}
@@ -265,8 +263,7 @@ def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
 
 
 def _dealt(values: Floats, treatments: Sequence[str], random: np.random.Generator) -> Floats:
-    """Values by cell: first as they were taken, then as other orders would have dealt them, (1 + PERMUTATIONS,
-    cells)."""
+    """By cell: first as they were taken, then as other orders would have dealt them, (1 + PERMUTATIONS, cells)."""
     numbers = np.unique(treatments, return_inverse=True)[1]
     turn = random.random((PERMUTATIONS, numbers.max() + 1)).argsort(axis=1).argsort(axis=1)[:, numbers]
     order = (turn + random.random((PERMUTATIONS, len(values)))).argsort(axis=1)
@@ -276,8 +273,7 @@ def _dealt(values: Floats, treatments: Sequence[str], random: np.random.Generato
 
 
 def _takes_what_is_left(quantity: Quantity, steps: Sequence[Step], typical: Mapping[Cell, float]) -> bool:
-    """Whether other processes have the less of full CPUs the more the study uses; what works for the study would use
-    more."""
+    """Whether other processes have the less of full CPUs the more the study uses; what works for it would use more."""
     flagged = [step for step in steps if quantity.flag in step.flags]
     busy = [step.metrics.get("system.cpu.utilization", 1.0) for step in flagged]
     if quantity.flag != "stranger" or not busy or fmean(busy) < BUSY:

@@ -91,7 +91,6 @@ def _bent_gains(straight: _Straight, logs: Floats, seen: Floats) -> Floats:
 
 
 def _gains(shapes: Floats, means: Floats) -> Floats:
-    """What each shape explains of the squares of these series of means, (s, levels): (s, c)."""
     return np.asarray((means @ shapes.T) ** 2)
 
 

@@ -1,5 +1,5 @@
-"""Whether a request costs more the more were served before it, or the more time has passed, whatever the load: cost =
-a_l (1 + k x) at level l, x the requests served, or the time (docs/mathematics.md; benchmarks/growth.py)."""
+"""Whether a request costs more the more were served before, or the more time has passed: a_l (1 + k x) at level l, x
+the requests served, or the time (docs/mathematics.md)."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Of = Literal["response", "cpu"]
 ERROR = 0.025
 """Error of each of the two explanations, one-sided."""
 LEAST = 1.5
-"""Shared machines drifted by a fifth within a run; growth by less than half is not distinguished from that."""
+"""Shared machines drifted by a fifth within a run: less growth than half is not distinguished from that."""
 FEWEST_STEPS = 8
 FEWEST_LEVELS = 2
 APART = 4.0
@@ -26,9 +26,9 @@ POWERS = (0.5, 0.7, 1.0, 1.4, 2.0)
 WALKS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 30.0)
 """Variances of a random walk's step that are tried, relative to the white noise."""
 PLAUSIBLE = 1.5
-"""Log-likelihood below that of the likeliest mixture of noise: few steps do not determine the mixture."""
+"""Log-likelihood below that of the likeliest mixture of noise."""
 LEAST_NOISE = 1e-4
-"""Of the logarithm: what rounding leaves."""
+"""Least noise of a logarithm: what rounding leaves."""
 GRID = np.concatenate([[0.0], np.geomspace(0.05, 100.0, 60)])
 """Growths over all of x that are tried: from 5 % to 100 times."""
 
@@ -58,9 +58,9 @@ class _Fit:
 def growth(
     levels: Sequence[float], costs: Sequence[float], served: Sequence[float], times_s: Sequence[float]
 ) -> Growth | None:
-    """What costs grow with, from steps in the order in which they were taken: level, cost of a request (above zero, any
-    unit), requests served before it, time (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or
-    FEWEST_LEVELS levels, each taken twice."""
+    """From steps in the order taken: level, cost of a request (above zero, any unit), requests served before it, time
+    (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or FEWEST_LEVELS levels, each taken
+    twice."""
     level, cost = np.asarray(levels, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     axes: dict[By, Floats] = {
         "requests": np.asarray(served, dtype=np.float64),
@@ -123,8 +123,7 @@ def _squares(design: Floats, values: Floats) -> float:
 
 
 def _proved(design: Floats, logs: Floats) -> bool:
-    """Whether growth differs from zero under every mixture of white noise and a random walk that the residuals allow
-    (restricted likelihood)."""
+    """Whether growth differs from zero in every mixture of white noise and random walk that the residuals allow."""
     count, columns = design.shape
     if count - columns < 2 or np.linalg.matrix_rank(design) < columns:
         return False

@@ -30,8 +30,8 @@ NARROW = 0.4
 
 @dataclass(frozen=True, slots=True)
 class InService:
-    """value: X R. low..high: 95 %, plus what may lie outside. throughput: of the plateau (1/s); response_s: R. bounded:
-    requests queued at the lowest load already, so at most `high` are in service."""
+    """value: X R. throughput: of the plateau (1/s); response_s: R. bounded: requests queued at the lowest load already,
+    so at most `high` are in service."""
 
     value: float
     low: float
@@ -113,9 +113,9 @@ FEWEST_LEVELS = 2
 
 
 def enough(levels: Mapping[float, Sequence[float]]) -> LoadInterval | None:
-    """The lowest level that is enough, from the throughputs of each level's blocks. Low end: the lowest level for which
-    it is not proven that a higher level gives more; high end: the lowest for which it is proven that none does. None
-    where only the highest level is enough, with fewer than two levels, and without scatter to judge by."""
+    """The lowest level that is enough, from each level's blocks. Low end: the lowest for which it is not proven that a
+    higher level gives more; high end: for which it is proven that none does. None where only the highest is enough,
+    with fewer than two levels, or without scatter."""
     logs, freedom = _logs(levels)
     loads = sorted(logs)
     if len(loads) < FEWEST_LEVELS or freedom < 1:
@@ -138,9 +138,9 @@ def enough(levels: Mapping[float, Sequence[float]]) -> LoadInterval | None:
 
 
 def more(levels: Mapping[float, Sequence[float]]) -> More | None:
-    """Throughput at the best higher level over that at the lowest level, by the mean logarithm; the interval holds for
-    all higher levels at once (Bonferroni), as the measurements choose the best. None with fewer than two levels, no
-    throughput at the lowest, or no scatter to judge by."""
+    """Throughput at the best higher level over that at the lowest, by the mean logarithm; the interval holds for all
+    levels at once (Bonferroni), as the measurements choose the best. None as for `enough`, and without throughput at
+    the lowest."""
     logs, freedom = _logs(levels)
     if len(logs) < FEWEST_LEVELS or freedom < 1 or min(levels) not in logs:
         return None
@@ -208,7 +208,7 @@ def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInte
 
 def most(x: Floats, value: Floats, error: float) -> float:
     """The largest asymptote of the curves that the levels allow; inf where a straight line is among them. x, value:
-    (n,) above 0, ascending x. error: relative, of each value; 0 where unknown."""
+    (n,), ascending x. error: relative, of each value; 0 where unknown."""
     if len(x) < FEWEST_GRADUAL:
         return float("inf")
     places, squares, scale = _fits(x, np.log(value), np.ones(len(x)))

@@ -1,5 +1,5 @@
-"""The share of each change in a gain, and which changes depend on others (docs/mathematics.md, "A ladder of changes").
-A state is its set of changes; all states are measured in the same blocks."""
+"""The share of each change in a gain, and which changes depend on others (docs/mathematics.md, "A ladder of
+changes")."""
 
 import itertools
 import math
@@ -21,8 +21,8 @@ ERROR = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """gains: of each change against the state before; shares: of each in the logarithm of the whole, empty where that
-    is not proven; at_top: all changes against all but this."""
+    """gains: against the state before; shares: in the logarithm of the whole, if that is proven; at_top: all changes
+    against all but this."""
 
     total: Verdict
     gains: tuple[Verdict, ...]

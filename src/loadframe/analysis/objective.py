@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from loadframe.model import OUT_OF_BALANCE, CapacityObjective, Step
 
 LOSS_RATIO = 0.01
-"""Default for the share of requests that may be lost: within the counting error of a step of seconds. Networks are
-tested for 0.5 % in 30 s or more (RFC 9971)."""
+"""Default: within the counting error of a step of seconds. Networks are tested for 0.5 % in 30 s or more (RFC 9971)."""
 FAR_BEHIND = 0.1
 """A target that is behind by this share of a step's requests will not catch up within the step."""
 FEWEST_WAITING = 10
@@ -57,8 +56,7 @@ def latency_limits(objective: CapacityObjective) -> dict[str, float]:
 
 
 def use(objective: CapacityObjective, step: Step) -> float:
-    """The largest share of an allowance that the step uses; above 1 it misses, as without served requests or response
-    times."""
+    """The largest share of an allowance that the step uses; above 1 it misses."""
     if not step.requests or (latency_limits(objective) and OUT_OF_BALANCE in step.flags):
         return 1.0 / NOTHING
     shares = [0.0]

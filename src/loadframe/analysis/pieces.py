@@ -13,8 +13,8 @@ Kind = Literal[
     "flat", "linear", "rise-plateau", "rise-bend", "plateau-decline", "plateau-fall-floor", "rise-plateau-decline"
 ]
 WEIGHT_FLOOR = 0.05
-"""Share of the peak below which noise is taken as constant, else as proportional to the throughput: the bottom of a
-collapse must not count more than its edge."""
+"""Share of the peak below which noise is taken as constant: else the bottom of a collapse would count more than its
+edge."""
 COARSE = 3
 MOST_BREAKS = 45
 """Most breaks tried in pairs: the whole coarse grid for up to 15 levels."""
@@ -162,7 +162,6 @@ def bending_families(load: Floats) -> list[Family]:
 
 
 def _downward(kind: Kind, coefficients: Floats) -> Flags:
-    """Whether rises rise, falls fall and bends bend downwards: (..., q) -> (...)."""
     # Slopes count from 1e-9 of the peak on, above rounding errors.
     second = coefficients[..., 1]
     if kind == "rise-plateau":

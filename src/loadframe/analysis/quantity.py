@@ -18,11 +18,10 @@ SHOWN = ("mean", "p50", "p99", "p99.9", "max")
 FEWEST_BEYOND = 10
 """Fewer values beyond a quantile do not determine it."""
 OUTLYING = 1.345
-"""Standard deviations at which a value is clipped (Huber 1981, Robust Statistics): in normal noise the mean is 5 % more
-exact."""
+"""Standard deviations at which a value is clipped (Huber 1981, Robust Statistics)."""
 LEAST_SCALE = 0.7
-"""The scale is the median deviation, at least this share of the standard deviation: five values often have a far too
-small one. Simulated: 5 % of equal samples of five are called different with it, 8 % without."""
+"""Least scale, as a share of the standard deviation. Simulated: 5 % of equal samples of five are called different with
+it, 8 % without."""
 ROUNDS = 10
 
 
@@ -75,9 +74,9 @@ def located(values: Floats, *, alike: bool = False) -> Floats:
 def quantile_ends(
     before: Floats, after: Floats, quantity: str, alpha: float
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """The quantile of each of two samples in time order, with the ends of its interval at level 1 - alpha. These come
-    from the interval of the share of values above it (`series`; Woodruff 1952, JASA 47), infinite beyond the largest
-    value. TooFewError for fewer than FEWEST_BEYOND values beyond the quantile."""
+    """The quantile of each of two samples in time order, with the ends of its interval at level 1 - alpha: of the share
+    of values above it (`series`; Woodruff 1952, JASA 47), infinite beyond the largest value. TooFewError for fewer than
+    FEWEST_BEYOND values beyond the quantile."""
     share = QUANTILES[quantity]
     fewest = min(len(before), len(after))
     if fewest * min(share, 1 - share) < FEWEST_BEYOND:

@@ -1,7 +1,7 @@
-"""Closed queueing networks of one class: exactly (`throughputs`, Buzen's convolution, at the cost of K N^2) and
-approximately (`schweitzer`, vectorised); formulas and sources: docs/mathematics.md. Also whether reported times are in
-the unit that they claim, by Little's law, N = X R: times 1,000 times off are reported, never converted. Pauses between
-requests, too, make N larger than X R: this suggests another unit, and proves none."""
+"""Closed queueing networks of one class, exactly (`throughputs`, Buzen's convolution, cost K N^2) and approximately
+(`schweitzer`, vectorised); formulas and sources: docs/mathematics.md. Also whether reported times are in the unit that
+they claim, by Little's law, N = X R: times 1,000 times off are reported, never converted; pauses between requests, too,
+make N larger than X R."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ def schweitzer(
 FACTOR, MARGIN = 1000.0, 0.3
 """Off by 1,000, within 30 %: a wrong unit and the noise of a step."""
 MOST_FAILED = 0.1
-"""Share of the requests: the mean response time is that of successful requests; failures take another time."""
+"""Share of the requests: failures take another time."""
 ALIKE = 0.2
 """A histogram whose count equals the driver's within 20 % is of these requests: counters are read once per second."""
 TIMES: Mapping[str, tuple[float, str]] = {"_seconds": (1e3, "seconds"), "_milliseconds": (1.0, "milliseconds")}
@@ -138,7 +138,6 @@ def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _of_service(steps: Sequence[Step]) -> Iterator[str]:
-    """Warnings about histograms and summaries of the load's own requests, by their sums and counts."""
     by_base: dict[str, list[tuple[Step, float]]] = {}
     for step in steps:
         if not step.latency_known or TIME_UNIT in step.flags or not few_failed(step.requests, step.errors):
@@ -159,7 +158,6 @@ def _of_service(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _means(step: Step) -> dict[str, float]:
-    """Mean of each exposed time that counts as many requests as the driver, in its own unit."""
     sums: dict[str, float] = {}
     counts: dict[str, float] = {}
     for name, value in step.metrics.items():

@@ -1,6 +1,6 @@
-"""Comparison of two samples. Where they were measured in blocks, what the machine does to both sides of a block
-cancels. Otherwise another session gives other values though nothing was changed: that is learnt from equal sessions,
-else a stated prior, and widens the interval; no number of values makes it smaller."""
+"""Comparison of two samples. In blocks, what the machine does to both sides cancels. Otherwise another session gives
+other values though nothing was changed: that is learnt from equal sessions, else a stated prior, and widens the
+interval; no number of values makes it smaller."""
 
 import math
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ MOST_SESSIONS = 30
 ENOUGH_SESSIONS = 10
 """Fewer equal sessions may be alike by chance: they only count where they exceed the prior."""
 NARROWER = 0.95
-"""Of two right widths the narrower is chosen if it is by this factor: a width that only looks narrower errs more often
-(`benchmarks/verdicts.py --samples`); our choice."""
+"""Of two right widths the narrower is chosen if it is by this factor (`benchmarks/verdicts.py --samples`); our
+choice."""
 MOST_NEEDED = 100_000
 
 
@@ -129,9 +129,8 @@ def learnt(
 
 
 def apart(centre: Floats, half: Floats, sessions: int) -> Between:
-    """From the intervals (centre +- half) of pairs of equal sessions, (..., pairs): what they lack to hold 0 in 19 of
-    20 cases, and within what 19 of 20 centres lie, where that is clearly narrower. Only sessions / 2 of the pairs are
-    independent: hence Student's t. For fewer than ENOUGH_SESSIONS the prior counts as one more pair."""
+    """From intervals (centre +- half) of pairs of equal sessions, (..., pairs): what they lack to hold 0 in 19 of 20
+    cases, and within what 19 of 20 centres lie, where that is clearly narrower."""
     lacking, all_of_it = (
         np.maximum(np.quantile(squares, 0.95, axis=-1), 0.0) / 1.96**2 for squares in (centre**2 - half**2, centre**2)
     )
@@ -146,7 +145,7 @@ def apart(centre: Floats, half: Floats, sessions: int) -> Between:
 
 def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantity.TYPICAL) -> Verdict:
     """Ratio after / before, value i of both from block i, at least FEWEST blocks: `comparison.half_width` of
-    `pseudo_values`, widened by half of a drift from block to block. Raises as `unpaired`."""
+    `pseudo_values`. Raises as `unpaired`."""
     (first, second), zeros = logarithms([before, after])
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} blocks; both sides of every block are needed")

@@ -30,8 +30,8 @@ FEWEST_BATCHES = 5
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """y = level + slope (x - middle). spread: sum of squares of x; count: effective rows; deviation: of the residuals
-    `left`; times: standard errors in half of an interval."""
+    """y = level + slope (x - middle). spread: sum of squares of x; count: effective rows; times: standard errors in
+    half of an interval."""
 
     level: float
     slope: float
@@ -153,9 +153,8 @@ def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturat
 
 
 def demand_at(loads: Sequence[float], uses: Sequence[float], ceiling: float, load: float) -> float | None:
-    """The use expected at `load` without a ceiling: on the line through the uses below it, or their mean where that
-    does not grow significantly; of a single load in proportion, an upper bound. None where no load is below the
-    ceiling."""
+    """The use expected at `load` without a ceiling: on the line through the uses below it, or their mean if that does
+    not grow; of a single load in proportion. None for no load below the ceiling."""
     below = [(at, use) for at, use in _known(loads, uses, ceiling) if use < REACHED * ceiling]
     fitted = _line(below)
     if fitted is None:
@@ -179,7 +178,6 @@ def _medians(rows: Rows) -> list[tuple[float, float]]:
 
 
 def _levels_off(levels: Rows) -> float | None:
-    """The load from which use no longer follows the load; None where it still does."""
     most = max((use for _, use in levels), default=0.0)
     at = next((at for at, (_, use) in enumerate(levels) if use >= FLAT * most), 0)
     if at == 0 or levels[-1][0] < SPAN * levels[at][0]:

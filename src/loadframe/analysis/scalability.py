@@ -65,7 +65,7 @@ def _within_bounds(values: Floats) -> Floats:
 
 
 def _least_squares(load: Floats, throughput: Floats) -> Floats:
-    """Best (lambda, sigma, kappa) within the bounds; a parameter counts as 0 where 0 fits as well."""
+    """Within the bounds; a parameter counts as 0 where 0 fits as well."""
     best, best_cost = np.zeros(3), math.inf
     # Smaller models first: a larger one must fit better than rounding alone could make it.
     for with_sigma, with_kappa in product((False, True), repeat=2):
@@ -110,7 +110,6 @@ def _cost(terms: Floats, values: Floats, load: Floats, throughput: Floats) -> fl
 
 
 def _standard_errors(load: Floats, throughput: Floats, estimate: Floats) -> Floats:
-    """Roots of the diagonal of s^2 (J'J)^-1."""
     lambda_, sigma, kappa = (float(value) for value in estimate)
     below = 1 + sigma * (load - 1) + kappa * load * (load - 1)
     curve = lambda_ * load / below

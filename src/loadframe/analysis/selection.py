@@ -27,8 +27,8 @@ class Selection:
 
 
 def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection:
-    """The steps that count: settled and undisturbed ones, where enough. decided: numbers of steps after which fresh
-    ones were measured (`deciding`). Of a state in which no window had enough requests all count."""
+    """The steps that count. decided: steps after which fresh ones were measured. Of a state without a window with
+    enough requests all count."""
     mine, left_out = list(steps), dict[int, str]()
     mine = _without(mine, lambda step: step.purpose == "warming", WARMS, left_out)
     mine = _without(mine, lambda step: step.number in decided, DECIDED, left_out)
@@ -49,8 +49,8 @@ def counting(steps: Iterable[Step], decided: Collection[int] = ()) -> list[Step]
 
 
 def deciding(rounds: Iterable[Round]) -> frozenset[int]:
-    """Numbers of the steps that decided on a change, where fresh ones followed: stopping at the best-looking moment
-    selects a lucky one, so no curve includes them."""
+    """Steps that decided on a change where fresh ones followed: stopping at the best-looking moment selects a lucky
+    one."""
     return frozenset(
         number for round_ in rounds for trial in round_.tried if trial.fresh is not None for number in trial.deciding
     )

@@ -33,10 +33,10 @@ Kind = Literal["stage", "source", "pool", "quota", "turns", "single"]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Averages of a stage. busy, idle, blocked: shares of its workers; at_work: workers. waiting: operations in its
-    queue, growth: of these per second; room: share of the queue's capacity in use. most_current: most operations in
-    work. server: share of the work spent waiting for its server. spent: reported seconds per second of all its workers.
-    pool_idle: idle workers of a shared pool."""
+    """Averages. busy, idle, blocked: shares of its workers; at_work: workers. waiting: operations in its queue, growth:
+    of these per second; room: share of the queue's capacity in use. most_current: most operations in work. server:
+    share of the work spent waiting for its server. spent: reported seconds per second of all its workers. pool_idle:
+    idle workers of a shared pool."""
 
     name: str
     busy: float | None = None
@@ -152,7 +152,7 @@ ENDS = {
     "room": "queue_share",
     "most_current": "current_most",
 }
-"""Fields -> suffixes of their metrics, where these differ."""
+"""Suffixes of metrics that differ from the field's name."""
 SPENT = ("busy", "idle_s", "blocked_s")
 
 

@@ -28,7 +28,6 @@ def quantile_of_f(probability: float, first: float, second: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _whole(probability: float, freedom: int) -> float:
-    """By bisection of the angle whose tangent is t / sqrt(freedom)."""
     if not 0 < probability < 1:
         return math.nan if not 0 <= probability <= 1 else math.copysign(math.inf, probability - 0.5)
     within = abs(2 * probability - 1)

@@ -63,7 +63,6 @@ class Threshold:
         self._settle()
 
     def _resemblance(self) -> float:
-        """Correlation behind the outcomes of neighbouring trials, 0 for too few open ones."""
         loads = sorted({load for load, _ in self._trials})
         chances = np.einsum("lcs,cs->l", _chance(self.log_capacity, np.log(loads), self._spread), self._joint)
         known = dict(zip(loads, chances.tolist(), strict=True))  # the posterior chance to meet at each load
@@ -112,5 +111,4 @@ def _chance(log_capacity: Floats, log_load: Floats, spread: Floats) -> Floats:
 
 
 def _entropy(chance: Floats) -> Floats:
-    """Entropy of a coin, in nats."""
     return -chance * np.log(chance) - (1 - chance) * np.log1p(-chance)

@@ -23,16 +23,14 @@ FEWEST_REQUESTS = 20
 FEWEST_RESPONSES = 5.0
 """Response times in such a window: in a shorter one, users who began together count once more or less often."""
 OUT_OF_BALANCE = 0.2
-"""Share by which X R may differ from the number in flight; beyond, arrivals and completions differ, or the driver's
-account is wrong, and no response time is known."""
+"""Share by which X R may differ from the number in flight; beyond, no response time is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The requests of a step; fields as in model.Step. operations: also those not judged. silence_ms: longest time
-    without a completed request. latencies_ms: as many as requests, with the distribution of `latency`. balanced:
-    throughput times response time is the number in flight. needed_s: shortest window that would decide something; 0
-    where this does."""
+    """Fields as in model.Step. operations: also those not judged. silence_ms: longest time without a completed request.
+    latencies_ms: as many as requests, with the distribution of `latency`. balanced: throughput times response time is
+    the number in flight. needed_s: shortest window that would decide something; 0 where this does."""
 
     started_s: float
     ended_s: float
@@ -225,7 +223,7 @@ def _operations(
 
 MOST_UNSETTLED = 0.5
 LIKELY = 0.95
-"""Enough to look again, not to report it."""
+"""Probability that is enough to look again, not to report."""
 
 
 def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float, ...]:

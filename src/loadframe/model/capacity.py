@@ -27,9 +27,9 @@ class CapacityLevel:
 
 @dataclass(frozen=True, slots=True)
 class CapacityTrial:
-    """step: number in the run, 0 where the target failed in it; seconds: under load. missed: the part of the objective,
-    in words, else empty. offered: requests per second that should have begun; None in a closed loop. ended_early: it
-    could only miss. counted: False where it shows nothing of the level, for the reason in `note`."""
+    """step: 0 where the target failed in it; seconds: under load. missed: the part of the objective, else empty.
+    offered: requests per second that should have begun; None in a closed loop. counted: False where it shows nothing of
+    the level, for the reason in `note`."""
 
     step: int
     load: float
@@ -60,8 +60,8 @@ class CapacityObjective:
 
 @dataclass(frozen=True, slots=True)
 class CapacityBeside:
-    """The capacity with an alternative's settings, on a host of a fleet. end: "" where the target failed (`failed`).
-    verdict: against the capacity as given on that host."""
+    """An alternative's capacity on a host of a fleet. end: "" where the target failed (`failed`). verdict: against the
+    capacity as given on that host."""
 
     name: str
     host: str
@@ -77,9 +77,9 @@ class CapacityBeside:
 class Capacity:
     """The highest load that meets an objective. low: the highest level shown to meet it, high: the lowest shown to miss
     it. load: best estimate, None where even the lowest level misses. error_probability: that the capacity lies outside
-    low..high. precision: as asked. held_s: time under loads from `low` on that met. seconds_above_share: part of
-    load_seconds above `load`. open_loop: latencies count from the intended start. expected: by a guess, or a forecast
-    from trials. beside: with other settings, on hosts of a fleet; hosts: how equal these are."""
+    low..high. held_s: time under loads from `low` on that met. seconds_above_share: part of load_seconds above `load`.
+    open_loop: latencies count from the intended start. expected: by a guess, or a forecast from trials. beside: with
+    other settings, on hosts of a fleet; hosts: how equal these are."""
 
     axis: str
     axis_unit: str

@@ -34,8 +34,7 @@ OTHERS = "cpu.others"
 DRIVER_BESIDE = "driver.beside"
 """Finding: the driver takes CPUs that the target is short of. The measurement is of both."""
 FindingStatus = Literal["suspected", "helped", "confirmed", "refuted"]
-"""helped: a proven gain, but the cause's own evidence was not seen to recede, or the same change confirmed another
-cause."""
+"""helped: a proven gain, but the cause's own evidence was not seen to recede."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +90,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a remedy costs. durability: what may be lost. memory: resident, of the target under load. slower_tail: a
-    sentence on slower requests."""
+    """durability: what may be lost. memory: resident, of the target under load. slower_tail: a sentence on slower
+    requests."""
 
     durability: str | None = None
     memory_before_bytes: float | None = None
@@ -120,10 +119,9 @@ ControlKind = Literal["sham", "dose", "without", "less"]
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A control experiment for a kept remedy. kind: "sham", its restart without its change; "dose", half the way;
-    "less", as much less than before; "without", several changes against the same without the one in `title`. verdict:
-    against the state before it, or what that change is worth; None where left out. holds: whether it supports the
-    remedy."""
+    """A check on a kept remedy. kind: "sham", its restart without its change; "dose", half the way; "less", as much
+    less than before; "without", several changes against the same without the one in `title`. verdict: against the state
+    before it, or what that change is worth; None where left out. holds: whether it supports the remedy."""
 
     kind: ControlKind
     title: str

@@ -9,7 +9,7 @@ from loadframe.model.limit import Limit, NextLimit
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value with its 90 % interval; an end that the data cannot support is 0 or infinity."""
+    """90 % interval; an end that the data cannot support is 0 or infinity."""
 
     value: float
     low: float
@@ -69,10 +69,9 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What measurements showed of a forecast. throughput: the highest, 1/s, at at_load. saturated_at: where the line
-    through the lowest load reaches it; None where the curve does not bend and nothing is used up. limited_by: the most
-    used resource of those forecast, and its use. load_inside, throughput_inside: whether the intervals of saturation
-    hold."""
+    """throughput: the highest measured, 1/s, at at_load. saturated_at: where the line through the lowest load reaches
+    it; None where the curve does not bend and nothing is used up. limited_by: the most used resource of those forecast,
+    and its use. load_inside, throughput_inside: whether the intervals of saturation hold."""
 
     at_load: float
     throughput: float
@@ -85,11 +84,11 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a system will do at loads that were not measured, or why that is unknown (`refused`; only exhaustion is
-    given then). source: of the measurements; measured: their loads. kind: waiting clients (closed), or an offered rate.
-    saturation, exhaustion: resources, and limits, by the load at which they saturate. scored, reached: by later
-    measurements. at_least: the highest measured throughput. unexplained: why there is no capacity. curves: real servers
-    of the calibration. first, first_from: what limits this state by its run's case study."""
+    """The forecast for loads that were not measured. source: of the measurements; measured: their loads. kind: waiting
+    clients (closed), or an offered rate. saturation, exhaustion: resources, and limits, by the load at which they
+    saturate. refused: the reason; only exhaustion is given then. scored, reached: by later measurements. at_least: the
+    highest measured throughput. unexplained: why there is no capacity. curves: real servers of the calibration. first,
+    first_from: what limits this state by its run's case study."""
 
     source: str
     axis: str

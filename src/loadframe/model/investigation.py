@@ -16,8 +16,7 @@ from loadframe.model.verdict import WORK, Compared, FleetDrivers, LevelRatio, Ve
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Measure, diagnose, change, prove: once around the loop. clamped: settings that were reduced, in words. ruled_out:
-    looked for and not it."""
+    """Once around the loop. clamped: settings that were reduced, in words. ruled_out: looked for and not it."""
 
     number: int
     treatment: str
@@ -199,9 +198,9 @@ class BlindCounter:
 
 @dataclass(frozen=True, slots=True)
 class RunQuality:
-    """How the run went. flags: number of steps by flag. recorder_cpu_share: CPU-seconds of the recorder per second.
-    late_ticks: late or missing. seconds: from the first step's preparation to the last step. blind: counters that
-    contradicted others. influences: what else affected steps. beside: programs that work for the target."""
+    """flags: number of steps by flag. recorder_cpu_share: CPU-seconds of the recorder per second. late_ticks: late or
+    missing. seconds: from the first step's preparation to the last step. blind: counters that contradicted others.
+    influences: what else affected steps. beside: programs that work for the target."""
 
     steps: int
     repeated: int
@@ -235,8 +234,7 @@ class StateSummary:
 
 @dataclass(frozen=True, slots=True)
 class AnswerCompared:
-    """An answer of the target and of the other program, in bytes or entries. differences: entries that only one side
-    has."""
+    """In bytes or entries. differences: entries that only one side has."""
 
     answer: str
     target: int

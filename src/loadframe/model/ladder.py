@@ -9,9 +9,9 @@ from loadframe.model.verdict import Compared, FleetHosts, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """A change of a ladder. changes: against the state before it. comparison: with that state; for a kept change its
-    fresh blocks are those of the whole ladder. refused: why the target cannot work with it. at_top: all kept changes
-    against all but this (leave-one-out). share: of the whole gain, in logarithms, if proven. gives_up: durability."""
+    """changes: against the state before it. comparison: with that state; for a kept change its fresh blocks are those
+    of the whole ladder. refused: why the target cannot work with it. at_top: all kept changes against all but this.
+    share: of the whole gain, in logarithms, if proven. gives_up: durability."""
 
     change: str
     changes: tuple[Change, ...]
@@ -65,9 +65,8 @@ class StateUse:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The changes of a study, each on top of those before. total: all kept changes against the start, in the same
-    blocks as their gains. finished: False for a run that was stopped. hosts: of a fleet, how equal they are. cpu_use:
-    by state. to_copy: what is kept."""
+    """total: all kept changes against the start, in the same blocks as their gains. finished: False for a run that was
+    stopped. hosts: of a fleet, how equal they are. cpu_use: by state. to_copy: what is kept."""
 
     run: str
     report: str

@@ -13,11 +13,11 @@ REACHED = 0.97
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Something finite. ceiling, use, headroom = ceiling - use: in its own unit; infinite: the machine sets none.
-    configured: as asked for; effective: as used. exhausted_at: the load at which use crosses the ceiling. loud:
-    reaching it gives errors; else it only slows. chain: ids of lower limits that cap it. thrash_metric: rises once it
-    is reached; harm: its value. title: subject of a sentence. waits: requests wait when it is reached, and nothing
-    counts that. setting: what gives it its size. near: share of the ceiling from which its source calls it near."""
+    """ceiling, use, headroom = ceiling - use: in its own unit; infinite: the machine sets none. configured: as asked
+    for; effective: as used. exhausted_at: the load at which use crosses the ceiling. loud: reaching it gives errors;
+    else it only slows. chain: ids of lower limits that cap it. thrash_metric: rises once it is reached; harm: its
+    value. title: subject of a sentence. waits: requests wait when it is reached, uncounted. setting: gives it its size.
+    near: share of the ceiling from which its source calls it near."""
 
     id: str
     layer: str
@@ -67,8 +67,7 @@ class UnreadLimit:
 
 @dataclass(frozen=True, slots=True)
 class LedgerNow:
-    """The limits now, the most urgent first. watched_s: from the first to the last of `readings`; `exhausted_at` of a
-    limit: seconds from the last reading."""
+    """Limits, the most urgent first. watched_s: over all `readings`; `exhausted_at`: seconds from the last reading."""
 
     subject: str
     watched_s: float

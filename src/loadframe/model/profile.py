@@ -77,8 +77,8 @@ class FunctionShare:
 
 @dataclass(frozen=True, slots=True)
 class FlameFrame:
-    """A box of a flame graph. depth: 0 is the outermost frame. start, width: shares of all samples. class_id: of most
-    of its samples. change: CPU time per request over the baseline's, if proven."""
+    """depth: 0 is the outermost frame. start, width: shares of all samples. class_id: of most of its samples. change:
+    CPU time per request over the baseline's, if proven."""
 
     name: str
     depth: int
@@ -97,8 +97,8 @@ class ProfileBaseline:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Where a component's time went in a step. unresolved_share: samples whose innermost function has no name;
-    truncated_share: samples without the outermost frames."""
+    """unresolved_share: samples whose innermost function has no name; truncated_share: samples without the outermost
+    frames."""
 
     kind: ProfileKind
     component: str

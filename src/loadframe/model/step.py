@@ -52,8 +52,8 @@ class StepRequest:
 
 @dataclass(frozen=True, slots=True)
 class Blind:
-    """A counter that contradicted others and is not used. counter: the metric that names it; metrics: all that come
-    from it. because: the contradiction."""
+    """A counter that contradicted others. counter: the metric that names it; metrics: all that come from it. because:
+    the contradiction."""
 
     counter: str
     metrics: tuple[str, ...]
@@ -62,12 +62,12 @@ class Blind:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A measured window: a level, a treatment, a block. level: on the load axis. started_s..ended_s: the driver ran;
-    window_start_s..window_end_s: what counts, after the warm-up. batches: throughput (1/s) of equal slices of the
-    window. waiting_share: of requests' time, in a lock or queue. metrics: averages, rates and peaks, by the names in
-    units.py. closed_loop: of N users, who think for think_s, X (R + Z) = N (response time law; Z = think_s). flags:
-    FLAGS. blind: counters that contradicted others. needed_s: with TOO_FEW, the window that would have been enough.
-    round, block: None for warming; sizing has no block, side by side no round."""
+    """A measured window: a level, a treatment, a block. started_s..ended_s: the driver ran;
+    window_start_s..window_end_s: what counts. batches: throughput (1/s) of equal slices of the window. waiting_share:
+    of requests' time, in a lock or queue. metrics: averages, rates and peaks, by the names in units.py. closed_loop: of
+    N users, who think for think_s, X (R + Z) = N (response time law). flags: FLAGS. blind: counters that contradicted
+    others. needed_s: with TOO_FEW, the window that would have been enough. round, block: None for warming; sizing has
+    no block, side by side no round."""
 
     number: int
     round: int | None
@@ -188,7 +188,7 @@ CLIENT_AXES = frozenset({"clients", "concurrency", "sessions", "threads"})
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A window at a load, whoever measured it. throughput in 1/s; utilizations: of resources (0..1) by name."""
+    """throughput in 1/s; utilizations: of resources (0..1) by name."""
 
     load: float
     throughput: float
@@ -199,10 +199,10 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Windows at several loads; several at one load are blocks. name: their source. axis: what grows. servers: equal
-    servers of a resource (default 1). ceilings: resources that are part of another resource or contain it: they bound
-    the throughput. flattening: resources of which each request needs less and less: their saturation is not forecast.
-    by_the_hour: resources whose use follows the hour of the day."""
+    """Windows at several loads; several at one load are blocks. servers: of a resource (default 1). ceilings: resources
+    that are part of another resource or contain it: they bound the throughput. flattening: resources of which each
+    request needs less and less: their saturation is not forecast. by_the_hour: resources that follow the hour of the
+    day."""
 
     name: str
     rows: tuple[Observation, ...]

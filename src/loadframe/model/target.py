@@ -40,8 +40,8 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class CounterSpec:
-    """A number that a target can be asked for while it runs. metric: its name afterwards (units.py). cumulative: its
-    rate (1/s) counts; else its largest value."""
+    """A number that a running target reports. metric: its name afterwards (units.py). cumulative: its rate (1/s)
+    counts; else its largest value."""
 
     name: str
     metric: str
@@ -72,10 +72,10 @@ Checked = Literal["bytes", "length", "size", "status"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request that a workload sends. name: in the request log. path: with its query. headers: in order; a value may
-    hold {ENV:NAME}. body_file: the file that has the body. weight: relative frequency. expect: None: 200 for GET, 200
-    to 299 for others. checked: None: by the workload's options for GET, the status for others. contains: words of a
-    right answer; fails: of a wrong one."""
+    """name: in the request log. path: with its query. headers: in order; a value may hold {ENV:NAME}. body_file: the
+    file that has the body. weight: relative frequency. expect: None: 200 for GET, 200 to 299 for others. checked: None:
+    by the workload's options for GET, the status for others. contains: words of a right answer; fails: of a wrong
+    one."""
 
     name: str
     method: str

@@ -33,12 +33,12 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Ratio after / before of two treatments, and the decision. Where one side served nothing there is no ratio (1, and
-    NOT_KNOWN), and `method` says why. confidence: over all looks; `method` gives that of the last. floor: 95 % interval
-    of both sides against themselves, each block against the next; below six blocks the extremes; None without scatter.
-    may_overstate: these blocks also decided that the change is kept, or measuring stops. unsettled_at: levels without
-    an ended warm-up: the interval covers what can still change. sessions: what widens the interval of sides measured at
-    different times; `blocks` is then the number of values of the shorter one."""
+    """Ratio after / before of two treatments. Where one side served nothing there is none (1, and NOT_KNOWN), and
+    `method` says why. confidence: over all looks; `method` gives that of the last. floor: 95 % interval of both sides
+    against themselves, block against next block; below six blocks the extremes. may_overstate: these blocks also
+    decided that the change is kept, or measuring stops. unsettled_at: levels without an ended warm-up: the interval
+    covers what can still change. sessions: what widens the interval of sides measured at different times; `blocks` is
+    then the values of the shorter one."""
 
     ratio: float
     low: float
@@ -74,8 +74,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class LevelRatio:
-    """After / before at a level, of throughputs in 1/s, with the ratio's interval from the blocks at this level, both
-    curves (from_curves), or the overall verdict; low = high = ratio where unknown."""
+    """After / before at a level, in 1/s, with the ratio's interval from its blocks, both curves (from_curves), or the
+    overall verdict; low = high = ratio where unknown."""
 
     load: float
     before: float
@@ -173,7 +173,7 @@ unknown: neither is proved."""
 
 @dataclass(frozen=True, slots=True)
 class HostRatio:
-    """Throughput as given of one host over another one's, or over its own, with an interval."""
+    """Throughput as given of one host over another host's, or over its own, with an interval."""
 
     host: str
     beside: str

@@ -1,5 +1,4 @@
-"""Candidate models of a throughput beyond the measured loads, each simple, and wrong in its own way
-(docs/mathematics.md)."""
+"""Candidate models of a throughput beyond the measured loads (docs/mathematics.md)."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -130,7 +129,6 @@ def elasticity(data: Seen) -> float:
 
 
 def _held_near_1(x: Floats, y: Floats, weight: Floats, spread: float) -> tuple[float, float, float]:
-    """Means of x and y, and the slope by least squares, with a normal prior around 1."""
     centre, level = (weight * x).sum() / weight.sum(), (weight * y).sum() / weight.sum()
     squares, product = (weight * (x - centre) ** 2).sum(), (weight * (x - centre) * (y - level)).sum()
     return float(centre), float(level), float((product + 1 / spread**2) / (squares + 1 / spread**2))
@@ -160,7 +158,7 @@ def _law_at(values: Floats, n: Floats) -> Floats:
 
 @lru_cache(maxsize=FITS)
 def _law_terms(loads: tuple[float, ...], throughputs: tuple[float, ...]) -> tuple[float, ...]:
-    """Logarithms of the law's terms in n = N / N_low, by Levenberg and Marquardt's method with a normal prior."""
+    """Logarithms, in n = N / N_low, by Levenberg and Marquardt's method with a normal prior."""
     n, y = np.array(loads) / loads[0], np.log(throughputs)
     prior = np.array([float(y[0]), math.log(LAW_SIGMA), math.log(LAW_KAPPA)])
     spread = np.array([3.0, LAW_SPREAD, LAW_SPREAD])

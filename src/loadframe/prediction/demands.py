@@ -105,8 +105,8 @@ def draw(
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """A model at every error of the grid. evidence: (E,) logarithms, prior included; mean: (E, p); root: (E, p, p), of
-    the covariance; free: which of (u, u c, U0) it has."""
+    """At every error of the grid. evidence: (E,) logarithms, prior included; mean: (E, p); root: (E, p, p), of the
+    covariance; free: which of (u, u c, U0) it has."""
 
     shape: int
     free: tuple[int, ...]

@@ -72,8 +72,8 @@ def forecast(
     library: Library | None = None,
 ) -> Forecast:
     """The forecast for the loads `at`, or the reason for none. kind: of the load; by default inferred. limits: with the
-    load at which they run out; what was seen to be full outranks the demands. first, first_from: the known limit, and
-    from which load. library: of intervals and weights; by default this package's. Seeded."""
+    load at which they run out; what was seen to be full outranks the demands. first, first_from: the known limit.
+    library: of intervals and weights. Seeded."""
     kind = kind or systems.kind_of(observations)
     library = library or libraries.shipped()
     running_out = sorted(
@@ -140,7 +140,6 @@ def forecast(
 
 
 def _explained(observations: Observations, kind: Kind) -> tuple[System | None, str | None]:
-    """Systems that the observations may come from, or why resources do not explain them."""
     if (reason := refusal.nothing_rises(observations)) is not None:
         return None, reason
     system = systems.draw(observations, refusal.rising(observations), kind, DRAWS, np.random.default_rng(SEED))
@@ -326,7 +325,7 @@ def _passed(loads: Floats, p95_ms: Floats, limit_ms: float) -> float:
 
 
 USED_UP = 0.95
-"""A resource with this use is used up, whether the levels show a bend or not."""
+"""A resource is used up from this use on."""
 
 
 def score(forecast: Forecast, measured: Sequence[Observation]) -> Forecast:

@@ -1,7 +1,7 @@
-"""The candidates' weights, and the likely error of their common forecast (docs/mathematics.md). The forecast is the
-mean of the weighted median of the logarithms, so that no single ceiling moves it, and of the scalability law by plain
-least squares. Errors are per doubling: |log (actual / forecast)| / (r + BASE), r the doublings beyond the data. That of
-the maximum: FLOOR + (weighted error) (r + BASE) + (weighted deviation of the candidates)."""
+"""The candidates' weights, and the likely error of their common forecast (docs/mathematics.md): the mean of the
+weighted median of the logarithms, so that no single ceiling moves it, and of the scalability law by plain least
+squares. Errors are per doubling: |log (actual / forecast)| / (r + BASE). That of the maximum: FLOOR + (weighted error)
+(r + BASE) + (weighted deviation of the candidates)."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -59,8 +59,7 @@ def rising(observations: Observations) -> tuple[str, ...]:
 
 
 def _grows_while(share: float, throughputs: Floats, used: Floats, factor: float) -> bool:
-    """Whether throughput grew by this factor while the resource was used this much: its utilisation then shows no
-    ceiling."""
+    """Whether throughput grew so much while the resource was this busy: its use then shows no ceiling."""
     full = throughputs[used >= share]
     return len(full) >= FEWEST_LOADS and float(full.max()) > factor * float(full.min())
 
@@ -119,8 +118,8 @@ def too_few_alone(observations: Observations) -> str | None:
 
 
 def after(system: System, observations: Observations) -> str | None:
-    """Why the model does not explain the measurements; None where it does. Fitted at the lower half of the loads, it
-    must give the throughput at the highest, unless a resource is nearly used up there."""
+    """Why the model does not explain the measurements, or None: fitted at the lower half of the loads, it must give the
+    throughput at the highest, unless a resource is nearly used up there."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
     top = loads[-1]

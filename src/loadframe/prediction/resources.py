@@ -1,5 +1,5 @@
-"""The resources in the metrics of a run's steps: stations, or bounds, which take no time until they are met. CPUs of
-cgroups are stations, and the machine's CPUs, which contain them, a bound; without cgroups it is the other way round."""
+"""The resources in the metrics of a run's steps: stations, or bounds, which take no time until they are met. With
+cgroups the machine's CPUs only bound."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,6 @@ def observe(steps: Sequence[Step], *, name: str, axis: str, unit: str = "") -> O
 
 
 def _resource(metric: str, metrics: Sequence[str]) -> str | None:
-    """The resource of a metric; None for other metrics, and for a component's CPUs where its cgroup's are measured."""
     if metric in STATIONS:
         return STATIONS[metric]
     if caged := CAGED.fullmatch(metric):

@@ -1,4 +1,4 @@
-"""What is used up first, and the maximum: resources as far as they explain the load, and limits."""
+"""What is used up first, and the maximum, by resources and limits."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -83,8 +83,6 @@ def saturations(
 
 
 def _growth(demand: Demand, data: Seen, name: str, at_load: Estimate | None) -> Estimate | None:
-    """Growth of the demand at saturation. None where requests cause hardly any use at the lowest load: a ratio to
-    nearly nothing."""
     by_requests = float(np.median(demand.base)) * float(data.throughputs[0])
     if by_requests < LEAST_BASE * float(data.used[name][0]):
         return None
@@ -158,7 +156,6 @@ def flattening(observations: Observations) -> frozenset[str]:
 
 
 def _error(levels: list[Floats]) -> float:
-    """Relative standard error of a level's median, by the pooled scatter; 0 where no level has two."""
     logs = [np.log(values) for values in levels if len(values) > 1 and values.min() > 0]
     freedom = sum(len(log) - 1 for log in logs)
     if not freedom:

@@ -24,7 +24,7 @@ APPROXIMATE = 1e-6
 IRREGULAR = 0.5
 """Prior: every second system is as irregular as mean value analysis assumes, the others between that and regular."""
 UNSATURATED = 0.8
-"""The delay is fitted below this share of saturation: beyond, the throughput does not show it."""
+"""The delay is fitted below this share of saturation."""
 DELAY_ROUNDS, CLOSE = 12, 1e-3
 """Most rounds of fitting the delay; tolerance, as a share of the shortest cycle."""
 REACH = 64.0
@@ -54,8 +54,8 @@ class System:
         return np.asarray(np.minimum(wanted, most))
 
     def saturates_at(self, name: str) -> Floats:
-        """The load at which requests keep a resource busy, if none had to wait: (S,), inf if too far. Closed: N* u = Z
-        + sum D, at N*; rate: where the ceiling is offered."""
+        """The load at which requests keep a resource busy, if none had to wait: (S,). Closed: N* u = Z + sum D, at
+        N*."""
         loads = self.saturation * np.geomspace(1 / REACH, REACH, GRID)
         if self.kind == "rate":
             wanted = 1 / self.offered[:, None]
@@ -96,7 +96,7 @@ class System:
         return np.asarray(np.maximum(self.delay_s[:, None], least))
 
     def _closed(self, loads: Floats) -> Floats:
-        """The closed network, (S, L): Schweitzer for every draw, corrected by the exact result at their middle."""
+        """(S, L): Schweitzer for every draw, corrected by the exact result at their middle."""
         work = self._work_s(loads)
         delay = self._delay(work)
         near = queueing.schweitzer(work, loads, delay, self.servers, APPROXIMATE).throughput
@@ -197,7 +197,6 @@ def fitted(system: System, loads: Floats, throughputs: Floats, random: np.random
 
 
 def _errors(residuals: Floats, random: np.random.Generator) -> Floats:
-    """Draws of a window's relative error, from the residuals, (S, n), and the prior."""
     squares = (residuals**2).sum(axis=1, keepdims=True)
     freedom = residuals.shape[1] - 1
     weight = demands.error_prior() - freedom * np.log(demands.ERRORS) - squares / (2 * demands.ERRORS**2)
