@@ -154,8 +154,8 @@ def _lost(step: Step, cell: Sequence[Step]) -> float:
 
 
 def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
-    """In the order of QUANTITIES; a quantity that follows state and load and also occurs by itself is listed as
-    both."""
+    """Influences in the order of QUANTITIES; a quantity that follows state and load and also occurs by itself is listed
+    as both."""
     counting = [step for step in steps if step.counts]
     cells = _cells(counting)
     excess = {step.number: _excess(step, cells[cell_of(step)], FEWEST_QUIET) for step in counting}

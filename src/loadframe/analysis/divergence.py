@@ -122,7 +122,7 @@ class Reach:
 
 
 def reach(before: Curve, after: Curve) -> Reach | None:
-    """From the curves of both states; None where either served nothing. The interval combines those of the peaks'
+    """Compares the peaks of both curves; None where either served nothing. The interval combines those of the peaks'
     points, in quadrature of logarithms."""
     first, second = before.at_peak, after.at_peak
     if min(first.throughput, second.throughput) <= 0:

@@ -58,9 +58,9 @@ class _Fit:
 def growth(
     levels: Sequence[float], costs: Sequence[float], served: Sequence[float], times_s: Sequence[float]
 ) -> Growth | None:
-    """From steps in the order taken: level, cost of a request (above zero, any unit), requests served before it, time
-    (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or FEWEST_LEVELS levels, each taken
-    twice."""
+    """The proven growth, from steps in the order taken: level, cost of a request (above zero, any unit), requests
+    served before it, time (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or FEWEST_LEVELS
+    levels, each taken twice."""
     level, cost = np.asarray(levels, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     axes: dict[By, Floats] = {
         "requests": np.asarray(served, dtype=np.float64),

@@ -64,7 +64,7 @@ def in_service(
     bounded: bool = False,
     clients: float | None = None,
 ) -> InService:
-    """From the plateau's throughputs (1/s) and all levels' mean response times, ascending, a number above zero per
+    """X R from the plateau's throughputs (1/s) and all levels' mean response times, ascending, a number above zero per
     step; R is the first level's (docs/mathematics.md, "Requests in service at once"). outside_s: CPU time of target and
     driver within R and their waits for a CPU. waits_s: for a CPU, per request, on the plateau. grain: relative
     resolution of a throughput. clients: at the highest level, where each server has its own queue: then some are idle

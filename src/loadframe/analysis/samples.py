@@ -26,8 +26,7 @@ MOST_SESSIONS = 30
 ENOUGH_SESSIONS = 10
 """Fewer equal sessions may be alike by chance: they only count where they exceed the prior."""
 NARROWER = 0.95
-"""Of two right widths the narrower is chosen if it is by this factor (`benchmarks/verdicts.py --samples`); our
-choice."""
+"""The `whole` width is used below this share of the other width (`benchmarks/verdicts.py --samples`); our choice."""
 MOST_NEEDED = 100_000
 
 

@@ -154,7 +154,6 @@ def _changes(means: Floats, at: int) -> bool:
 
 
 def _long_run_variance(residuals: Floats) -> float:
-    """As of an AR(1) series around two values estimated from it."""
     correlation = neighbours(residuals)
     # Short series around their own mean hide some of it (Marriott and Pope 1954, Biometrika 41).
     correlation += (1 + 3 * correlation) / len(residuals)

@@ -87,7 +87,7 @@ class _InFlight:
         return Latency(self.mean_ms, p50, p95, p99, longest, p999)
 
     def as_many(self, count: int) -> NDArray[np.float32]:
-        """That many latencies with the same distribution, ascending, the longest included."""
+        """`count` latencies with the same distribution, ascending, the longest included."""
         if not len(self.share):
             return self.latency_ms
         down = np.ceil(np.cumsum(self.share[::-1]) * count / self.count - 1e-6).astype(np.int64)

@@ -143,7 +143,7 @@ def offered(data: Seen, loads: Floats) -> Floats:
 
 
 def regime(data: Seen) -> str:
-    """Of REGIMES: the kind of load, and whether the throughput still follows it."""
+    """One of REGIMES: the kind of load, and whether the throughput still follows it."""
     return f"{data.kind} {'rising' if elasticity(data) >= RISING else 'bent'}"
 
 

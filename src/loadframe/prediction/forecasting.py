@@ -153,7 +153,7 @@ MISSED = 0.2
 
 
 def throughput(data: Seen, loads: Floats, weighed: Weighed, calibrated: Calibrated) -> list[Estimate]:
-    """At each load; interpolated within the measured loads. Beyond them no less than the measured maximum, unless the
+    """Estimates, interpolated within the measured loads; beyond them no less than the measured maximum, unless the
     highest load had less; of a rate no more than is offered."""
     top, measured = float(data.loads[-1]), np.log(data.throughputs)
     beyond, doublings = np.maximum(loads, top), np.log2(loads / top)

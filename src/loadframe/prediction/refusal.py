@@ -29,7 +29,7 @@ UNEXPLAINED, ERRORS = 0.15, 3.0
 """A throughput this share, and this many standard errors, below what resources explain has an unmeasured limit."""
 UNMEASURED = " Something not measured holds requests up: a lock, a queue, the network."
 OUT_OF_SIGHT = " The first limit is not visible; measure higher loads, or more resources."
-"""For a throughput that the resources do not explain; a run's case study may know the limit."""
+"""A run's case study may know a limit that these resources do not show."""
 
 
 def load(observations: Observations) -> str:

@@ -100,7 +100,7 @@ def measured(at: LoadInterval) -> Estimate:
 def one_figure(
     saturation: Sequence[ResourceForecast], capacity: ForecastCapacity, full: Mapping[str, LoadInterval]
 ) -> tuple[ResourceForecast, ...]:
-    """With the first resource at the capacity's load, which is calibrated; no other comes before it but those in
+    """The resources, the first at the capacity's load, which is calibrated; none comes before it but those in
     `full`."""
     first, forecasts = capacity.load, []
     for resource in saturation:
