@@ -1,4 +1,5 @@
-"""Search for the highest load that meets an objective, from below (docs/mathematics.md); it loads no server."""
+"""Search for the highest load that meets an objective, from below (docs/mathematics.md); it loads no server and reads
+no clock."""
 
 import itertools
 import math
@@ -13,33 +14,34 @@ from loadframe.analysis.threshold import Threshold
 from loadframe.model import CapacityEnd, CapacityLevel, LevelClass, LoadInterval
 
 OVER_COST = 6.5
-"""Trials below the capacity that cost as much as one above it. With 4 up to an eighth of the load-seconds lie above a
-collapsing server's capacity, with 10 it takes a third more trials in noise: benchmarks/search.py."""
+"""A trial above the capacity costs as much as this many below it. With 4 up to an eighth of the load-seconds lie above
+a collapsing server's capacity, with 10 it takes a third more trials in noise: benchmarks/search.py."""
 GROWTH = 4.0
 """No trial is above this many times the highest load that has met."""
 BEYOND_MISS = 2.0
-"""Times the precision: no trial is further above a level that likely misses. With 0 it takes a sixth more trials, as
-single misses below the capacity hold the search back."""
+"""How far a trial may be above a level that likely misses, in units of the precision. With 0 it takes a sixth more
+trials, as single misses below the capacity hold the search back."""
 LIKELY = 0.5
 STEPS = 4
 """Levels in a bracket as wide as the precision allows."""
 STRICT = 0.6
-"""Share of its allowed error probability that a class needs: trials stop at the first success. With 1, every tenth
+"""A class needs this share of its allowed error probability, as trials stop at the first success. With 1, every tenth
 bracket was wrong at 5 % noise."""
 MOST_CANDIDATES = 20
 SURELY = 0.001
 """Levels on a known side of the capacity but for this probability are no candidates."""
 RECOVERY_TRIALS = 3
-"""At a load that a collapsed server meets; then it is restarted."""
+"""Trials of a collapsed server at a load that it meets; then it is restarted."""
 RECOVERY_SHARE = 0.2
 SAFE = 0.01
-"""Probability that the capacity is below a load that the server surely meets."""
+"""The server surely meets a load if the capacity is below that with at most this probability."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """precision: how far apart the ends of the answer may lie, as a share. error: probability that the answer is wrong.
-    hold_s: for which the lower end, or loads above it, must have met. guess: with a 90 % interval."""
+    hold_s: time for which the lower end, or loads above it, must have met. guess: the expected capacity, with a 90 %
+    interval."""
 
     low: float
     high: float
@@ -61,7 +63,8 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """recovery: to see whether a collapsed server has recovered; restart: it has not, and must be restarted first."""
+    """The next trial. recovery: to see whether a collapsed server has recovered; restart: it has not, and must be
+    restarted first."""
 
     load: float
     seconds: float
@@ -71,7 +74,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """seconds: of load, less than proposed where it was ended early."""
+    """seconds: of load, fewer than proposed where the trial ended early."""
 
     met: bool
     seconds: float
@@ -95,11 +98,12 @@ class CapacitySearch:
         self._settle()
 
     def propose(self) -> Proposal | None:
-        """None once the capacity is known. The same until its outcome is observed."""
+        """The next trial, the same until its outcome is observed; None once the capacity is known."""
         return self._next
 
     def observe(self, outcome: Outcome) -> bool:
-        """False for a recovery trial, which is no evidence. ValueError without a proposed one."""
+        """Take the outcome of the proposed trial. False for a recovery trial, which is no evidence. ValueError if none
+        is proposed."""
         trial = self._next
         if trial is None:
             raise ValueError("there is no trial whose outcome could be told")
@@ -125,7 +129,8 @@ class CapacitySearch:
 
     @property
     def low(self) -> float | None:
-        """Highest level shown to meet: it did, and the capacity is below it with at most half of the error."""
+        """Highest level shown to meet: it did, and the capacity is below it with at most half of the error
+        probability."""
         return max((level.load for level in self.known() if level.classified == "meets"), default=None)
 
     @property
@@ -209,7 +214,6 @@ class CapacitySearch:
         return ends
 
     def _confirm(self, unseen: Sequence[float]) -> Proposal | None:
-        """At an end not yet shown, then for the remaining time to hold; None at the end."""
         if unseen:
             return Proposal(min(unseen[0], self._highest_allowed()), self.settings.trial_s)
         missing_s = self.settings.hold_s - self.held_s
@@ -242,7 +246,8 @@ class CapacitySearch:
         return max((level for level in self.levels if level <= highest), default=self.levels[0])
 
     def _recovery(self) -> Proposal:
-        """At the highest level that it surely meets, then at half of it, at a quarter, at last after a restart."""
+        """A trial at the highest level that the server surely meets, then at half of it, at a quarter, at last after a
+        restart."""
         safe = max((level.load for level in self.known() if level.met and self._below(level.load) <= SAFE), default=0.0)
         lower = safe / 2 ** (self._recovering - 1)
         load = max((level for level in self.levels if level <= lower), default=self.levels[0])
@@ -259,7 +264,6 @@ class CapacitySearch:
 
 
 def _ladder(settings: Settings, step: float) -> tuple[float, ...]:
-    """Geometric steps of at most `step` (in log load), or wider ones between whole numbers."""
     low, high = settings.low, settings.high
     if settings.integer:
         low, high = math.ceil(low), math.floor(high)
@@ -271,7 +275,8 @@ def _ladder(settings: Settings, step: float) -> tuple[float, ...]:
 
 
 def _brackets(levels: Sequence[float], precision: float) -> list[tuple[int, int]]:
-    """Pairs of level indices as far apart as `precision` allows, or neighbours; the ends are beyond all levels."""
+    """Pairs of level indices as far apart as `precision` allows, or neighbours. -1 and len(levels): beyond all
+    levels."""
     pairs = []
     for low, high in itertools.pairwise(range(len(levels))):
         while high + 1 < len(levels) and levels[high + 1] <= levels[low] * (1 + precision) * (1 + 1e-9):

@@ -1,4 +1,5 @@
-"""Whether a treatment serves less, or more, right after another one (docs/mathematics.md, "Carry-over")."""
+"""Whether a treatment serves less, or more, right after another than after itself (docs/mathematics.md,
+"Carry-over")."""
 
 import math
 from collections.abc import Sequence
@@ -10,14 +11,15 @@ from loadframe.analysis import student
 from loadframe.model import Step
 
 ERROR = 0.01
-"""Of each of many tests: false warnings cost the reader's trust."""
+"""Error of each test: there are many, and false warnings cost the reader's trust."""
 LEAST = 0.1
 FEWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
 class CarryOver:
-    """ratio: after another treatment over after itself, 99 % interval. left_out: steps that do not count showed it."""
+    """ratio: throughput after another treatment over that after itself, 99 % interval. left_out: only steps that do not
+    count showed it."""
 
     treatment: str
     ratio: float
@@ -63,7 +65,6 @@ class _Effect:
 
 
 def _left_out(steps: Sequence[Step], treatment: str) -> _Effect | None:
-    """Left-out steps against the counted ones right after them; None for fewer than FEWEST."""
     logs = [
         math.log(first.throughput / second.throughput)
         for first, second in pairwise(steps)
@@ -80,7 +81,7 @@ def _left_out(steps: Sequence[Step], treatment: str) -> _Effect | None:
 
 
 def _counted(steps: Sequence[Step], treatment: str) -> _Effect | None:
-    """Counted steps after another treatment against those after the same one, by round and level. Of repeated steps the
+    """Counted steps after another treatment against those after the same, by round and level. Of repeated steps the
     last counts, and none before the round's first change of treatment. None for too few to know the noise."""
     cells: dict[tuple[int | None, float], tuple[list[float], list[float]]] = {}
     alternating = set[int | None]()

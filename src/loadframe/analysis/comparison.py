@@ -14,7 +14,7 @@ from loadframe.model.verdict import NOT_KNOWN, ROUNDING, decide
 
 Grains = Mapping[float, tuple[float, float]]
 ZERO_COUNTS_AS = 0.01
-"""Of the smallest positive throughput of its level, on either side."""
+"""A throughput of zero counts as this share of the smallest positive throughput of its level, on either side."""
 FEWEST_BLOCKS = 2
 FEW_ORDERS = 8
 UNPAIRED = 0.5
@@ -23,12 +23,12 @@ the unpaired one. Periods of two blocks, seven times as loud as the rest, then e
 variation would hide real changes (benchmarks/sceptic.py)."""
 EULER = 0.5772156649015329
 LEND = {2: (EULER + math.log(2), 4 / math.pi**2), 3: (EULER, 12 / math.pi**2)}
-"""By blocks, where few: how far the mean logarithm of their variance is below the true one's, and the degrees of
-freedom that a level adds (digamma and trigamma: Bartlett and Kendall 1946, JRSS Supplement 8)."""
+"""By number of blocks, where few: how far the mean logarithm of their variance is below the true one's, and the degrees
+of freedom that a level adds (digamma and trigamma: Bartlett and Kendall 1946, JRSS Supplement 8)."""
 LEAST_VARIANCE = 0.01
-"""Of a level, as a share of the levels' mean: three equal counts may be chance."""
+"""The least variance of a level, as a share of the levels' mean: three equal counts may be chance."""
 FEWEST_PAIRS = 3
-"""For a t-interval of differences: that of two mostly reflects their number."""
+"""Fewest pairs of blocks for a t-interval of differences: that of two mostly reflects their number."""
 
 
 def verdict(
@@ -39,12 +39,13 @@ def verdict(
     confidence: float = 0.95,
     grain: Grains | None = None,
 ) -> Verdict:
-    """Ratio after / before over the common levels, from throughputs (1/s) per block (index i: block i on both sides) in
-    blocks that are complete on every level: `half_width` of log ratios averaged over the levels. Their resolution (the
-    smallest spacing, or `grain` where finer) adds to the variance; where no side scatters and no grain is known,
-    nothing is proven. plan: the intervals of all its looks hold at once with this confidence. Zeros count as
-    ZERO_COUNTS_AS; a side that did nothing in all blocks of a level has no ratio. With one block: cannot-tell, and the
-    extremes of the levels. ValueError for no common level, no complete block, or values negative or not finite."""
+    """Ratio after / before over the common levels, from throughputs (1/s) per block (index i: block i on both sides),
+    in blocks complete on every level. Its interval is `half_width` of log ratios averaged over the levels. The
+    resolution of throughputs (the smallest spacing, or `grain` where finer) adds to the variance; where no side
+    scatters and no grain is known, nothing is proven. plan: the intervals of all its looks hold at once with this
+    confidence. Zeros count as ZERO_COUNTS_AS; a side that did nothing in all blocks of a level has no ratio. With one
+    block: cannot-tell, and the extremes of the levels. ValueError for no common level, no complete block, or values
+    negative or not finite."""
     sides = _sides(before, after, grain)
     blocks, by_block = sides.blocks, sides.ratios.mean(axis=0)
     alpha = planned_level(plan, blocks, 1 - confidence)
@@ -72,7 +73,7 @@ def verdict_at_end(
     confidence: float = 0.95,
     grain: Grains | None = None,
 ) -> Verdict:
-    """With a single look at the end, where the number of blocks depends on time alone."""
+    """`verdict` with a single look at the end, where the number of blocks depends on time alone."""
     blocks = max(FEWEST_BLOCKS, _sides(before, after).blocks)
     return verdict(before, after, confidence=confidence, plan=Plan(blocks, blocks), grain=grain)
 
@@ -114,13 +115,14 @@ def without_ratio(verdict: Verdict, why: str, decision: Decision = "cannot-tell"
 
 
 def turned(verdict: Verdict) -> Verdict:
-    """For values of which lower ones are better."""
+    """The same verdict for values of which lower is better."""
     opposite: Mapping[Decision, Decision] = {"better": "worse", "worse": "better"}
     return replace(verdict, decision=opposite.get(verdict.decision, verdict.decision))
 
 
 def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -> Answer:
-    """Whether the whole interval is worse by more than `allowed` (0..1); of a time: above 1 + allowed."""
+    """Whether the whole interval is worse by more than the share `allowed`: a throughput below 1 - allowed, a time
+    above 1 + allowed."""
     if verdict.decision == "cannot-tell":
         return "cannot-tell"
     if not verdict.has_ratio:  # one side served nothing
@@ -137,7 +139,8 @@ def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -
 
 
 def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
-    """Of each successive gain in the logarithm of the whole; empty where that is undecided or a gain has no ratio."""
+    """The share of each successive gain in the logarithm of the whole. Empty where that is undecided or a gain has no
+    ratio."""
     logs = [math.log(gain.ratio) for gain in gains]
     total = sum(logs)
     if not whole.decided or abs(total) <= ROUNDING or not all(gain.has_ratio for gain in gains):
@@ -146,7 +149,8 @@ def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
-    """The product of successive, independent gains: half-widths in logarithms added in quadrature on each side."""
+    """The whole of successive, independent gains: the product, half-widths in logarithms added in quadrature on each
+    side."""
     if len(verdicts) == 1:
         return verdicts[0]
     centre = sum(math.log(part.ratio) for part in verdicts)
@@ -176,7 +180,8 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Floats], int]:
-    """With zeros replaced (ZERO_COUNTS_AS), and their number. ValueError for values negative or not finite."""
+    """Logarithms of samples, with zeros replaced (ZERO_COUNTS_AS), and the number of zeros. ValueError for values
+    negative or not finite."""
     values = [np.asarray(sample, dtype=np.float64) for sample in samples]
     together = np.concatenate(values)
     if not np.isfinite(together).all() or (together < 0).any():
@@ -191,8 +196,9 @@ def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Floats], int]:
 
 
 def half_width(before: Floats, after: Floats, alpha: float, *, rounding: float = 0.0) -> Floats:
-    """Of the interval at level 1 - alpha of the mean of after - before, log throughputs (..., blocks): paired t, below
-    FEW_ORDERS blocks at least UNPAIRED times the unpaired one. rounding: variance that it adds to a difference."""
+    """Half of the interval, at level 1 - alpha, of the mean of after - before. Log throughputs have the shape (...,
+    blocks). Paired t; below FEW_ORDERS blocks at least UNPAIRED times the unpaired interval. rounding: variance that it
+    adds to a difference."""
     blocks = before.shape[-1]
     paired = (after - before).var(axis=-1, ddof=1) + rounding
     half = student.quantile(1 - alpha / 2, blocks - 1) * np.sqrt(paired / blocks)
@@ -205,8 +211,8 @@ def half_width(before: Floats, after: Floats, alpha: float, *, rounding: float =
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Of the common levels, ascending: log throughputs of complete blocks, (levels, blocks); zeros, and rounding's
-    variance of a log ratio, by level; still: neither side scatters and no grain is known."""
+    """Common levels, ascending, with log throughputs of complete blocks, (levels, blocks). By level: replaced zeros,
+    and the variance that rounding adds to a log ratio. still: neither side scatters and no grain is known."""
 
     levels: tuple[float, ...]
     before: Floats
@@ -247,13 +253,13 @@ def _sides(
 
 
 def _rounding(seen: tuple[float, float], known: tuple[float, float] | None) -> float:
-    """Variance of a log ratio by rounding, at the finer grain: equal counts have no spacing."""
+    """Variance of a log ratio, by the finer grain: equal counts have no spacing."""
     finest = seen if known is None else tuple(map(min, ((grain or 1.0) for grain in seen), known))
     return sum(grain**2 / 12 for grain in finest)
 
 
 def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
-    """The smallest spacing of all values (0 for a single one) over each sample's median."""
+    """Relative resolution of each sample: the smallest spacing of all values (0 for a single value) over its median."""
     spacing = float(np.diff(np.unique(np.array([*before, *after], dtype=np.float64))).min(initial=math.inf))
     if math.isinf(spacing):
         return 0.0, 0.0
@@ -287,7 +293,7 @@ def _lent(variances: Floats, blocks: int) -> tuple[float, float]:
 
 
 def _half(variance: float, freedom: float, alpha: float, blocks: int) -> float:
-    """Of the t-interval, at level 1 - alpha, of the mean of blocks with this variance."""
+    """Half of the t-interval, at level 1 - alpha, of the mean of blocks with this variance."""
     return float(student.quantile(1 - alpha / 2, freedom)) * math.sqrt(variance / blocks)
 
 
@@ -309,7 +315,8 @@ def _told(
 
 
 def exp_in_range(value: float) -> float:
-    """Within 1e-87 to 1e87: intervals of two blocks can exceed what is read from a file (`runs.formats.LARGEST`)."""
+    """exp(value), from 1e-87 to 1e87: intervals of two blocks can exceed what a file may hold
+    (`runs.formats.LARGEST`)."""
     return math.exp(min(max(value, -200.0), 200.0))
 
 

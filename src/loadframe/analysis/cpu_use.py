@@ -1,4 +1,4 @@
-"""The busiest threads and components of each state."""
+"""The busiest threads and components of each state, from the metrics of steps."""
 
 import re
 import statistics
@@ -10,14 +10,14 @@ from loadframe.model import Beside, CpuUse, StateUse, Step
 OF_THREAD = re.compile(r"(?P<name>[a-z]+\d*)\.cpu\.hottest_thread")
 OF_COMPONENT = re.compile(r"(?P<name>[a-z][a-z0-9_-]*)\.cpu\.cores")
 OF_KIND = re.compile(r"[a-z_]+\.(?P<name>\w+)_cpu")
-"""CPU of threads by what they do, in s/s."""
+"""CPU time (s/s) of threads by what they do, as servers report it."""
 WHOLE = "target"
 OURS = "recorder"
 LEAST = 0.005
 
 
 def of_states(steps: Sequence[Step], titles: Mapping[str, str]) -> tuple[StateUse, ...]:
-    """At its highest level; without changes first. titles: treatment -> changes."""
+    """CPU use of each state at its highest level; the state without changes first. titles: treatment -> changes."""
     counting = [step for step in steps if step.counts and step.treatment in titles]
     order = sorted({step.treatment for step in counting}, key=lambda name: (titles[name] != "", name))
     return tuple(_of_state(titles[name], [step for step in counting if step.treatment == name]) for name in order)
@@ -49,7 +49,7 @@ def _of_state(title: str, steps: Sequence[Step]) -> StateUse:
 
 
 def beside(steps: Sequence[Step]) -> tuple[Beside, ...]:
-    """Programs outside the target that work for it, busiest first, at the first state's highest level."""
+    """Programs outside the target that work for it, busiest first: medians at the first state's highest level."""
     counting = [step for step in steps if step.counts]
     mine = [step for step in counting if step.treatment == min((step.treatment for step in counting), default="")]
     level = max((step.level for step in mine), default=0.0)

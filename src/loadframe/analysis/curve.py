@@ -15,11 +15,12 @@ from loadframe.progress import counted
 
 CONFIDENCE = 0.95
 CLIFF_KEPT = 0.6
-"""Share of the throughput of the level before; less is a cliff."""
+"""A level that keeps less than this share of the throughput of the level before is a cliff."""
 CLIFF_SPAN = 2.5
-"""Between neighbours for a cliff, so that bisection does not hide it; usual ladders grow by 2 to 2.5."""
+"""Levels up to this factor apart count as neighbours for a cliff, so that bisection does not hide it; usual ladders
+grow by 2 to 2.5."""
 PROPORTIONAL = 0.5
-"""Elasticity (d log throughput / d log load) at the end of a curve that grows in proportion."""
+"""Least elasticity (d log throughput / d log load) at the end of a curve that grows in proportion."""
 WIDE_INTERVAL = 0.2
 FEW_BLOCKS = 3
 MOST_LISTED = 20
@@ -27,7 +28,7 @@ MOST_LISTED = 20
 
 @dataclass(frozen=True, slots=True)
 class LevelSample:
-    """Throughputs (1/s) and p95 latencies, one per block; inf where waits kept growing."""
+    """A level: throughputs (1/s) and p95 latencies, by block; a latency is inf where waits kept growing."""
 
     load: float
     throughputs: tuple[float, ...]
@@ -43,10 +44,10 @@ def fit(
     scalability: bool = False,
     gradually: bool = False,
 ) -> Curve:
-    """From its levels, in any order (docs/mathematics.md, "Curve"). gradually: also test for that; the knee's interval
-    is then the whole range. capacity: the highest load up to which every level meets `within_latency_p95_ms`. What the
-    data cannot determine is None, with a warning. ValueError for no level, one without a throughput or twice, loads not
-    above 0, throughputs negative or not finite."""
+    """The curve of a treatment from its levels, in any order (docs/mathematics.md, "Curve"). gradually: also test
+    whether it levels off gradually; the knee's interval is then that whole range. capacity: the highest load up to
+    which every level meets `within_latency_p95_ms`. What the data cannot determine is None, with a warning. ValueError
+    for no level, a level without a throughput or given twice, loads not above 0, throughputs negative or not finite."""
     ordered = _checked(samples)
     noise = _noise(ordered)
     points = tuple(_point(sample, noise) for sample in ordered)
@@ -92,7 +93,7 @@ def fit(
 
 
 def of(observations: Observations, *, within_latency_p95_ms: float | None = None) -> Curve:
-    """Of measured rows: a level for each load, its rows as blocks. Raises as `fit`."""
+    """The curve of measured rows: a level for each load, its rows as blocks. Raises as `fit`."""
     samples = []
     for load in observations.loads:
         at_load = [row for row in observations.rows if row.load == load]
@@ -154,7 +155,7 @@ def _point(sample: LevelSample, noise: _Noise) -> CurvePoint:
 
 
 def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
-    """t on the logarithm; the extremes where a zero has no logarithm or there is one value."""
+    """t-interval on the logarithm; the extremes for a single value, or a zero, which has no logarithm."""
     if len(values) < 2 or min(values) <= 0:
         return min(values), max(values)
     logs = np.log(values)
@@ -175,7 +176,7 @@ def _cliff(data: pieces.Series) -> Cliff | None:
 
 
 def _falls(data: pieces.Series, held: int, fallen: int) -> bool:
-    """A cliff's share lost between two levels; further apart than CLIFF_SPAN, once for each such factor."""
+    """Whether a cliff's share is lost between two levels; further apart than CLIFF_SPAN, once for each such factor."""
     spans = max(1.0, math.log(data.load[fallen] / data.load[held]) / math.log(CLIFF_SPAN))
     return bool(data.value[fallen] < CLIFF_KEPT**spans * data.value[held])
 
@@ -197,7 +198,6 @@ def _fallen_already(before: pieces.Series) -> bool:
 
 
 def _tightest(data: pieces.Series, held: int, fallen: int) -> Cliff:
-    """The closest pair inside the fall that keeps less than CLIFF_KEPT."""
     pairs = [
         (low, high)
         for low in range(held, fallen)
@@ -213,7 +213,6 @@ def _tightest(data: pieces.Series, held: int, fallen: int) -> Cliff:
 
 
 def _knee(bend: segments.Bend, cliff: Cliff | None, points: tuple[CurvePoint, ...]) -> LoadInterval | None:
-    """Without a bend before the cliff, the cliff itself."""
     if bend.knee is not None or cliff is None:
         return bend.knee
     if cliff.from_load == points[0].load:
@@ -268,7 +267,6 @@ def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadI
 
 
 def _crossing(loads: list[float], latencies_ms: list[float], limit_ms: float) -> float | None:
-    """Before latency first exceeds the limit; None where the lowest level does."""
     missed = next((i for i, latency in enumerate(latencies_ms) if latency > limit_ms), None)
     if missed is None:
         return loads[-1]
@@ -333,13 +331,14 @@ def _listed(loads: list[float]) -> str:
 
 
 LARGEST_DROP = 0.25
-"""Relative, between neighbours: from here on it may hide a cliff's edge."""
+"""Relative fall between neighbouring levels from which it may hide a cliff's edge."""
 RESOLUTION = 0.15
-"""Share between the levels around a cliff that need no more bisection."""
+"""The levels around a cliff are bisected until they are no further apart than this share."""
 
 
 def next_probe(curve: Curve) -> float | None:
-    """Bisects the cliff, or a decline's largest fall; None where that is resolved, or no whole level is left."""
+    """The next level: it bisects the cliff, or a decline's largest fall. None where resolved, or no whole level is
+    left."""
     bracket = _bracket(curve)
     if bracket is None:
         return None

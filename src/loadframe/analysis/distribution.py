@@ -15,7 +15,8 @@ POINTS_PER_DECADE, MOST_POINTS = 40, 300
 
 
 def summary(latencies_ms: Floats, counts: Whole) -> Latency:
-    """Of a histogram with at least one request: latencies (ascending) and counts, (bins,)."""
+    """Summary of a histogram with at least one request: latencies (ascending) and counts, (bins,). To merge steps, add
+    counts."""
     reached = np.cumsum(counts)
     p50, p95, p99, p999 = (_quantile(latencies_ms, reached, one_in) for one_in in (2.0, 20.0, 100.0, 1000.0))
     return Latency(
@@ -29,8 +30,8 @@ def summary(latencies_ms: Floats, counts: Whole) -> Latency:
 
 
 def points(latencies_ms: Floats, counts: Whole) -> tuple[LatencyPoint, ...]:
-    """At most MOST_POINTS points and the usual percentiles, evenly spaced on the scale of HdrHistogram's plots (Tene):
-    percentile q at one_in = 1 / (1 - q). Arrays as of `summary`."""
+    """The distribution as at most MOST_POINTS points and the usual percentiles, evenly spaced on the scale of
+    HdrHistogram's plots (Tene): percentile q at one_in = 1 / (1 - q). Arrays as for `summary`."""
     reached = np.cumsum(counts)
     requests = int(reached[-1])
     decades = math.log10(requests)
@@ -42,7 +43,6 @@ def points(latencies_ms: Floats, counts: Whole) -> tuple[LatencyPoint, ...]:
 
 
 def _quantile(latencies_ms: Floats, reached: Whole, one_in: float) -> float:
-    """The shortest latency that all but one request in `one_in` do not exceed."""
     requests = int(reached[-1])
     rank = max(requests - math.floor(requests / one_in + 1e-9), 1)
     return float(latencies_ms[np.searchsorted(reached, rank)])
@@ -55,8 +55,8 @@ HIGHEST_CONTRAST = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """share: of the requests. contrast: their number over that of the fuller of the equally wide bands below and second
-    above; about 1 for a broad distribution."""
+    """share: of the requests, in the band. contrast: their number over that of the fuller of two equally wide bands,
+    the next below and the second above; about 1 for a broad distribution."""
 
     share: float
     contrast: float

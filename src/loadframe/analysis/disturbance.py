@@ -16,28 +16,28 @@ from loadframe.model.verdict import decide
 
 Cell = tuple[str, float]
 FEWEST_QUIET = 2
-"""Steps of a cell that must be quieter before another does not count."""
+"""So many steps of a state and load must be quieter before a louder step does not count."""
 ERROR = 0.05
-"""That a quantity that follows time alone is called an effect."""
+"""Probability that a quantity that follows time alone is called an effect."""
 PERMUTATIONS = 999
 NEAR = 0.5
-"""Share of a threshold above the quietest cell that explains a cell's steps."""
+"""A cell with more than the quietest by this share of a threshold explains its own steps."""
 MOST = 0.95
-"""More of the machine leaves nothing to extrapolate from."""
+"""A larger share of the machine leaves nothing to extrapolate from."""
 ROUNDING = 1e-9
 MOST_NAMES = 3
 DISK = "system.disk.busy"
 ALONG = 0.8
-"""Least correlation: two thirds of the squares; our choice."""
+"""Least correlation: it explains two thirds of the squares; our choice."""
 BUSY = 0.9
-"""USE method: others on CPUs that are idle a tenth of the time take nothing away."""
+"""USE method: with CPUs idle a tenth of the time, others on them take nothing away."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """flag: of steps with more than `threshold`; source: of that. amount: from the metrics and the window's length, s.
-    voids: a disturbed step does not count; False for what the study itself causes. costs: a share of what the target
-    could have used: without an amount a the throughput would be up to 1 / (1 - a) times as high."""
+    """flag: of steps with more than `threshold`; source: of the threshold. amount: from the metrics and the window's
+    length, s. voids: a disturbed step does not count; False for what the study itself causes. costs: a share of what
+    the target could have used: without an amount a the throughput would be up to 1 / (1 - a) times as high."""
 
     flag: str
     threshold: float
@@ -78,7 +78,7 @@ def exceeded(metrics: Mapping[str, float], length_s: float) -> frozenset[str]:
 
 
 def amount_of(quantity: Quantity, step: Step) -> float:
-    """Consistent with the step's flag, which rests on more than the amount."""
+    """The amount in a step, made consistent with its flag, which rests on more than the amount."""
     known = quantity.amount(step.metrics, step.window_end_s - step.window_start_s) or 0.0
     if quantity.flag not in step.flags:
         return min(known, quantity.threshold)
@@ -97,14 +97,15 @@ def _cells(steps: Iterable[Step]) -> dict[Cell, list[Step]]:
 
 
 def disturbed(steps: Sequence[Step]) -> list[Step]:
-    """More of a quantity than FEWEST_QUIET steps of their state and load, by more than its threshold."""
+    """The steps with more of a quantity than FEWEST_QUIET other steps of their state and load, by more than its
+    threshold."""
     cells = _cells(steps)
     return [step for step in steps if _excess(step, cells[cell_of(step)], FEWEST_QUIET)]
 
 
 def is_disturbed(step: Step, others: Iterable[Step]) -> bool:
-    """Whether it has more of a quantity than the quietest of its state and load. Also a flagged step without another:
-    only a second one shows whether it is an effect."""
+    """Whether a step has more of a quantity than the quietest of its state and load. Also True for a flagged step that
+    is the only one: only a second step shows whether it is an effect."""
     cell = [other for other in others if cell_of(other) == cell_of(step) and other.counts and other is not step]
     return not VOIDING.isdisjoint(step.flags) and (not cell or bool(_excess(step, [*cell, step], 1)))
 
@@ -118,7 +119,7 @@ def _burden(step: Step) -> float:
 
 
 def _excess(step: Step, cell: Sequence[Step], quiet: int) -> dict[str, float]:
-    """By flag, the amount beyond the `quiet`-th quietest step of its cell, where above a threshold."""
+    """By flag, a step's amount beyond the `quiet`-th quietest step of its cell, where above a threshold."""
     if VOIDING.isdisjoint(step.flags) or len(cell) < quiet:
         return {}
     floor = sorted(cell, key=_burden)[quiet - 1]
@@ -130,9 +131,9 @@ def _excess(step: Step, cell: Sequence[Step], quiet: int) -> dict[str, float]:
 
 
 def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
-    """With an interval that covers what disturbances have cost these steps: without its amount beyond the quietest one
-    a step's throughput may have been up to 1 / (1 - share) times as high. Either end moves by the mean of that over its
-    state's steps."""
+    """The verdict with an interval that covers what disturbances have cost these steps: without its amount beyond the
+    quietest step of its state and load, a step's throughput may have been up to 1 / (1 - share) times as high. Either
+    end moves by the mean of that over its state's steps."""
     cells = _cells(step for step in steps if step.level in verdict.levels)
     lost = {
         name: [_lost(step, cell) for (treatment, _), cell in cells.items() if treatment == name for step in cell]
@@ -153,7 +154,8 @@ def _lost(step: Step, cell: Sequence[Step]) -> float:
 
 
 def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
-    """In the order of QUANTITIES; one that follows state and load and also occurs by itself is listed as both."""
+    """Influences in the order of QUANTITIES; a quantity that follows state and load and also occurs by itself is listed
+    as both."""
     counting = [step for step in steps if step.counts]
     cells = _cells(counting)
     excess = {step.number: _excess(step, cells[cell_of(step)], FEWEST_QUIET) for step in counting}
@@ -212,7 +214,8 @@ def _names(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def effects(quantity: Quantity, steps: Sequence[Step]) -> dict[Cell, float]:
-    """By medians, over the cell with the least; empty where the quantity follows time, or too few blocks decide."""
+    """How much more of a quantity each state and load has than the cell with the least, by medians; empty where the
+    quantity follows time, or too few blocks decide."""
     counting = [step for step in steps if step.counts]
     typical = _medians(counting, lambda step: amount_of(quantity, step))
     if not _follows(quantity, counting) or _takes_what_is_left(quantity, counting, typical):
@@ -239,7 +242,8 @@ def _medians(steps: Sequence[Step], value: Callable[[Step], float]) -> dict[Cell
 
 
 def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
-    """Whether amounts differ between cells by more than random block orders would give (permutation test)."""
+    """Whether amounts differ between cells by more than random block orders would give (permutation test, p <=
+    ERROR)."""
     blocks: dict[object, dict[Cell, list[float]]] = {}
     for step in sorted(steps, key=lambda step: step.number):
         if step.block is not None:
@@ -269,7 +273,7 @@ def _dealt(values: Floats, treatments: Sequence[str], random: np.random.Generato
 
 
 def _takes_what_is_left(quantity: Quantity, steps: Sequence[Step], typical: Mapping[Cell, float]) -> bool:
-    """Whether other processes have the less of full CPUs the more the study uses: what works for it uses more."""
+    """Whether other processes have the less of full CPUs the more the study uses; what works for it would use more."""
     flagged = [step for step in steps if quantity.flag in step.flags]
     busy = [step.metrics.get("system.cpu.utilization", 1.0) for step in flagged]
     if quantity.flag != "stranger" or not busy or fmean(busy) < BUSY:

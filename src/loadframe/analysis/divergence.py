@@ -14,10 +14,10 @@ from loadframe.analysis.pieces import grid
 from loadframe.model import Curve, CurvePoint, LevelRatio, LoadInterval, Peak
 
 FEWEST_LEVELS, FEWEST_BLOCKS = 3, 3
-"""With two blocks, 6 of 100 pairs with a constant ratio seemed to diverge."""
+"""With two blocks, 6 of 100 pairs with the same ratio at all loads seemed to diverge."""
 STEPS = 12
 SIGNIFICANCE = 0.02
-"""That curves with a constant ratio seem to diverge; as for a bend in segments.py."""
+"""Probability that curves with a constant ratio seem to diverge; as for a bend in segments.py."""
 SMALLEST = math.log(1.05)
 SIMULATED = 1999
 TINY = 1e-12
@@ -25,8 +25,8 @@ TINY = 1e-12
 
 def divergence(before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]]) -> LoadInterval | None:
     """The load at which the ratio begins to change, with a 95 % interval; None where noise would change it as much, or
-    with fewer than three levels or blocks. Throughputs (1/s) per block by level, index i of both from the same block.
-    Levels at which one side did nothing in a block are left out."""
+    with fewer than three levels or blocks. before, after: throughputs (1/s) per block by level, index i of both from
+    the same block. Levels at which either side did nothing in a block are left out."""
     levels = [level for level in sorted(before.keys() & after.keys()) if min(*before[level], *after[level]) > 0]
     blocks = min((min(len(before[level]), len(after[level])) for level in levels), default=0)
     if len(levels) < FEWEST_LEVELS or blocks < FEWEST_BLOCKS:
@@ -63,7 +63,8 @@ def divergence(before: Mapping[float, Sequence[float]], after: Mapping[float, Se
 
 @dataclass(frozen=True, slots=True)
 class _Straight:
-    """Candidates: begins, (c,); ends: log load from which on it is constant, (c,); shapes: (c, levels), of length 1."""
+    """Candidate changes of a ratio. begins: load, (c,); ends: log load from which it is constant, (c,); shapes: (c,
+    levels), of length 1."""
 
     begins: Floats
     ends: Floats
@@ -71,7 +72,8 @@ class _Straight:
 
 
 def _bent_gains(straight: _Straight, logs: Floats, seen: Floats) -> Floats:
-    """Explained squares of `seen`, where the ratio may go on changing beyond its end, no more steeply: (c,)."""
+    """What each candidate explains of the squares of `seen`, (c,), where the ratio may change on, less steeply, beyond
+    its end."""
     begins, ends = np.log(straight.begins)[:, None], straight.ends[:, None]
     first, second = (
         shape - shape.mean(axis=1, keepdims=True)
@@ -89,7 +91,6 @@ def _bent_gains(straight: _Straight, logs: Floats, seen: Floats) -> Floats:
 
 
 def _gains(shapes: Floats, means: Floats) -> Floats:
-    """Of the squares of these means, (s, levels): (s, c)."""
     return np.asarray((means @ shapes.T) ** 2)
 
 
@@ -107,7 +108,8 @@ def _proved(table: Floats, shapes: Floats, gain: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """ratio: of the peaks, 95 %. rising: after, up to the highest level. knee, capacity: before and after."""
+    """ratio: the peak after over that before, 95 % interval. rising: throughput after the change still grows at the
+    highest level. knee, capacity: before and after."""
 
     ratio: float
     low: float
@@ -120,7 +122,8 @@ class Reach:
 
 
 def reach(before: Curve, after: Curve) -> Reach | None:
-    """None where one served nothing. The interval combines those of the peaks' points, in quadrature of logarithms."""
+    """Compares the peaks of both curves; None where either served nothing. The interval combines those of the peaks'
+    points, in quadrature of logarithms."""
     first, second = before.at_peak, after.at_peak
     if min(first.throughput, second.throughput) <= 0:
         return None
@@ -138,7 +141,7 @@ def reach(before: Curve, after: Curve) -> Reach | None:
 
 
 def at_loads(before: Curve, after: Curve) -> tuple[LevelRatio, ...]:
-    """At each common load with throughput, ascending; intervals as of `reach`."""
+    """The gain at each common load with throughput, ascending; intervals as those of `reach`."""
     points = {point.load: point for point in after.points if point.throughput > 0}
     pairs = [(point, points[point.load]) for point in before.points if point.throughput > 0 and point.load in points]
     return tuple(

@@ -1,4 +1,5 @@
-"""Whether a request costs more the more were served, or the later: a_l (1 + k x) at level l (docs/mathematics.md)."""
+"""Whether a request costs more the more were served before, or the more time has passed: a_l (1 + k x) at level l, x
+the requests served, or the time (docs/mathematics.md)."""
 
 import math
 from collections.abc import Sequence
@@ -13,28 +14,29 @@ from loadframe.analysis.arrays import Floats
 By = Literal["requests", "time"]
 Of = Literal["response", "cpu"]
 ERROR = 0.025
-"""Of each explanation, one-sided."""
+"""Error of each of the two explanations, one-sided."""
 LEAST = 1.5
-"""Shared machines drifted by a fifth within a run."""
+"""Shared machines drifted by a fifth within a run: less growth than half is not distinguished from that."""
 FEWEST_STEPS = 8
 FEWEST_LEVELS = 2
 APART = 4.0
-"""Twice the difference in log-likelihood that tells the explanations apart (Akaike: 7 to 1)."""
+"""Least difference that separates the explanations, in twice the log-likelihood (Akaike: 7 to 1)."""
 POWERS = (0.5, 0.7, 1.0, 1.4, 2.0)
-"""Of x: searching what is kept may take less than linear time, or more."""
+"""Powers of x that are tried: searching what is kept may take less than linear time, or more."""
 WALKS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 30.0)
-"""Variances of a random walk's step, relative to the white noise."""
+"""Variances of a random walk's step that are tried, relative to the white noise."""
 PLAUSIBLE = 1.5
-"""In log-likelihood, below the likeliest mixture of noise."""
+"""Log-likelihood below that of the likeliest mixture of noise."""
 LEAST_NOISE = 1e-4
-"""Of the logarithm: what rounding leaves."""
+"""Least noise of a logarithm: what rounding leaves."""
 GRID = np.concatenate([[0.0], np.geomspace(0.05, 100.0, 60)])
-"""Growths over all of x: from 5 % to 100 times."""
+"""Growths over all of x that are tried: from 5 % to 100 times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """times: last step's cost over the first's. told_apart: the other explanation is much less likely. of: the cost."""
+    """times: last step's cost over the first's. told_apart: the other explanation is much less likely. of: the cost, a
+    request's response time or CPU time."""
 
     by: By
     times: float
@@ -56,8 +58,9 @@ class _Fit:
 def growth(
     levels: Sequence[float], costs: Sequence[float], served: Sequence[float], times_s: Sequence[float]
 ) -> Growth | None:
-    """From steps in order: level, cost of a request (above zero), requests served before it, time (s). None where no
-    growth is proved, and for fewer than FEWEST_STEPS steps or FEWEST_LEVELS levels, each taken twice."""
+    """The proven growth, from steps in the order taken: level, cost of a request (above zero, any unit), requests
+    served before it, time (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or FEWEST_LEVELS
+    levels, each taken twice."""
     level, cost = np.asarray(levels, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     axes: dict[By, Floats] = {
         "requests": np.asarray(served, dtype=np.float64),
@@ -92,7 +95,7 @@ def _fit(level: Floats, logs: Floats, x: Floats) -> _Fit:
 
 
 def _freely(level: Floats, logs: Floats, x: Floats) -> float:
-    """Least squares where each level has its own height and growth, and x one of the powers."""
+    """Least sum of squares where each level has its own height and growth, and x any of the powers."""
     span = float(x.max() - x.min())
     if span <= 0:
         return math.inf
@@ -108,7 +111,8 @@ def _squares_of(shapes: Floats, logs: Floats) -> float:
 
 
 def _design(level: Floats, shape: Floats) -> Floats:
-    """The growth, more of it at higher levels (requests wait for one another's), and a height for each level."""
+    """Columns: the growth, more of it at higher levels (requests wait for one another's), and a height for each
+    level."""
     far = np.log(level) - np.log(level).mean()
     return np.column_stack([shape, far * shape, *((level == load).astype(np.float64) for load in np.unique(level))])
 
@@ -119,7 +123,7 @@ def _squares(design: Floats, values: Floats) -> float:
 
 
 def _proved(design: Floats, logs: Floats) -> bool:
-    """Under every mixture of white noise and a random walk that the residuals allow (restricted likelihood)."""
+    """Whether growth differs from zero in every mixture of white noise and random walk that the residuals allow."""
     count, columns = design.shape
     if count - columns < 2 or np.linalg.matrix_rank(design) < columns:
         return False
@@ -131,7 +135,7 @@ def _proved(design: Floats, logs: Floats) -> bool:
 
 
 def _under(covariance: Floats, design: Floats, logs: Floats) -> tuple[float, float]:
-    """Restricted log-likelihood of a noise with this covariance up to its scale, and t of the first weight."""
+    """Restricted log-likelihood of noise with this covariance up to its scale, and t of the first weight."""
     root = np.linalg.cholesky(covariance)
     white, values = np.linalg.solve(root, design), np.linalg.solve(root, logs)
     inner = white.T @ white

@@ -18,19 +18,20 @@ from loadframe.model import LoadInterval, More
 
 CONFIDENCE = 0.95
 OUTSIDE = 0.15
-"""Share of a request's time outside of what limits (connections, parsing), where its CPU time is unknown."""
+"""Share of a request's time outside what limits (connections, parsing), where its CPU time is unknown."""
 LEAST_OUTSIDE = 0.05
-"""... and besides its CPU time: a loopback and a scheduler cost time, too."""
+"""The same in addition to the CPU time, where that is known: a loopback and a scheduler cost time, too."""
 LONGER = 0.05
 """Share by which a request may take longer in service at a high load than at a low one."""
 LARGEST = 1e9
 NARROW = 0.4
-"""Width of an interval, as a share of the value, that distinguishes sizes."""
+"""Widest interval, as a share of the value, that distinguishes sizes."""
 
 
 @dataclass(frozen=True, slots=True)
 class InService:
-    """value: X R. throughput: of the plateau (1/s); response_s: R. bounded: queued at the lowest load already."""
+    """value: X R. throughput: of the plateau (1/s); response_s: R. bounded: requests queued at the lowest load already,
+    so at most `high` are in service."""
 
     value: float
     low: float
@@ -45,7 +46,7 @@ class InService:
 
     @property
     def whole(self) -> int | None:
-        """The only whole number in the interval; without one, the next below, as n <= X R."""
+        """The only whole number in the interval; without any, the next below, as n <= X R; None for several."""
         first, last = max(1, math.ceil(self.low)), math.floor(min(self.high, LARGEST))
         return last if 1 <= last <= first and not self.bounded else None
 
@@ -63,7 +64,7 @@ def in_service(
     bounded: bool = False,
     clients: float | None = None,
 ) -> InService:
-    """From the plateau's throughputs (1/s) and all levels' mean response times, ascending, a number above zero per
+    """X R from the plateau's throughputs (1/s) and all levels' mean response times, ascending, a number above zero per
     step; R is the first level's (docs/mathematics.md, "Requests in service at once"). outside_s: CPU time of target and
     driver within R and their waits for a CPU. waits_s: for a CPU, per request, on the plateau. grain: relative
     resolution of a throughput. clients: at the highest level, where each server has its own queue: then some are idle
@@ -105,15 +106,16 @@ def _half(flat: np.ndarray, responses: Sequence[np.ndarray], grain: float) -> fl
 
 
 WORTH = 0.05
-"""Share of the throughput that is no gain."""
+"""More load that gains less than this share of the throughput gains nothing."""
 ERROR = 0.05
-"""That any comparison of two levels is wrong (Bonferroni)."""
+"""Probability that any comparison of two levels is wrong (Bonferroni)."""
 FEWEST_LEVELS = 2
 
 
 def enough(levels: Mapping[float, Sequence[float]]) -> LoadInterval | None:
     """The lowest level that is enough, from each level's blocks. Low end: the lowest for which it is not proven that a
-    higher one gives more; high end: for which it is proven that none does."""
+    higher level gives more; high end: for which it is proven that none does. None where only the highest is enough,
+    with fewer than two levels, or without scatter."""
     logs, freedom = _logs(levels)
     loads = sorted(logs)
     if len(loads) < FEWEST_LEVELS or freedom < 1:
@@ -136,8 +138,9 @@ def enough(levels: Mapping[float, Sequence[float]]) -> LoadInterval | None:
 
 
 def more(levels: Mapping[float, Sequence[float]]) -> More | None:
-    """The best higher level over the lowest one, by the mean logarithm; the interval holds for all at once
-    (Bonferroni), as the measurements choose the best. None as for `enough`, and without throughput at the lowest."""
+    """Throughput at the best higher level over that at the lowest, by the mean logarithm; the interval holds for all
+    levels at once (Bonferroni), as the measurements choose the best. None as for `enough`, and without throughput at
+    the lowest."""
     logs, freedom = _logs(levels)
     if len(logs) < FEWEST_LEVELS or freedom < 1 or min(levels) not in logs:
         return None
@@ -167,14 +170,14 @@ def _error(values: Sequence[float], pooled: float) -> float:
 SHARE = 4.0
 """Elasticities of 4/5 and of 1/5."""
 GRADUAL = 2.0
-"""Factor between the ends without a corner, for every curve that the levels allow."""
+"""A curve has no corner if its ends are further apart than this factor, for every curve that the levels allow."""
 FEWEST_GRADUAL = 5
 SHARPNESS = np.geomspace(0.4, 40.0, 41)
 PLACES = 80
 BEYOND = 4.0
-"""Factor around the levels within which a bend is looked for."""
+"""A bend is looked for up to this factor above and below the levels."""
 ALLOWED = 5.99
-"""Of chi squared with two degrees of freedom, 95 %."""
+"""Chi squared with two degrees of freedom, 95 %."""
 NOISE_FLOOR = 0.01
 
 
@@ -204,7 +207,8 @@ def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInte
 
 
 def most(x: Floats, value: Floats, error: float) -> float:
-    """Of the curves that the levels allow; x, value: (n,). error: relative, of each value; 0 where unknown."""
+    """The largest asymptote of the curves that the levels allow; inf where a straight line is among them. x, value:
+    (n,), ascending x. error: relative, of each value; 0 where unknown."""
     if len(x) < FEWEST_GRADUAL:
         return float("inf")
     places, squares, scale = _fits(x, np.log(value), np.ones(len(x)))
@@ -215,7 +219,7 @@ def most(x: Floats, value: Floats, error: float) -> float:
 
 
 def _fits(load: Floats, value: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
-    """Places k; for each sharpness and place the sum of squares and log a. value: logarithms."""
+    """Places k that are tried; for each sharpness and place the sum of squares and log a. value: logarithms."""
     weight = weight / weight.mean()
     places = np.geomspace(load[0] / BEYOND, BEYOND * load[-1], PLACES)
     bent = np.logaddexp(0.0, SHARPNESS[:, None, None] * np.log(load / places[:, None])) / SHARPNESS[:, None, None]

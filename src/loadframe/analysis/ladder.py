@@ -1,4 +1,5 @@
-"""The share of each change in a gain, and which depend on others (docs/mathematics.md, "A ladder of changes")."""
+"""The share of each change in a gain, and which changes depend on others (docs/mathematics.md, "A ladder of
+changes")."""
 
 import itertools
 import math
@@ -15,12 +16,13 @@ State = tuple[str, ...]
 Samples = Mapping[State, Mapping[float, Sequence[float]]]
 """Throughputs (1/s) of each state by level, index i: block i."""
 ERROR = 0.05
-"""Of all interactions together (Bonferroni)."""
+"""Error probability of all interactions together (Bonferroni)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decomposition:
-    """shares: in the logarithm of the whole, if that is proven; at_top: all changes against all but this one."""
+    """gains: against the state before; shares: in the logarithm of the whole, if that is proven; at_top: all changes
+    against all but this."""
 
     total: Verdict
     gains: tuple[Verdict, ...]
@@ -37,14 +39,14 @@ def without(kept: State, *left_out: str) -> State:
 
 
 def states(kept: State) -> tuple[State, ...]:
-    """The rising ones, and the top without each change in turn."""
+    """States that a decomposition needs: the rising ones, and the top without each change in turn."""
     return tuple(dict.fromkeys([*rising(kept), *(without(kept, change) for change in kept)]))
 
 
 def contrast(samples: Samples, more: Sequence[State], less: Sequence[State], *, confidence: float = 0.95) -> Verdict:
-    """Product of the throughputs of the states in `more` over that of as many in `less`: their ratio, or how many times
-    more a change is worth together with another. Zeros count over all states, so that gains still add up. ValueError as
-    comparison.verdict."""
+    """Product of the throughputs of the states in `more` over that of as many in `less`: of single states their ratio,
+    of pairs how many times more a change is worth together with another. Zeros count over all states, so that gains
+    still add up. ValueError as comparison.verdict."""
     filled = _without_zeros(samples)
     verdict = comparison.verdict_at_end(_product(filled, less), _product(filled, more), confidence=confidence)
     return comparison.unless_zero(
@@ -53,7 +55,8 @@ def contrast(samples: Samples, more: Sequence[State], less: Sequence[State], *, 
 
 
 def decompose(samples: Samples, kept: State) -> Decomposition:
-    """samples: of all `rising` states, perhaps of all `states`; 95 %. ValueError without a change, or blocks."""
+    """samples: throughputs of all `rising` states, perhaps of all `states`; 95 % intervals. ValueError for no change,
+    or no blocks."""
     if not kept:
         raise ValueError("a ladder without a change has no gain")
     climbed = rising(kept)
@@ -78,7 +81,8 @@ def level_ratios(samples: Samples, kept: State) -> tuple[LevelRatio, ...]:
 
 
 def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
-    """Changes proven to be worth another factor at the top; together they err with probability ERROR at most."""
+    """Changes proven to be worth another factor at the top than in their place; together they err with probability
+    ERROR at most."""
     asked = [change for change in kept[:-1] if without(kept, change) in samples]
     interacting = []
     for change in asked:
@@ -95,12 +99,13 @@ def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
 
 
 def pair_states(kept: State, change: str, partner: str) -> tuple[State, ...]:
-    """That show what a change is worth with a partner and without it."""
+    """The four states that show what a change is worth with a partner and without it."""
     return (kept, without(kept, change), without(kept, partner), without(kept, change, partner))
 
 
 def pair(samples: Samples, kept: State, change: str, partner: str, *, confidence: float = 0.95) -> Interaction:
-    """How many times more a change is worth with a partner than without it; symmetric in the two."""
+    """How many times more a change is worth with a partner than without it, from `pair_states`; symmetric in the
+    two."""
     top, less_change, less_partner, less_both = pair_states(kept, change, partner)
     return Interaction(
         change,

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from loadframe.model import OUT_OF_BALANCE, CapacityObjective, Step
 
 LOSS_RATIO = 0.01
-"""Within the counting error of a step of seconds. Networks are tested for 0.5 % in 30 s or more (RFC 9971)."""
+"""Default: within the counting error of a step of seconds. Networks are tested for 0.5 % in 30 s or more (RFC 9971)."""
 FAR_BEHIND = 0.1
-"""Share of a step's requests by which a target is too far behind to catch up."""
+"""A target that is behind by this share of a step's requests will not catch up within the step."""
 FEWEST_WAITING = 10
 NOTHING = 1e-6
-"""Floor of allowed ratios: a single loss uses up none many times, not infinitely often."""
+"""Floor of allowed ratios: a single loss exceeds an allowance of zero many times, not infinitely often."""
 
 
 def missed(objective: CapacityObjective, step: Step) -> str:
@@ -56,7 +56,7 @@ def latency_limits(objective: CapacityObjective) -> dict[str, float]:
 
 
 def use(objective: CapacityObjective, step: Step) -> float:
-    """The largest share of an allowance; above 1 it misses."""
+    """The largest share of an allowance that the step uses; above 1 it misses."""
     if not step.requests or (latency_limits(objective) and OUT_OF_BALANCE in step.flags):
         return 1.0 / NOTHING
     shares = [0.0]
@@ -69,13 +69,14 @@ def use(objective: CapacityObjective, step: Step) -> float:
 
 
 def failed_share(step: Step) -> float:
-    """Share (0..1) of all that ended."""
+    """Failed requests as a share (0..1) of all that ended."""
     ended = step.requests + step.errors
     return step.errors / ended if ended else 0.0
 
 
 def lost_share(step: Step) -> float:
-    """Failed or, in an open loop, not served, of all; one in flight at the end of the window is not lost."""
+    """Requests that failed or, in an open loop, were not served, as a share (0..1) of all. A request in flight at the
+    end of the window is not lost."""
     offered = step.metrics.get("workload.offered")
     if offered is None:
         return failed_share(step)
@@ -84,5 +85,5 @@ def lost_share(step: Step) -> float:
 
 
 def most_waiting(rate: float, seconds: float) -> int:
-    """Above which a step at `rate` for `seconds` can only miss."""
+    """Number of waiting requests above which a step at `rate` for `seconds` can only miss."""
     return max(math.ceil(FAR_BEHIND * rate * seconds), FEWEST_WAITING)

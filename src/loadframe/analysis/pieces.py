@@ -13,10 +13,11 @@ Kind = Literal[
     "flat", "linear", "rise-plateau", "rise-bend", "plateau-decline", "plateau-fall-floor", "rise-plateau-decline"
 ]
 WEIGHT_FLOOR = 0.05
-"""Share of the peak below which noise is constant: else the bottom of a collapse would count more than its edge."""
+"""Share of the peak below which noise is taken as constant: else the bottom of a collapse would count more than its
+edge."""
 COARSE = 3
 MOST_BREAKS = 45
-"""Tried in pairs: the whole coarse grid for up to 15 levels."""
+"""Most breaks tried in pairs: the whole coarse grid for up to 15 levels."""
 PARAMETERS: dict[Kind, int] = {
     "flat": 1,
     "linear": 2,
@@ -30,9 +31,9 @@ PARAMETERS: dict[Kind, int] = {
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Ascending levels, as shares of the peak. value (median over blocks), weight (size of the noise relative to the
-    others), spread (variance of the median in units of one block's): (n,). residuals: standardised scatter of all
-    blocks; freedom: its degrees."""
+    """Throughputs of ascending levels, as shares of the peak. value (median over blocks), weight (size of the noise
+    relative to the others), spread (variance of the median in units of one block's): (n,). residuals: standardised
+    scatter of all blocks; freedom: its degrees."""
 
     load: Floats
     value: Floats
@@ -44,7 +45,7 @@ class Series:
 
     @property
     def scale(self) -> Floats:
-        """Of each level's median, in units of the noise."""
+        """Standard deviation of each level's median, in units of the noise."""
         result: Floats = self.weight * np.sqrt(self.spread)
         return result
 
@@ -54,13 +55,14 @@ class Series:
         return float(np.sqrt((self.residuals**2).sum() / self.freedom)) if self.freedom else 0.0
 
     def weighted_by(self, fitted: Floats) -> "Series":
-        """Noise proportional to a smooth fit: weights from the values would favour levels that noise has made low."""
+        """The series with noise proportional to a smooth fit: weights from the values would favour levels that noise
+        has made low."""
         weight = np.maximum(fitted / fitted.max(), WEIGHT_FLOOR)
         residuals = self.residuals * np.repeat(self.weight / weight, self.blocks)
         return Series(self.load, self.value, weight, self.spread, self.blocks, residuals, self.freedom)
 
     def upto(self, load: float) -> "Series":
-        """A collapse is noisier than what comes before it."""
+        """The levels up to `load`: a collapse is noisier than what comes before it."""
         keep = self.load <= load
         kept = tuple(count for count, inside in zip(self.blocks, keep, strict=True) if inside)
         residuals = self.residuals[np.repeat(keep, self.blocks)]
@@ -69,7 +71,7 @@ class Series:
 
 
 def series(loads: Sequence[float], blocks: Sequence[Sequence[float]]) -> Series:
-    """From ascending levels and their throughputs per block, not all zero."""
+    """Series of ascending levels and their throughputs per block, not all zero."""
     medians = np.array([np.median(level) for level in blocks])
     peak = float(medians.max())
     # Rounding makes the same curve in another unit the same numbers, so that ties break alike.
@@ -107,7 +109,8 @@ def _fall(load: Floats, bends: Floats, floors: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Designs (c, n, q); per candidate (c,) the bend, the end of the rise before it, and of the fall."""
+    """Candidates of one kind. designs: (c, n, q); per candidate, (c,): the bend, the end of the rise before it, and of
+    the fall."""
 
     kind: Kind
     designs: Floats
@@ -117,7 +120,7 @@ class Family:
 
 
 def family_at(kind: Kind, load: Floats, breaks: Floats, before: Floats, floors: Floats) -> Family:
-    """Bends at `breaks`; `before`: end of the rise, `floors`: end of the fall; (c,)."""
+    """Candidates of `kind` with bends at `breaks`; `before`: end of the rise, `floors`: end of the fall; (c,)."""
     ones = np.ones((len(breaks), len(load)))
     end = np.full_like(breaks, load[-1])
     columns: list[Floats]
@@ -159,7 +162,6 @@ def bending_families(load: Floats) -> list[Family]:
 
 
 def _downward(kind: Kind, coefficients: Floats) -> Flags:
-    """Whether rises rise, falls fall and bends bend downwards: (..., q) -> (...)."""
     # Slopes count from 1e-9 of the peak on, above rounding errors.
     second = coefficients[..., 1]
     if kind == "rise-plateau":
@@ -177,7 +179,7 @@ MOST_AT_ONCE = 1 << 22
 
 
 def sums_of_squares(family: Family, scale: Floats, values: Floats) -> Floats:
-    """Weighted, (s, c), of s series (s, n); infinite where the bend is not downward."""
+    """Weighted sums of squares (s, c) of s series (s, n); infinite where the bend is not downward."""
     designs = family.designs / scale[None, :, None]
     inverse = np.linalg.pinv(designs, rcond=1e-10)
     targets = values / scale

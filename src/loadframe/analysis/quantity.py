@@ -13,14 +13,15 @@ from loadframe.progress import counted
 TYPICAL = "typical"
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 QUANTITIES = ("mean", *QUANTILES, "max", TYPICAL)
-"""typical: the location of the logarithms, which single outliers hardly move."""
+"""typical: the location of the logarithms (`located`), which single outliers hardly move."""
 SHOWN = ("mean", "p50", "p99", "p99.9", "max")
 FEWEST_BEYOND = 10
 """Fewer values beyond a quantile do not determine it."""
 OUTLYING = 1.345
 """Standard deviations at which a value is clipped (Huber 1981, Robust Statistics)."""
 LEAST_SCALE = 0.7
-"""Simulated: 5 % of equal samples of five are called different with it, 8 % without."""
+"""Least scale, as a share of the standard deviation. Simulated: 5 % of equal samples of five are called different with
+it, 8 % without."""
 ROUNDS = 10
 
 
@@ -29,7 +30,7 @@ class TooFewError(ValueError):
 
 
 def of(values: Sequence[float], quantity: str) -> float:
-    """`typical` is the median. TooFewError for a quantile without a value beyond it."""
+    """The quantity of these values; `typical` is their median. TooFewError for a quantile without a value beyond it."""
     if quantity == "mean":
         return float(np.mean(values))
     if quantity == TYPICAL:
@@ -52,7 +53,8 @@ def pseudo_values(logs: Floats, by: str, *, alike: bool = False) -> Floats:
 
 
 def located(values: Floats, *, alike: bool = False) -> Floats:
-    """Huber's location. alike: the sides on the first axis share one scale, so that skewed noise cancels."""
+    """Pseudo-values of Huber's location. alike: the sides on the first axis share their scale, so that skewed noise
+    cancels."""
     centre = np.median(values, axis=-1, keepdims=True)
     scale = np.maximum(
         1.4826 * np.median(np.abs(values - centre), axis=-1, keepdims=True),
@@ -72,9 +74,9 @@ def located(values: Floats, *, alike: bool = False) -> Floats:
 def quantile_ends(
     before: Floats, after: Floats, quantity: str, alpha: float
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Of each of two samples in time order, with the ends of its interval at level 1 - alpha: of the share of values
-    above it (`series`; Woodruff 1952, JASA 47), infinite beyond the largest value. TooFewError for fewer than
-    FEWEST_BEYOND beyond it."""
+    """The quantile of each of two samples in time order, with the ends of its interval at level 1 - alpha: of the share
+    of values above it (`series`; Woodruff 1952, JASA 47), infinite beyond the largest value. TooFewError for fewer than
+    FEWEST_BEYOND values beyond the quantile."""
     share = QUANTILES[quantity]
     fewest = min(len(before), len(after))
     if fewest * min(share, 1 - share) < FEWEST_BEYOND:

@@ -1,6 +1,6 @@
-"""Closed queueing networks of one class, exactly (`throughputs`, Buzen's convolution, K N^2) and approximately
-(`schweitzer`, vectorised); formulas and sources: docs/mathematics.md. And whether reported times are in the unit that
-they claim, by Little's law, N = X R: times 1,000 times off are reported, never converted; pauses between requests also
+"""Closed queueing networks of one class, exactly (`throughputs`, Buzen's convolution, cost K N^2) and approximately
+(`schweitzer`, vectorised); formulas and sources: docs/mathematics.md. Also whether reported times are in the unit that
+they claim, by Little's law, N = X R: times 1,000 times off are reported, never converted; pauses between requests, too,
 make N larger than X R."""
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ MOST_ITERATIONS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """(...) and (..., K)."""
+    """throughput: (...); residence_s: (..., K)."""
 
     throughput: Floats
     residence_s: Floats
@@ -63,9 +63,9 @@ def schweitzer(
     servers: ArrayLike = 1.0,
     tolerance: float = TOLERANCE,
 ) -> Solution:
-    """demands_s: (..., K); population, also fractional, and think_s broadcast to (...); servers: (K,): m as one that is
-    m times as fast, and a delay (Seidmann, Schweitzer, Shalev-Oren 1987). X is too low by up to 10 %, near the
-    saturation of small populations. tolerance: of a queue, as a share of the population."""
+    """demands_s: (..., K); population, also fractional, and think_s broadcast to (...); servers: (K,): m servers count
+    as a single one m times as fast, and a delay (Seidmann, Schweitzer, Shalev-Oren 1987). X is too low by up to 10 %,
+    near the saturation of small populations. tolerance: of a queue, as a share of the population."""
     demands = np.asarray(demands_s, dtype=np.float64)
     counts = np.broadcast_to(np.asarray(servers, dtype=np.float64), demands.shape[-1:])
     people, think = (np.asarray(values, dtype=np.float64) for values in (population, think_s))
@@ -90,9 +90,9 @@ def schweitzer(
 
 
 FACTOR, MARGIN = 1000.0, 0.3
-"""A wrong unit, within the noise of a step."""
+"""Off by 1,000, within 30 %: a wrong unit and the noise of a step."""
 MOST_FAILED = 0.1
-"""Of the requests: failures take another time."""
+"""Share of the requests: failures take another time."""
 ALIKE = 0.2
 """A histogram whose count equals the driver's within 20 % is of these requests: counters are read once per second."""
 TIMES: Mapping[str, tuple[float, str]] = {"_seconds": (1e3, "seconds"), "_milliseconds": (1.0, "milliseconds")}
@@ -101,7 +101,8 @@ OTHER = {"seconds": "milliseconds", "milliseconds": "seconds"}
 
 
 def is_wrong(users: float, throughput: float, mean_ms: float) -> bool:
-    """Whether response times are about 1,000 times off for these users of a closed loop."""
+    """Whether response times are about 1,000 times off for these users of a closed loop. throughput: of all requests,
+    1/s."""
     return _off(users, throughput * mean_ms / 1e3) != 0
 
 
@@ -110,7 +111,7 @@ def few_failed(done: int, failed: int) -> bool:
 
 
 def warnings(steps: Sequence[Step]) -> list[str]:
-    """Times of driver and service that are not in their unit. steps: of one state."""
+    """Times of driver and service that are not in their unit, in words; [] for none. steps: of one state."""
     return [*_of_driver(steps), *_of_service(steps)]
 
 
@@ -137,7 +138,6 @@ def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _of_service(steps: Sequence[Step]) -> Iterator[str]:
-    """By the sums and counts of the load's own requests."""
     by_base: dict[str, list[tuple[Step, float]]] = {}
     for step in steps:
         if not step.latency_known or TIME_UNIT in step.flags or not few_failed(step.requests, step.errors):
@@ -158,7 +158,6 @@ def _of_service(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _means(step: Step) -> dict[str, float]:
-    """Of exposed times that count as many requests as the load driver, in their own unit."""
     sums: dict[str, float] = {}
     counts: dict[str, float] = {}
     for name, value in step.metrics.items():
@@ -177,7 +176,6 @@ def _means(step: Step) -> dict[str, float]:
 
 
 def _asked(step: Step) -> float:
-    """Requests per second, failed ones included."""
     return step.throughput * (step.requests + step.errors) / step.requests if step.requests else 0.0
 
 

@@ -1,5 +1,6 @@
-"""Otherwise another session gives other values though nothing was changed: that is learnt from equal sessions, else a
-stated prior, and widens the interval; no number of values makes it smaller."""
+"""Comparison of two samples. In blocks, what the machine does to both sides cancels. Otherwise another session gives
+other values though nothing was changed: that is learnt from equal sessions, else a stated prior, and widens the
+interval; no number of values makes it smaller."""
 
 import math
 from collections.abc import Sequence
@@ -19,13 +20,13 @@ from loadframe.model.verdict import decide
 from loadframe.progress import counted
 
 FEWEST = 3
-"""Two have no noise beyond their difference."""
+"""Two values have no noise beyond their difference."""
 ALPHA, AT = 0.05, "95 %"
 MOST_SESSIONS = 30
 ENOUGH_SESSIONS = 10
-"""Fewer may be alike by chance: they only count where they exceed the prior."""
+"""Fewer equal sessions may be alike by chance: they only count where they exceed the prior."""
 NARROWER = 0.95
-"""Factor by which one of two right widths must be narrower (`benchmarks/verdicts.py --samples`); our choice."""
+"""The `whole` width is used below this share of the other width (`benchmarks/verdicts.py --samples`); our choice."""
 MOST_NEEDED = 100_000
 
 
@@ -43,14 +44,16 @@ class Between:
     sides: tuple[int, int] = (1, 1)
 
     def reach(self, alone: Floats | float, values: int) -> Floats:
-        """alone: what the values give. `whole` applies only to as many values that scatter no more than `seen`."""
+        """Half of the interval of two sides. alone: what the values give. `whole` applies only to as many values that
+        scatter no more than `seen`."""
         share = math.sqrt((1 / self.sides[0] + 1 / self.sides[1]) / 2)
         known = np.less_equal(alone, self.seen) & np.isfinite(self.whole) & (values >= self.values)
         return np.where(known, np.multiply(self.whole, share), np.hypot(alone, np.multiply(self.added, share)))
 
 
 PRIOR = Between(math.log(1.05))
-"""In 19 of 20 cases: between published figures for dedicated and virtual servers (docs/mathematics.md, "Sessions")."""
+"""Two sessions differ by at most 5 % in 19 of 20 cases: between published figures for dedicated and virtual servers
+(docs/mathematics.md, "Sessions")."""
 
 
 def unpaired(
@@ -99,8 +102,8 @@ def learnt(
     fitted: int = 0,
     sides: tuple[int, int] = (1, 1),
 ) -> Between:
-    """What must be added to the intervals of pairs of equal sessions (the newest last) so that one in twenty calls two
-    different (negative controls: Schuemie et al. 2014, Statistics in Medicine 33)."""
+    """What must be added to the intervals of pairs of equal sessions (the newest last) so that only one in twenty calls
+    the two different (negative controls: Schuemie et al. 2014, Statistics in Medicine 33)."""
     equal = [values for values in sessions if len(values) >= FEWEST][-MOST_SESSIONS:]
     prior = replace(PRIOR, sides=sides)
     if len(equal) < FEWEST:
@@ -125,8 +128,8 @@ def learnt(
 
 
 def apart(centre: Floats, half: Floats, sessions: int) -> Between:
-    """From intervals (centre +- half) of pairs (..., pairs): what they lack to hold 0 in 19 of 20 cases, and within
-    what 19 of 20 centres lie, where that is clearly narrower."""
+    """From intervals (centre +- half) of pairs of equal sessions, (..., pairs): what they lack to hold 0 in 19 of 20
+    cases, and within what 19 of 20 centres lie, where that is clearly narrower."""
     lacking, all_of_it = (
         np.maximum(np.quantile(squares, 0.95, axis=-1), 0.0) / 1.96**2 for squares in (centre**2 - half**2, centre**2)
     )
@@ -140,8 +143,8 @@ def apart(centre: Floats, half: Floats, sessions: int) -> Between:
 
 
 def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantity.TYPICAL) -> Verdict:
-    """Value i of both from block i, at least FEWEST: `comparison.half_width` of `pseudo_values`. Raises as
-    `unpaired`."""
+    """Ratio after / before, value i of both from block i, at least FEWEST blocks: `comparison.half_width` of
+    `pseudo_values`. Raises as `unpaired`."""
     (first, second), zeros = logarithms([before, after])
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} blocks; both sides of every block are needed")
@@ -177,7 +180,8 @@ def difference(before: Mean, after: Mean) -> tuple[Floats, Floats]:
 
 
 def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
-    """To move the interval to one side of `edge`: the part not due to sessions shrinks with their square root."""
+    """How many `what` of each side move the interval to one side of the ratio `edge`: the part not due to sessions
+    shrinks with their square root."""
     centre = math.log(verdict.ratio)
     above = centre > math.log(edge)
     alone = verdict.sessions or verdict
@@ -249,12 +253,12 @@ def _verdict(
 
 
 RARE = 1.64
-"""One-sided 5 %, in deviations fewer changes than in a random order."""
+"""One-sided 5 %: samples with so many deviations fewer changes than a random order were not taken in turns."""
 
 
 def taken_in_turns(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Whether the order in time changes sides as often as a random one (number of runs: Wald and Wolfowitz 1940, Annals
-    of Mathematical Statistics 11). Times on one clock."""
+    """Whether the order in time changes sides as often as a random order (number of runs: Wald and Wolfowitz 1940,
+    Annals of Mathematical Statistics 11). Times on one clock."""
     order = [side for _, side in sorted([(time, 0) for time in before] + [(time, 1) for time in after])]
     runs = 1 + sum(side != other for side, other in pairwise(order))
     both, product = len(order), 2 * len(before) * len(after)

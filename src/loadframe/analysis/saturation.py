@@ -15,23 +15,23 @@ Rows = Sequence[tuple[float, float]]
 GROWTH_SHARE = 0.02
 """Share of its ceiling by which a use must grow over all loads to run out."""
 ASSUMED_ERROR = 0.1
-"""Two points leave no residual."""
+"""Relative error of a use where two points leave no residual."""
 CONFIDENCE = 0.95
 FEWEST_FREEDOM = 2
 FORESIGHT = 10.0
-"""Factor over the highest load, or the time watched."""
+"""No result beyond this many times the highest load, or the time watched."""
 FLAT, SPAN, SLOWER, MATERIAL = 0.95, 1.2, 0.25, 0.1
 """A use has levelled off from the first load at which it is FLAT of its highest, if it grows up to SPAN times that load
 by less than SLOWER of its growth before, where that would have been MATERIAL."""
 USED_UP = 0.9
-"""Of its ceiling: where throughput is flat, a share of time or a rate from here on is the cause."""
+"""Share of its ceiling: where throughput is flat, a share of time or a rate from here on is the cause."""
 FEWEST_BATCHES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """y = level + slope (x - middle). spread: squares of x; count: effective rows; times: standard errors of an
-    interval."""
+    """y = level + slope (x - middle). spread: sum of squares of x; count: effective rows; times: standard errors in
+    half of an interval."""
 
     level: float
     slope: float
@@ -55,7 +55,7 @@ class Line:
         return self.level + self.slope * (x - self.middle)
 
     def crossing(self, ceiling: float) -> tuple[float, float, float] | None:
-        """Fieller's interval; None (unbounded) where the slope is not significant."""
+        """Where y is `ceiling`, with Fieller's interval; None (unbounded) where the slope is not significant."""
         if not (self.slope > 0 and self.slope > self.half):
             return None
         # Divided by b^2, with g = t^2 s^2 / (b^2 Sxx) < 1, d = N - mean and e = N* - mean, so that units cannot
@@ -78,7 +78,8 @@ def line(
     worth: float = 1.0,
     confidence: float = CONFIDENCE,
 ) -> Line | None:
-    """beside: a covariate. worth: effective rows per row. None where x is constant, or collinear with the covariate."""
+    """Least squares. beside: a covariate, at equal values of which the slope holds. worth: effective rows per row. None
+    where x is constant, or collinear with the covariate."""
     away, rest, fitted = _centred(x), _centred(y), 2
     if beside is not None:
         other, fitted = _centred(beside), 3
@@ -152,7 +153,8 @@ def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturat
 
 
 def demand_at(loads: Sequence[float], uses: Sequence[float], ceiling: float, load: float) -> float | None:
-    """Without a ceiling: on the line through the uses below it, or their mean; of one load in proportion."""
+    """The use expected at `load` without a ceiling: on the line through the uses below it, or their mean if that does
+    not grow; of a single load in proportion. None for no load below the ceiling."""
     below = [(at, use) for at, use in _known(loads, uses, ceiling) if use < REACHED * ceiling]
     fitted = _line(below)
     if fitted is None:
@@ -176,7 +178,6 @@ def _medians(rows: Rows) -> list[tuple[float, float]]:
 
 
 def _levels_off(levels: Rows) -> float | None:
-    """None where use still follows the load."""
     most = max((use for _, use in levels), default=0.0)
     at = next((at for at, (_, use) in enumerate(levels) if use >= FLAT * most), 0)
     if at == 0 or levels[-1][0] < SPAN * levels[at][0]:
@@ -193,7 +194,8 @@ def _line(rows: Rows, confidence: float = CONFIDENCE, worth: float = 1.0) -> Lin
 def _within(
     crossing: tuple[float, float, float] | None, low: float, high: float, method: Method, how: How
 ) -> Saturation | None:
-    """Cut to the observed bracket; the bracket itself where the crossing is outside, which refutes the line."""
+    """The crossing, cut to the observed bracket; the bracket itself where the crossing is outside, which refutes the
+    line."""
     if crossing is None or crossing[2] < low or crossing[1] > high:
         middle = math.sqrt(low) * math.sqrt(high) if low > 0 else (low + high) / 2
         middle, method = min(max(middle, low), high), method if method == "proportion" else "bracket"

@@ -11,7 +11,7 @@ from loadframe.analysis.arrays import Flags, Floats
 from loadframe.model import Scalability
 
 FEWEST_POINTS = 5
-"""Three parameters and two degrees of freedom."""
+"""Three parameters, and two degrees of freedom for their intervals."""
 CONFIDENCE = 0.95
 MOST_STEPS = 500
 LARGEST, LARGEST_KAPPA = 1e12, 1e6
@@ -23,10 +23,10 @@ def predict(load: Floats, lambda_: float, sigma: float, kappa: float) -> Floats:
 
 
 def fit(load: Floats, throughput: Floats) -> Scalability:
-    """To (n,) loads, FEWEST_POINTS different ones or more, and throughputs (1/s), above zero, with 0 <= sigma <= 1 and
-    kappa >= 0. Intervals (docs/mathematics.md) are not cut at the bounds; one that includes 0: the term is not proven.
-    A parameter on its bound is held there: the others' errors are those of the smaller model. peak_load: None where
-    kappa is 0."""
+    """The law fitted to (n,) loads, FEWEST_POINTS different ones or more, and throughputs (1/s), above zero, with 0 <=
+    sigma <= 1 and kappa >= 0. Intervals (docs/mathematics.md) are not cut at the bounds; one that includes 0: the term
+    is not proven. A parameter on its bound is held there: the others' errors are those of the smaller model. peak_load:
+    None where kappa is 0."""
     scale = float(throughput.max())
     estimate = _least_squares(load, throughput / scale)
     errors = _standard_errors(load, throughput / scale, estimate) * np.array([scale, 1.0, 1.0])
@@ -50,7 +50,6 @@ def _terms(load: Floats) -> Floats:
 
 
 def _start(load: Floats, throughput: Floats, free: Flags) -> Floats:
-    """Linear least squares of N / X, cut at 0."""
     # A floor on the throughput, as a share of the largest, keeps the division finite; the guess need not be exact.
     terms = _terms(load)[:, free]
     widths = np.maximum(np.abs(terms).max(axis=0), 1e-300)
@@ -111,7 +110,6 @@ def _cost(terms: Floats, values: Floats, load: Floats, throughput: Floats) -> fl
 
 
 def _standard_errors(load: Floats, throughput: Floats, estimate: Floats) -> Floats:
-    """Roots of the diagonal of s^2 (J'J)^-1."""
     lambda_, sigma, kappa = (float(value) for value in estimate)
     below = 1 + sigma * (load - 1) + kappa * load * (load - 1)
     curve = lambda_ * load / below

@@ -22,21 +22,21 @@ from loadframe.analysis.pieces import (
 from loadframe.model import LoadInterval
 
 SIGNIFICANCE = 0.02
-"""Of bendless curves in one test; a curve has up to two."""
+"""Share of bendless curves that may seem to bend in a test; a curve has up to two tests."""
 SIMULATIONS, RESAMPLES, SEED = 399, 200, 0
 ROUNDER = 0.95
-"""Probability with which noise must not explain the deviations from straight pieces."""
+"""A curve is rounder than straight pieces if noise does not explain its deviations with this probability."""
 SMALLEST_BEND = 0.05
-"""Share of the peak by which a bend must move the curve, however small the noise."""
+"""A bend must move the curve by this share of the peak, however small the noise."""
 NOISE_FLOOR = 0.01
-"""Relative: otherwise noise-free figures would prove every wiggle."""
+"""Least relative error of a throughput: otherwise noise-free figures would prove every wiggle."""
 FINE, MOST_FINE = 24, 1440
 """Grid steps between neighbouring levels, for placing the break, and over all levels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """fitted: shares of the peak. knee: the first bend."""
+    """The chosen model. fitted: shares of the peak. knee: the first bend, None without any."""
 
     kind: Kind
     fitted: Floats
@@ -44,7 +44,8 @@ class Bend:
 
 
 def first_bend(data: Series, *, proven: bool = False) -> Bend:
-    """knee: None where noise might bend it as much. proven: a fall is proved; only its place is determined."""
+    """The first downward bend; knee None where noise might bend the curve as much. proven: the caller has proved a
+    fall; only its place is determined."""
     bend = _bend(data, proven=proven)
     if bend is None:
         flat, rising, fitted = straight_lines(data, data.value[None, :])
@@ -110,7 +111,7 @@ def _pure(data: Series) -> Floats:
 
 
 def _gain(data: Series, families: list[Family], values: Floats, pure: Floats) -> tuple[Floats, Floats, Floats]:
-    """In BIC, of the best bend over the best straight line; its family and candidate. All (s,)."""
+    """Gain in BIC of the best bend over the best straight line; its family and candidate. All (s,)."""
     flat, rising, _ = straight_lines(data, values)
     straight = np.minimum(_score(data, flat, pure, "flat"), _score(data, rising, pure, "linear"))
     squares = [sums_of_squares(family, data.scale, values) for family in families]
@@ -136,7 +137,7 @@ def _fit(family: Family, candidate: int, data: Series) -> tuple[Family, Floats]:
 
 
 def _locate(data: Series, model: Family) -> LoadInterval:
-    """On the fine grid (docs/mathematics.md, "Place and interval"); of equal breaks the geometric middle."""
+    """The break on the fine grid (docs/mathematics.md, "Place and interval"); of equal breaks the geometric middle."""
     load = data.load
     points = grid(load, _fine(load))
     points = points[1:-1] if model.kind.startswith("rise") else points[:-1]
@@ -178,7 +179,8 @@ def _locate(data: Series, model: Family) -> LoadInterval:
 
 
 def _is_rounder(data: Series, family: Family) -> bool:
-    """Beyond the blocks' noise, or too few levels to know (lack of fit: Draper and Smith, Regression, 2.1)."""
+    """Whether levels deviate from the pieces beyond the blocks' noise, or are too few to know (lack of fit: Draper and
+    Smith, Regression, 2.1)."""
     if data.freedom < 1:
         return False
     spare = len(data.load) - PARAMETERS[family.kind]

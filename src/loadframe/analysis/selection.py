@@ -8,7 +8,7 @@ from loadframe.analysis.disturbance import disturbed, least_disturbed
 from loadframe.model import NOT_RECOVERED, TOO_FEW, UNSETTLED, Round, Step
 
 FEWEST_SETTLED = 2
-"""Settled steps at a level with which the others do not count; likewise steps with a longer warm-up."""
+"""With so many settled steps at a level the others do not count; likewise with steps of a longer warm-up."""
 WARMS = "it only warmed the target"
 DECIDED = "it decided whether a change is kept; fresh steps tell what the change gives"
 FELL = "the target failed in it or after it"
@@ -27,7 +27,8 @@ class Selection:
 
 
 def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection:
-    """decided: steps after which fresh ones were measured. All of a state without a window with enough requests."""
+    """The steps that count. decided: steps after which fresh ones were measured. Of a state without a window with
+    enough requests all count."""
     mine, left_out = list(steps), dict[int, str]()
     mine = _without(mine, lambda step: step.purpose == "warming", WARMS, left_out)
     mine = _without(mine, lambda step: step.number in decided, DECIDED, left_out)
@@ -43,12 +44,13 @@ def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection
 
 
 def counting(steps: Iterable[Step], decided: Collection[int] = ()) -> list[Step]:
-    """Enough requests, and no decision on a change: evidence and limits rest on these."""
+    """Steps with enough requests that decided on no change: evidence and limits rest on these."""
     return [step for step in steps if step.counts and step.number not in decided]
 
 
 def deciding(rounds: Iterable[Round]) -> frozenset[int]:
-    """Where fresh ones followed: stopping at the best-looking moment selects a lucky one."""
+    """Steps that decided on a change where fresh ones followed: stopping at the best-looking moment selects a lucky
+    one."""
     return frozenset(
         number for round_ in rounds for trial in round_.tried if trial.fresh is not None for number in trial.deciding
     )
@@ -68,7 +70,8 @@ def _is_enough(cells: Counter[tuple[str, float]], step: Step) -> bool:
 
 
 def one_of_each_block(steps: Iterable[Step]) -> list[Step]:
-    """Of each block, state and load: with an ended and the longest warm-up, the last of the quietest."""
+    """The step that counts of each block, state and load: with an ended and the longest warm-up, the last of the
+    quietest."""
     taken: dict[tuple[str, float, object], list[Step]] = {}
     for step in steps:
         if step.block is not None:

@@ -1,4 +1,5 @@
-"""Planned looks, which together err as often as one test (docs/mathematics.md, "Looking again")."""
+"""Planned looks at data while they come in, which together err as often as one test (docs/mathematics.md, "Looking
+again")."""
 
 import math
 from dataclasses import dataclass
@@ -10,10 +11,10 @@ from numpy.typing import NDArray
 from loadframe.analysis import student
 
 PATHS = 40_000
-"""Simulated; the level is exact to about a tenth of a per cent (of 5 %)."""
+"""Simulated series of blocks; the level is exact to about a tenth of a per cent (of 5 %)."""
 NEIGHBOURS = 0.125
-"""Correlation of a block with its reverse (experiments/proof.py): r (1 - r) / 2 for an AR(1) series with correlation r,
-at most 1/8. Without it such noise errs in 6.1 % instead of 5 %."""
+"""Correlation of a block with the block of reverse order (experiments/proof.py): r (1 - r) / 2 for an AR(1) series with
+correlation r, at most 1/8. Without it such noise errs in 6.1 % instead of 5 %."""
 HALVINGS = 20
 CHUNK = 4_000
 
@@ -31,9 +32,9 @@ class Plan:
 
 
 def planned_level(plan: Plan, block: int, alpha: float) -> float:
-    """Before the first look the whole alpha: stopping there (the budget ended) is the only look. It grows with the
-    blocks: alpha_n = c n / last, c by seeded simulation, as Pocock (1977, Biometrika 64(2)) for levels that do not
-    grow."""
+    """The level of the look after `block` blocks. Before the first look the whole alpha: stopping there (the budget
+    ended) is the only look. It grows with the blocks: alpha_n = c n / last, c by seeded simulation, as Pocock (1977,
+    Biometrika 64(2)) for levels that do not grow."""
     if block < plan.first:
         return alpha
     return _scale(plan, alpha) * min(block, plan.last) / plan.last
@@ -48,7 +49,7 @@ class ErrorBudget:
     left: float
 
     def level(self, *, last: bool) -> float:
-        """Half of what is left while another test may follow."""
+        """The next test's level: half of what is left while another test may follow, else all."""
         return self.left if last else self.left / 2
 
     def after(self, level: float, *, decided: bool) -> "ErrorBudget":

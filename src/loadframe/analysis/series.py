@@ -16,34 +16,34 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = tuple[float, ...]
 MOST_BATCHES = 20
-"""Schmeiser 1982, Operations Research 30(3): 10 to 30 suffice for any interval."""
+"""Batches of a long sample (Schmeiser 1982, Operations Research 30(3): 10 to 30 suffice for any interval)."""
 SEEN = 1.28
-"""Standard errors of white noise (one-sided 10 %)."""
+"""A correlation is seen from this many standard errors of white noise (one-sided 10 %)."""
 SEEN_TREND = 3.0
-"""Of white noise: one in 400 series without a trend shows one."""
+"""Likewise a trend: one in 400 series without a trend shows one."""
 BOUND = 1.645
 """One-sided 95 %, for the upper bound of a correlation; more below FULL_LENGTH."""
 FULL_LENGTH = 14
 HIGHEST = 0.99
-"""With more correlation it is a random walk without a mean."""
+"""A series with more correlation is a random walk without a mean."""
 MOST_ALIKE = 0.9
-"""A short series cannot tell more from a random walk."""
+"""A short series cannot distinguish more from a random walk."""
 WINDOW = 5.0
 """Autocorrelation times after which the sum of correlations ends (Sokal 1997, Monte Carlo Methods, 3)."""
 UNCORRELATED = 0.5
-"""r sqrt(n), r the lag-1 correlation of residuals, whose standard error is 1 / sqrt(n) (Bartlett 1946), plus 1 / n for
-each fitted parameter. By simulation (docs/mathematics.md, "Over time")."""
+"""Residuals are correlated from this r sqrt(n) on, r their lag-1 correlation, whose standard error is 1 / sqrt(n)
+(Bartlett 1946), plus 1 / n for each fitted parameter. By simulation (docs/mathematics.md, "Over time")."""
 
 
 def neighbours(*series: Sequence[float] | Floats) -> float:
-    """Lag-1 correlation of residuals, in time order; 0 where all are zero."""
+    """Lag-1 correlation of one or several series of residuals, in time order; 0 where all are zero."""
     power = sum(value * value for residuals in series for value in residuals)
     products = sum(sum(map(mul, residuals, residuals[1:])) for residuals in series)
     return float(products / power) if power > 0 else 0.0
 
 
 def worth(correlation: float, *, most: float = MOST_ALIKE) -> float:
-    """Independent values that one is worth at this lag-1 correlation; r counts as `most` at most."""
+    """How many independent values a value is worth at this lag-1 correlation; r counts as `most` at most."""
     r = min(max(correlation, 0.0), most)
     return (1 - r) / (1 + r)
 
@@ -66,7 +66,7 @@ def independent(
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """With its variance, effective number of values, and `drift`; (...) each."""
+    """Mean, its variance, effective number of values, and `drift`; (...) each."""
 
     value: Floats
     variance: Floats
@@ -86,10 +86,10 @@ def batched(values: Floats, reduced: Callable[..., Floats] | None = None) -> Flo
 
 
 def means(*series: Floats, fitted: int = 0, surely: bool = False) -> tuple[Mean, ...]:
-    """Of series (..., n_i), n_i >= 3, that share one noise. fitted: parameters beyond the means. With r the lag-1
-    correlation, f = 1 + 2 sum_k (1 - k/n) r^k values are worth one; variance s^2 f / n, s^2 = sum of squares / (n - f),
-    as correlated values scatter less around their own mean (Bayley and Hammersley 1946, JRSS Suppl. 8(2); Tafazzoli and
-    Wilson 2011, IIE Transactions 43(2))."""
+    """The Mean of each of several series (..., n_i), n_i >= 3, that share their noise. fitted: parameters beyond the
+    means. surely: as in `correlation`. With r the lag-1 correlation, f = 1 + 2 sum_k (1 - k/n) r^k values are worth
+    one; variance s^2 f / n, s^2 = sum of squares / (n - f), as correlated values scatter less around their own mean
+    (Bayley and Hammersley 1946, JRSS Suppl. 8(2); Tafazzoli and Wilson 2011, IIE Transactions 43(2))."""
     residuals = [values - values.mean(axis=-1, keepdims=True) for values in series]
     r = correlation(residuals, surely=surely)
     degrees = sum(values.shape[-1] - 1 for values in series)
@@ -98,8 +98,8 @@ def means(*series: Floats, fitted: int = 0, surely: bool = False) -> tuple[Mean,
 
 
 def correlation(residuals: list[Floats], *, surely: bool = False) -> Floats:
-    """Lag-1, pooled over series of residuals, (...), at most HIGHEST: 0 where none is SEEN; `surely`: its upper bound.
-    Around its own mean it is too small by (1 + 3 r) / n (Marriott and Pope 1954, Biometrika 41)."""
+    """Lag-1 correlation pooled over series of residuals, (...), at most HIGHEST: 0 where none is SEEN; `surely`: its
+    upper bound. Around its own mean it is too small by (1 + 3 r) / n (Marriott and Pope 1954, Biometrika 41)."""
     import numpy as np
 
     products = np.asarray(sum((values[..., 1:] * values[..., :-1]).sum(axis=-1) for values in residuals))
@@ -122,7 +122,8 @@ def _mean(values: Floats, residuals: Floats, r: Floats, lost: float) -> Mean:
 
 
 def drift(values: Floats) -> Floats:
-    """How far the level may have moved over it: linear trend plus two standard errors; 0 where none is seen."""
+    """How far the level of a series (..., n) may have moved: linear trend plus two standard errors; 0 where none is
+    seen."""
     import numpy as np
 
     length = values.shape[-1]
@@ -154,8 +155,8 @@ def autocorrelation_time(values: Floats) -> float:
 
 
 def rows_alike(left: Floats) -> float:
-    """Upper bound of the rows that are worth one independent row, by the variance of batches, as correlation over hours
-    may hide behind noise. left: residuals in time order, (n,). Infinite for too few rows
+    """Upper bound of the rows that are worth one independent row, by the variance of batches: noise may hide
+    correlation over hours. left: residuals in time order, (n,). Infinite for too few rows
     (benchmarks/watch_intervals.py)."""
     power = float(left.var())
     if len(left) < 8 or power <= 0:

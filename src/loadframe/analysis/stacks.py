@@ -28,11 +28,11 @@ from loadframe.model import (
 KERNEL_SUFFIX = "_[k]"
 TRUNCATED = "[truncated]"
 Z_BOX = 3.29
-"""One in a thousand: a flame graph has hundreds of boxes."""
+"""A change by chance of one in a thousand: a flame graph has hundreds of boxes."""
 Z_CLASS = 2.87
-"""5 % over a dozen classes together (Bonferroni)."""
+"""The same for a class: 5 % over a dozen classes together (Bonferroni)."""
 NARROWEST = 0.0025
-"""Three pixels of a page."""
+"""Share below which a box is not drawn: three pixels of a page."""
 MOST_FRAMES = 1000
 HOTTEST = 8
 MAINLY = 0.5
@@ -40,7 +40,8 @@ MAINLY = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """per_request: CPU-seconds per request that one sample stands for. of: its step."""
+    """What a profile is compared with. per_request: CPU-seconds per request that one sample stands for. of: its
+    step."""
 
     stacks: Sequence[Stack]
     per_request: float
@@ -51,7 +52,7 @@ NO_BASELINE = Baseline((), 0.0)
 
 
 def classify(frames: Sequence[str], kind: ProfileKind = "cpu") -> str:
-    """An id of CLASSES; frames from the outermost to the innermost."""
+    """The class (an id of CLASSES) of a stack; frames from the outermost to the innermost."""
     for frame in reversed(frames):
         if (class_ := class_of_frame(frame)) is not None:
             return class_
@@ -63,8 +64,8 @@ def classify(frames: Sequence[str], kind: ProfileKind = "cpu") -> str:
 def profile(
     stacks: Sequence[Stack], source: ProfileSource, step: ProfiledStep, baseline: Baseline | None = None
 ) -> Profile | None:
-    """The largest class first; None without samples. Intervals are Wilson's, 95 %; thread states have none, because
-    samples 20 ms apart see the same wait again."""
+    """The profile of a file's stacks, the largest class first; None without samples. Intervals are Wilson's, 95 %;
+    thread states have none, because samples 20 ms apart see the same wait again."""
     kind, rate, seconds = source.kind, source.rate, source.seconds
     total = sum(stack.count for stack in stacks)
     if not total or rate <= 0 or seconds <= 0:
@@ -139,8 +140,8 @@ class _Node:
 def flame(
     stacks: Sequence[Stack], kind: ProfileKind = "cpu", *, now_s: float = 0.0, baseline: Baseline = NO_BASELINE
 ) -> tuple[FlameFrame, ...]:
-    """Outer boxes before inner ones, children by name. now_s: CPU-seconds per request that one sample stands for; boxes
-    that differ from the baseline's beyond chance carry the ratio."""
+    """Boxes of a flame graph, outer boxes before inner, children by name. now_s: CPU-seconds per request that one
+    sample stands for; boxes that differ from the baseline's beyond chance carry the ratio."""
     root = _Node()
     for stack in stacks:
         node, class_id = root, classify(stack.frames, kind)
@@ -203,7 +204,7 @@ def per_request(rate: float, seconds: float, throughput: float) -> float:
 
 _OF_ANY_PROGRAM = frame_rows(Path(__file__).with_name("frames.toml"))
 ROWS = (*_OF_ANY_PROGRAM, *chain.from_iterable(rows("frames", "FRAMES", FrameRow).values()))
-"""Of the kernel, libraries and collectors, then of each kind of server (`kinds/NAME/frames.toml`)."""
+"""Rows of the kernel, libraries and garbage collectors, then of each kind of server (`kinds/NAME/frames.toml`)."""
 _OF_COLLECTORS = tuple(re.compile(row.pattern) for row in _OF_ANY_PROGRAM if row.class_id == "collecting")
 
 
@@ -237,7 +238,7 @@ def collects(function: str) -> bool:
 
 
 def collecting(stacks: Sequence[Stack]) -> Collecting | None:
-    """Of a CPU profile; None without any named function of a collector."""
+    """The share in a CPU profile; None without any named function of a collector."""
     total = sum(stack.count for stack in stacks)
     samples = sum(stack.count for stack in stacks if any(map(collects, stack.frames)))
     return Collecting(samples / total, *wilson(samples, total)) if samples else None
@@ -247,7 +248,7 @@ Z_INTERVAL = 1.96
 
 
 def wilson(count: int, total: int) -> tuple[float, float]:
-    """95 %: E. B. Wilson, JASA 22 (1927)."""
+    """Wilson's score interval, 95 % (JASA 22, 1927)."""
     share, z2 = count / total, Z_INTERVAL**2
     middle = share + z2 / (2 * total)
     half = Z_INTERVAL * math.sqrt(share * (1 - share) / total + z2 / (4 * total**2))

@@ -8,24 +8,24 @@ from loadframe.metrics import pipelines
 from loadframe.units import show
 
 FULL = 0.85
-"""Share of a stage's workers that are always at work but for handing on entries, and a window's start and end."""
+"""From this share on, a stage's workers are always at work, but for handing on entries and a window's start and end."""
 SOME = 0.2
-"""Share of the workers' time from which on being idle, or blocked, is no accident."""
+"""From this share of the workers' time on, being idle, or blocked, is no accident."""
 EMPTY = 0.5
 """Waiting operations per worker, below which there is no queue."""
 LONG = 10.0
 """Waiting operations per worker, from which on a queue of unknown capacity counts as fed."""
 MANY = 1.5
-"""Entries per operation that takes several."""
+"""Mean entries per operation from which an operation takes several."""
 ABOUT = 4.0
-"""Of a queue that each operation empties, half of its entries wait on average; by chance a quarter."""
+"""Of a queue that each operation empties, half of an operation's entries wait on average; by chance a quarter."""
 FILLED = 0.5
-"""Share of a queue's capacity that holds back the stages before it."""
+"""Share of a queue's capacity from which it holds back the stages before it."""
 GROWS = 0.1
-"""Share of the completed operations by which a queue grows that is fed too fast."""
+"""A queue that grows by more than this share of the completed operations is fed too fast."""
 TOO_MANY_S = 2.0
-"""Seconds per second of a worker: operations counted at their end may add up to more than one; from here on the unit or
-the number of workers is wrong."""
+"""Seconds per second of a worker from which the unit or the number of workers is wrong; up to here, operations counted
+at their end may add up to more than one."""
 ANY_IDLE = 0.5
 IN_TURNS = 0.1
 Kind = Literal["stage", "source", "pool", "quota", "turns", "single"]
@@ -34,9 +34,9 @@ Kind = Literal["stage", "source", "pool", "quota", "turns", "single"]
 @dataclass(frozen=True, slots=True)
 class Stage:
     """Averages. busy, idle, blocked: shares of its workers; at_work: workers. waiting: operations in its queue, growth:
-    of these per second; room: share of the queue's capacity. most_current: most operations in work. server: share of
-    the work spent waiting for its server. spent: reported seconds per second of all its workers. pool_idle: idle
-    workers of a shared pool."""
+    of these per second; room: share of the queue's capacity in use. most_current: most operations in work. server:
+    share of the work spent waiting for its server. spent: reported seconds per second of all its workers. pool_idle:
+    idle workers of a shared pool."""
 
     name: str
     busy: float | None = None
@@ -64,14 +64,14 @@ class Stage:
 
     @property
     def is_single(self) -> bool:
-        """One operation in work all the time and never two, although there are workers for more."""
+        """Whether one operation is in work all the time and never two, although there are workers for more."""
         several = self.workers is not None and self.workers > 1.0
         single = self.most_current is not None and 0.5 <= self.most_current < MANY
         return several and single and (self.at_work or 0.0) >= FULL and not self.is_blocked
 
     @property
     def is_uneven(self) -> bool:
-        """Its workers are at work where its entries are, while others of it, in another process, are not."""
+        """Whether its workers are at work where its entries are, while its workers in another process are not."""
         if self.busy is None or self.at_work is None or not self.workers:
             return False
         return self.busy - self.at_work / self.workers >= SOME
@@ -90,15 +90,15 @@ class Stage:
 
     @property
     def counts_entries(self) -> bool:
-        """Its queue seems to count entries, although an operation takes several: about as many wait as one takes. Of
-        batches fewer would wait, or more and more."""
+        """Whether its queue seems to count entries, although an operation takes several: about as many wait as an
+        operation takes. Of batches fewer would wait, or more and more."""
         if self.waiting is None or self.batch is None or self.batch < MANY:
             return False
         return self.batch / ABOUT <= self.waiting <= self.batch * max(1.0, self.workers or 1.0)
 
     @property
     def queue_grows(self) -> bool:
-        """In a queue that operations empty, what a window ends with is chance."""
+        """Whether more arrive than are done. In a queue that operations empty, what a window ends with is chance."""
         rate = self.entries if self.counts_entries else self.done
         return self.growth is not None and self.growth > GROWS * max(rate or 0.0, 1e-9)
 
@@ -110,7 +110,7 @@ class Stage:
 
     @property
     def is_fed(self) -> bool:
-        """Its queue is full or fills or, with unknown capacity, is long."""
+        """Whether more arrive than it takes: its queue is full or fills or, with unknown capacity, is long."""
         if self.waiting is None:
             return False
         long = self.room is None and self.waiting >= LONG * max(1.0, self.workers or 1.0)
@@ -118,14 +118,14 @@ class Stage:
 
     @property
     def keeps_up(self) -> bool:
-        """Its operations take all that waits: then it is always at work, however little arrives."""
+        """Whether its operations take all that waits: then it is always at work, however little arrives."""
         if self.waiting is None or self.batch is None or self.is_fed:
             return False
         return self.batch >= MANY and self.waiting <= self.batch * max(1.0, self.workers or 1.0)
 
     @property
     def contradicts(self) -> bool:
-        """Operations in work against their duration (Little's law)."""
+        """Whether its operations in work contradict their duration (Little's law)."""
         if not self.current or not self.at_work:
             return False
         counted = (self.at_work, self.at_work * (self.batch or 1.0))
@@ -152,7 +152,7 @@ ENDS = {
     "room": "queue_share",
     "most_current": "current_most",
 }
-"""Where suffixes of metrics differ from the fields."""
+"""Suffixes of metrics that differ from the field's name."""
 SPENT = ("busy", "idle_s", "blocked_s")
 
 
@@ -238,7 +238,7 @@ def _not_full(stages: Sequence[Stage]) -> Limiting | str:
 
 
 def _in_turns(stages: Sequence[Stage]) -> bool:
-    """Nearly always one stage is at work: those before it blocked, those behind it idle."""
+    """Whether nearly always one stage is at work: those before it are blocked, those behind it idle."""
     busy = [stage.busy or 0.0 for stage in stages]
     alike = len({stage.workers for stage in stages}) == 1
     blocked_behind = all(

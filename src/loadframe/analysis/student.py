@@ -8,11 +8,11 @@ from typing import Any
 MOST_TERMS = 400
 """Degrees of freedom up to which the series is summed."""
 NORMAL = 1e7
-"""From here on t equals the normal distribution to one in a million."""
+"""From this many degrees of freedom t equals the normal distribution to one in a million."""
 
 
 def quantile(probability: Any, freedom: Any) -> Any:
-    """freedom: at least 1; numbers, or arrays that broadcast."""
+    """Quantile of the t-distribution. freedom: at least 1; numbers, or arrays that broadcast."""
     if isinstance(probability, float) and isinstance(freedom, int) and 1 <= freedom <= MOST_TERMS:
         return _whole(probability, freedom)
     import numpy as np
@@ -28,7 +28,6 @@ def quantile_of_f(probability: float, first: float, second: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _whole(probability: float, freedom: int) -> float:
-    """By bisection of the angle whose tangent is t / sqrt(freedom)."""
     if not 0 < probability < 1:
         return math.nan if not 0 <= probability <= 1 else math.copysign(math.inf, probability - 0.5)
     within = abs(2 * probability - 1)
@@ -53,8 +52,8 @@ STEPS = 100
 
 
 def _angle(share: Any, first: Any, second: Any) -> Any:
-    """Up to which the integral of sin(v)^(first - 1) cos(v)^(second - 1) is this share of that up to pi / 2: the
-    incomplete beta function (Abramowitz and Stegun, 6.6.1, sin(v)^2 in place of t). By Newton's method, else
+    """The angle up to which the integral of sin(v)^(first - 1) cos(v)^(second - 1) is this share of that up to pi / 2:
+    the incomplete beta function (Abramowitz and Stegun, 6.6.1, sin(v)^2 in place of t). By Newton's method, else
     bisection."""
     import numpy as np
 

@@ -15,27 +15,28 @@ from loadframe.model import LoadInterval
 LAPSE = 0.02
 """Share of trials with the wrong outcome however far the load is: no single trial decides."""
 SPREADS = tuple(0.002 * 2.0**i for i in range(6))
-"""Scale s of the logistic curve; its standard deviation is 1.8 times as much: 0.4 % to 12 %."""
+"""0.2 % to 6.4 %, as scale s of the logistic curve; its standard deviation is 1.8 times as much: 0.4 % to 12 %."""
 CALM = 0.5
 """A spread s has the prior weight s^-CALM. With 0 a calm server takes a fifth more trials, with 1 brackets of noisy
 ones are wrong twice as often: benchmarks/search.py."""
 BEYOND = 2.0
-"""Factor around the searched range."""
+"""The capacity may lie outside the searched range by up to this factor."""
 NEGLIGIBLE = 1e-7
 CELLS = 2
 GUESS_TRUST = 0.8
 """Weight of a first guess; the rest is uniform."""
 OPEN = 0.1
 FEWEST_OPEN = 8
-"""Trials with a chance to meet from OPEN to 1 - OPEN show the correlation of neighbours (benchmarks/sceptic.py)."""
+"""From this many trials with a chance to meet between OPEN and 1 - OPEN, they show the correlation of neighbours
+(benchmarks/sceptic.py)."""
 NORMAL_90 = 1.645
-"""Standard deviations on either side of a 90 % interval."""
+"""Standard deviations in half of a 90 % interval."""
 
 
 class Threshold:
-    """Posterior: weights on a grid of log capacities, (cells,), and of spreads. worth: independent trials that one is
-    worth: with q the lag-1 correlation of the open ones' outcomes, the noise has r = sin(pi q / 2) (tetrachoric:
-    Sheppard 1899), and (1 - r) / (1 + r) are independent."""
+    """Posterior of the capacity: weights on a grid of log capacities, (cells,), and of spreads. worth: how many
+    independent trials a trial is worth: with q the lag-1 correlation of the open trials' outcomes, the noise has r =
+    sin(pi q / 2) (tetrachoric: Sheppard 1899), and (1 - r) / (1 + r) are independent."""
 
     def __init__(self, low: float, high: float, *, step: float, guess: LoadInterval | None = None) -> None:
         """Uniform between low and high (and a little beyond), or with a guess. step: of the ladder, in log load."""
@@ -62,7 +63,6 @@ class Threshold:
         self._settle()
 
     def _resemblance(self) -> float:
-        """Correlation behind the outcomes of neighbouring trials, 0 for too few open ones."""
         loads = sorted({load for load, _ in self._trials})
         chances = np.einsum("lcs,cs->l", _chance(self.log_capacity, np.log(loads), self._spread), self._joint)
         known = dict(zip(loads, chances.tolist(), strict=True))  # the posterior chance to meet at each load
@@ -83,7 +83,7 @@ class Threshold:
         return math.exp(self.log_capacity[min(cell, len(self.log_capacity) - 1)])
 
     def information(self, loads: Sequence[float]) -> Floats:
-        """Expected, on the capacity (nats), from a trial at each load."""
+        """Expected information on the capacity (nats) from a trial at each load, (loads,)."""
         likely = self.weight > NEGLIGIBLE
         weight = self.weight[likely]
         chance = _chance(self.log_capacity[likely], np.log(loads), self._spread)
@@ -111,5 +111,4 @@ def _chance(log_capacity: Floats, log_load: Floats, spread: Floats) -> Floats:
 
 
 def _entropy(chance: Floats) -> Floats:
-    """Of a coin, in nats."""
     return -chance * np.log(chance) - (1 - chance) * np.log1p(-chance)

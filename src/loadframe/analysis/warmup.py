@@ -11,22 +11,24 @@ from loadframe.analysis.series import neighbours, worth
 from loadframe.analysis.student import quantile
 
 BATCH = 5
-"""Bins: the 5 of MSER-5."""
+"""Bins per batch, as in MSER-5."""
 SHORTEST_BATCHES = 6
-"""Fewer cannot show whether the series has settled."""
+"""Fewer batches (after the floor) cannot show whether the series has settled."""
 SHORTEST_TAIL = 3
 WINDOW = 3
 """Batches that must agree with the settled part."""
 MEANINGFUL_SHARE = 0.02
-"""Share of the level by which it must differ, too."""
+"""A head that differs from the tail by less than this share is kept."""
 STANDARD_ERRORS, BOUND_ERRORS, LATE_ERRORS = 3.0, 4.0, 7.0
-"""By which a head must differ from the tail; beyond the bound; and a change after it, whose place was searched for."""
+"""Standard errors by which a head must differ from the tail; the same beyond the bound; and for a later change, whose
+place was searched for."""
 CLIMBS = 0.99
-"""Probability with which a line would not rise so steeply by chance: MSER misses a slow approach."""
+"""A series climbs if its line would not rise so steeply by chance with this probability: MSER misses a slow
+approach."""
 MISSING = 0.05
 """Share of the final level that the mean after a cut may lack, by the best exponential approach."""
 PACES = tuple(float(pace) for pace in np.geomspace(0.05, 3, 13))
-"""Time constants, in lengths of the series."""
+"""Time constants that are tried, in lengths of the series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,10 @@ def mser(values: Floats) -> Floats:
 
 
 def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
-    """Of throughput (1/s per bin of `bin_s` seconds): at least `floor_s`, at most half. Not settled where the level
-    changes, or MSER-5's minimum lies, beyond that bound, where a climb leaves too much to be reached, or with fewer
-    than 30 bins after the floor. What is like the settled part is kept: MSER alone cuts flat noise at random places."""
+    """The warm-up of a throughput (1/s per bin of `bin_s` seconds): at least `floor_s`, at most half. Not settled where
+    the level changes, or MSER-5's minimum lies, beyond that bound, where a climb leaves too much to be reached, or with
+    fewer than 30 bins after the floor. What is like the settled part is kept: MSER alone cuts flat noise at random
+    places."""
     series = np.asarray(throughput, dtype=np.float64)
     floor_bins = int(np.ceil(floor_s / bin_s - 1e-9))
     batches = max(len(series) - floor_bins, 0) // BATCH
@@ -81,7 +84,7 @@ def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
 
 
 def missing(values: Floats, cut: int) -> float:
-    """Share that the mean of values[cut:] lacks of the level approached exponentially from below; else 0."""
+    """The share of the level, approached exponentially from below, that the mean of values[cut:] lacks; else 0."""
     time = np.linspace(0, 1, len(values))
     shapes = np.exp(-time / np.array(PACES)[:, np.newaxis])
     centred = shapes - shapes.mean(axis=1, keepdims=True)
@@ -108,7 +111,7 @@ class Line:
 
 
 def straight(series: Floats) -> Line:
-    """Common line of series, each around its own level: (s, n), n at least 8; errors count the correlation of
+    """The common line of series, each around its own level: (s, n), n at least 8; errors count the correlation of
     neighbours (docs/mathematics.md, "Warm-up")."""
     count, length = series.shape
     time = np.linspace(-0.5, 0.5, length)
@@ -133,7 +136,7 @@ class _Steady:
     count: int
 
     def differs(self, window: Floats, errors: float = STANDARD_ERRORS) -> bool:
-        """Beyond the noise. By its median, so that one stall does not decide."""
+        """Whether a window is at another level, beyond the noise. By its median, so that one stall does not decide."""
         difference = abs(float(np.median(window)) - self.level)
         error = math.sqrt(self.variance * (1 / len(window) + 1 / self.count))
         return difference > max(errors * error, MEANINGFUL_SHARE * abs(self.level))
@@ -151,7 +154,6 @@ def _changes(means: Floats, at: int) -> bool:
 
 
 def _long_run_variance(residuals: Floats) -> float:
-    """Of an AR(1) series around two values estimated from it."""
     correlation = neighbours(residuals)
     # Short series around their own mean hide some of it (Marriott and Pope 1954, Biometrika 41).
     correlation += (1 + 3 * correlation) / len(residuals)

@@ -16,12 +16,12 @@ from loadframe.analysis.warmup import CLIMBS, Line, straight
 from loadframe.model import UNFINISHED, UNSETTLED, Latency, OperationSummary, Step
 
 BINS = 66
-"""Of the time after the least warm-up: MSER-5 needs enough."""
+"""Slices of the time after the least warm-up: MSER-5 needs enough."""
 BATCHES = 8
 FEWEST_REQUESTS = 20
-"""Of a window that decides something: with fewer a throughput is not known to a fifth."""
+"""Requests of a window that decides something: with fewer a throughput is not known to a fifth."""
 FEWEST_RESPONSES = 5.0
-"""Response times in such a window: in fewer, users who began together count once more or less often."""
+"""Response times in such a window: in a shorter one, users who began together count once more or less often."""
 OUT_OF_BALANCE = 0.2
 """Share by which X R may differ from the number in flight; beyond, no response time is known."""
 
@@ -87,7 +87,7 @@ class _InFlight:
         return Latency(self.mean_ms, p50, p95, p99, longest, p999)
 
     def as_many(self, count: int) -> NDArray[np.float32]:
-        """That many latencies with the same distribution, ascending, the longest included."""
+        """`count` latencies with the same distribution, ascending, the longest included."""
         if not len(self.share):
             return self.latency_ms
         down = np.ceil(np.cumsum(self.share[::-1]) * count / self.count - 1e-6).astype(np.int64)
@@ -108,9 +108,10 @@ def summarise(
     floor_s: float,
     fixed_warmup_s: float | None,
 ) -> Summary:
-    """Of the `judged` operations; arrays (requests,), at least one, in order of end_s. planned_s: from the first
-    request on; what ends later does not count. None: until its work was done; then all judged requests count, without a
-    warm-up. fixed_warmup_s: cut exactly this. Unfinished requests (UNFINISHED) count with their age."""
+    """Summary of the requests of the `judged` operations; arrays (requests,), at least one, in order of end_s.
+    planned_s: the step's length from the first request on; what ends later does not count. None: it ran until its work
+    was done; then all judged requests count, without a warm-up. floor_s: least warm-up; fixed_warmup_s: cut exactly
+    this. Unfinished requests (UNFINISHED) count with their age."""
     begin_s, ended = end_s - latency_ms / 1000.0, outcome != UNFINISHED
     # The driver does not know the kind of an unfinished request.
     chosen = ~ended | np.isin(operation, [index for index, name in enumerate(operations) if name in judged])
@@ -222,7 +223,7 @@ def _operations(
 
 MOST_UNSETTLED = 0.5
 LIKELY = 0.95
-"""Enough to look again, not to report it."""
+"""Probability that is enough to look again, not to report."""
 
 
 def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float, ...]:

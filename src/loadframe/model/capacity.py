@@ -9,12 +9,13 @@ from loadframe.model.verdict import FleetHosts, Verdict
 
 LevelClass = Literal["meets", "misses", "undecided"]
 CapacityEnd = Literal["found", "undecided", "above-range", "below-range"]
-"""found: as narrowly as asked. undecided: the budget ended. above-range, below-range: all meet, or none."""
+"""found: bracketed as narrowly as asked. undecided: the budget ended first. above-range: the highest level meets.
+below-range: the lowest misses."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityLevel:
-    """seconds: of load; error_probability: that its class (or the likelier one) is wrong."""
+    """Trials of a level. seconds: of load; error_probability: that its class (or the likelier one) is wrong."""
 
     load: float
     trials: int
@@ -26,9 +27,9 @@ class CapacityLevel:
 
 @dataclass(frozen=True, slots=True)
 class CapacityTrial:
-    """step: 0 where the target failed in it; seconds: under load. missed: which part of the objective; else "".
-    offered: requests per second; None in a closed loop. counted: False where it shows nothing of the level, for the
-    reason in `note`."""
+    """step: 0 where the target failed in it; seconds: under load. missed: the part of the objective, else empty.
+    offered: requests per second that should have begun; None in a closed loop. counted: False where it shows nothing of
+    the level, for the reason in `note`."""
 
     step: int
     load: float
@@ -48,7 +49,8 @@ class CapacityTrial:
 
 @dataclass(frozen=True, slots=True)
 class CapacityObjective:
-    """None: not asked for. Shares of requests (0..1); latencies_ms: other fields of Latency, by name."""
+    """What a level must meet; None: not asked for. Shares of requests (0..1); latencies_ms: other fields of Latency, by
+    name."""
 
     loss_ratio: float | None = None
     latency_p95_ms: float | None = None
@@ -58,7 +60,8 @@ class CapacityObjective:
 
 @dataclass(frozen=True, slots=True)
 class CapacityBeside:
-    """end: "" where the target failed (`failed`). verdict: against the capacity as given on that host."""
+    """An alternative's capacity on a host of a fleet. end: "" where the target failed (`failed`). verdict: against the
+    capacity as given on that host."""
 
     name: str
     host: str
@@ -72,11 +75,11 @@ class CapacityBeside:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """low: the highest level shown to meet, high: the lowest shown to miss. load: best estimate, None where even the
-    lowest misses. error_probability: that it lies outside of low..high. precision: as asked. held_s: under loads from
-    `low` on that met. seconds_above_share: of the load, above `load`. open_loop: latencies count from the intended
-    start. expected: by a guess, or a forecast from trials. beside: with other settings, on hosts of a fleet; hosts: how
-    equal these are."""
+    """The highest load that meets an objective. low: the highest level shown to meet it, high: the lowest shown to miss
+    it. load: best estimate, None where even the lowest level misses. error_probability: that the capacity lies outside
+    low..high. held_s: time under loads from `low` on that met. seconds_above_share: part of load_seconds above `load`.
+    open_loop: latencies count from the intended start. expected: by a guess, or a forecast from trials. beside: with
+    other settings, on hosts of a fleet; hosts: how equal these are."""
 
     axis: str
     axis_unit: str
@@ -101,7 +104,7 @@ class Capacity:
 
     @property
     def told(self) -> None:
-        """It changes nothing."""
+        """Always None: a search for a capacity changes nothing."""
 
     @property
     def load_unit(self) -> str:

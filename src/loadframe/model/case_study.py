@@ -22,14 +22,14 @@ class RunAnswer(Protocol):
 
     @property
     def told(self) -> LevelRatio | Verdict | None:
-        """The reported gain of what it says to do, against the first state; None if nothing is kept."""
+        """The gain to report for what it recommends, against the first state; None if nothing is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One set of settings. treatment: its letter in the run folder. steps: those that count; left_out: why others do
-    not, by number. limits: with the load at which each saturates. first: what limits it (in the last state of an
-    investigation: next); first_from: its load."""
+    """The target with a set of settings. treatment: its letter in the run folder. steps: those that count; left_out:
+    why others do not, by number. limits: with the load at which each saturates. first: the limit or cause that acts
+    first (in the last state of an investigation: next); first_from: interval of its load."""
 
     treatment: str
     title: str
@@ -43,9 +43,9 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class CaseStudy:
-    """name: of the folder. started_at: ISO 8601, or "". ended: False for one that was stopped, killed, or still runs.
-    steps: measurements. states: by treatment, those with steps that count. rounds: of an investigation, else of its
-    first state. answer: what the run was made for."""
+    """A run. name: of its folder. started_at: ISO 8601, or "". ended: False for a run that was stopped, killed, or
+    still goes on. steps: measurements. states: by treatment, those with steps that count. rounds: of an investigation,
+    else of its first state. answer: what the run was made for."""
 
     name: str
     study: StudySummary
@@ -59,7 +59,8 @@ class CaseStudy:
 
     @property
     def gain(self) -> LevelRatio | Verdict | None:
-        """Of the last state against the first; None if nothing is kept."""
+        """Ratio of the last state to the first; in an investigation at the load of its answer. None if nothing is
+        kept."""
         return None if self.answer is None else self.answer.told
 
     def compared(self, before: str, after: str) -> Compared | None:

@@ -6,7 +6,8 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """Throughput (1/s, 95 %) and p95 latency at one level. settled: else the throughput is a lower bound."""
+    """Throughput (1/s, with its 95 % interval) and p95 latency at a level. settled: the warm-up had ended; else the
+    throughput is a lower bound."""
 
     load: float
     throughput: float
@@ -48,7 +49,7 @@ class Saturation(LoadInterval):
 
 @dataclass(frozen=True, slots=True)
 class Cliff:
-    """Still held at `from_load`, lost at `to_load`; throughput_kept: ratio of the two."""
+    """Throughput is still held at `from_load` and lost at `to_load`; throughput_kept: ratio of the two."""
 
     from_load: float
     to_load: float
@@ -57,7 +58,7 @@ class Cliff:
 
 @dataclass(frozen=True, slots=True)
 class Scalability:
-    """X = lambda N / (1 + sigma (N-1) + kappa N (N-1)), kappa >= 0; 95 % intervals."""
+    """Universal Scalability Law X = lambda N / (1 + sigma (N-1) + kappa N (N-1)), kappa >= 0; 95 % intervals."""
 
     lambda_: float
     sigma: float
@@ -73,7 +74,7 @@ Shape = Literal["linear", "plateau", "decline", "cliff"]
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """The best throughput above the lowest level, at `load`, over that at `base`; 95 %."""
+    """The best throughput above the lowest level `base`, at `load`, over that at `base`; 95 % interval."""
 
     load: float
     base: float
@@ -84,9 +85,9 @@ class More:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """closed_loop: a request began when the one before had ended. enough: the lowest level that no higher one exceeds;
-    more: the best level over the lowest (analysis/in_service.py). gradual: between which loads it levels off, if
-    proven."""
+    """Throughput and latency over the levels. closed_loop: a request began when the one before had ended. enough: the
+    lowest level that no higher level exceeds; more: the best level over the lowest (analysis/in_service.py). gradual:
+    the loads between which throughput levels off, if proven."""
 
     axis: str
     treatment: str

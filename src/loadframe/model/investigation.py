@@ -16,7 +16,7 @@ from loadframe.model.verdict import WORK, Compared, FleetDrivers, LevelRatio, Ve
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """clamped: settings that were reduced, in words. ruled_out: looked for and not it."""
+    """Once around the loop. clamped: settings that were reduced, in words. ruled_out: looked for and not it."""
 
     number: int
     treatment: str
@@ -50,9 +50,9 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Alternative(Compared):
-    """Measured in the same blocks as the study's target. verdict: against the target; by_level: simultaneously.
-    divergence: where their ratio begins to change. witnesses: metrics in which they differ. cold: for steps that begin
-    with nothing cached. version: of another kind of target."""
+    """Another server, or other settings, measured in the same blocks as the study's target. verdict: against the
+    target; by_level: simultaneously. divergence: the load where their ratio begins to change. witnesses: metrics in
+    which they differ. cold: for steps that begin with nothing cached. version: of another kind of target."""
 
     name: str
     target_kind: str
@@ -69,7 +69,8 @@ Ending = Literal["a clean stop", "SIGKILL"]
 
 @dataclass(frozen=True, slots=True)
 class WarmRestart:
-    """kept: objects not fetched from the origin; None where the cache did not come back (error)."""
+    """What a cache still had after a restart. kept: requested objects not fetched from the origin; None where the cache
+    did not come back (error)."""
 
     treatment: str
     target_kind: str
@@ -101,7 +102,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """Gained in each of its too few blocks. more_s: that would decide, by `command`."""
+    """A change that gained in each of its too few blocks. more_s: measuring time that would decide, by `command`."""
 
     remedy: str
     told: Verdict
@@ -111,9 +112,9 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Where the target died, or refused or did not answer after a step, until the run gave up. step: 0 where it died in
-    it. state: title of the treatment. path, status: last request and answer, 0 for none (why). waited_s: of retries.
-    died: how its process ended; full: what had run out. log: last lines. went_on: restarted for lower loads."""
+    """The target died, or refused or did not answer after a step, until the run gave up. step: 0 where it died in it.
+    state: title of the treatment. path, status: last request and answer, 0 for none (why). waited_s: of retries. died:
+    how its process ended; full: what had run out. log: last lines. went_on: restarted for lower loads."""
 
     step: int
     level: float
@@ -131,7 +132,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class LadderStep:
-    """share: of the whole gain, in logarithms; None where not decided. gives_up: durability."""
+    """A kept change. share: of the whole gain, in logarithms; None where not decided. gives_up: durability."""
 
     change: str
     ratio: float
@@ -177,7 +178,8 @@ class StudySummary:
 
 @dataclass(frozen=True, slots=True)
 class UnrevertedChange:
-    """of: whose. before, after: the first and the run's value; None where a lost host does not report it."""
+    """A setting that was not surely reverted when the run ended. of: whose. before, after: the first and the run's
+    value; None where a lost host does not report it."""
 
     setting: str
     of: str
@@ -196,9 +198,9 @@ class BlindCounter:
 
 @dataclass(frozen=True, slots=True)
 class RunQuality:
-    """flags: steps by flag. recorder_cpu_share: CPU-seconds per second. late_ticks: or missing. seconds: from the first
-    step's preparation to the last step. blind: counters that contradicted others. influences: what else affected steps.
-    beside: programs that work for the target."""
+    """flags: number of steps by flag. recorder_cpu_share: CPU-seconds of the recorder per second. late_ticks: late or
+    missing. seconds: from the first step's preparation to the last step. blind: counters that contradicted others.
+    influences: what else affected steps. beside: programs that work for the target."""
 
     steps: int
     repeated: int
@@ -216,7 +218,7 @@ class RunQuality:
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """load: where the limit begins to act; curve: the bend of the curve alone."""
+    """A bend that a limit explains. load: where the limit begins to act; curve: the bend of the curve alone."""
 
     load: LoadInterval
     curve: LoadInterval
@@ -232,7 +234,7 @@ class StateSummary:
 
 @dataclass(frozen=True, slots=True)
 class AnswerCompared:
-    """Bytes or entries. differences: entries that only one has."""
+    """In bytes or entries. differences: entries that only one side has."""
 
     answer: str
     target: int
@@ -246,7 +248,7 @@ class AnswerCompared:
 
 @dataclass(frozen=True, slots=True)
 class AnswersCompared:
-    """All about one thing (`of`) at a level. beside: the other programs. missing: why there is none."""
+    """All answers about `of` at a level. beside: the other programs. missing: why there is none."""
 
     of: str
     load: float
@@ -261,10 +263,11 @@ class AnswersCompared:
 
 @dataclass(frozen=True, slots=True)
 class Investigation:
-    """The report is made from this alone. latencies: at one level, in the first state and the last kept one. answers:
-    of the target and of comparable programs. drivers, fleet_limits: in the first state. stop: where the target did not
-    recover. variants: sets of changes, the one that gives nothing up first. unfinished: the best change that the budget
-    did not prove. rules: of concluding; an older record is concluded again from its steps."""
+    """The whole loop; the report is made from this alone. latencies: at one level, in the first state and the last kept
+    one. answers: of the target and of comparable programs. drivers, fleet_limits: in the first state. stop: where the
+    target did not recover. variants: sets of changes, the one that gives nothing up first. unfinished: the best change
+    that the budget did not prove. rules: version of the concluding rules; an older record is concluded again from its
+    steps."""
 
     run: str
     report: str
@@ -296,12 +299,12 @@ class Investigation:
 
     @property
     def gain(self) -> Verdict | None:
-        """Over the loads that it was judged at; None where nothing was kept."""
+        """Ratio of the last state to the first, over the loads that it was judged at; None where nothing was kept."""
         return self.variants[-1].told if self.variants else None
 
     @property
     def told(self) -> LevelRatio | Verdict | None:
-        """The same at the load of its answer."""
+        """The gain at the load of the answer."""
         return self.variants[-1].gain if self.variants else None
 
 

@@ -9,8 +9,8 @@ from loadframe.model.verdict import Compared, FleetHosts, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """changes: against the state before it. comparison: with that; for a kept change its fresh blocks are those of the
-    whole ladder. refused: why the target cannot work with it. at_top: all that are kept against all but this one.
+    """changes: against the state before it. comparison: with that state; for a kept change its fresh blocks are those
+    of the whole ladder. refused: why the target cannot work with it. at_top: all kept changes against all but this.
     share: of the whole gain, in logarithms, if proven. gives_up: durability."""
 
     change: str
@@ -29,7 +29,8 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """verdict: its factor at the top over that in its place; with a partner, with it over without it."""
+    """A change whose factor depends on others. verdict: its factor at the top over that in its place; with a partner,
+    its factor with the partner over that without."""
 
     change: str
     partner: str | None
@@ -38,7 +39,7 @@ class Interaction:
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """name: of a component, or a kind of thread. cores: s/s. of: CPUs that it may use; 1 for a thread."""
+    """name: of a component, or a kind of thread. cores: CPU time (s/s). of: CPUs that it may use; 1 for a thread."""
 
     name: str
     cores: float
@@ -47,9 +48,9 @@ class CpuUse:
 
 @dataclass(frozen=True, slots=True)
 class StateUse:
-    """The busiest first: medians over steps at the highest level. state: its changes with " + " between them. threads:
-    the busiest of each component. kinds: means over threads of a kind. busy: 0..1, of all CPUs; others: its part
-    outside the study."""
+    """CPU time in a state, the busiest first: medians over steps at the highest level. state: its changes with " + "
+    between them. threads: the busiest of each component. kinds: means over threads of a kind. busy: 0..1, of all CPUs;
+    others: its part outside the study."""
 
     state: str
     level: float

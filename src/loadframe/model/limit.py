@@ -8,16 +8,16 @@ from loadframe.model.curve import Saturation
 LimitStatus = Literal["reached", "near", "free", "unlimited", ""]
 """ "" where it was not judged."""
 REACHED = 0.97
-"""Of its ceiling: caches stop just short of what they may hold."""
+"""Share of its ceiling from which a use counts as at it: caches stop just short of what they may hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
     """ceiling, use, headroom = ceiling - use: in its own unit; infinite: the machine sets none. configured: as asked
-    for; effective: as used. exhausted_at: where use crosses the ceiling. loud: reaching it gives errors; else it only
-    slows. chain: ids of lower limits that cap it. thrash_metric: rises once it is reached; harm: its value. title:
-    subject of a sentence. waits: requests wait, uncounted. setting: gives it its size. near: share of the ceiling that
-    its source calls near."""
+    for; effective: as used. exhausted_at: the load at which use crosses the ceiling. loud: reaching it gives errors;
+    else it only slows. chain: ids of lower limits that cap it. thrash_metric: rises once it is reached; harm: its
+    value. title: subject of a sentence. waits: requests wait when it is reached, uncounted. setting: gives it its size.
+    near: share of the ceiling from which its source calls it near."""
 
     id: str
     layer: str
@@ -42,13 +42,13 @@ class Limit:
 
     @property
     def costs_nothing(self) -> bool:
-        """A silent limit is reached while its counter of harm stands still: a warm cache is full."""
+        """Whether a silent limit is reached while its counter of harm stands still: a warm cache is full."""
         return self.status == "reached" and not self.loud and self.harm == 0
 
 
 @dataclass(frozen=True, slots=True)
 class NextLimit:
-    """load: None beyond what was tested."""
+    """What limits next, and the load at which it saturates: None beyond what was tested."""
 
     id: str
     load: float | None
@@ -67,7 +67,7 @@ class UnreadLimit:
 
 @dataclass(frozen=True, slots=True)
 class LedgerNow:
-    """The most urgent first. watched_s: over all `readings`; `exhausted_at`: seconds from the last."""
+    """Limits, the most urgent first. watched_s: over all `readings`; `exhausted_at`: seconds from the last reading."""
 
     subject: str
     watched_s: float

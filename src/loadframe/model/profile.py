@@ -8,12 +8,13 @@ from loadframe.model.target import Requirement
 ProfileKind = Literal["cpu", "threads"]
 """cpu: functions, by time on the CPU. threads: what all threads were doing, at each sample."""
 ProfilePlace = Literal["below", "past", "lowest", "highest"]
-"""Without a bend the lowest and the highest level."""
+"""Relative to the bend; without a bend the lowest and the highest level."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Outermost frame first. The kernel's end with `_[k]`; a function without a name is its file, `[mariadbd]`."""
+    """A thread's frames, the outermost first. Frames of the kernel end with `_[k]`; a function without a name is its
+    file, `[mariadbd]`."""
 
     frames: tuple[str, ...]
     count: int
@@ -22,8 +23,8 @@ class Stack:
 @dataclass(frozen=True, slots=True)
 class ProfileSource:
     """A file of collapsed stacks. component: target, driver, or rest (of the machine). rate: cpu: samples per second of
-    CPU time; threads: samples in the window. seconds: sampled (perf takes a moment to begin). lost: did not arrive or
-    could not be read."""
+    CPU time; threads: samples in the window. seconds: part of the window that was sampled (perf takes a moment to
+    begin). lost: samples that did not arrive or could not be read."""
 
     kind: ProfileKind
     component: str
@@ -36,7 +37,8 @@ class ProfileSource:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledStep:
-    """In no curve and no verdict. seconds: of its window; requests: done in it; missing: what could not be sampled."""
+    """An extra step for its profile, in no curve and no verdict. seconds: of its window; requests: done in it; missing:
+    what could not be sampled."""
 
     place: ProfilePlace
     treatment: str
@@ -50,8 +52,9 @@ class ProfiledStep:
 
 @dataclass(frozen=True, slots=True)
 class ClassShare:
-    """share: of all samples, 95 %. amount: CPU-seconds per second, or threads. demand_ms: CPU time per request; None
-    for threads. change: against the baseline, if proven."""
+    """A class of functions (analysis/stacks.py). share: of all samples, with its 95 % interval. amount: CPU-seconds per
+    second, or threads. demand_ms: CPU time per request; None for threads. change: of that against the baseline, if
+    proven."""
 
     id: str
     title: str
@@ -65,7 +68,7 @@ class ClassShare:
 
 @dataclass(frozen=True, slots=True)
 class FunctionShare:
-    """By itself, without those that it called."""
+    """The time of a function itself, without those that it called."""
 
     name: str
     class_id: str
@@ -74,8 +77,8 @@ class FunctionShare:
 
 @dataclass(frozen=True, slots=True)
 class FlameFrame:
-    """depth: 0 is the outermost frame. start, width: shares. class_id: of most of its samples. change: CPU time per
-    request over the baseline's, if proven."""
+    """depth: 0 is the outermost frame. start, width: shares of all samples. class_id: of most of its samples. change:
+    CPU time per request over the baseline's, if proven."""
 
     name: str
     depth: int
@@ -94,7 +97,8 @@ class ProfileBaseline:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """unresolved_share: innermost function without a name; truncated_share: without the outermost frames."""
+    """unresolved_share: samples whose innermost function has no name; truncated_share: samples without the outermost
+    frames."""
 
     kind: ProfileKind
     component: str

@@ -7,10 +7,10 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Of the requests in flight in a window (analysis/window.py), 0 for none; without failed ones, as an immediate
-    error would look like a short response. From each request's own begin in a closed loop; from its intended start on
-    OPEN_LOOP_AXES. max_ms: or the age of one that had not ended. In older runs: p999_ms 0, and only the requests that
-    ended in the window."""
+    """Latency of the requests in flight in a window (analysis/window.py), 0 for none; without failed requests, as an
+    immediate error would look like a short response. In a closed loop from each request's own begin, without correction
+    for coordinated omission; on OPEN_LOOP_AXES from its intended start. max_ms: the longest, or the age of a request
+    that had not ended. In older runs: p999_ms 0, and only the requests that ended in the window."""
 
     mean_ms: float
     p50_ms: float
@@ -37,8 +37,8 @@ trial: of a search. "": a curve, proof or trial of an older version."""
 
 @dataclass(frozen=True, slots=True)
 class StepRequest:
-    """window_s: None: the study's. most_waiting: ends an open loop once more wait. warmup_s: where the study sets
-    none."""
+    """window_s: None: the study's. most_waiting: an open loop ends once more requests wait. warmup_s: the least, where
+    the study sets none."""
 
     treatment: str
     level: float
@@ -52,7 +52,8 @@ class StepRequest:
 
 @dataclass(frozen=True, slots=True)
 class Blind:
-    """counter: the metric that names it; metrics: all that come from it. because: the contradiction."""
+    """A counter that contradicted others. counter: the metric that names it; metrics: all that come from it. because:
+    the contradiction."""
 
     counter: str
     metrics: tuple[str, ...]
@@ -61,11 +62,12 @@ class Blind:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """level: on the load axis. started_s..ended_s: the driver ran; window_start_s..window_end_s: what counts. batches:
-    throughput (1/s) of equal slices of the window. waiting_share: of requests' time, in a lock or queue. metrics:
-    averages, rates and peaks, by the names in units.py. closed_loop: of N users, who think for think_s, X (R + Z) = N
-    (response time law). flags: FLAGS. blind: counters that contradicted others. needed_s: with TOO_FEW, the window that
-    would have been enough. round, block: None for warming; sizing has no block, side by side no round."""
+    """A measured window: a level, a treatment, a block. started_s..ended_s: the driver ran;
+    window_start_s..window_end_s: what counts. batches: throughput (1/s) of equal slices of the window. waiting_share:
+    of requests' time, in a lock or queue. metrics: averages, rates and peaks, by the names in units.py. closed_loop: of
+    N users, who think for think_s, X (R + Z) = N (response time law). flags: FLAGS. blind: counters that contradicted
+    others. needed_s: with TOO_FEW, the window that would have been enough. round, block: None for warming; sizing has
+    no block, side by side no round."""
 
     number: int
     round: int | None
@@ -97,12 +99,12 @@ class Step:
 
     @property
     def counts(self) -> bool:
-        """Not if it warmed the target, had too few requests, or the target failed."""
+        """Whether it is a measurement: not if it warmed the target, had too few requests, or the target failed."""
         return self.purpose != "warming" and not {TOO_FEW, NOT_RECOVERED}.intersection(self.flags)
 
 
 def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
-    """Blocks rising; steps without one are left out."""
+    """The steps of each block, blocks in rising order; steps without a block are left out."""
     blocks: dict[int, list[Step]] = {}
     for step in steps:
         if step.block is not None:
@@ -111,7 +113,7 @@ def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
 
 
 UNFINISHED = 0xFFFFFFFF
-"""In a request log, of a request that had not ended with its driver; its latency is its age."""
+"""Outcome, in a request log, of a request that had not ended with its driver; its latency is its age."""
 UNSETTLED = "not-settled"
 TOO_FEW = "too-few"
 OUT_OF_BALANCE = "out-of-balance"
@@ -149,9 +151,9 @@ InfluenceKind = Literal["effect", "disturbance"]
 
 @dataclass(frozen=True, slots=True)
 class Influence:
-    """What affected steps besides the study, and what it follows (analysis/disturbance.py). low, high: its quantity,
-    None for a mere flag; elsewhere: the most in other states and loads. left_out: steps that do not count for it.
-    goes_with: the disk's metric that correlates. names: programs that use most of the CPUs."""
+    """What affected steps besides the study, and what it follows (analysis/disturbance.py). low, high: its quantity in
+    these steps, None for a mere flag; elsewhere: the most in other states and loads. left_out: steps that do not count
+    for it. goes_with: the disk's metric that correlates. names: programs that use most of the CPUs."""
 
     flag: str
     kind: InfluenceKind
@@ -168,7 +170,7 @@ class Influence:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """That the target connects to: CPU time (s/s), of all CPUs, at the first state's highest load."""
+    """A program that the target connects to: its CPU time (s/s), of all CPUs, at the first state's highest load."""
 
     name: str
     cores: float
@@ -177,11 +179,11 @@ class Beside:
 
 
 RATE_AXES = frozenset({"rate"})
-"""Requests offered per second."""
+"""Load axes that count requests offered per second."""
 OPEN_LOOP_AXES = RATE_AXES | {"speed"}
-"""Requests begin on schedule, whatever became of the ones before."""
+"""Load axes on which requests begin on schedule, whatever became of the ones before."""
 CLIENT_AXES = frozenset({"clients", "concurrency", "sessions", "threads"})
-"""Clients, each with one request after the other."""
+"""Load axes that count clients, each with one request after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +199,10 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Several windows at one load are blocks. name: their source. axis: what grows. servers: of a resource (default 1).
-    ceilings: part of another resource or containing it: they bound the throughput. flattening: each request needs less
-    and less: their saturation is not forecast. by_the_hour: they follow the hour of the day."""
+    """Windows at several loads; several at one load are blocks. servers: of a resource (default 1). ceilings: resources
+    that are part of another resource or contain it: they bound the throughput. flattening: resources of which each
+    request needs less and less: their saturation is not forecast. by_the_hour: resources that follow the hour of the
+    day."""
 
     name: str
     rows: tuple[Observation, ...]
@@ -228,8 +231,8 @@ class LatencyPoint:
 
 @dataclass(frozen=True, slots=True)
 class LatencyDistribution:
-    """Of steps of one treatment at one level, merged by their counts. left_out: failed requests; failed: those
-    included, in older runs. points: one_in from 1, the shortest, to `requests`, the longest."""
+    """Latencies of steps of one treatment at one level, merged by their counts. left_out: failed requests; failed:
+    those included, in older runs. points: one_in from 1, the shortest, to `requests`, the longest."""
 
     treatment: str
     level: float

@@ -6,7 +6,7 @@ from typing import Literal
 
 SettingValue = str | int | float | bool
 Layer = Literal["host", "process", "server", "application"]
-"""`process` covers rlimits, affinity and the cage, `server` the target's own settings."""
+"""Where a change is made: `process` covers rlimits, affinity and the cage, `server` the target's own settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,10 @@ class TargetState:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """address: a socket path, a file path or host:port. options: the user, the schema, ... shards: of a target, in
-    order. fronts: several servers in front of the same data, this one first. attached: not started by Loadframe, with
-    its owner's data: a workload uses a schema of its own, refuses where it exists, and drops it at the end."""
+    """How a driver reaches a target. address: a socket path, a file path or host:port. options: the user, the schema,
+    ... shards: of a target, in order. fronts: several servers in front of the same data, this one first. attached: not
+    started by Loadframe, with its owner's data: a workload uses a schema of its own, refuses where it exists, and drops
+    it at the end."""
 
     kind: str
     address: str
@@ -39,7 +40,8 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class CounterSpec:
-    """metric: its name afterwards (units.py). cumulative: its rate (1/s) counts; else its largest value."""
+    """A number that a running target reports. metric: its name afterwards (units.py). cumulative: its rate (1/s)
+    counts; else its largest value."""
 
     name: str
     metric: str
@@ -48,7 +50,7 @@ class CounterSpec:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Of one source, by CounterSpec.name. at_s: CLOCK_MONOTONIC."""
+    """The counters of a source at one moment, by CounterSpec.name. at_s: CLOCK_MONOTONIC."""
 
     at_s: float
     counters: Mapping[str, float]
@@ -56,7 +58,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """found: where or which version; None if missing."""
+    """What a kind, or Loadframe, needs on the machine. found: where or which version; None if missing."""
 
     kind: str
     what: str
@@ -65,14 +67,15 @@ class Requirement:
 
 
 Checked = Literal["bytes", "length", "size", "status"]
-"""All of an answer, status and length, status and rough length, or the status."""
+"""What of an answer is checked: all of it, status and length, status and rough length, or the status."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """name: in the request log. path: with its query. headers: in order; a value may hold {ENV:NAME}. body_file: the
-    file that has it. weight: relative. expect: None: 200 for GET, 200 to 299 for others. checked: None: by the
-    workload's options for GET, the status for others. contains: words of a right answer; fails: of a wrong one."""
+    file that has the body. weight: relative frequency. expect: None: 200 for GET, 200 to 299 for others. checked: None:
+    by the workload's options for GET, the status for others. contains: words of a right answer; fails: of a wrong
+    one."""
 
     name: str
     method: str
@@ -89,7 +92,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """Between an answer and the next request. spread: constant, or random with that mean."""
+    """A user's pause between an answer and the next request. spread: constant, or random with that mean."""
 
     mean_s: float
     spread: Literal["fixed", "exponential"]
@@ -97,8 +100,8 @@ class Think:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Sent by each connection first; it keeps cookies, and the bearer token of the last answer's JSON (token:
-    "data.token")."""
+    """What each connection sends first; it keeps cookies, and the bearer token in a field of the last answer's JSON
+    (token: "data.token")."""
 
     requests: tuple[Request, ...]
     token: str = ""

@@ -1,4 +1,4 @@
-"""One side against the other."""
+"""One side against the other: the ratio, and whether it is proved."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 WORK = "requests"
 Decision = Literal["better", "worse", "no-proven-difference", "cannot-tell"]
 NOT_KNOWN = (1e-50, 1e50)
-"""Of an open interval: files hold no numbers beyond 1e100."""
+"""Ends of an open interval: files hold no numbers beyond 1e100."""
 MOST_BLOCKS = 100
 ROUNDING = 1e-9
 """An end within rounding of 1 is not a difference."""
@@ -22,8 +22,8 @@ def decide(low: float, high: float) -> Decision:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Without a change. share: at most (95 %). learnt_from: sessions, 0: a stated prior. low, high: by the values
-    alone."""
+    """What two sessions of a machine differ by without a change. share: at most (95 %). learnt_from: number of equal
+    sessions, 0: a stated prior. low, high: the interval by the values alone."""
 
     share: float
     learnt_from: int
@@ -33,11 +33,12 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """ratio: after / before. Where one side served nothing there is none (1, and NOT_KNOWN), and `method` says why.
-    confidence: over all looks; `method` gives that of the last. floor: 95 %, of both sides against themselves, block
-    against block; below six blocks the extremes. may_overstate: these blocks also decided that the change is kept, or
-    measuring stops. unsettled_at: levels without an ended warm-up: the interval covers what can still change. sessions:
-    what widens the interval of sides measured at different times; `blocks` is then the values of the shorter one."""
+    """Ratio after / before of two treatments. Where one side served nothing there is none (1, and NOT_KNOWN), and
+    `method` says why. confidence: over all looks; `method` gives that of the last. floor: 95 % interval of both sides
+    against themselves, block against next block; below six blocks the extremes. may_overstate: these blocks also
+    decided that the change is kept, or measuring stops. unsettled_at: levels without an ended warm-up: the interval
+    covers what can still change. sessions: what widens the interval of sides measured at different times; `blocks` is
+    then the values of the shorter one."""
 
     ratio: float
     low: float
@@ -63,7 +64,7 @@ class Verdict:
 
     @property
     def exceeds_noise(self) -> bool:
-        """A gain that is proved and larger than what equal states showed in its own blocks."""
+        """Whether a gain is proved and larger than what equal states showed in its own blocks."""
         return self.decision == "better" and (self.floor is None or self.ratio > self.floor[1])
 
     @property
@@ -73,8 +74,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class LevelRatio:
-    """At one level, in 1/s, with the ratio's interval from its blocks, both curves (from_curves), or the overall
-    verdict; low = high = ratio where unknown."""
+    """After / before at a level, in 1/s, with the ratio's interval from its blocks, both curves (from_curves), or the
+    overall verdict; low = high = ratio where unknown."""
 
     load: float
     before: float
@@ -95,8 +96,8 @@ class LevelRatio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """In blocks. verdict: of those that decided. fresh: of those measured after `verdict` had promised a gain. levels:
-    of these if there are any, rising; `told` names those that it is over."""
+    """Two states compared in blocks. verdict: of the blocks that decided. fresh: of blocks measured after `verdict` had
+    promised a gain. levels: of these if there are any, rising; `told` names those that it is over."""
 
     verdict: Verdict
     levels: tuple[LevelRatio, ...] = ()
@@ -128,7 +129,7 @@ class Margin:
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """Of `what` on each side, to decide. count: None where no number would."""
+    """How many of `what` each side needs to decide. count: None where no number would do."""
 
     count: int | None
     what: str
@@ -136,7 +137,7 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """ "mean", "p99", ...; verdict: None for too few values."""
+    """A quantity of the values of both sides ("mean", "p99", ...); verdict: None for too few values."""
 
     name: str
     before: float | None
@@ -147,9 +148,9 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Compared):
-    """Of `after` against `before`, outside an investigation. lower_is_better: then "better" is a ratio below 1. run:
-    made for it, or "". by: the quantity that decides; "" for throughputs of steps. quantities: further ones. needed:
-    where the data cannot tell."""
+    """`after` against `before`, outside an investigation. lower_is_better: then "better" is a ratio below 1. run: made
+    for it, or "". by: the quantity that decides; "" for throughputs of steps. quantities: further ones. needed: where
+    the data cannot tell."""
 
     before: str
     after: str
@@ -172,7 +173,7 @@ unknown: neither is proved."""
 
 @dataclass(frozen=True, slots=True)
 class HostRatio:
-    """Throughput as given of one host over another one's, or over its own, with an interval."""
+    """Throughput as given of one host over another host's, or over its own, with an interval."""
 
     host: str
     beside: str

@@ -17,14 +17,14 @@ ALONE = ("flat", "power", "law", "line")
 WITH_RESOURCES = ("flat", "law", "line", "economy", "network")
 BOUNDED = ("line", "economy", "network")
 NETWORKS, SEED = 40, 20261123
-"""Of the network: the median moves by less than 1 % with more."""
+"""Draws of the network: with more, the median moves by less than 1 %."""
 SLOPE_SPREAD = 0.15
-"""Prior, of the exponent of a resource's use around 1."""
+"""Prior standard deviation of the exponent of a resource's use, around 1."""
 USE_ERROR = 0.08
-"""Of the logarithm of a utilisation, besides RESOLUTION."""
+"""Error of the logarithm of a utilisation, in addition to RESOLUTION."""
 RESOLUTION = 0.004
 RISING = 0.5
-"""Elasticity at the highest loads of a throughput that still rises."""
+"""A throughput still rises with at least this elasticity at the highest loads."""
 REGIMES = tuple(f"{kind} {way}" for kind in ("closed", "rate") for way in ("rising", "bent"))
 ELASTICITY_SPREAD = 0.25
 THROUGHPUT_ERROR = 0.05
@@ -32,7 +32,7 @@ SHARPNESS = 6.0
 """How sharply a line of clients turns into its ceiling: (X_line^-p + ceiling^-p)^(-1/p)."""
 FURTHEST_CEILING = 10
 LAW_SIGMA, LAW_KAPPA = 0.15, 0.0005
-"""Prior terms per client of the lowest load, each known to a factor of e^LAW_SPREAD."""
+"""Prior terms of the law, per client of the lowest load, each known to a factor of e^LAW_SPREAD."""
 LAW_SPREAD = 1.5
 FITS = 1024
 
@@ -40,7 +40,7 @@ FITS = 1024
 @dataclass(frozen=True, slots=True)
 class Seen:
     """Medians at each load: loads, throughputs (n,), used: each resource's utilisations (n,). limit: the load at which
-    a limit runs out, or inf. rows: of resources only."""
+    a limit runs out, or inf. rows: the observations, of resources only."""
 
     kind: Kind
     loads: Floats
@@ -77,7 +77,7 @@ def seen(observations: Observations, kind: Kind, resources: Sequence[str], limit
 
 
 def forecasts(data: Seen, loads: Floats, names: Sequence[str]) -> dict[str, Floats]:
-    """log X of each at the loads, (L,), constant beyond a limit."""
+    """log X of each candidate at the loads, (L,), constant beyond a limit."""
     within = np.minimum(loads, max(data.limit, float(data.loads[-1])))
     top, last = math.log(float(data.throughputs[-1])), float(data.loads[-1])
     made: dict[str, Callable[[], Floats]] = {
@@ -92,7 +92,7 @@ def forecasts(data: Seen, loads: Floats, names: Sequence[str]) -> dict[str, Floa
 
 
 def least_squares(data: Seen, loads: Floats) -> Floats:
-    """log X of the law by plain least squares, (L,): averaged with the candidates' forecast."""
+    """log X of the law by plain least squares, (L,): no candidate, but averaged with the candidates' forecast."""
     within = np.minimum(loads, max(data.limit, float(data.loads[-1])))
     if len(data.loads) < scalability.FEWEST_POINTS:
         return _law(data, within)
@@ -106,7 +106,7 @@ def _least_squares(loads: tuple[float, ...], throughputs: tuple[float, ...]) -> 
 
 
 def ceilings(data: Seen) -> dict[str, float]:
-    """log of each BOUNDED maximum; at least what was measured."""
+    """log of each BOUNDED model's maximum; at least what was measured."""
     furthest = np.array([float(data.loads[-1]) * 2.0**FURTHEST_CEILING])
     best = math.log(float(data.throughputs.max()))
     return {
@@ -122,21 +122,20 @@ def slope(data: Seen) -> float:
 
 
 def elasticity(data: Seen) -> float:
-    """d log X / d log N at the highest loads: each load half as heavy as the next, prior around 1."""
+    """d log X / d log N at the highest loads: each load counts half as much as the next, prior around 1."""
     x, y = np.log(data.loads / data.loads[-1]), np.log(data.throughputs / data.throughputs[-1])
     weight = 0.5 ** np.arange(len(x))[::-1] / THROUGHPUT_ERROR**2
     return _held_near_1(x, y, np.asarray(weight, dtype=np.float64), ELASTICITY_SPREAD)[2]
 
 
 def _held_near_1(x: Floats, y: Floats, weight: Floats, spread: float) -> tuple[float, float, float]:
-    """Means of x and y, and the slope by least squares, with a normal prior around 1."""
     centre, level = (weight * x).sum() / weight.sum(), (weight * y).sum() / weight.sum()
     squares, product = (weight * (x - centre) ** 2).sum(), (weight * (x - centre) * (y - level)).sum()
     return float(centre), float(level), float((product + 1 / spread**2) / (squares + 1 / spread**2))
 
 
 def offered(data: Seen, loads: Floats) -> Floats:
-    """log of the most that can be served: of a rate what is offered, as windows count it; else inf."""
+    """log of the most that can be served: of a rate what is offered, as windows count it; of clients inf."""
     if data.kind != "rate":
         return np.full(len(loads), math.inf)
     share = max(1.0, float(np.median(data.throughputs / data.loads)))
@@ -144,7 +143,7 @@ def offered(data: Seen, loads: Floats) -> Floats:
 
 
 def regime(data: Seen) -> str:
-    """The kind of load, and whether the throughput still follows it."""
+    """One of REGIMES: the kind of load, and whether the throughput still follows it."""
     return f"{data.kind} {'rising' if elasticity(data) >= RISING else 'bent'}"
 
 
@@ -159,7 +158,7 @@ def _law_at(values: Floats, n: Floats) -> Floats:
 
 @lru_cache(maxsize=FITS)
 def _law_terms(loads: tuple[float, ...], throughputs: tuple[float, ...]) -> tuple[float, ...]:
-    """In n = N / N_low, logarithms by Levenberg and Marquardt's method with a normal prior."""
+    """Logarithms, in n = N / N_low, by Levenberg and Marquardt's method with a normal prior."""
     n, y = np.array(loads) / loads[0], np.log(throughputs)
     prior = np.array([float(y[0]), math.log(LAW_SIGMA), math.log(LAW_KAPPA)])
     spread = np.array([3.0, LAW_SPREAD, LAW_SPREAD])
@@ -188,7 +187,7 @@ def _law_terms(loads: tuple[float, ...], throughputs: tuple[float, ...]) -> tupl
 
 
 def need(data: Seen, name: str, *, grows: bool) -> tuple[float, float]:
-    """(log u, b) of U = u X^b: b = 1, or fitted with a prior around 1."""
+    """(log u, b) of a resource's U = u X^b: b = 1, or fitted with a prior around 1."""
     used, x = np.maximum(data.used[name], RESOLUTION / 4), np.log(data.throughputs)
     error = np.hypot(USE_ERROR, RESOLUTION / used)
     weight = 0.5 ** np.arange(len(x))[::-1] / error**2

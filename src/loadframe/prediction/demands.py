@@ -16,7 +16,7 @@ from loadframe.analysis.arrays import Floats, Whole
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Of shape h; mean: prior, until saturation; ends: no growth beyond that."""
+    """A shape h of growth. mean: prior mean until saturation; ends: no growth beyond that."""
 
     h: Callable[[Floats], Floats]
     mean: float
@@ -30,24 +30,26 @@ GROWTHS = (
     Growth(lambda loads: -1 / np.sqrt(loads), -0.3),
 )
 STEADY_PRIOR = 0.35
-"""That a request needs the same at every load."""
+"""Prior probability that a request needs the same at every load."""
 GROWTH_DEVIATIONS = {0.25: 0.8, 1.0: 0.2}
-"""Else: deviation of the growth -> its prior. Group commit makes it negative; more than a half is rare."""
+"""If it grows: deviation of the growth around its mean -> its prior. Group commit makes growth negative; more than a
+half is rare."""
 BACKGROUND_PRIOR, BACKGROUND_DEVIATION = 0.25, 0.02
-"""That a resource is used without requests, and its utilisation then."""
+"""Prior probability that a resource is used without requests, and its utilisation then."""
 RESOLUTION = 0.003
-"""Utilisations are counted in ticks and rounded."""
+"""No utilisation is known better: they are counted in ticks and rounded."""
 ERRORS = np.geomspace(0.003, 0.3, 24)
 TYPICAL_ERROR, ERROR_SPREAD = 0.035, 0.7
 """Prior median of a window's error, and the deviation of its logarithm: three windows hardly show their own."""
 LEAST_LEFT = 0.08
-"""Economies of scale leave a quarter to an eleventh of a single request's demand."""
+"""Floor: economies of scale were seen to leave a quarter to an eleventh of a single request's demand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
     """Draws of u(N) = U / X beyond the background, seconds of the whole resource per request. base, growth, background:
-    (S,); shape: (S,), of the growth, -1 for none. error: (S,), of one window. low, saturation: N_low and N_sat."""
+    (S,); shape: (S,), index of the growth's shape, -1 for none. error: (S,), relative, of one window. low, saturation:
+    N_low and N_sat."""
 
     base: Floats
     growth: Floats
@@ -61,7 +63,7 @@ class Demand:
         return self.base[:, None] * self.grown(loads)
 
     def grown(self, loads: Floats) -> Floats:
-        """As a share of u at the lowest load."""
+        """u at these loads as a share of u at the lowest load."""
         shares = np.ones((len(self.base), len(loads)))
         for index, growth in enumerate(GROWTHS):
             mine = self.shape == index
@@ -78,7 +80,7 @@ def draw(
     count: int,
     random: np.random.Generator,
 ) -> Demand:
-    """From its measurements, (n,) each, throughputs above zero. saturation: N_sat."""
+    """`count` draws for a resource from its measurements, (n,) each, throughputs above zero. saturation: N_sat."""
     low = float(loads.min())
     far = max(saturation, 1.5 * low)
     scale = np.hypot(utilizations, RESOLUTION)
@@ -113,7 +115,7 @@ class _Model:
     root: Floats
 
     def coefficients(self, errors: Whole, random: np.random.Generator) -> Floats:
-        """(u, u c, U0) for each index of an error: (len(errors), 3)."""
+        """Draws of (u, u c, U0), one for each index of an error: (len(errors), 3)."""
         noise = random.standard_normal((len(errors), len(self.free)))
         drawn = np.zeros((len(errors), 3))
         drawn[:, self.free] = self.mean[errors] + np.einsum("npq,nq->np", self.root[errors], noise)
@@ -161,7 +163,8 @@ def _weigh(
 
 
 def _root(covariance: Floats) -> Floats:
-    """Of covariances, (E, p, p), without the negative eigenvalues of rounding (Higham, Linear Algebra 103, 1988)."""
+    """Roots of covariances, (E, p, p), without the negative eigenvalues of rounding (Higham, Linear Algebra 103,
+    1988)."""
     try:
         return np.asarray(np.linalg.cholesky(covariance))
     except np.linalg.LinAlgError:

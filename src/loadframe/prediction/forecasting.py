@@ -1,4 +1,5 @@
-"""Observations in, a forecast out (docs/mathematics.md); the maximum is a bound where no resources explain the load."""
+"""Observations in, a forecast out (docs/mathematics.md). Where no resources explain the load, only the curve counts,
+and the maximum is a bound."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -37,7 +38,7 @@ DRAWS = 400
 SEED = 20260401
 FURTHER = (2.0, 4.0)
 SOON = 2.0
-"""Beyond this many times the load of the first saturation nothing matters yet."""
+"""What saturates beyond this many times the load of the first saturation does not matter yet."""
 NO_INTERVAL = "Latencies have no interval: no curve of the library tells how far such forecasts are off."
 MORE_BY_THE_CURVE = (
     "More is forecast than what saturates first is expected to allow, but no more than the high end of that: the shape "
@@ -48,7 +49,7 @@ FLATTENING = (
     "the first limit."
 )
 VAGUE = 4.0
-"""Factor between the ends of a growth of which only the nearer is reported."""
+"""If the ends of a growth are further apart than this factor, only the nearer end is reported."""
 LEAST_WEIGHT = 0.02
 WORDS = {
     "flat": "what the highest load gave",
@@ -70,9 +71,9 @@ def forecast(
     first_from: LoadInterval | None = None,
     library: Library | None = None,
 ) -> Forecast:
-    """For the loads `at`, or the reason for none. kind: of the load; by default inferred. limits: with the load at
-    which they run out; what was seen to be full outranks the demands. first, first_from: the known limit. library: of
-    intervals and weights. Seeded."""
+    """The forecast for the loads `at`, or the reason for none. kind: of the load; by default inferred. limits: with the
+    load at which they run out; what was seen to be full outranks the demands. first, first_from: the known limit.
+    library: of intervals and weights. Seeded."""
     kind = kind or systems.kind_of(observations)
     library = library or libraries.shipped()
     running_out = sorted(
@@ -139,7 +140,6 @@ def forecast(
 
 
 def _explained(observations: Observations, kind: Kind) -> tuple[System | None, str | None]:
-    """Systems that the observations may come from, or why resources do not explain them."""
     if (reason := refusal.nothing_rises(observations)) is not None:
         return None, reason
     system = systems.draw(observations, refusal.rising(observations), kind, DRAWS, np.random.default_rng(SEED))
@@ -149,11 +149,12 @@ def _explained(observations: Observations, kind: Kind) -> tuple[System | None, s
 
 
 MISSED = 0.2
-"""Logarithm by which a law may miss the highest load: a cliff follows no law."""
+"""A law that misses the highest load by more, in logarithms, is ignored: a cliff follows no law."""
 
 
 def throughput(data: Seen, loads: Floats, weighed: Weighed, calibrated: Calibrated) -> list[Estimate]:
-    """Within the measured loads interpolated; beyond no less than the maximum, of a rate no more than is offered."""
+    """Estimates, interpolated within the measured loads; beyond them no less than the measured maximum, unless the
+    highest load had less; of a rate no more than is offered."""
     top, measured = float(data.loads[-1]), np.log(data.throughputs)
     beyond, doublings = np.maximum(loads, top), np.log2(loads / top)
     foretold = candidates.forecasts(data, beyond, tuple(weighed.weights))
@@ -175,7 +176,7 @@ def _at_most(expected: Estimate, most: float) -> Estimate:
 
 
 def held_back(expected: Estimate, most: Estimate) -> Estimate:
-    """Beyond the maximum the mean of both, in logarithms; nothing exceeds the maximum's high end."""
+    """A forecast beyond the maximum becomes the mean of both, in logarithms; nothing exceeds the maximum's high end."""
     ended = _at_most(expected, most.high)
     if ended.value <= most.value:
         return ended
@@ -273,7 +274,6 @@ def _apart(saturation: Sequence[ResourceForecast], capacity: ForecastCapacity) -
 
 
 def _grown(resource: str, growth: Estimate) -> str:
-    """With only the nearer end where they are far apart."""
     more = growth.low > 1
     for digits in (2, 3, 4):
         texts = tuple(f"{float(f'{number:.{digits}g}'):,.15g}" for number in (growth.value, growth.low, growth.high))
@@ -287,14 +287,15 @@ def _grown(resource: str, growth: Estimate) -> str:
 
 
 LEAST_FACTOR = 1.15
-"""Factor to either side: objectives are missed near, not at, saturation."""
+"""No expectation is narrower than this factor to either side: objectives are missed near, not at, saturation."""
 LOADS = 24
 FURTHEST = 16.0
 
 
 def expected(observations: Observations, *, latency_p95_ms: float | None = None) -> LoadInterval | None:
-    """Where the first resource saturates or the p95 latency passes its limit, with the interval of the network's draws;
-    None where resources do not explain the observations, or no limit is in sight. A starting point for trials."""
+    """The load where the first resource saturates or the p95 latency passes its limit, with the interval of the
+    network's draws; None where resources do not explain the observations, or no limit is in sight. A starting point for
+    trials, not a claim."""
     if refusal.too_little(observations) is not None:
         return None
     system, _ = _explained(observations, systems.kind_of(observations))
@@ -324,7 +325,7 @@ def _passed(loads: Floats, p95_ms: Floats, limit_ms: float) -> float:
 
 
 USED_UP = 0.95
-"""A use from here on is used up."""
+"""A resource is used up from this use on."""
 
 
 def score(forecast: Forecast, measured: Sequence[Observation]) -> Forecast:
@@ -364,7 +365,7 @@ def came(forecast: Forecast, measured: Observations, curve: Curve) -> Forecast:
 
 
 def calibrate(scores: Iterable[Scored]) -> Calibration | None:
-    """How often the interval held."""
+    """How often the interval held; None without scores."""
     all_scores = list(scores)
     if not all_scores:
         return None

@@ -1,4 +1,4 @@
-"""Statistics of forecasts on real and published curves: calibration.json, by benchmarks/server_curves.py."""
+"""Statistics of forecasts on real and published curves: calibration.json, computed by benchmarks/server_curves.py."""
 
 import json
 import math
@@ -21,7 +21,7 @@ LEAST_APART = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Of a 90 % interval as multiples of the scale; infinite where the library is too small for that side."""
+    """Ends of a 90 % interval as multiples of the scale; infinite where the library is too small for that side."""
 
     low: float
     high: float
@@ -29,8 +29,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Of the error, in logarithms: e^level (r + BASE)^reach (apart + LEAST_APART)^spread, r the doublings beyond the
-    highest load, apart how far the candidates lie around the forecast."""
+    """Likely error of a forecast, in logarithms: e^level (r + BASE)^reach (apart + LEAST_APART)^spread, r the doublings
+    beyond the highest load, apart how far the candidates lie around the forecast."""
 
     level: float
     reach: float
@@ -48,8 +48,8 @@ def known(doublings: Floats, apart: Floats) -> Floats:
 @dataclass(frozen=True, slots=True)
 class Calibrated:
     """errors: of each candidate per doubling, by regime; most_errors: of its ceiling; scale, points: of forecasts at a
-    load; most_throughput, most_load: of the maximum, and its load; doublings: that five of the library's groups reach;
-    curves: groups; trust: weight against a study's own backtests."""
+    load; most_throughput, most_load: of the maximum, and its load; doublings: how far beyond the data five of the
+    library's groups reach; curves: number of groups; trust: weight against a study's own backtests."""
 
     errors: Mapping[str, Mapping[str, float]]
     most_errors: Mapping[str, float]
@@ -77,7 +77,7 @@ def shipped() -> Library:
 
 
 def binds(limit: Limit) -> bool:
-    """Ends the growth: a loud limit, or a silent one on what the server counts itself."""
+    """Whether a limit ends the growth: a loud limit, or a silent limit on what the server counts itself."""
     counted = bool(limit.thrash_metric) and not limit.thrash_metric.startswith("system.")
     return limit.loud or (limit.unit == "count" and counted)
 

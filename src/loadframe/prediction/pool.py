@@ -1,7 +1,7 @@
 """The candidates' weights, and the likely error of their common forecast (docs/mathematics.md): the mean of the
-weighted median of the logarithms, so that one candidate's ceiling does not move it, and of the scalability law by plain
-least squares. An error is per doubling: |log (actual / forecast)| / (r + BASE). For the maximum it is FLOOR + (weighted
-error) (r + BASE) + (weighted deviation of the candidates)."""
+weighted median of the logarithms, so that no single ceiling moves it, and of the scalability law by plain least
+squares. Errors are per doubling: |log (actual / forecast)| / (r + BASE). That of the maximum: FLOOR + (weighted error)
+(r + BASE) + (weighted deviation of the candidates)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,13 @@ from loadframe.prediction.candidates import Seen
 
 BASE = 0.3
 FLOOR = 0.03
-"""The difference of two windows."""
+"""No forecast is known better than the difference of two windows."""
 LEAST_ERROR = 0.01
 POWER = 3.0
 TRUST = 6.0
-"""Forecasts of the study's own that the library counts as."""
+"""The library counts as this many forecasts of the study's own."""
 BACKTESTS, FEWEST = 3, 2
-"""Of the last loads, from FEWEST loads or more."""
+"""This many of the last loads are forecast, from FEWEST loads or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,8 @@ def pooled(
 
 
 def most(data: Seen, errors: Mapping[str, float]) -> tuple[float, float, float]:
-    """(log throughput, log of its load in proportion, scale of both). errors: of the ceilings, in the library."""
+    """(log of the highest throughput, log of the load that reaches it in proportion, scale of both). errors: of the
+    ceilings, in the library."""
     ceilings = {name: np.array([value]) for name, value in candidates.ceilings(data).items() if math.isfinite(value)}
     weighed = Weighed(shares({name: errors[name] for name in ceilings}), errors)
     slope, top = math.log(candidates.slope(data)), math.log(float(data.loads[-1]))

@@ -15,21 +15,21 @@ FEWEST_LOADS = 2
 FEWEST_WINDOWS = 3
 """A line through two windows has no known error."""
 LEAST_USED = 0.05
-"""Use at the highest load of a resource that is out of sight of its limit."""
+"""A resource that is used less at the highest load is twenty loads away from its limit: out of sight."""
 FEWEST_ALONE = 3
-"""Of a curve without resources, as in the library."""
+"""Fewest loads of a curve without resources, as in the library."""
 CONFIDENCE = 0.95
 NEAR = 0.85
-"""Use that explains a throughput that stops growing."""
+"""A resource used this much explains a throughput that stops growing."""
 FULL, GREW = 0.97, 1.5
-"""Throughput that grows by this factor is not limited by a resource at FULL."""
+"""A resource at FULL while the throughput grows by this factor does not limit it."""
 GREW_FAR = 3.0
-"""Nor by one at NEAR that does not rise meanwhile: a memory that is always in use."""
+"""Nor does a resource at NEAR that does not rise meanwhile: a memory that is always in use."""
 UNEXPLAINED, ERRORS = 0.15, 3.0
-"""Share, and standard errors, below what resources explain: an unmeasured limit."""
+"""A throughput this share, and this many standard errors, below what resources explain has an unmeasured limit."""
 UNMEASURED = " Something not measured holds requests up: a lock, a queue, the network."
 OUT_OF_SIGHT = " The first limit is not visible; measure higher loads, or more resources."
-"""The resources do not explain it; a run's case study may know it."""
+"""A run's case study may know a limit that these resources do not show."""
 
 
 def load(observations: Observations) -> str:
@@ -38,7 +38,7 @@ def load(observations: Observations) -> str:
 
 
 def rising(observations: Observations) -> tuple[str, ...]:
-    """Use grows with the throughput, beyond errors (one-sided t-test, 95 %), or is nearly all."""
+    """Resources whose use grows with the throughput, beyond errors (one-sided t-test, 95 %), or is nearly all."""
     rows = systems.working(observations)
     throughputs = np.array([row.throughput for row in rows])
     names = []
@@ -59,7 +59,7 @@ def rising(observations: Observations) -> tuple[str, ...]:
 
 
 def _grows_while(share: float, throughputs: Floats, used: Floats, factor: float) -> bool:
-    """The throughput kept growing while the resource was used this much: its utilisation shows no ceiling."""
+    """Whether throughput grew so much while the resource was this busy: its use then shows no ceiling."""
     full = throughputs[used >= share]
     return len(full) >= FEWEST_LOADS and float(full.max()) > factor * float(full.min())
 
@@ -118,7 +118,8 @@ def too_few_alone(observations: Observations) -> str | None:
 
 
 def after(system: System, observations: Observations) -> str | None:
-    """Fitted at the lower half of the loads, the model must give the throughput at the highest."""
+    """Why the model does not explain the measurements, or None: fitted at the lower half of the loads, it must give the
+    throughput at the highest, unless a resource is nearly used up there."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
     top = loads[-1]

@@ -1,4 +1,5 @@
-"""The resources in the metrics of a run's steps: stations, or bounds, which take no time until they are met."""
+"""The resources in the metrics of a run's steps: stations, or bounds, which take no time until they are met. With
+cgroups the machine's CPUs only bound."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ COUNTS: Mapping[str, str] = {
 
 
 def observe(steps: Sequence[Step], *, name: str, axis: str, unit: str = "") -> Observations:
-    """Only what every step has is a resource."""
+    """The steps of one treatment as a forecast needs them. Only what every step has is a resource."""
     counting = select(steps).steps
     metrics = sorted(set.intersection(*(set(step.metrics) for step in counting))) if counting else []
     if any(metric.startswith("shard1.") for metric in metrics):  # its shards are counted, not the whole
@@ -52,7 +53,6 @@ def observe(steps: Sequence[Step], *, name: str, axis: str, unit: str = "") -> O
 
 
 def _resource(metric: str, metrics: Sequence[str]) -> str | None:
-    """Not a component's CPUs where its cgroup's are measured."""
     if metric in STATIONS:
         return STATIONS[metric]
     if caged := CAGED.fullmatch(metric):

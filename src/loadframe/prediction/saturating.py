@@ -1,4 +1,4 @@
-"""What is used up first, and the maximum."""
+"""What is used up first, and the maximum, by resources and limits."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,13 +20,14 @@ from loadframe.prediction.system import System
 
 DRAWN = (0.5, 0.05, 0.95)
 LEAST_BASE = 0.25
-"""Of the use at the lowest load: less shows no growth of a demand."""
+"""A smaller share of the use at the lowest load shows no growth of a demand."""
 IN_PROPORTION = 0.9
-"""Of its best ratio to the load: a throughput that has not levelled off."""
+"""A throughput with this share of its best ratio to the load has not levelled off."""
 
 
 def estimated(bounds: Bounds, log_x: float, scale: float, least: float = 0.0) -> Estimate:
-    """Conformal, cut at `least`, which was measured; the high end of one wholly below that is unknown."""
+    """The conformal interval, cut at `least`, which was measured; the high end of an interval wholly below that is
+    unknown."""
     most = 700.0  # exp of more overflows
     low = math.exp(log_x + bounds.low * scale) if math.isfinite(bounds.low) else 0.0
     high = math.exp(min(log_x + bounds.high * scale, most)) if math.isfinite(bounds.high) else math.inf
@@ -34,7 +35,7 @@ def estimated(bounds: Bounds, log_x: float, scale: float, least: float = 0.0) ->
 
 
 def least_load(data: Seen, used: float) -> float:
-    """A resource with this use at the highest load does not saturate below: the throughput is in proportion there."""
+    """A load below which a resource with this use at the highest load does not saturate."""
     least = float(data.throughputs.max() / (data.throughputs / data.loads).max())
     top = float(data.loads[-1])
     return top if used < NEAR and least >= IN_PROPORTION * top else least
@@ -47,7 +48,8 @@ def of_draws(draws: Floats) -> Estimate:
 def saturations(
     system: System, observations: Observations, data: Seen, library: Calibrated, full: Mapping[str, LoadInterval]
 ) -> tuple[ResourceForecast, ...]:
-    """The first to be used up first; at_load None beyond the library's curves. full: seen to be used up."""
+    """Every resource, the first to be used up first; at_load None beyond the library's curves. full: resources seen to
+    be used up, and at which loads."""
     top = float(data.loads[-1])
     slope = math.log(candidates.slope(data))
     laws = {law: library.most_errors[law] for law in ("line", "economy")}
@@ -81,7 +83,6 @@ def saturations(
 
 
 def _growth(demand: Demand, data: Seen, name: str, at_load: Estimate | None) -> Estimate | None:
-    """At saturation, wherever in its interval that is. None where requests cause hardly any use at the lowest load."""
     by_requests = float(np.median(demand.base)) * float(data.throughputs[0])
     if by_requests < LEAST_BASE * float(data.used[name][0]):
         return None
@@ -99,7 +100,8 @@ def measured(at: LoadInterval) -> Estimate:
 def one_figure(
     saturation: Sequence[ResourceForecast], capacity: ForecastCapacity, full: Mapping[str, LoadInterval]
 ) -> tuple[ResourceForecast, ...]:
-    """With the first resource at the capacity's load, whose interval is calibrated."""
+    """The resources, the first at the capacity's load, which is calibrated; none comes before it but those in
+    `full`."""
     first, forecasts = capacity.load, []
     for resource in saturation:
         at = first if resource.resource == capacity.limited_by else resource.at_load
@@ -124,7 +126,7 @@ def by_resources(
 
 
 def seen_full(limits: Sequence[Limit], data: Seen) -> dict[str, LoadInterval]:
-    """Used up within the measured loads, and where. limits: in order."""
+    """Resources that a limit shows to be used up within the measured loads, and where. limits: in order."""
     by_resource = {resources.of_limit(limit): limit.exhausted_at for limit in reversed(limits)}
     return {name: at for name, at in by_resource.items() if name and at is not None and at.load <= data.loads[-1]}
 
@@ -132,11 +134,12 @@ def seen_full(limits: Sequence[Limit], data: Seen) -> dict[str, LoadInterval]:
 ENDS_BELOW, SEEN = 1.0, 0.95
 """A use that may reach ENDS_BELOW by these curves, or was seen at SEEN, may be used up."""
 LEAST_USED = 0.5
-"""At the highest level: a lower use is far from its end."""
+"""Use at the highest level: a lower use is far from its end."""
 
 
 def flattening(observations: Observations) -> frozenset[str]:
-    """Use over the throughput stays below ENDS_BELOW by all curves that the levels allow (analysis/in_service.py)."""
+    """Resources whose use over the throughput stays below ENDS_BELOW by all curves that the levels allow
+    (analysis/in_service.py)."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
     served = np.array([float(np.median([row.throughput for row in rows if row.load == load])) for load in loads])
@@ -153,7 +156,6 @@ def flattening(observations: Observations) -> frozenset[str]:
 
 
 def _error(levels: list[Floats]) -> float:
-    """Relative, of a level's median, by the pooled scatter; 0 where no level has two."""
     logs = [np.log(values) for values in levels if len(values) > 1 and values.min() > 0]
     freedom = sum(len(log) - 1 for log in logs)
     if not freedom:

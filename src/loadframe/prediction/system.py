@@ -17,16 +17,16 @@ from loadframe.prediction.demands import Demand
 
 Kind = Literal["closed", "rate"]
 AS_OFFERED = 0.05
-"""Share of the load within which a throughput is an offered rate."""
+"""A throughput within this share of the load at every level is an offered rate, not clients."""
 LARGEST_EXACT = 300
-"""Clients; beyond Schweitzer's approximation errs by 0.3 %."""
+"""With more clients Schweitzer's approximation is used: its error is then at most 0.3 %."""
 APPROXIMATE = 1e-6
 IRREGULAR = 0.5
 """Prior: every second system is as irregular as mean value analysis assumes, the others between that and regular."""
 UNSATURATED = 0.8
-"""Share of saturation up to which the delay is fitted."""
+"""The delay is fitted below this share of saturation."""
 DELAY_ROUNDS, CLOSE = 12, 1e-3
-"""Of fitting it; tolerance: of the shortest cycle."""
+"""Most rounds of fitting the delay; tolerance, as a share of the shortest cycle."""
 REACH = 64.0
 GRID = 120
 NOTHING = 1e-6
@@ -34,9 +34,9 @@ NOTHING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """S draws with K stations. demands: by resource, stations and ceilings; delay_s: Z, (S,); offered: X / N for rates,
-    (S,); error: of one window's throughput, (S,); saturation: first guess of its load. regular: 0 for mean value
-    analysis, 1 for the asymptotic bound, (S,)."""
+    """S draws of a system with K stations. demands: by resource, stations and ceilings; delay_s: Z, (S,); offered: X /
+    N for rates, (S,); error: of one window's throughput, (S,); saturation: first guess of its load. regular: 0 for mean
+    value analysis, 1 for the asymptotic bound, (S,)."""
 
     kind: Kind
     demands: dict[str, Demand]
@@ -54,7 +54,8 @@ class System:
         return np.asarray(np.minimum(wanted, most))
 
     def saturates_at(self, name: str) -> Floats:
-        """Where requests keep a resource busy, if none had to wait: (S,). Closed: N* u = Z + sum D, at N*."""
+        """The load at which requests keep a resource busy, if none had to wait: (S,). Closed: N* u = Z + sum D, at
+        N*."""
         loads = self.saturation * np.geomspace(1 / REACH, REACH, GRID)
         if self.kind == "rate":
             wanted = 1 / self.offered[:, None]
@@ -77,7 +78,7 @@ class System:
         return np.stack(work_s, axis=-1) if work_s else np.zeros((len(self.delay_s), len(loads), 1))
 
     def stations_at(self, loads: Floats) -> tuple[Floats, Floats]:
-        """Seconds of work and of waiting of a request (inf beyond the highest rate), (S, L, K)."""
+        """Seconds of work and of waiting of a request at each station (inf beyond the highest rate), (S, L, K)."""
         work = self._work_s(loads)
         if self.kind == "rate":
             used = (self.offered[:, None] * loads)[..., None] * work / self.servers
@@ -113,7 +114,7 @@ class System:
 
 
 def _exact(work: Floats, load: float, think_s: float, servers: Floats) -> float | None:
-    """Interpolated between whole numbers. None for a negative delay, or if it takes long."""
+    """X, interpolated between whole numbers of clients. None for a negative delay, or if it takes long."""
     if load > LARGEST_EXACT or think_s < 0:
         return None
     below = math.floor(load)
@@ -127,7 +128,7 @@ def working(observations: Observations) -> list[Observation]:
 
 
 def kind_of(observations: Observations) -> Kind:
-    """A rate where the throughput equals it at the lowest loads."""
+    """A rate where the throughput equals the load at the lowest loads, else clients."""
     if observations.axis in RATE_AXES | CLIENT_AXES:
         return "rate" if observations.axis in RATE_AXES else "closed"
     loads = observations.loads
@@ -196,7 +197,6 @@ def fitted(system: System, loads: Floats, throughputs: Floats, random: np.random
 
 
 def _errors(residuals: Floats, random: np.random.Generator) -> Floats:
-    """Of a window, from the residuals, (S, n), and the prior."""
     squares = (residuals**2).sum(axis=1, keepdims=True)
     freedom = residuals.shape[1] - 1
     weight = demands.error_prior() - freedom * np.log(demands.ERRORS) - squares / (2 * demands.ERRORS**2)
@@ -207,13 +207,13 @@ def _errors(residuals: Floats, random: np.random.Generator) -> Floats:
 
 NORMAL_95 = 1.645
 MODEL_ERROR = 0.1
-"""Per doubling of the latency: service times are not exponential, queues not fair."""
+"""Relative error per doubling of the latency: service times are not exponential, queues not fair."""
 LEAST_MS = 1e-12
 """Less is no latency, and its ratios overflow."""
 
 
 def between_ms(observations: Observations, loads: Floats) -> Floats:
-    """p95, interpolated in logarithms between the medians; NaN beyond: (L,)."""
+    """The p95 latency, interpolated in logarithms between the measured loads' medians; NaN beyond: (L,)."""
     by_load: dict[float, list[float]] = {}
     for row in observations.rows:
         if row.latency_p95_ms is not None:
