@@ -35,8 +35,8 @@ class DriverUser:
 
 
 def driver_user(study: Study, workload: Workload, lease: Lease) -> DriverUser:
-    """CageError where the driver would be root and the study does not say so, where the user cannot run it or reach its
-    files, and where only root could switch to the named user."""
+    """Who runs the driver in this lease. CageError where it would be root and the study does not say so, where the user
+    cannot run it or reach its files, and where only root could switch to the named user."""
     name = study.workload.user
     said = f"workload.user = {name!r}"
     if os.geteuid() != 0:

@@ -72,8 +72,8 @@ class Settling:
             self._warmups_s.pop(level, None)
 
     def _afforded_s(self, level: float, lasted_s: float, budget: Budget, steps: int) -> float | None:
-        """A warm-up LONGER times as long as the step, whose cost is then spent; None if this number of such steps does
-        not fit."""
+        """Seconds of a warm-up LONGER times as long as the step, whose cost is then spent; None if this number of such
+        steps does not fit."""
         if lasted_s > SLACK * (1 + LONGER) * self._own_s.get(level, lasted_s):
             return None
         cost_s = steps * (LONGER * lasted_s + budget.cost_s([level]))

@@ -63,8 +63,8 @@ def _cage(study: Study) -> dict[str, str]:
 
 
 def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
-    """Per step: level, block, throughput, p95 latency where known, p99.9 where a request lies beyond it, these metrics
-    where measured, and all of a pipeline's stages."""
+    """A row per step: level, block, throughput, p95 latency where known, p99.9 where a request lies beyond it, these
+    metrics where measured, and all of a pipeline's stages."""
     pipelines = sorted({name for step in steps for name in step.metrics if name.startswith((STAGES, LOGS))})
     wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics, *pipelines]))
     return tuple(
