@@ -81,7 +81,7 @@ class Bench(Protocol):
 
     @property
     def kind(self) -> str:
-        """The target's kind in this treatment."""
+        """The kind of the target in use."""
 
     @property
     def is_local(self) -> bool:
