@@ -1,6 +1,7 @@
 """Reading procfs, sysfs and cgroup files as cheaply as Python can: they stay open, each tick is one `preadv` per file
-straight into the recording's buffer. How often each is read follows from its cost (docs/recording.md). An open file
-also protects from reused pids: it answers ESRCH then. Light, as part of the recorder process."""
+straight into the recording's buffer, nothing is parsed. How often each is read follows from its cost
+(docs/recording.md). An open file also protects from reused pids: once its process is gone it answers ESRCH. Light, as
+part of the recorder process."""
 
 import os
 import time
@@ -83,7 +84,7 @@ class SystemFiles(HeldFiles):
 
 class CgroupFiles(HeldFiles):
     """The cgroup of a component: one folder with version 2, one for each controller with version 1. Raises OSError if
-    no descriptors are left. Once the cgroup is removed its files answer ENODEV."""
+    no descriptors are left. Once the cgroup is removed its files answer ENODEV: they are absent from then on."""
 
     def __init__(self, root: Path, component: str, folders: Sequence[str], writer: FrameWriter) -> None:
         super().__init__(writer)
