@@ -200,7 +200,7 @@ class AttachedTarget(OnBench):
         return {"target": self.pids(), **self._server.helpers()}
 
     def endpoint(self) -> Endpoint:
-        """With the mark of what this run creates there."""
+        """The server's endpoint, with the mark of what this run creates there."""
         return marked(self._server.endpoint(), self._mark)
 
     def healthy(self) -> bool:

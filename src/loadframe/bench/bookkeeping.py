@@ -49,7 +49,7 @@ class TakesBlocks(Protocol):
         """The number of blocks taken at the same time."""
 
     def __call__(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
-        """Their steps, in the order of the blocks. TargetError where the target does not work with a treatment."""
+        """The steps of these blocks, in order. TargetError where the target does not work with a treatment."""
 
 
 @dataclass

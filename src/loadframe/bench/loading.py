@@ -270,7 +270,7 @@ def _floor_s(measure: MeasureTable) -> float:
 
 
 def _processes(rig: Rig, driver: Driver, components: Components) -> dict[str, tuple[int, ...]]:
-    """By component; a server may have a process for each connection, so they come and go."""
+    """Processes by component; a server may have a process for each connection, so they come and go."""
     if rig.target.embedded:
         return {"target": driver.pids()}
     own = {**rig.target.processes(), "driver": driver.pids()}

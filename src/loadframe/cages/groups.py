@@ -1,7 +1,8 @@
 """Control groups, version 1 and 2: where they are mounted, what they can limit here, and where ours may be made.
 
-Controllers have their names of version 2 (cgroups(7)); each is used where it is. New groups are made below our own, so
-that whatever limits us still holds; `parent_of` has the exception that version 2 demands."""
+Controllers have their names of version 2 (cgroups(7)); a machine may have some in version 1 and others in
+version 2. New groups are made below our own, so that whatever limits us still holds; `parent_of` has the exception that
+version 2 demands."""
 
 import os
 import re
@@ -124,8 +125,8 @@ def _enable(folder: Path, controller: str, top: Path) -> bool:
 
 
 def _limits_of(folder: Path) -> str:
-    """The limits that a group of version 2 has itself. No limit is "max", "max 100000", or a device without a
-    number."""
+    """The limits that a group of version 2 has itself, in words, or "". "max", "max 100000" and a device without a
+    number are no limits."""
     limits = []
     for name in LIMITS:
         lines = [line.split() for line in text(folder / name).splitlines()]

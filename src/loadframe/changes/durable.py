@@ -64,8 +64,8 @@ class DurableJournal:
         self._begin(place, {name: value})
 
     def back(self, place: Place, names: Container[str] | None = None) -> list[ChangeRecord]:
-        """Revert these settings of a place, or all, the last one first. What cannot be reverted stays recorded, and the
-        next command tries again. Does nothing in a forked child. Ctrl-C waits until it is done."""
+        """Revert these settings of a place, or all, the last one first. What cannot be reverted stays recorded, and a
+        later command tries again. Does nothing in a forked child. Ctrl-C waits until it is done."""
         if os.getpid() != self._record.owner.pid:
             return []
         chosen = [change for change in self._record.changes if self._is(change, place, names)]

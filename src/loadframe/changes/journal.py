@@ -107,7 +107,8 @@ class Journal:
             self._append(_reverted(self._number, self._target.kind, outcome, made))
 
     def _told(self, changes: list[Change]) -> list[Change]:
-        """Of a target that is not private, with the current value as `before`, and the first one when going back."""
+        """Changes of a target that is not private have the current value as `before`, and the first value when going
+        back."""
         if self._private or not changes:
             return changes
         now = self._target.effective()

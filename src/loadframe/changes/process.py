@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from loadframe.recording.procfs import ResourceLimit
 
 CPUS, NICE, FILES = "cage.cpus", "nice", "RLIMIT_NOFILE"
-"""By their names in a TargetState. FILES is the soft limit: below the hard one a user may revert it."""
+"""Names of these settings in a TargetState. FILES is the soft limit: below the hard one a user may revert it."""
 DIFFERENT = " and "
 
 

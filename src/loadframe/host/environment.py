@@ -15,9 +15,9 @@ if TYPE_CHECKING:  # each command begins with this module, and needs no record
     from loadframe.model import Requirement
 
 NO_FOLDER = Path("/")
-"""Where a program works that needs no folder: only root may put anything there."""
+"""Working folder of a program that needs none: only root may put anything there."""
 SYSTEM = "/usr/sbin:/usr/local/sbin"
-"""Where servers are; often not in an ordinary user's PATH."""
+"""Folders of servers, often not in an ordinary user's PATH."""
 SAFE_PATH, SAFELY = "PYTHONSAFEPATH", "loadframe"
 """The variable that does what -P does (see `python`), also for the Python that a library starts. Any text sets it; this
 one marks it as ours, so that programs of others do not get it."""
@@ -25,7 +25,7 @@ FOLDERS = ("LOADFRAME_STATE", "LOADFRAME_SCRATCH", "XDG_STATE_HOME")
 SEPARATORS = {"PATH": ":", "LD_LIBRARY_PATH": ":", "LUA_PATH": ";", "LUA_CPATH": ";"}
 """An empty entry means the working folder (execvp(3), ld.so(8)), or, in Lua, the defaults."""
 LUA = {"LUA_PATH": "/usr/share/lua/5.1/?.lua", "LUA_CPATH": "/usr/lib/lua/5.1/?.so"}
-"""In place of the defaults of LuaJIT (luaconf.h) and sysbench (sb_lua.c), which begin with `./?.lua`."""
+"""These replace the defaults of LuaJIT (luaconf.h) and sysbench (sb_lua.c), which begin with `./?.lua`."""
 PASSED = {
     "the user": ("HOME", "USER", "LOGNAME", "SHELL"),  # environ(7)
     "folders": ("PATH", "TMPDIR", "LD_LIBRARY_PATH"),

@@ -156,7 +156,8 @@ class Lease:
         )
 
     def admitted(self, allowance: Allowance, within: Path | None = None) -> Allowance:
-        """With access to the folder, and for another user a place for temporary files there or `within`. CageError."""
+        """The allowance with access to the folder, and for another user a place for temporary files there or `within`.
+        CageError."""
         if allowance.user == US:
             return allowance
         place = (within or self.folder) / f"tmp-{allowance.user}"

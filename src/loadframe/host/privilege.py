@@ -225,7 +225,7 @@ def rights_of(user: Privilege, group: int | None = None) -> Iterator[None]:
 
 
 def _set_groups(numbers: Sequence[int]) -> None:
-    """Of this thread alone: the C library's function changes all threads."""
+    """Set the groups of this thread alone: the C library's function changes all threads."""
     number = SETGROUPS.get(platform.machine())
     groups = (ctypes.c_uint32 * len(numbers))(*numbers)
     if number is None or ctypes.CDLL(None).syscall(number, len(numbers), groups) != 0:

@@ -94,7 +94,7 @@ MOST_TOLD = 200
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """From the kernel's list format, "0-1,3" (cpuset(7)). Raises CageError."""
+    """CPUs from the kernel's list format, "0-1,3" (cpuset(7)). Raises CageError."""
     cpus: set[int] = set()
     shortened = text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}..."
     for part in text.split(","):
@@ -180,10 +180,11 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start `command` in a session of its own and return once it runs (exec has happened), under its allowance.
 
-    It is killed when the *thread* that called spawn ends (PR_SET_PDEATHSIG): call it from one that lives as long as the
-    process should. death_signal: with what, for a server whose children would outlive a SIGKILL. stdin defaults to
-    /dev/null. It searches only the absolute folders of search paths (environment.py). Raises CageError if the machine
-    does not grant the allowance, MissingTool if the command cannot be run."""
+    It is killed when the *thread* that called spawn ends (PR_SET_PDEATHSIG): call it from a thread that lives as long
+    as the process should. death_signal: what kills it then, for a server whose children would outlive a SIGKILL. stdin
+    defaults to /dev/null. pass_fds: descriptors that stay open in it, with their numbers. It searches only the absolute
+    folders of search paths (environment.py). Raises CageError if the machine does not grant the allowance, MissingTool
+    if the command cannot be run."""
     options = [word for folder in allowance.groups for word in ("--group", str(folder))]
     for name, value in allowance.limits.items():
         _check_limit(name, value)

@@ -190,7 +190,7 @@ def _limit(
 def counter_metrics(
     first: Mapping[str, float], last: Mapping[str, float], elapsed_s: float, specs: Sequence[CounterSpec]
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """(metrics, why others are missing). first, last: by CounterSpec.name."""
+    """Metrics, and why others are missing. first, last: by CounterSpec.name."""
     values: dict[str, float] = {}
     missing: dict[str, str] = {}
     for spec in specs:
@@ -239,7 +239,7 @@ OF_THE_MACHINE: tuple[Derived, ...] = (
     ),
     Derived("target.runtime.heap_live_share", ("target.runtime.heap_live", "target.runtime.heap_ceiling"), ratio),
 )
-"""Of the machine and of what runs on it; each kind of server has its own (`kinds/NAME/metrics.py`)."""
+"""Derived metrics of the machine and of what runs on it; each kind of server has its own (`kinds/NAME/metrics.py`)."""
 
 DERIVED = (*OF_THE_MACHINE, *chain.from_iterable(rows("metrics", "DERIVED", Derived).values()))
 

@@ -30,7 +30,7 @@ KIND_OF = {
     for kind, limits in _OF_KINDS.items()
     for rule in limits
 }
-"""By a rule's id, the kind that brought it, as `knowledge.kinds.rows_of` names it."""
+"""The kind that brought a rule, by the rule's id, as `knowledge.kinds.rows_of` names it."""
 
 
 def _cage_rules(component: str, cage: str, whose: str, setting: str) -> tuple[LimitRule, ...]:
@@ -47,7 +47,7 @@ RULES: tuple[LimitRule, ...] = (
     ),
     *limit_rules(_HERE / "limits.toml"),
 )
-"""From the server down to the hardware."""
+"""All rules, from the server down to the hardware."""
 
 DECLARED = "the study's [[target.limit]]"
 PRINTED = "statistics that the pipeline prints of its stages (docs/pipelines.md)"

@@ -4,8 +4,8 @@ A counter that does not count reads 0, and would rule out a cause. So what is co
 be less than a share of what all of its witnesses count. Otherwise it is blind: it is left out of the step, with all
 that follows from it, and named.
 
-Rows are in agreements.toml; of a single server, in its `kinds/NAME/metrics.py`. They are checked in their order, and
-what is blind is no witness for later ones."""
+Rows are in agreements.toml; those of a single server in its `kinds/NAME/metrics.py`. They are checked in their order,
+and what is blind is no witness for later rows: what is closest to the work comes first."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

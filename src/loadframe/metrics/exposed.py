@@ -38,7 +38,7 @@ class Name:
     labels: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        """In the one form for comparison, which is that of Prometheus."""
+        """The form for comparison, which is that of Prometheus."""
         words = ",".join(f'{name}="{_escaped(value)}"' for name, value in self.labels)
         return f"{self.base}{{{words}}}" if words else self.base
 
@@ -221,7 +221,7 @@ def _heap(own: Mapping[str, float]) -> dict[str, float]:
 
 
 def _value(row: WellKnown, own: Mapping[str, float]) -> float | None:
-    """Of levels only positive ones count: -1 stands for "no bound"."""
+    """Only positive levels count: -1 stands for "no bound"."""
     matching = [name for name in own if name.removeprefix(OF).partition("{")[0] == row.base]
     if row.label is not None:
         matching = [name for name in matching if row.label in split(name).labels]

@@ -220,7 +220,7 @@ class Recorder:
                 return answer
 
     def _wait_for(self, pipe: IO[bytes], event: int, deadline_s: float, what: str) -> None:
-        """At the deadline ends the recorder, which is useless then, so that no further call has to wait as long."""
+        """Ends the recorder at the deadline, as it is useless then, so that no further call has to wait as long."""
         poller = select.poll()
         poller.register(pipe, event)
         if poller.poll(max(0.0, deadline_s - time.monotonic()) * 1000):

@@ -139,7 +139,8 @@ class Scan(NamedTuple):
 
 
 def peak_rss_bytes(status: bytes) -> int:
-    """From the text of /proc/self/status; getrusage's maxrss would be inherited from the parent that forked us."""
+    """Peak resident memory from the text of /proc/self/status; getrusage's maxrss would be inherited from the parent
+    that forked us."""
     _, _, rest = status.partition(b"VmHWM:")
     return int(rest.split(None, 1)[0]) * 1024 if rest else 0
 

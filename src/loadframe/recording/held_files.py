@@ -107,7 +107,7 @@ def used_up(error: OSError) -> bool:
 
 
 def open_if_there(path: str, directory: int | None = None) -> int | None:
-    """None for a file that is missing or forbidden. Raises OSError if descriptors are used up."""
+    """Open for reading; None for a file that is missing or forbidden. Raises OSError if descriptors are used up."""
     try:
         return os.open(path, READ_ONLY, dir_fd=directory)
     except OSError as error:

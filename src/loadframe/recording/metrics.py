@@ -56,7 +56,7 @@ def window_metrics(
     pieces: Sequence[str] = (),
 ) -> Metrics:
     """Averages, rates and peaks over start_s..end_s (CLOCK_MONOTONIC), by the names in units.py. What cannot be
-    computed is absent.
+    computed (not recorded, damaged, reset, fewer than two ticks) is absent.
 
     ticks: as RecordingReader.ticks_between gives them, with its margin, in any order. service: the counters in notes of
     the source "service". embedded: the target lives in the driver's processes, and has their metrics if nothing was

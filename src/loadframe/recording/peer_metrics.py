@@ -40,7 +40,7 @@ class Connections:
 
     @cached_property
     def looks(self) -> list[Look]:
-        """Only those within the window: others show another load."""
+        """The looks within the window: others show another load."""
         return self._together(self.by_process.values())
 
     @cached_property

@@ -138,8 +138,8 @@ class ProcessInWindow:
     def _thread_rates(
         self, source: str, numbers: Callable[[TaskTexts], tuple[int, int] | None]
     ) -> dict[int, tuple[float, float]]:
-        """If all threads are looked at each time, a new one began from zero, and counts for the part of the window that
-        it lived."""
+        """If all threads are looked at each time, a thread that is new began from zero, and counts for the part of the
+        window that it lived."""
         sights: dict[int, list[Sight]] = {}
         complete, before_s = True, None
         for tick in self.window.around:

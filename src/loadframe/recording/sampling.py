@@ -50,7 +50,7 @@ SLOW_CGROUP_FILES = (
     "memory.oom_control",
     *(f"blkio.throttle.{name}_device" for name in ("read_bps", "write_bps", "read_iops", "write_iops")),
 )
-"""Of both versions of cgroups: what a folder does not have is left out."""
+"""Files of both versions of cgroups: what a folder does not have is left out."""
 
 MANY_THREADS = 1000
 """Above this, what the kernel adds up over all threads at each reading is read once per second: per 1,000 threads,

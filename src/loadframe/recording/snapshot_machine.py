@@ -300,7 +300,7 @@ class InterfaceCounts:
 
 
 def parse_interfaces(text: bytes) -> dict[str, InterfaceCounts]:
-    """By name. Raises RecordingError for an invalid count."""
+    """Counts of each interface, by name. Raises RecordingError for an invalid count."""
     interfaces = {}
     for line in text.splitlines():
         name, colon, rest = line.partition(b":")
@@ -427,4 +427,4 @@ SOURCES: tuple[Source, ...] = (
         "no interface tells its speed: virtual ones do not",
     ),
 )
-"""In the order of the page of limits: CPUs, memory, disks, file systems, tables, sockets, packets."""
+"""In this order: CPUs, memory, disks, file systems, tables, sockets, packets."""

@@ -371,7 +371,7 @@ SOURCES: tuple[Source, ...] = (
     _controller("cpu", ("cpu", "cpuacct"), "cage.cpu"),
     _controller("io", ("io",), *(f"cage.{name}" for name in IO)),
 )
-"""In the order of the page of limits: files, memory, CPU, sockets, user, control groups."""
+"""In this order: files, memory, CPU, sockets, user, control groups."""
 
 EVERYTHING = (*snapshot_machine.SOURCES, *SOURCES)
 """All that a look at limits may read, of the machine, a process and its control group."""

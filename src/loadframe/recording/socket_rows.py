@@ -21,7 +21,8 @@ INET_MESSAGE = struct.Struct("=BBBBHH16s16sIIIIIIII")
 queue, user, inode. The queues of a listening socket: connections that wait, and how many may."""
 UNIX_MESSAGE = struct.Struct("=BBBxIII")
 UNIX_EXTRA = struct.Struct("=IIIH")
-"""Of a Unix socket: the peer's inode, the queues, and the length of its own name; the peer's name is the rest."""
+"""What is kept of a Unix socket: the peer's inode, the queues, and the length of its own name; the peer's name is the
+rest."""
 INFO = struct.Struct("=IIIIIII")
 """What is kept of tcp_info: last_data_sent, last_ack_sent, last_data_recv, last_ack_recv (ms ago), total_retrans,
 data_segs_in, data_segs_out."""
@@ -142,7 +143,7 @@ def path_of(name: bytes) -> str:
 
 
 def attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(kind, begin, end) of each netlink attribute; stops at one that is cut short."""
+    """(kind, begin, end) of each netlink attribute; stops at an attribute that is cut short."""
     while position + ATTRIBUTE.size <= end:
         length, kind = ATTRIBUTE.unpack_from(data, position)
         if length < ATTRIBUTE.size or position + length > end:

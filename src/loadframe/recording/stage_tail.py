@@ -36,7 +36,7 @@ TOGETHER_S = 0.05
 LATEST_S = 60.0
 """A buffered line may be written this late; an earlier or a future time is of another clock and is ignored."""
 KEPT = frozenset({"order", "ms_per_op", "batch", "lag_s", "follow"})
-"""Not reported of a stage that no process works on any more; all else is 0 then."""
+"""These are not reported of a stage that no process works on any more; all else is 0 then."""
 GROWING = frozenset({*SUMMED, *SPENT.values()})
 OF_DRIVER = "workload.stages"
 """The number of stages that are the load driver itself, which is then what is studied."""

@@ -266,13 +266,14 @@ def _clock(window: Window) -> Metrics:
 
 
 def _frequency_drop(window: Window) -> Metrics:
-    """Only within the window: before and after the load the CPUs idle."""
+    """Read only within the window: before and after the load the CPUs idle."""
     speeds = [1000.0 * max(khz, default=0) for khz in window.readings(FREQUENCY)]
     return {"system.cpu.frequency_drop": 1 - min(speeds) / max(speeds)} if max(speeds) > 0 else {}
 
 
 BUSY = 0.9
-"""Share of a stretch in which the disk had a request: the kernel counts in steps of a clock tick, 1 to 10 ms."""
+"""The disk had requests in a stretch if it was busy for this share: the kernel counts in steps of a clock tick, 1 to 10
+ms."""
 FAR_BEYOND = 100.0
 """A stall is this many times as long as a request keeps the disk busy at other times: slow disks do not stall."""
 
@@ -300,7 +301,8 @@ def disk_stall(window: Window) -> Metrics:
 
 
 def _busiest(window: Window) -> Course:
-    """Of all ticks but two only the disk's own line is parsed: a long window has thousands."""
+    """The course of the disk that completed most requests. Of all ticks but two only its own line is parsed: a long
+    window has thousands."""
     read = [
         (tick.monotonic_s, tick.entries[DISKSTATS.source]) for tick in window.around if DISKSTATS.source in tick.entries
     ]

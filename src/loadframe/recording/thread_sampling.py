@@ -15,7 +15,7 @@ CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 120, 1000
 second the share of a state among 10,000 threads is known to 1.6 % of them (one standard error). A process of up to 12
 threads is read whole at each tick of 0.1 s."""
 WHERE_PER_S = 20
-"""Of these, threads whose kernel function is read, which needs no right to trace."""
+"""Of these, threads whose kernel function is read: it says less than the system call, and needs no right to trace."""
 SYSCALLS_PER_S = 120
 """Of these, threads whose system call is read, at two thirds of the cost of the state. If the kernel does not report
 calls, this number is read for the kernel function instead."""

@@ -59,8 +59,7 @@ class Rounds:
 
 
 def flagged(steps: Sequence[Step], stops: Sequence[Stop]) -> list[Step]:
-    """The steps; those after which the target had failed now have a flag, as this was not known when they were
-    written."""
+    """The steps, with a flag for those after which the target had failed: that was not known when they were written."""
     after = {stop.step for stop in stops}
     return [
         replace(step, flags=tuple(dict.fromkeys((*step.flags, NOT_RECOVERED)))) if step.number in after else step
@@ -106,8 +105,8 @@ SHORTEST_MS = 1e-9
 
 
 def faults_of(investigation: Investigation) -> Iterator[str]:
-    """What is wrong with a round: a variant without the load that its answer is about; latencies without requests, or
-    with an impossible point."""
+    """What is wrong with an investigation: faults of its rounds; a variant without the load that its answer is about;
+    latencies without requests, or with an impossible point."""
     alternatives = (alternative.round for alternative in investigation.alternatives)
     yield from faults_of_rounds((*investigation.rounds, *alternatives))
     for variant in investigation.variants:

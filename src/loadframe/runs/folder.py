@@ -144,7 +144,7 @@ class RunFolder:
             return self._files.new_file(name)
 
     def _write_table(self, name: str, table: polars.DataFrame) -> None:
-        """Not by polars, which reports a full disk as "transport error"."""
+        """Not written by polars, which reports a full disk as "transport error"."""
         data = io.BytesIO()
         table.write_parquet(data)
         self.write_bytes(name, data.getvalue())

@@ -1,8 +1,8 @@
-"""progress.jsonl: what a run is doing now. A line is not fsynced, which would disturb the disk that is measured, and
-may be lost.
+"""progress.jsonl: what a run is doing now. Lines are not fsynced, as that would disturb the disk that is measured;
+the last ones may be lost.
 
-The writer holds a lock on the file (files.hold) while its run is in progress; it ends with the process, also after
-SIGKILL. So whoever reads the file can tell a run in progress from one that was killed."""
+The writer holds a lock on the file (files.hold) while its run is in progress. The lock ends with the process, also
+after SIGKILL, so whoever reads the file can tell a run in progress from one that was killed."""
 
 import os
 import weakref

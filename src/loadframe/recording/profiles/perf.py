@@ -27,7 +27,7 @@ from loadframe.system.kernel import kernel_text
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 MOST_HZ, LEAST_HZ = 399, 25
 SAMPLES_PER_S = 800
-"""Over all CPUs: at this many, a two-second window shows shares of 10 % to within 1.5, and 13 MB/s are copied."""
+"""Samples per second over all CPUs: a two-second window shows shares of 10 % to within 1.5, and 13 MB/s are copied."""
 STACK_BYTES = 16384
 """Bytes copied of each user stack. With 8 KiB half of MariaDB's stacks were cut off, with 16 KiB a tenth."""
 STOP_S = 15.0
@@ -48,7 +48,7 @@ UNKNOWN = "[unknown]"
 KERNEL_SUFFIX = "_[k]"
 APPENDED = re.compile(r"\.(isra|part|constprop|cold|llvm)(\.\d{1,20})?$")
 LONGEST_APPENDED = 31
-"""Of what APPENDED finds: a name with thousands of suffixes is searched once for each, so no further back."""
+"""Longest match of APPENDED: a name with thousands of suffixes is searched once for each, so no further back."""
 LONGEST_SYMBOL = 4096
 """A name has no bound of its own: whoever runs another program chooses those in its file."""
 

@@ -18,7 +18,7 @@ from loadframe.recording.wait_classes import CALLS
 
 LOOK_S = 0.02
 CPU_SHARE = 0.05
-"""Of one CPU, at most: the share that a look may take of the time until the next."""
+"""Share of one CPU: the most that a look may take of the time until the next."""
 FUTEX = {machine: number for machine, calls in CALLS.items() for number, call in calls.items() if call.name == "futex"}
 """Number of the system call, by machine."""
 FUTEX_COMMAND = 0x7F
