@@ -88,7 +88,8 @@ class Loaded:
 
 @dataclass
 class Loading:
-    """folder: of the steps' scratch folders, which belong to `user`. within: the study's latency objectives."""
+    """Loads the target, a step at a time. folder: of the steps' scratch folders, which belong to `user`. within: the
+    study's latency objectives."""
 
     workload: Workload
     measure: MeasureTable

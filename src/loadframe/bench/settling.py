@@ -24,7 +24,7 @@ SHARE = 0.1
 WORTH = 1.05
 """A longer warm-up is kept where throughput rose by this factor: a noisy machine has steps that climb by chance."""
 REMEMBERED = 2
-"""... and where that happened so often, for single steps."""
+"""A level where that happened so often keeps its longer warm-up for later single steps."""
 
 
 @dataclass

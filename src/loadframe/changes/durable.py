@@ -160,8 +160,8 @@ def became(change: ChangeRecord, status: ChangeStatus, value: SettingValue | Non
 
 
 def released(change: ChangeRecord, place: Place) -> ChangeRecord:
-    """A setting that was only watched, before those that move it are reverted: later values are ours, unless another
-    program has changed it before."""
+    """The change of a setting that was only watched, taken before those that move it are reverted: later values are
+    ours, unless another program has changed it before."""
     if change.after != change.before:
         return change
     try:

@@ -28,15 +28,15 @@ def no_core_dumps() -> None:
 
 
 def whole(function: Function) -> Function:
-    """Its lines, and what they call, are not cut short. The generator of a context manager: the lines that enter and
-    leave the block, not the block."""
+    """A decorator: the function's lines, and what they call, are not cut short. Of the generator of a context manager
+    these are the lines that enter and leave the block, not the block."""
     _WHOLE.add(cast(FunctionType, function).__code__)
     return function
 
 
 def cuts_short(frame: FrameType | None) -> bool:
-    """If an exception that a handler raises in this frame, the innermost, would leave something done by half: what is
-    `whole`, or a context manager of which contextlib has just begun to leave the block, which it then never does."""
+    """Whether an exception that a handler raises in this frame, the innermost, would leave something done by half: what
+    is `whole`, or a context manager of which contextlib has just begun to leave the block, which it then never does."""
     if frame is not None and frame.f_code.co_filename == contextmanager.__code__.co_filename:
         return True
     while frame is not None and frame.f_code not in _WHOLE:

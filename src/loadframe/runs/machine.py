@@ -47,7 +47,7 @@ MOST_SCORES_BYTES = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """source: what the forecast was made from; at: when it was scored, UTC."""
+    """A forecast's score. source: what the forecast was made from; at: when it was scored, UTC."""
 
     source: str
     at: str
