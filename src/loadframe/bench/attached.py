@@ -62,8 +62,8 @@ class AttachedTarget(OnBench):
         return self._server.stage_files() if isinstance(self._server, PrintsStages) else ()
 
     def create(self) -> None:
-        """TargetError where a process that the study changes is unknown, ChangeError where the place of our
-        configuration file is taken."""
+        """Find the server's process where the study changes it. TargetError where it is unknown, ChangeError where the
+        place of our configuration file is taken."""
         if self._config is not None:
             self._config.make_room()
         if not self._named:
@@ -104,7 +104,7 @@ class AttachedTarget(OnBench):
         self.apply(state)
 
     def install(self, workload: Workload) -> None:
-        """The workload's schema, journalled first. TargetError where there is one that is not ours."""
+        """Create the workload's schema, journalled first. TargetError where there is one that is not ours."""
         schema = OwnSchema(self.endpoint(), self._server, lambda: workload.remove(self.endpoint()))
         schema.make_room()
         self._durable.intend(schema, schema.name, THERE)
@@ -153,7 +153,7 @@ class AttachedTarget(OnBench):
         return {name: value for name, value in state.settings.items() if not is_dynamic(self._row, name)}
 
     def _undo(self, place: Place, names: Container[str] | None = None) -> None:
-        """During a run. ChangeError where another program has changed a setting, TargetError on failure."""
+        """Revert during a run. ChangeError where another program has changed a setting, TargetError on failure."""
         for outcome in self._durable.back(place, names):
             if outcome.status == "left":
                 raise ChangeError(str(outcome), remedy=NOT_ALONE)
@@ -171,12 +171,12 @@ class AttachedTarget(OnBench):
         return [*put_back, *self._durable.back(self._config)] if self._config is not None else put_back
 
     def leave(self) -> list[ChangeRecord]:
-        """The same, and drop what the workload created."""
+        """Revert, and drop what the workload created."""
         dropped = self._durable.back(self._made) if self._made is not None else []
         return [*dropped, *self.abandon()]
 
     def reset(self) -> None:
-        """A running server's high-water marks and caches are its owner's."""
+        """Does nothing: a running server's high-water marks and caches are its owner's."""
 
     forget = empty = kill = stop = reset
 
@@ -200,7 +200,7 @@ class AttachedTarget(OnBench):
         return {"target": self.pids(), **self._server.helpers()}
 
     def endpoint(self) -> Endpoint:
-        """With the mark of what this run creates there."""
+        """The server's endpoint, with the mark of what this run creates there."""
         return marked(self._server.endpoint(), self._mark)
 
     def healthy(self) -> bool:
@@ -270,7 +270,7 @@ class RunningTarget(AttachedTarget):
         super().start(state)
 
     def install(self, workload: Workload) -> None:
-        """The workload learns its pages. A place that a workload creates is journalled first."""
+        """The workload learns the service's pages. A place that a workload creates is journalled first."""
         if isinstance(workload, MakesThings):
             place = workload.own_place(super().endpoint())
             self._durable.intend(place, place.name, THERE)

@@ -26,7 +26,7 @@ from loadframe.workloads.base import Workload
 
 
 class Bench(Protocol):
-    """States of the target are declared under a name, and steps are taken in them."""
+    """A target and a workload. States of the target are declared under a name, and steps are taken in them."""
 
     study: Study
     run: RunFolder
@@ -81,22 +81,22 @@ class Bench(Protocol):
 
     @property
     def kind(self) -> str:
-        """Its kind."""
+        """The kind of the target in use."""
 
     @property
     def is_local(self) -> bool:
-        """Whether it is on this machine, as far as known."""
+        """Whether the target is on this machine, as far as known."""
 
     @property
     def free_disk_bytes(self) -> float:
-        """Of the file system that holds its data; infinite where that is not ours."""
+        """Free space of the file system that holds the target's data; infinite where that is not ours."""
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where it answers."""
+        """Where the target answers."""
 
     def counters(self) -> dict[str, float]:
-        """Its current counters. Raises as Target.counters does."""
+        """The target's current counters. Raises as Target.counters does."""
 
     def end(self, how: Ending) -> None:
         """End it in this way; the next `use` starts it again."""
@@ -118,7 +118,7 @@ class OnBench(Target, Protocol):
     private: bool
     """Whether Loadframe starts it, so that changes end with it."""
     cages: tuple[Cage, ...]
-    """Those on this machine."""
+    """Its cages on this machine."""
 
     def found_in(self, state: TargetState) -> TargetState:
         """The state in which it is found before it is brought to this one."""
@@ -143,7 +143,7 @@ class OnBench(Target, Protocol):
         return []
 
     def leave(self) -> list[ChangeRecord]:
-        """The same at the end of all steps, after which a private one is destroyed."""
+        """As `abandon`, at the end of all steps; a private target is destroyed afterwards."""
         return []
 
     def local(self) -> bool:

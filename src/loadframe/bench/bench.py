@@ -66,7 +66,7 @@ class RealBench(Bench):
         self.workload: Workload = self._make_workload(None)
         self.version = ""
         self.versions: dict[str, str] = {}
-        """By kind of target, where there are several."""
+        """Versions by kind of target, where there are several."""
         self.put_back: list[ChangeRecord] = []
         """Outcomes of the settings that outlive it, after exit."""
         self._what = f"{study.target.kind} for study {study.study.name}"
@@ -281,7 +281,7 @@ class RealBench(Bench):
         return not self.is_prepared(name) and self._target.first_process() != self._served.get(self._target.kind, ())
 
     def carries_over(self, name: str) -> bool:
-        """Not where each step runs until its work is done."""
+        """False for a prepared cache, and where each step runs until its work is done."""
         return not self.is_prepared(name) and not self.workload.runs_to_completion
 
     def is_prepared(self, name: str) -> bool:
@@ -304,7 +304,7 @@ class RealBench(Bench):
         time.sleep(seconds)
 
     def take_step(self, request: StepRequest) -> Step:
-        """On the disk when this returns."""
+        """The step is on the disk when this returns."""
         self._steps += 1
         seconds = duration_s(self.study.measure, request.window_s, request.warmup_s)
         asked = self._asked(f"step-{self._steps:05d}", request.treatment, request.level, seconds)

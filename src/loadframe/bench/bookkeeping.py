@@ -24,15 +24,15 @@ ERROR = 0.05
 FEWEST_BLOCKS = 2
 """An interval needs two blocks."""
 WASH_SHARE = 0.5
-"""Of the window, for the step that is left out after a change of treatment."""
+"""Length of the step that is left out after a change of treatment, as a share of the study's window."""
 LONGER = 1.25
-"""Than needed, of a window that was too short: the next one may have fewer requests by chance."""
+"""A window that was too short is made this much longer than needed: the next may have fewer requests by chance."""
 MOST_LONGER = 3
 """Repetitions of a step with a longer window."""
 OVERDRAWN = 2.0
 """At this multiple of the budget no window is made longer, and no step of a sweep begins."""
 REPEATED_SHARE = 0.2
-"""Of all steps: on an always disturbed machine repeating does not help."""
+"""Most repetitions, as a share of all steps: on an always disturbed machine repeating does not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class TakesBlocks(Protocol):
         """The number of blocks taken at the same time."""
 
     def __call__(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
-        """Their steps, in the order of the blocks. TargetError where the target does not work with a treatment."""
+        """The steps of these blocks, in order. TargetError where the target does not work with a treatment."""
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Bookkeeping:
         return min((self.fallen.get(name, math.inf) for name in treatments), default=math.inf)
 
     def levels(self, *treatments: str) -> list[float]:
-        """The study's below the load at which the target failed; else a quarter and half of that load."""
+        """The study's levels below the load at which the target failed; else a quarter and half of that load."""
         fell, levels = self.fell_at(*treatments), self.bench.study.levels
         return [level for level in levels if level < fell] or [
             level for level in (fell // 4, fell // 2) if 1 <= level < fell
@@ -90,7 +90,7 @@ class Bookkeeping:
         return 1 if self.elsewhere is None else self.elsewhere.at_once
 
     def take_blocks(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
-        """In order. The budget notes each step at an equal share of their time."""
+        """The steps of these blocks, in order. The budget notes each at an equal share of their time."""
         if self.elsewhere is None:
             return [
                 self.take(StepRequest(name, level, round_number, block.number, purpose=purpose))
@@ -105,8 +105,8 @@ class Bookkeeping:
         return steps
 
     def take(self, request: StepRequest) -> Step:
-        """Repeated once if disturbed (the less disturbed one counts), and with a longer warm-up if that had not
-        ended."""
+        """Take a step. Repeated once if disturbed (the less disturbed one counts), and with a longer warm-up if that
+        had not ended."""
         level, started = request.level, self.budget.clock()
         self._wash_out(request.treatment, level, sizing=request.purpose == "sizing")
         request = replace(request, warmup_s=self.settling.warmup_s(level))
@@ -126,8 +126,8 @@ class Bookkeeping:
         return step
 
     def _wash_out(self, treatment: str, level: float, *, sizing: bool) -> None:
-        """What a start, or another treatment, leaves behind. Without `warms` only while the budget also has room for a
-        whole proof: fewer blocks would be worse."""
+        """Wash out what a start, or another treatment, leaves behind. Without `warms` only while the budget also has
+        room for a whole proof: fewer blocks would be worse."""
         another = not sizing and self.steps and self.steps[-1].treatment != treatment
         request, measure = StepRequest(treatment, level, purpose="warming"), self.bench.study.measure
         has_room = self.warms or self.budget.left_s() >= self.remedy_s(measure.blocks.max)
@@ -137,8 +137,8 @@ class Bookkeeping:
             self._measure(replace(request, window_s=WASH_SHARE * measure.window))
 
     def once(self, request: StepRequest, washed_s: float = 0.0) -> Step:
-        """A step, repeated with a longer window if too little happened in it, as far as the budget goes. Later steps at
-        the level have the same window; the earlier one does not count. washed_s: time before it."""
+        """Take a step, and repeat it with a longer window if too little happened in it, as far as the budget goes.
+        Later steps at the level have the same window; the earlier one does not count. washed_s: time before it."""
         level = request.level
         for again in itertools.count(1):
             if level in self._windows_s:
@@ -177,7 +177,7 @@ class Bookkeeping:
         cold_of: str = "",
         remedy: Remedy | None = None,
     ) -> str:
-        """Under the next free letter. kind: if not the study's own. The rest as Bench.declare."""
+        """Declare a state under the next free letter. kind: if not the study's own. The rest as Bench.declare."""
         first, second = divmod(self.bench.treatments, 26)
         name = (chr(64 + first) if first else "") + chr(65 + second)
         self.bench.declare(name, title, state, kind, cold_of=cold_of, remedy=remedy)
@@ -191,7 +191,7 @@ class Bookkeeping:
         return self.titles.get(treatment, treatment)
 
     def remedy_s(self, blocks: int) -> float:
-        """For one remedy: sizing, a proof at two levels in this number of blocks, and a look at the result."""
+        """Seconds for one remedy: sizing, a proof at two levels in this number of blocks, and a look at the result."""
         if not self.tries_remedies:
             return 0.0
         levels = list(self.bench.study.levels)

@@ -38,7 +38,7 @@ class Budget:
         self._costs.setdefault(level, []).append(seconds)
 
     def cost_s(self, levels: Sequence[float]) -> float:
-        """For further steps at these levels: the median of those at the nearest level so far."""
+        """Seconds for further steps at these levels, each at the median of those at the nearest level so far."""
         if not self._costs:
             return self.guessed_s(len(levels))
         return sum(
@@ -46,8 +46,8 @@ class Budget:
         )
 
     def left_words(self, steps: int) -> str:
-        """ "about 40 s, 2 min left of the budget": for these steps at the median so far, and for all that comes. steps:
-        0 where unknown; "" where nothing is left of the budget either."""
+        """For messages: "about 40 s, 2 min left of the budget", for these steps at the median so far and for all that
+        comes. steps: 0 where unknown. Empty where nothing is left of the budget either."""
         left_s = self.left_s()
         if left_s <= 0:
             return "the budget is used up" if steps else ""
@@ -71,7 +71,7 @@ def _about(seconds: float) -> str:
 
 
 class TellsRun:
-    """Also written to the run, with the budget left; steps are written by the bookkeeping."""
+    """Progress that is also written to the run, with the budget left; the bookkeeping writes the steps."""
 
     def __init__(self, run: RunFolder, to: Progress, budget: Budget) -> None:
         self._run = run

@@ -189,7 +189,7 @@ class CagedTarget(OnBench):
 
 def make_target(study: Study, lease: Lease, kind: str, driver: Privilege) -> CagedTarget:
     """The study's target, or another kind's, not created yet, in a cage for each piece. driver: the user of the load
-    driver, and of what it embeds or stands in front of shards. CageError, StudyError."""
+    driver, of an embedded target, and of what stands in front of shards. CageError, StudyError."""
     of = kind if kind != study.target.kind else ""
     study = study.around(kind)
     shards = study.target.shards

@@ -310,7 +310,7 @@ def _check_restart(study: Study) -> None:
 
 
 def unseen(study: Study, processes: bool) -> tuple[str, ...]:
-    """What this study cannot observe, in sentences. processes: whether the target's were recorded."""
+    """What this study cannot observe or check, in sentences. processes: whether the target's were recorded."""
     row = targets.KINDS.get(study.target.kind)  # None for a kind of an older run that is not available now
     target = (row.by_address.unseen,) if row is not None and row.by_address is not None and not processes else ()
     notes = targets.of_study(study).notes if row is not None else ()

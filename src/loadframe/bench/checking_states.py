@@ -52,7 +52,7 @@ def _check_cold(study: Study, workload: Workload) -> None:
 
 
 def check_changes(study: Study) -> None:
-    """Each must be possible on top of all before it, change something, and keep what it must."""
+    """Each change must be possible on top of all before it, change something, and keep what it must."""
     row = targets.of_study(study)
     settings = row.check_settings(study.target.settings)
     limits, cpus, host = dict(study.target_limits), dict(study.target_cpus), dict(study.host.settings)
@@ -141,8 +141,8 @@ def is_limited(cage: ComponentCage) -> bool:
 
 
 def loads(workload: Workload, kind: str, form: str) -> bool:
-    """It names its form, or the kind (or its shards) names the workload; also of an unknown kind, which is refused
-    elsewhere."""
+    """Whether a workload can load a target: it names the target's form, or the kind (or its shards) names the workload.
+    True for an unknown kind, which is refused elsewhere."""
     if form in workload.target_kinds:
         return True
     row = targets.KINDS.get(kind)

@@ -18,7 +18,7 @@ from loadframe.workloads.base import KindOfWorkload, TakesOptions, Workload
 
 
 def workload_of(study: Study, allowance: Allowance | None = None, *, axis: str | None = None) -> Workload:
-    """For the study's axis, or another of its kind. StudyError."""
+    """The workload for the study's axis, or for another of its kind. StudyError."""
     given = study.workload
     return workloads.make(given.kind, given.options, allowance, axis=axis or study.load.axis, declared=given.declared)
 
@@ -33,7 +33,7 @@ def distributions(study: Study) -> tuple[str, ...]:
 
 
 def absent(study: Study, measured_with: Sequence[str]) -> tuple[str, ...]:
-    """Kinds that are not available here, in sentences. measured_with: the run's other distributions."""
+    """Sentences on the study's kinds that are not available here. measured_with: the run's other distributions."""
     named = [(f"the {what} {kind!r}", kind, registry) for what, kind, registry in _named(study)]
     gone = {name: (kind, registry) for name, kind, registry in named if kind not in registry}
     if not gone:
@@ -75,7 +75,7 @@ class WorkloadOptions:
         self._journal = Journal(self.run, self, private=True, reasons=self.reasons)
 
     def bring(self, treatment: str, options: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """Set these, and all others as in the study; returns the effective changeable ones. StudyError."""
+        """Set these options, and all others as in the study; returns the effective changeable ones. StudyError."""
         then = TargetState(options=dict(options))
         if then != self._state:
             self._journal.go(treatment, self._state, then)

@@ -42,14 +42,14 @@ TICK_S = 0.1
 NAMED, MOST_NAMED = 0.05, 3
 """A foreign program is named from this share of a CPU on, at most this many."""
 FEWEST_WORKING = 0.5
-"""Where nearly all requests wait in line, half of one is at work."""
+"""Where nearly all requests wait in line, half a request is taken to be at work."""
 BUSY_MACHINE = 0.95
-"""Where all CPUs are busy, everything waits for one."""
+"""Where all CPUs are busy, everything waits for a CPU: a cause of its own, not the driver's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """blind: the counters that contradicted others, which are left out."""
+    """A step's metrics. blind: the counters that contradicted others, which are left out."""
 
     metrics: Metrics
     blind: tuple[Blind, ...]
@@ -65,8 +65,8 @@ def evaluate(
     stages: Sequence[CounterSpec] = (),
     work: str = WORK,
 ) -> Evaluated:
-    """The metrics of a step's window. study: with the CPUs of the target's state; one_lock, work: as of the workload.
-    stages: counters of pipelines."""
+    """The metrics of a step's window, recorded and derived. study: with the CPUs of the target's state; one_lock, work:
+    as of the workload. stages: counters of pipelines."""
     summary, embedded = loaded.summary, rig.target.embedded
     metrics = window_metrics(
         ticks,
@@ -150,8 +150,8 @@ def derived(
 
 
 def _cpu_wait(metrics: Mapping[str, float], summary: Summary, *, embedded: bool, one_lock: bool) -> Metrics:
-    """Runnable but not running threads (schedstat) of the target, or of its driver, per request in progress; and how
-    busy their CPUs were. Not those in periods in which the quota ran out: then that was the cause (sched-bwc: a
+    """Threads of the target, or of its driver, that could run but had no CPU (schedstat), per request in progress; and
+    how busy their CPUs were. Without those in periods in which the quota ran out: then that was the cause (sched-bwc: a
     throttled thread stays runnable). Requests in line for the one lock need no CPU: they would hide that its holder is
     delayed."""
     parts = ("target", *(() if embedded else ("driver",)))
@@ -180,7 +180,7 @@ def components(study: Study) -> tuple[str, ...]:
 
 def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, float]) -> float | None:
     """CPU time over all that its CPUs and quota allow, or the share of periods in which the quota ran out if higher:
-    how much of a quota can be used depends on the number of threads."""
+    how much of a quota can be used depends on the number of threads. None where neither is known."""
     cpus = cpus_of(allowed)
     most = float(len(cpus)) if cpus else metrics.get("system.cpu.count", math.nan)
     most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
@@ -199,7 +199,7 @@ def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
 
 
 def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool, ended_early: bool = False) -> tuple[str, ...]:
-    """Of model.FLAGS. late: the recorder missed ticks. ended_early: the backlog decides."""
+    """What spoils the step, of model.FLAGS. late: the recorder missed ticks. ended_early: the backlog decides."""
     length_s = summary.window_end_s - summary.window_start_s
     machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
     exceeded = disturbance.exceeded(metrics, length_s)
@@ -256,9 +256,9 @@ def cpus_of_processes(pids: Iterable[int]) -> frozenset[int]:
 
 
 def shared(metrics: Mapping[str, float], target: frozenset[int], driver: frozenset[int]) -> Metrics:
-    """Shares of a window: of the target's CPUs those used by the driver and the busy ones, both at least; and of its
-    threads' runnable time that without a CPU (schedstat). target, driver: the CPUs that each may use. Empty where the
-    CPU time of either was not measured."""
+    """Shares of a window. Of the target's CPUs: what the driver used, and what was busy, both at least. Of its threads'
+    runnable time: that without a CPU (schedstat). target, driver: the CPUs that each may use. Empty where the CPU time
+    of either was not measured."""
     own, theirs = metrics.get("target.cpu.cores"), metrics.get("driver.cpu.cores")
     if own is None or theirs is None or not target:
         return {}

@@ -36,9 +36,9 @@ from loadframe.workloads.request_log import Requests
 
 POLL_S = 0.25
 CONNECTING_S = 0.2
-"""With more frequent looks: connections may start server processes."""
+"""Seconds after the driver's start with more frequent looks: connections may start server processes."""
 WARMUP_SHARE = 0.2
-"""Of the window, at least: connecting, filling caches, first touches."""
+"""Shortest warm-up as a share of the window: connecting, filling caches, first touches."""
 SHORTEST_WARMUP_S = 0.15
 ACTIVE_S = 3600.0
 """A step that runs until its work is done is ended after an hour."""
@@ -46,8 +46,8 @@ ACTIVE_S = 3600.0
 
 @dataclass(frozen=True)
 class Load:
-    """name: of its scratch folder and marks. driver_cpus: None: its cage's. cold: cut off no warm-up. most_waiting,
-    warmup_s: as for Bench.take_step."""
+    """The load of a step. name: of its scratch folder and marks. driver_cpus: None: its cage's. cold: cut off no
+    warm-up. most_waiting, warmup_s: as for Bench.take_step."""
 
     name: str
     treatment: str
@@ -88,7 +88,8 @@ class Loaded:
 
 @dataclass
 class Loading:
-    """folder: of the steps' scratch folders, which belong to `user`. within: the study's latency objectives."""
+    """Loads the target, a step at a time. folder: of the steps' scratch folders, which belong to `user`. within: the
+    study's latency objectives."""
 
     workload: Workload
     measure: MeasureTable
@@ -101,8 +102,8 @@ class Loading:
     _noted: set[str] = field(default_factory=set, init=False)
 
     def load(self, rig: Rig, asked: Load, profiler: Profiler | None = None) -> Loaded:
-        """Of a target that has its state and the level's data. TargetError, with its last log lines, where it died;
-        WorkloadError where the driver failed or no request ended."""
+        """Load the target, which has its state and the level's data. TargetError, with its last log lines, where it
+        died; WorkloadError where the driver failed or no request ended."""
         scratch = self.folder / asked.name
         make_private(scratch, self.user)
         least_s = max(_floor_s(self.measure), asked.warmup_s)
@@ -259,7 +260,8 @@ def _check_target(rig: Rig, requests: Requests, level: float) -> None:
 
 
 def duration_s(measure: MeasureTable, window_s: float | None = None, warmup_s: float = 0.0) -> float:
-    """Of a step: its window (default: the study's) and its warm-up (least: warmup_s, if the study sets none)."""
+    """Seconds of a step: its window (default: the study's) and its warm-up (least: warmup_s, if the study sets
+    none)."""
     warmup = measure.warmup if measure.warmup is not None else max(_floor_s(measure), warmup_s)
     return warmup + (measure.window if window_s is None else window_s)
 
@@ -269,7 +271,7 @@ def _floor_s(measure: MeasureTable) -> float:
 
 
 def _processes(rig: Rig, driver: Driver, components: Components) -> dict[str, tuple[int, ...]]:
-    """By component; a server may have a process for each connection, so they come and go."""
+    """Processes by component; a server may have a process for each connection, so they come and go."""
     if rig.target.embedded:
         return {"target": driver.pids()}
     own = {**rig.target.processes(), "driver": driver.pids()}
@@ -306,7 +308,7 @@ class Profiles:
     def take(
         self, name: str, place: ProfilePlace, asked: Load, load: Callable[[Load, Profiler], Loaded], folder: Path
     ) -> ProfiledStep:
-        """On the disk when this returns. load: brings the target to its state and loads it."""
+        """Take a sampled step; on the disk when this returns. load: brings the target to its state and loads it."""
         scratch = folder / f"profile-{name}"
         scratch.mkdir(mode=0o700)
         self._may_sample = self._may_sample or permission()

@@ -17,9 +17,9 @@ from loadframe.workloads import registry as workloads
 from loadframe.workloads.databases import marked
 
 SERVICE_S = 180.0
-"""The owner's commands may take 30 s each; its restart longer."""
+"""Seconds: the owner's commands may take 30 s each; its restart longer."""
 SERVER_S = 40.0
-"""Connecting takes up to 10 s, unfinished work (settle) up to 30 s."""
+"""Seconds: connecting takes up to 10 s, a server's unfinished work (settle) up to 30 s."""
 
 
 def revert(*, again: bool = True, before: Callable[[str], None] = lambda _: None) -> list[ChangeRecord]:

@@ -24,7 +24,7 @@ SHARE = 0.1
 WORTH = 1.05
 """A longer warm-up is kept where throughput rose by this factor: a noisy machine has steps that climb by chance."""
 REMEMBERED = 2
-"""... and where that happened so often, for single steps."""
+"""A level where that happened so often keeps its longer warm-up for later single steps."""
 
 
 @dataclass
@@ -72,8 +72,8 @@ class Settling:
             self._warmups_s.pop(level, None)
 
     def _afforded_s(self, level: float, lasted_s: float, budget: Budget, steps: int) -> float | None:
-        """A warm-up LONGER times as long as the step, whose cost is then spent; None if this number of such steps does
-        not fit."""
+        """Seconds of a warm-up LONGER times as long as the step, whose cost is then spent; None if this number of such
+        steps does not fit."""
         if lasted_s > SLACK * (1 + LONGER) * self._own_s.get(level, lasted_s):
             return None
         cost_s = steps * (LONGER * lasted_s + budget.cost_s([level]))

@@ -55,8 +55,8 @@ class Group:
 
 
 class Cage:
-    """Made once for a component; processes join it when they are spawned (Allowance.groups); removed with its lease. No
-    groups where nothing is limited and the machine grants none."""
+    """The control groups of a component, made once; processes join them when they are spawned (Allowance.groups);
+    removed with its lease. No groups where nothing is limited and the machine grants none."""
 
     def __init__(self, component: str, members: tuple[Group, ...], device: str | None) -> None:
         """device: the disk of the I/O limits, as major:minor."""
@@ -139,7 +139,7 @@ class Cage:
         return {name: value for name, value in limits.items() if value is not None}
 
     def forget(self) -> None:
-        """Have the kernel reclaim memory, above all page cache; in version 2 from Linux 5.19."""
+        """Have the kernel reclaim memory, above all page cache. Needs a memory group; in version 2 Linux 5.19."""
         group = self._group("memory")
         if group is None:
             return
@@ -188,7 +188,7 @@ class Cage:
         return None if value is not None and value >= NO_LIMIT_V1 else value
 
     def _bind(self, cpus: frozenset[int]) -> None:
-        """Where there is a cpuset; version 1 also needs memory nodes before a process joins."""
+        """Bind the group to CPUs where there is a cpuset; version 1 also needs memory nodes before a process joins."""
         group = self._group("cpuset")
         if group is None:
             return
@@ -210,7 +210,7 @@ class Cage:
         self._ended = self._ended_for_memory()
 
     def ended_for_memory(self) -> int:
-        """Since `begin`; of any program without a memory group."""
+        """Processes that the kernel ended for lack of memory since `begin`; without a memory group, of any program."""
         return self._ended_for_memory() - self._ended
 
     def _ended_for_memory(self) -> int:
@@ -242,7 +242,7 @@ def block_device(path: Path, root: Path) -> str:
 
 
 def _of_device(lines: str, device: str | None, key: str) -> int | None:
-    """The number behind `key` on the device's line; None for "max", 0 or no line."""
+    """The number after `key` on the device's line; None for "max", 0 or no line."""
     match = re.search(rf"^{re.escape(device or '')} (?:.* )?{re.escape(key)}(\d+)\b", lines, re.MULTILINE)
     return int(match[1]) or None if match else None
 

@@ -1,7 +1,8 @@
 """Control groups, version 1 and 2: where they are mounted, what they can limit here, and where ours may be made.
 
-Controllers have their names of version 2 (cgroups(7)); each is used where it is. New groups are made below our own, so
-that whatever limits us still holds; `parent_of` has the exception that version 2 demands."""
+Controllers have their names of version 2 (cgroups(7)); a machine may have some in version 1 and others in
+version 2. New groups are made below our own, so that whatever limits us still holds; `parent_of` has the exception that
+version 2 demands."""
 
 import os
 import re
@@ -14,7 +15,7 @@ from loadframe.errors import CageError
 
 CONTROLLERS = ("cpu", "cpuset", "memory", "io", "pids")
 ACCOUNTING = "cpuacct"
-"""Version 1 counts CPU time with a controller of its own."""
+"""Version 1 counts CPU time with a controller of its own, version 2 in every group."""
 NAMES_IN_V1 = {"blkio": "io"}
 DELEGATE = "systemd-run --scope -p Delegate=yes -p TasksMax=infinity loadframe ..."
 """Without TasksMax systemd limits the scope to its default."""
@@ -24,7 +25,7 @@ LIMITS = ("cpu.max", "cpuset.cpus", "io.max", "memory.high", "memory.max", "pids
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """top: where it is mounted; own: the folder of the group that the process is in."""
+    """A mounted hierarchy. top: where it is mounted; own: the folder of the group that the process is in."""
 
     version: int
     controllers: frozenset[str]
@@ -34,7 +35,7 @@ class Hierarchy:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Below `parent`, with these of the hierarchy's controllers."""
+    """Where a group can be made: below `parent`, with these of the hierarchy's controllers."""
 
     hierarchy: Hierarchy
     parent: Path
@@ -73,7 +74,7 @@ def _own_groups(lines: str) -> dict[str, str]:
 
 
 def _below(top: Path, inside: str, group: str) -> Path:
-    """The mount may show only a part of the hierarchy, from `inside` on (containers)."""
+    """The folder of a group. The mount may show only a part of the hierarchy, from `inside` on (containers)."""
     shown = group if inside == "/" else group.removeprefix(inside) if group.startswith(inside) else "/"
     folder = top / shown.strip("/")
     return folder if folder.is_dir() else top
@@ -124,7 +125,8 @@ def _enable(folder: Path, controller: str, top: Path) -> bool:
 
 
 def _limits_of(folder: Path) -> str:
-    """The limits that a group of version 2 has itself; "" without: "max", "max 100000", a device without a number."""
+    """The limits that a group of version 2 has itself, in words, or "". "max", "max 100000" and a device without a
+    number are no limits."""
     limits = []
     for name in LIMITS:
         lines = [line.split() for line in text(folder / name).splitlines()]
@@ -178,7 +180,7 @@ def available(root: Path = Path("/")) -> dict[str, str | None]:
 
 
 def remove(folder: Path, patience_s: float = 2.0) -> bool:
-    """True once it is gone. A process that has just ended may count for a moment longer."""
+    """Remove an empty group; True once it is gone. A process that has just ended may count for a moment longer."""
     until = time.monotonic() + patience_s
     while folder.exists():
         try:
@@ -197,7 +199,7 @@ def members(folder: Path) -> tuple[int, ...]:
 
 
 def put(path: Path, value: int | str) -> None:
-    """Write one value; the kernel takes each write as a whole."""
+    """Write a value; the kernel takes each write as a whole."""
     path.write_text(str(value), encoding="utf-8")
 
 

@@ -60,12 +60,12 @@ class DurableJournal:
         return read_back[name]
 
     def intend(self, place: Place, name: str, value: SettingValue) -> None:
-        """A change that another program makes."""
+        """Record a change that another program makes."""
         self._begin(place, {name: value})
 
     def back(self, place: Place, names: Container[str] | None = None) -> list[ChangeRecord]:
-        """Revert these settings of a place, or all, the last one first. What cannot be reverted stays recorded. Does
-        nothing in a forked child. Ctrl-C waits."""
+        """Revert these settings of a place, or all, the last one first. What cannot be reverted stays recorded, and a
+        later command tries again. Does nothing in a forked child. Ctrl-C waits until it is done."""
         if os.getpid() != self._record.owner.pid:
             return []
         chosen = [change for change in self._record.changes if self._is(change, place, names)]
@@ -79,8 +79,8 @@ class DurableJournal:
         return outcomes
 
     def _begin(self, place: Place, wanted: Mapping[str, SettingValue | None]) -> None:
-        """Write the intents; without a value a setting is only watched. Current values are read under the same lock:
-        one read earlier may be another command's."""
+        """Write the intents; a setting without a value is only watched. Current values are read under the same lock: a
+        value read earlier may be another command's."""
         with locked(lists.folder() / "lock"):
             changes = list(self._record.changes)
             for name, value in wanted.items():
@@ -139,7 +139,8 @@ class DurableJournal:
 
 
 def _meet(change: ChangeRecord, place: Place, name: str) -> bool:
-    """However they reach it. A server's configuration file comes with a restart, which resets all of its settings."""
+    """Whether two commands would change the same thing, however they reach it. A server's configuration file comes with
+    a restart, which resets all of its settings."""
     addresses, aside = (change.place, place.address), ("option_file", "user", "words", "thing", "number")
     things: list[object] = [address.get("thing") for address in addresses]
     if not all(things):
@@ -150,7 +151,7 @@ def _meet(change: ChangeRecord, place: Place, name: str) -> bool:
 
 def ours(change: ChangeRecord, value: SettingValue) -> bool:
     """Whether we set a value, as far as known. While only the intent is recorded, any value is ours: a server may take
-    another one than it was given."""
+    another value than it was given."""
     return change.read_back is None or value in (change.after, change.read_back)
 
 
@@ -159,8 +160,8 @@ def became(change: ChangeRecord, status: ChangeStatus, value: SettingValue | Non
 
 
 def released(change: ChangeRecord, place: Place) -> ChangeRecord:
-    """A setting that was only watched, before those that move it are reverted: later values are ours, unless another
-    program has changed it before."""
+    """The change of a setting that was only watched, taken before those that move it are reverted: later values are
+    ours, unless another program has changed it before."""
     if change.after != change.before:
         return change
     try:
@@ -202,7 +203,7 @@ def cannot(change: ChangeRecord) -> str:
 
 
 def shown(value: SettingValue | None) -> str:
-    """ "" is the value of a setting that was never set."""
+    """A value in words; "" is the value of a setting that was never set."""
     return "the server's own value" if value == "" else str(value)
 
 
@@ -238,9 +239,9 @@ OTHERS: Mapping[Namespace, str] = {"net": "network", "mnt": "mount"}
 def revert(
     places: Callable[[], Places], *, again: bool = True, before: Callable[[str], None] = lambda _: None
 ) -> list[ChangeRecord]:
-    """Revert what killed commands have left. Idempotent, and safe in several processes at once. places: called only
-    where something remains changed. again: also what recently could not be reverted (lists.AGAIN_AFTER_S). before:
-    called before what may take long. CageError."""
+    """Revert what killed commands have left; changes of running commands are not touched. Idempotent, and safe in
+    several processes at once. places: called only where something remains changed. again: also what recently could not
+    be reverted (lists.AGAIN_AFTER_S). before: called before what may take long. CageError."""
     remove_torn(state_directory() / "changes")
     if not lists.files():
         return []
@@ -251,8 +252,8 @@ def revert(
 
 
 def forget(identifier: str) -> list[ChangeRecord]:
-    """Give up what a killed command has left changed. identifier: of its list. Returns what each change leaves.
-    ChangeError where no list has it, and where the command runs. CageError."""
+    """Give up what a killed command has left changed: it is never reverted. identifier: of its list. Returns what each
+    change leaves. ChangeError where no list has it, and where the command runs. CageError."""
     with locked(lists.folder() / "lock"):
         known = {record.id: record for record in lists.read()}
         record = known.get(identifier)

@@ -23,10 +23,10 @@ ROOT = Path("/")
 
 @dataclass(frozen=True, slots=True)
 class HostSetting:
-    """path: of its file; "" for sysctl's. low, high: of a number; without low it is a word that the kernel offers.
-    ceiling: others rely on it, so it may only be raised. ruled_by: the setting in force while this one reads 0; writing
-    this one would clear it. moves: settings that the kernel changes along with it. offers: the file with the words,
-    where its own does not list them."""
+    """path: of its file; "" for sysctl's, which the name gives. low, high: of a number; without low the value is a word
+    that the kernel offers. ceiling: others rely on it, so it may only be raised. ruled_by: the setting in force while
+    this one reads 0; writing this one would clear it. moves: settings that the kernel changes along with it. offers:
+    the file with the words, where its own does not list them."""
 
     name: str
     source: str
@@ -64,8 +64,8 @@ class Host:
         self.address: Mapping[str, str] = {"kind": "host", "root": str(self._root)}
 
     def check(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """The settings with each `*` expanded to every CPU or disk. StudyError for an unknown setting or an invalid
-        value, ChangeError for one that this machine lacks or that we may not change."""
+        """The settings with each `*` expanded to every CPU or disk, numbers as numbers. StudyError for an unknown
+        setting or an invalid value, ChangeError for a setting that this machine lacks or that we may not change."""
         return {name: self._checked(name, value) for given, value in settings.items() for name in self._named(given)}
 
     def read(self, name: str) -> SettingValue:

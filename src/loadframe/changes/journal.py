@@ -23,8 +23,8 @@ FILE = "changes.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """finding: the ids of the causes, remedy: the title of what is tried against them; both "" where the study itself
-    asks for it. why: in words."""
+    """Why a setting is changed. finding: the ids of the causes, remedy: the title of what is tried against them; both
+    "" where the study itself asks for it. why: in words."""
 
     finding: str = ""
     remedy: str = ""
@@ -82,7 +82,7 @@ class Journal:
         self._made: dict[tuple[str, str], ChangeRecord] = {}
 
     def go(self, treatment: str, now: TargetState, then: TargetState) -> None:
-        """Intents first, then the change, then what was read back."""
+        """Bring the target from one state to another: first intents, then the change, then what was read back."""
         changes = self._told(differences(now, then))
         entries = [self._entry("intent", treatment, change) for change in changes]
         try:
@@ -107,7 +107,8 @@ class Journal:
             self._append(_reverted(self._number, self._target.kind, outcome, made))
 
     def _told(self, changes: list[Change]) -> list[Change]:
-        """Of a target that is not private, with the current value as `before`, and the first one when going back."""
+        """Changes of a target that is not private have the current value as `before`, and the first value when going
+        back."""
         if self._private or not changes:
             return changes
         now = self._target.effective()
@@ -191,8 +192,8 @@ def _reverted(number: int, target: str, outcome: ChangeRecord, made: ChangeRecor
 
 
 def differences(now: TargetState, then: TargetState) -> list[Change]:
-    """In order: the machine, then limits of the process, which the server needs when it starts. `after` is "" where a
-    setting goes back to the target's default."""
+    """The changes between two states, in order: the machine, then limits of the process, which the server needs when it
+    starts. `after` is "" where a setting goes back to the target's default."""
     layers: list[tuple[Layer, Mapping[str, SettingValue], Mapping[str, SettingValue]]] = [
         ("host", now.host, then.host),
         ("process", now.limits, then.limits),

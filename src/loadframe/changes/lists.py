@@ -1,5 +1,5 @@
-"""The lists of changes that remain, in the state directory, one file per command. One that this version cannot use is
-reported and left as it is; the others are still read."""
+"""The lists of changes that remain, in the state directory, one file per command. A file that this version cannot use
+is reported and left as it is; the others are still read."""
 
 import time
 from collections.abc import Mapping
@@ -37,13 +37,14 @@ SINCE_2 = {"machine", "namespaces", "tried_at", "because"}
 OF_A_CHANGE = ("place", "words", "setting", "before", "after", "read_back")
 """What a list keeps of a change: enough to revert it, and to report it."""
 AGAIN_AFTER_S = 600.0
-"""Until commands that measure try again to revert: a failing restart takes minutes, and affects others. Our choice."""
+"""Seconds before commands that measure try again to revert: a failing restart takes minutes, and affects others. Our
+choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """Who changed what, in order. host: its name, for users. namespaces: of the network ("net") and of mounts ("mnt").
-    tried_at, because: last failed revert, seconds since 1970 (0: never)."""
+    tried_at, because: last failed revert, in seconds since 1970 (0: never), and why it failed."""
 
     id: str
     what: str
@@ -58,7 +59,7 @@ class Record:
     because: str = ""
 
     def alive(self) -> bool:
-        """True where unknown."""
+        """Whether the command that made the changes still runs; True where unknown."""
         lives = held(state_directory() / "changes" / f"{self.id}.json")
         if lives is not None or self.boot != identity.boot_id():
             return lives or False
@@ -132,7 +133,7 @@ def shape(change: ChangeRecord) -> dict[str, Any]:
 
 
 def _try(file: Path) -> Record | Unreadable | None:
-    """None for one that has disappeared, or of another machine that shares the directory."""
+    """A list; None if it has disappeared, or is of another machine that shares the directory."""
     try:
         record = _read(file)
     except FileNotFoundError:

@@ -40,7 +40,7 @@ class OwnPlace(Place, Protocol):
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Of the endpoint, for who loads the server."""
+        """The endpoint's options, for who loads the server."""
 
 
 Namespace = Literal["", "pid", "net", "mnt"]
@@ -57,9 +57,10 @@ def again(address: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlaceKind:
-    """find: by an address; UserError where access is refused, KeyError or ValueError for an invalid address. longest_s:
-    of one revert. ends_with_boot: a reboot reverts everything. moves: a setting may move others. namespace: in which an
-    address keeps its meaning, by setting; "" for all. way_in: what to do where access is refused, in words."""
+    """How places of a kind are found again, and what they share. find: by an address; UserError where access is
+    refused, KeyError or ValueError for an invalid address. longest_s: of one revert. ends_with_boot: a reboot reverts
+    everything. moves: a setting may move others. namespace: in which an address keeps its meaning, by setting; "" for
+    all. way_in: what to do where access is refused, in words."""
 
     find: Callable[[Mapping[str, str]], Place]
     longest_s: float = 0.0
@@ -70,13 +71,13 @@ class PlaceKind:
 
 
 Places = Mapping[str, PlaceKind]
-"""By the `kind` of an address."""
+"""Kinds of places, by the `kind` of an address."""
 
 _left: dict[tuple[str, str], ChangeRecord] = {}
 
 
 def note(outcomes: Iterable[ChangeRecord]) -> None:
-    """Of reverts on other hosts; those of this machine are in its own lists."""
+    """Note outcomes of reverts on other hosts; those of this machine are in its own lists."""
     for outcome in outcomes:
         if host := outcome.place.get(ON_HOST):
             _left.pop((host, outcome.setting), None)

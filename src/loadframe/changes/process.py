@@ -1,5 +1,6 @@
 """A running server, as processes: its CPUs, its nice value, its limit of open files. One value holds for all threads of
-its main process and of those that this one has started. A process is identified by pid and start time."""
+its main process and of the processes that it has started. A process is identified by pid and start time, so that a
+reused pid is never touched."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from loadframe.recording.procfs import ResourceLimit
 
 CPUS, NICE, FILES = "cage.cpus", "nice", "RLIMIT_NOFILE"
-"""By their names in a TargetState. FILES is the soft limit: below the hard one a user may revert it."""
+"""Names of these settings in a TargetState. FILES is the soft limit: below the hard one a user may revert it."""
 DIFFERENT = " and "
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:  # each command begins with this module, and needs no record
     from loadframe.model import Requirement
 
 NO_FOLDER = Path("/")
-"""Where a program works that needs no folder: only root may put anything there."""
+"""Working folder of a program that needs none: only root may put anything there."""
 SYSTEM = "/usr/sbin:/usr/local/sbin"
-"""Where servers are; often not in an ordinary user's PATH."""
+"""Folders of servers, often not in an ordinary user's PATH."""
 SAFE_PATH, SAFELY = "PYTHONSAFEPATH", "loadframe"
 """The variable that does what -P does (see `python`), also for the Python that a library starts. Any text sets it; this
 one marks it as ours, so that programs of others do not get it."""
@@ -25,7 +25,7 @@ FOLDERS = ("LOADFRAME_STATE", "LOADFRAME_SCRATCH", "XDG_STATE_HOME")
 SEPARATORS = {"PATH": ":", "LD_LIBRARY_PATH": ":", "LUA_PATH": ";", "LUA_CPATH": ";"}
 """An empty entry means the working folder (execvp(3), ld.so(8)), or, in Lua, the defaults."""
 LUA = {"LUA_PATH": "/usr/share/lua/5.1/?.lua", "LUA_CPATH": "/usr/lib/lua/5.1/?.so"}
-"""In place of the defaults of LuaJIT (luaconf.h) and sysbench (sb_lua.c), which begin with `./?.lua`."""
+"""These replace the defaults of LuaJIT (luaconf.h) and sysbench (sb_lua.c), which begin with `./?.lua`."""
 PASSED = {
     "the user": ("HOME", "USER", "LOGNAME", "SHELL"),  # environ(7)
     "folders": ("PATH", "TMPDIR", "LD_LIBRARY_PATH"),
@@ -42,9 +42,9 @@ PASSED = {
     ".NET": ("DOTNET_ROOT",),
     "Erlang": ("ERL_LIBS", "MIX_ENV"),
 }  # fmt: skip
-"""What a program of others gets of our environment. No variable here usually has a password, a token or an address of
-another system in it; options that name programs or code to load first (NODE_OPTIONS, JAVA_TOOL_OPTIONS, LD_PRELOAD) are
-left out, too."""
+"""What a program of others gets of our environment: where it is installed, what it needs, its language. No variable
+here usually has a password, a token or an address of another system in it; options that name programs or code to load
+first (NODE_OPTIONS, JAVA_TOOL_OPTIONS, LD_PRELOAD) are left out, too."""
 
 
 def python(module: str, *arguments: str) -> list[str]:
@@ -58,7 +58,7 @@ def importing(module: str) -> list[str]:
 
 
 def own_environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """For our Python processes, which work in `/`: with the safe path and absolute state folders."""
+    """The environment of our Python processes: with the safe path, and absolute state folders, as they work in `/`."""
     variables = environment(given)
     folders = {name: str(Path(variables[name]).absolute()) for name in FOLDERS if variables.get(name)}
     return {**variables, **folders, SAFE_PATH: variables.get(SAFE_PATH) or SAFELY}
@@ -77,7 +77,8 @@ def is_own(command: Sequence[str | Path]) -> bool:
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Search paths lose relative entries; those of PYTHONPATH are made absolute."""
+    """The environment of a process, by default ours. Search paths lose relative entries; those of PYTHONPATH are made
+    absolute."""
     variables = dict(os.environ if given is None else given)
     if variables.get(SAFE_PATH) == SAFELY:
         del variables[SAFE_PATH]
@@ -91,13 +92,14 @@ def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def passed_on(more: Iterable[str] = ()) -> dict[str, str]:
-    """Of a program of others: what PASSED and `more` name of ours."""
+    """The environment of a program of others: what PASSED and `more` name of ours."""
     names = dict.fromkeys((*(name for row in PASSED.values() for name in row), *more))
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def located(program: str, beside: str = "") -> str | None:
-    """beside: folders to search after PATH, whose relative entries are ignored; separated by colons."""
+    """The path of a program. Relative entries of PATH are ignored. beside: folders to search after PATH, separated by
+    colons."""
     path = _absolute(f"{os.environ.get('PATH', os.defpath)}:{beside}", ":")
     return shutil.which(program, path=path)
 

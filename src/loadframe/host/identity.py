@@ -30,7 +30,7 @@ class Identity:
 
 
 def identify(pid: int) -> Identity | None:
-    """The process that has this pid now; None also for a zombie."""
+    """The process that has this pid now; None if there is none, or a zombie."""
     fields = _fields(pid)
     return None if not fields or fields[0] in "ZX" else Identity(pid, int(fields[19]), own_namespace())
 
@@ -44,7 +44,7 @@ def running(pid: int) -> Identity:
 
 
 def _fields(pid: int) -> list[str]:
-    """Of its /proc/PID/stat from the third one on; none if it has ended."""
+    """The fields of its /proc/PID/stat from the third on; empty if it has ended."""
     stat = process_stat(pid)
     return [] if stat is None else stat[1]
 
@@ -54,7 +54,7 @@ def identified(pids: Iterable[int]) -> tuple[Identity, ...]:
 
 
 def own() -> Identity:
-    """Raises CageError if /proc shows the processes of another PID namespace."""
+    """This process. Raises CageError if /proc shows the processes of another PID namespace."""
     try:
         shown = (PROC / "self").readlink().name
     except OSError as error:
@@ -80,7 +80,7 @@ def alive(process: Identity) -> bool:
 
 
 def own_namespace() -> str:
-    """The inodes of our PID and time namespaces, "4026531836.4026531834"."""
+    """The inodes of our PID and time namespaces, "4026531836.4026531834". Start times are relative to the latter."""
     return f"{namespace('pid')}.{namespace('time')}"
 
 
@@ -93,7 +93,7 @@ def namespace(kind: str) -> str:
 
 
 def boot_id() -> str:
-    """Start times of different boots cannot be compared. Raises CageError."""
+    """The id of this boot; start times of different boots cannot be compared. Raises CageError."""
     try:
         return kernel_text(BOOT_ID).strip()
     except OSError as error:
@@ -127,8 +127,8 @@ def host_name() -> str:
 
 
 def end_all(processes: Iterable[Identity], grace_s: float) -> dict[Identity, bool | None]:
-    """SIGTERM, `grace_s` to leave, then SIGKILL. True for a process that has ended or was gone before; False if it does
-    not go within 10 s of SIGKILL (stuck in the kernel); None if it is another user's."""
+    """End these processes: SIGTERM, `grace_s` to leave, then SIGKILL. True for a process that has ended or was gone
+    before; False if it does not go within 10 s of SIGKILL (stuck in the kernel); None if it is another user's."""
     chosen = list(dict.fromkeys(processes))
     ended: dict[Identity, bool | None] = {}
     for first in range(0, len(chosen), AT_ONCE):
@@ -176,8 +176,8 @@ def _wait_for(descriptors: dict[int, Identity], patience_s: float) -> None:
 
 
 def naming(word: str) -> tuple[Identity, ...]:
-    """Processes whose command line contains `word`, without ourselves and our ancestors. Any process may name a file:
-    this is no reason to end one."""
+    """Processes whose command line contains `word`, without ourselves and our ancestors. Any process, such as an
+    editor, may name a file: this is no reason to end it."""
     return _having("cmdline", lambda text: word.encode() in text)
 
 
@@ -247,8 +247,8 @@ def command_of(pid: int) -> tuple[str, ...]:
 
 
 def children(pid: int) -> tuple[int, ...]:
-    """The living children of a process. /proc/PID/task/TID/children is not in every kernel, and may miss one
-    (proc(5))."""
+    """The living children of a process. Not from /proc/PID/task/TID/children, which some kernels lack, and which may
+    miss a child (proc(5))."""
     return tuple(sorted(child for child in pids() if parent_of(child) == pid))
 
 

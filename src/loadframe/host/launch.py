@@ -31,11 +31,11 @@ KEPT_FLAGS = {
     os.ST_RELATIME: MS_RELATIME,
 }
 OWN = "mode=1777,size=512m,nr_inodes=64k"
-"""Of its own folder, which is in memory (tmpfs(5)): without a size it may take half of the machine's."""
+"""Mount options of its own folder, which is in memory (tmpfs(5)): without a size it may take half of the machine's."""
 
 
 class LaunchError(Exception):
-    """kind: "cage" if the machine does not grant something, "command" if it cannot be run."""
+    """kind: "cage" if the machine does not grant something, "command" if the command cannot be run."""
 
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(text)
@@ -130,7 +130,7 @@ def set_limit(text: str) -> None:
 
 
 def set_cpus(text: str) -> None:
-    """Raises LaunchError also if the kernel gives fewer, as a cpuset does silently."""
+    """Bind this process to CPUs. Raises LaunchError also if the kernel gives fewer, as a cpuset does silently."""
     wanted = {int(cpu) for cpu in text.split(",")}
     try:
         os.sched_setaffinity(0, wanted)
@@ -168,7 +168,7 @@ def _prctl(name: str, option: int, value: int) -> None:
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Only returns by an exception."""
+    """Apply the options in the order that works, then become the command. Returns only by an exception."""
     names = [
         "report", "folder", "group", "own", "keep", "cover", "show", "rlimit", "cpus", "uid", "gid", "shared-group",
         "parent", "death-signal",

@@ -49,8 +49,9 @@ GRACE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """boot and machine: a pid means something only on this machine, this boot; host: its name, for people. mounts: the
-    namespace of mounts (identity.namespace) in which its folder has that path; "" in older versions."""
+    """What a lease says on disk. boot and machine: a pid means something only on this machine, this boot; host: its
+    name, for people. mounts: the namespace of mounts (identity.namespace) in which its folder has that path; "" in
+    older versions."""
 
     id: str
     what: str
@@ -77,7 +78,7 @@ def filesystem(path: Path) -> str:
 
 
 class Lease:
-    """Owned by the process that acquired it. Leaving it releases."""
+    """Owned by the process that acquired it. A context manager: leaving it releases the lease."""
 
     def __init__(self, record: Record, file: Path, life: Life, commands: str) -> None:
         self._record = record
@@ -89,8 +90,8 @@ class Lease:
     @classmethod
     def acquire(cls, what: str, *, run: Path | None = None, told: str = "") -> "Lease":
         """Write the lease, then make its folder. what: words for people. run: the run folder it serves. told: the words
-        of its processes' commands (Allowance.told). Raises CageError if the state or the scratch directory cannot be
-        written, or others could change what is in it."""
+        of its processes' commands, which see what these name of the common temporary folders (Allowance.told). Raises
+        CageError if the state or the scratch directory cannot be written, or others could change what is in it."""
         name = secrets.token_hex(6)
         folder = scratch_directory() / f"loadframe-{name}"
         owner, boot = identity.own(), identity.boot_id()
@@ -133,11 +134,11 @@ class Lease:
 
     @cached_property
     def runs_services_as(self) -> Us | LeaseUser:
-        """Another such user, kept from the driver's memory and files. Raises CageError."""
+        """Another such user for a service, kept from the driver's memory and files. Raises CageError."""
         return self._unprivileged(privilege.free_user(besides=self._user))
 
     def account(self, *preferred: str) -> Privilege:
-        """The first that exists; else as `runs_services_as`, not "nobody", which others use."""
+        """The first of these accounts that exists; else as `runs_services_as`, not "nobody", which others use."""
         if os.geteuid() != 0:
             return US
         known = {entry.pw_name for entry in pwd.getpwall()}
@@ -155,7 +156,8 @@ class Lease:
         )
 
     def admitted(self, allowance: Allowance, within: Path | None = None) -> Allowance:
-        """With access to the folder, and for another user a place for temporary files there or `within`. CageError."""
+        """The allowance with access to the folder, and for another user a place for temporary files there or `within`.
+        CageError."""
         if allowance.user == US:
             return allowance
         place = (within or self.folder) / f"tmp-{allowance.user}"
@@ -165,7 +167,7 @@ class Lease:
 
     @property
     def shared_name(self) -> str:
-        """The prefix of the names of a server's shared memory (shm_open(3))."""
+        """The prefix of the names of a server's shared memory (shm_open(3)), by which it is removed."""
         return shared_memory.name_of(self._record.id)
 
     def add_process(self, pid: int) -> None:
@@ -175,13 +177,13 @@ class Lease:
             self._write()
 
     def add_groups(self, folders: Iterable[Path]) -> None:
-        """Record control groups before they are made."""
+        """Record control groups before they are made, so that they are always removed."""
         self._record = replace(self._record, groups=tuple(dict.fromkeys((*self._record.groups, *folders))))
         self._write()
 
     def release(self) -> None:
         """End what is still running, remove the control groups, the folder and the lease. Idempotent; does nothing in a
-        forked child. Ctrl-C waits."""
+        forked child. Ctrl-C waits until it is done."""
         if os.getpid() != self._record.owner.pid:
             return
         with undisturbed():

@@ -29,8 +29,8 @@ class Swept:
 
 
 def sweep() -> list[Swept]:
-    """End and remove what dead owners left behind; returns what was done. Leases of living owners are not touched. One
-    process at a time works, others find nothing left."""
+    """End and remove what dead owners left behind; returns what was done. Leases of living owners are not touched. Safe
+    to run in several processes: only one works at a time, the others find nothing left."""
     folder = folder_of_leases()
     remove_torn(folder)
     if not any(folder.glob("*.json")):
@@ -90,8 +90,8 @@ def _swept(file: Path, record: Record, actions: list[str]) -> Swept:
 
 
 def _out_of_sight(record: Record, same_boot: bool) -> Path | None:
-    """What of it is invisible from here: in our mount namespace another file system may have the folder's path, and
-    control groups may not be mounted."""
+    """What of it is invisible from here, or None: in our mount namespace another file system may have the folder's
+    path, and control groups may not be mounted."""
     if record.mounts in ("", identity.namespace("mnt")):
         return None
     if not os.path.lexists(record.folder):

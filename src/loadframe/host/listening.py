@@ -16,12 +16,12 @@ from loadframe.system.kernel import PROC, pids
 ESTABLISHED, LISTEN = "01", "0A"
 """include/net/tcp_states.h"""
 LARGEST_TABLE = 64 << 20
-"""A line of /proc/net/tcp has 150 bytes, and a machine may have some 100,000 connections."""
+"""Bytes of /proc/net/tcp: a line has 150, and a machine may have some 100,000 connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """number: its address, "0.0.0.0" or "::" for all. user: who made it."""
+    """A listening socket. number: its address, "0.0.0.0" or "::" for all. user: who made it."""
 
     number: str
     port: int
@@ -35,7 +35,7 @@ def sockets(root: Path = PROC) -> tuple[Listening, ...]:
 
 
 def parse(line: str, family: socket.AddressFamily) -> Listening | None:
-    """One line of /proc/net/tcp; None for any but a listening socket."""
+    """A line of /proc/net/tcp; None for any but a listening socket."""
     words = line.split()
     if len(words) < 10 or words[3] != LISTEN or (place := _place(words[1], family)) is None:
         return None
@@ -91,7 +91,7 @@ def _rows(folder: Path) -> Iterator[tuple[list[str], socket.AddressFamily]]:
 
 
 def at(port: int, number: str = "", root: Path = PROC) -> tuple[Listening, ...]:
-    """Of this address, or of all; "" for any address."""
+    """The sockets that listen at a port of this address, or of all addresses; "" for any address."""
     known = [listener for listener in sockets(root) if listener.port == port]
     exact = [listener for listener in known if not number or _plain(listener.number) == _plain(number)]
     return tuple(exact or [listener for listener in known if _plain(listener.number) in ("0.0.0.0", "::")])
@@ -122,7 +122,7 @@ def ports_of(pids: Iterable[int]) -> tuple[int, ...]:
 
 
 def first_of(pids: Collection[int]) -> tuple[int, ...]:
-    """Of processes that hold one socket those that did not inherit it."""
+    """Of processes that hold one socket, those that did not inherit it from another of them."""
     return tuple(pid for pid in pids if not set(identity.ancestors(pid)[1:]).intersection(pids))
 
 

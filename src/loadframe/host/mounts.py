@@ -31,7 +31,8 @@ def places() -> tuple[Path, ...]:
 
 
 def view(places: Sequence[Path], closed: Callable[[Path], Iterable[Path]]) -> list[str]:
-    """closed: folders on the way to a path that the user may not enter. OSError."""
+    """The options of launch.py that show these. closed: folders on the way to a path that the user may not enter.
+    OSError."""
     options: list[str] = []
     shown: list[Path] = []
     for path in sorted({step for place in places if place.exists() for step in way(place)}):

@@ -30,7 +30,7 @@ class Us:
 
 @dataclass(frozen=True, slots=True)
 class LeaseUser:
-    """The user of a lease: a number that no user and no group has."""
+    """The user of a lease: a number that no user and no group of the machine has."""
 
     number: int
 
@@ -40,7 +40,7 @@ class LeaseUser:
 
 @dataclass(frozen=True, slots=True)
 class NamedUser:
-    """An account of this machine, with its groups, or the number of one without an account."""
+    """An account of this machine, with its groups, or a number without an account."""
 
     name: str | int
 
@@ -54,7 +54,7 @@ US = Us()
 
 @dataclass(frozen=True, slots=True)
 class Ids:
-    """groups: without those that a lease adds."""
+    """groups: all that the user is in, without those that a lease adds."""
 
     uid: int
     gid: int
@@ -125,14 +125,14 @@ def leave_no_memory_behind() -> None:
 
 
 FREE = range(61184, 65520)
-"""systemd's range for temporary users of services (systemd.exec(5), DynamicUser=), given to no others."""
+"""systemd's range for temporary users of services (systemd.exec(5), DynamicUser=), given to no other users."""
 NEEDED = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19}
 """linux/capability.h. Without the last one, /proc does not show what a process of another user has open."""
 
 
 def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:
     """A random number of FREE that no user, group or process has, and not `besides`; None if we may not start processes
-    under it."""
+    under it: we are not root, lack a capability of NEEDED, or the namespace has no such users."""
     if os.geteuid() != 0 or _lacking(proc):
         return None
     setgroups = proc / "self/setgroups"  # not there on a kernel without user namespaces
@@ -156,7 +156,7 @@ def why_no_free_user(proc: Path = PROC) -> str:
 
 
 def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> None:
-    """A new folder that only its owner may read and write; a group may pass through it. Raises FileExistsError,
+    """Make a folder that only its owner may read and write; a group may pass through it. Raises FileExistsError,
     CageError if another user replaced it before it was closed, OSError."""
     path.mkdir(mode=0o700)
     with closing(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)) as descriptor:
@@ -178,7 +178,7 @@ def _lacking(proc: Path) -> list[str]:
 
 
 def _ranges(path: Path) -> list[range]:
-    """The numbers of a user namespace; a kernel without them has no such file, and all numbers."""
+    """The numbers of a user namespace; all numbers on a kernel without such namespaces, which lacks the file."""
     if not path.exists():
         return [range(2**32)]
     rows = [list(map(int, line.split())) for line in kernel_text(path).splitlines()]
@@ -225,7 +225,7 @@ def rights_of(user: Privilege, group: int | None = None) -> Iterator[None]:
 
 
 def _set_groups(numbers: Sequence[int]) -> None:
-    """Of this thread alone: the C library's function changes all threads."""
+    """Set the groups of this thread alone: the C library's function changes all threads."""
     number = SETGROUPS.get(platform.machine())
     groups = (ctypes.c_uint32 * len(numbers))(*numbers)
     if number is None or ctypes.CDLL(None).syscall(number, len(numbers), groups) != 0:

@@ -38,13 +38,13 @@ NR_OPEN = Path("/proc/sys/fs/nr_open")
 CPUS_ONLINE = Path("/sys/devices/system/cpu/online")
 
 Stream = int | IO[bytes] | None
-"""As of subprocess.Popen."""
+"""What subprocess.Popen takes for a stream."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What a component may use. limits: by their names in setrlimit(2); soft and hard limits are set alike. cpus: None
-    for all. groups: the folders of the control groups to join (cages.Cage.folders)."""
+    """What a component may use. limits: by their names in setrlimit(2), {"RLIMIT_NOFILE": 1024}; soft and hard limits
+    are set alike. cpus: None for all. groups: the folders of the control groups to join (cages.Cage.folders)."""
 
     limits: Mapping[str, int] = field(default_factory=dict)
     cpus: frozenset[int] | None = None
@@ -72,7 +72,7 @@ def stated(resources: Resources) -> Allowance:
 
 
 MARK = "LOADFRAME_LEASE"
-"""In the environment of what is started: its lease. Descendants inherit it."""
+"""The variable that marks what is started with its lease. Descendants inherit it."""
 _leases: list[str] = []
 
 
@@ -90,11 +90,11 @@ def marked(env: Mapping[str, str]) -> dict[str, str]:
 
 
 MOST_TOLD = 200
-"""Characters of a list of CPUs that an error repeats."""
+"""Characters of a list of CPUs that an error repeats, at most."""
 
 
 def parse_cpus(text: str) -> frozenset[int]:
-    """From the kernel's list format, "0-1,3" (cpuset(7)). Raises CageError."""
+    """CPUs from the kernel's list format, "0-1,3" (cpuset(7)). Raises CageError."""
     cpus: set[int] = set()
     shortened = text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}..."
     for part in text.split(","):
@@ -119,19 +119,19 @@ def online_cpus() -> frozenset[int]:
 
 
 def may_raise_limits() -> bool:
-    """Root in a container often may not."""
+    """Whether we hold CAP_SYS_RESOURCE; root in a container often does not."""
     return holds(CAP_SYS_RESOURCE)
 
 
 def may_have_mounts() -> bool:
-    """With CAP_SYS_ADMIN, and if the root folder is a mount: after chroot(2) mounts could not be kept from the machine
-    (mount_namespaces(7))."""
+    """Whether processes may have mounts of their own: with CAP_SYS_ADMIN, and if the root folder is a mount. After
+    chroot(2) it is not, and mounts could not be kept from the machine (mount_namespaces(7))."""
     rows = kernel_text(Path("/proc/self/mountinfo")).splitlines()
     return holds(CAP_SYS_ADMIN) and any(row.split()[4] == "/" for row in rows)
 
 
 def most_open_files() -> int:
-    """The largest RLIMIT_NOFILE that `spawn` can grant."""
+    """The largest RLIMIT_NOFILE that `spawn` can grant: fs.nr_open, or our own hard limit if we may not raise it."""
     most = int(kernel_text(NR_OPEN))
     return most if may_raise_limits() else min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
@@ -180,10 +180,11 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start `command` in a session of its own and return once it runs (exec has happened), under its allowance.
 
-    It is killed when the *thread* that called spawn ends (PR_SET_PDEATHSIG): call it from one that lives as long as the
-    process should. death_signal: with what, for a server whose children would outlive a SIGKILL. stdin defaults to
-    /dev/null. It searches only the absolute folders of search paths (environment.py). Raises CageError if the machine
-    does not grant the allowance, MissingTool if the command cannot be run."""
+    It is killed when the *thread* that called spawn ends (PR_SET_PDEATHSIG): call it from a thread that lives as long
+    as the process should. death_signal: what kills it then, for a server whose children would outlive a SIGKILL. stdin
+    defaults to /dev/null. pass_fds: descriptors that stay open in it, with their numbers. It searches only the absolute
+    folders of search paths (environment.py). Raises CageError if the machine does not grant the allowance, MissingTool
+    if the command cannot be run."""
     options = [word for folder in allowance.groups for word in ("--group", str(folder))]
     for name, value in allowance.limits.items():
         _check_limit(name, value)
@@ -233,7 +234,8 @@ def spawn(
 
 
 def _working_folder(path: Path, allowance: Allowance) -> int:
-    """If the user may not enter, opened with our rights, but by no link of another user. Raises OSError, CageError."""
+    """The folder, opened with the user's rights, or with ours if the user may not enter, but by no link of another
+    user. Raises OSError, CageError."""
     try:
         with rights_of(allowance.user, allowance.shared_group):
             return os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -305,15 +307,15 @@ def _check_limit(name: str, value: int) -> None:
 
 
 def available_cpus(text: str) -> frozenset[int]:
-    """As parse_cpus, all of them online. Raises CageError."""
+    """CPUs in the kernel's list format, all of them online. Raises CageError for others."""
     cpus = parse_cpus(text)
     _check_cpus(cpus)
     return cpus
 
 
 def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
-    """Bind running processes to these CPUs: all their threads, also those started meanwhile. Raises CageError if the
-    kernel refuses."""
+    """Bind running processes to these CPUs: all their threads, also those started meanwhile. Processes that have ended
+    are skipped. Raises CageError if the kernel refuses."""
     for pid in pids:
         bound: set[int] = set()
         while new := threads(pid) - bound:
@@ -339,7 +341,7 @@ def bound_to(pid: int) -> str | None:
 
 
 def threads(pid: int) -> set[int]:
-    """Without the kernel's for io_uring, which cannot be bound; none if it has ended."""
+    """The threads of a process, without the kernel's for io_uring, which cannot be bound; empty if it has ended."""
     numbers = set()
     with suppress(FileNotFoundError, ProcessLookupError):
         for folder in Path(f"/proc/{pid}/task").iterdir():
@@ -398,7 +400,7 @@ PATIENCE_S = 5.0
 
 
 def user_of(pid: int) -> int:
-    """The effective uid: a folder in /proc may be root's in any case. Raises OSError."""
+    """The effective uid of a process; its folder in /proc may be root's in any case. Raises OSError."""
     return int(process_status(pid, "Uid")[1])
 
 

@@ -34,7 +34,7 @@ SHM_RDONLY, IPC_RMID = 0o10000, 0  # linux/shm.h, linux/ipc.h
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One of System V (sysvipc(7), /proc/sysvipc/shm). attached: how many processes have it."""
+    """A System V segment (sysvipc(7), /proc/sysvipc/shm). attached: how many processes have it."""
 
     id: int
     size_bytes: int
@@ -102,7 +102,7 @@ def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
 
 
 def named_segment(text: bytes) -> int | None:
-    """Of a postmaster.pid, whose 7th line has key and id (utils/pidfile.h)."""
+    """The id of the segment in a postmaster.pid, whose 7th line has key and id (utils/pidfile.h)."""
     words = text.split(b"\n")[6:7]
     numbers = words[0].split() if words else []
     return int(numbers[1]) if len(numbers) == 2 and numbers[1].isdigit() and len(numbers[1]) < 12 else None
@@ -136,7 +136,7 @@ def forget(segment: Segment) -> bool:
 
 
 def _pieces(number: int, owner: int) -> list[int]:
-    """A list's pieces, itself last. Odd ones lie in memory that is not shared by name (dsm.c)."""
+    """The numbers of a list's pieces, its own last. Odd numbers are of memory that is not shared by name (dsm.c)."""
     try:
         content = _read(FOLDER / f"PostgreSQL.{number}", owner)
     except OSError:

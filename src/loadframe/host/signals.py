@@ -28,15 +28,15 @@ def no_core_dumps() -> None:
 
 
 def whole(function: Function) -> Function:
-    """Its lines, and what they call, are not cut short. The generator of a context manager: the lines that enter and
-    leave the block, not the block."""
+    """A decorator: the function's lines, and what they call, are not cut short. Of the generator of a context manager
+    these are the lines that enter and leave the block, not the block."""
     _WHOLE.add(cast(FunctionType, function).__code__)
     return function
 
 
 def cuts_short(frame: FrameType | None) -> bool:
-    """If an exception that a handler raises in this frame, the innermost, would leave something done by half: what is
-    `whole`, or a context manager of which contextlib has just begun to leave the block, which it then never does."""
+    """Whether an exception that a handler raises in this frame, the innermost, would leave something done by half: what
+    is `whole`, or a context manager of which contextlib has just begun to leave the block, which it then never does."""
     if frame is not None and frame.f_code.co_filename == contextmanager.__code__.co_filename:
         return True
     while frame is not None and frame.f_code not in _WHOLE:
@@ -54,7 +54,8 @@ def _take(handlers: Mapping[signal.Signals, Any]) -> None:
 def undisturbed(words: str = "") -> Iterator[None]:
     """Delay signals that end a command until after this block. A mask would not do: the kernel gives a signal to any
     thread that does not block it (polars has some), and Python's handler runs in the main thread all the same. In
-    another thread nothing is done. What is ignored stays ignored. words: shown at once to the user who sends one."""
+    another thread nothing is done: handlers never run there. What is ignored stays ignored. words: shown at once to the
+    user who sends a signal."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -87,12 +88,12 @@ def ignore(_number: int, _frame: object) -> None:
 
 LONG_S, LOOK_EVERY_S = 1.0, 0.02
 STOPPED = "T"
-"""(proc_pid_stat(5)). Not "t": a traced process is stopped for a moment at each system call. A frozen control group
-does not show."""
+"""State of a process that a signal has stopped (proc_pid_stat(5)). Not "t": a traced process is stopped for a moment at
+each system call. A frozen control group does not show."""
 
 
 def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
-    """Those that a signal has stopped. root: for recorded trees."""
+    """Those of these processes that a signal (SIGSTOP, SIGTSTP) has stopped. root: for recorded trees."""
     stopped = []
     for pid in pids:
         with suppress(OSError):  # it has ended, or is out of our sight
@@ -102,7 +103,7 @@ def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
 
 
 def told(pids: Iterable[int], sleep: Callable[[float], None] = time.sleep) -> str:
-    """Which of these stay stopped for LONG_S, in words. A limiter that stops repeatedly (cpulimit) only slows."""
+    """Which of these stay stopped for LONG_S, in words or "". A limiter that stops repeatedly (cpulimit) only slows."""
     stopped = suspended(pids)
     for _ in range(round(LONG_S / LOOK_EVERY_S)):
         if not stopped:

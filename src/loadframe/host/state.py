@@ -35,7 +35,8 @@ class Damaged(Exception):  # noqa: N818 - it is no error of the command that mee
 
 
 def state_directory() -> Path:
-    """Made if need be. Raises CageError if another user could write to it."""
+    """The state directory, made if need be. Raises CageError if it cannot be written, or another user could write to
+    it."""
     own, of_all = os.environ.get("LOADFRAME_STATE"), os.environ.get("XDG_STATE_HOME")
     try:
         path = Path(own or f"{of_all or Path.home() / '.local/state'}/loadframe").absolute()
@@ -48,8 +49,8 @@ def state_directory() -> Path:
 
 
 def scratch_directory() -> Path:
-    """Where temporary data go: $LOADFRAME_SCRATCH, else /var/tmp. No other user can replace folders in it. Raises
-    CageError."""
+    """Where temporary data go: $LOADFRAME_SCRATCH, else /var/tmp. Made if need be; no other user can replace folders in
+    it. Raises CageError."""
     path = Path(os.environ.get("LOADFRAME_SCRATCH") or "/var/tmp").absolute()
     remedy = "Set LOADFRAME_SCRATCH to a folder that can be written."
     weak, _ = _made(path, path / "ours", 0o755, "put temporary data", remedy)
@@ -84,8 +85,8 @@ def _made(path: Path, place: Path, mode: int, purpose: str, remedy: str) -> tupl
 
 
 def private_folder(path: Path, purpose: str) -> Path:
-    """Made if need be, and ours alone: a folder that we made and others may read is closed to them. purpose: for
-    messages. Raises CageError."""
+    """Make a folder if need be, ours alone: a folder that we made and others may read is closed to them. purpose: for
+    messages. Raises CageError if it is a link, another user's, or others may write to it."""
     remedy = "Set LOADFRAME_STATE to a folder of your own"
     weak, status = _made(path, path, 0o700, purpose, f"{remedy}.")
     if status is not None and stat.S_ISLNK(status.st_mode):
@@ -116,8 +117,8 @@ def private_folder(path: Path, purpose: str) -> Path:
 
 
 def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
-    """Of a private folder. Raises FileNotFoundError, and Damaged if it is no regular file of ours, too large, or not
-    UTF-8."""
+    """The text of a file in a private folder. Raises FileNotFoundError, and Damaged if it is no regular file of ours,
+    too large, or not UTF-8."""
     try:
         data = _held(file.parent).read(file.name, most_bytes)
     except FileNotFoundError:
@@ -133,7 +134,7 @@ def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
 
 
 def write_durably(file: Path, text: str) -> None:
-    """Whole or not at all, also when the power fails; see `remove_torn`. Raises OSError, CageError."""
+    """Write a file whole or not at all, also when the power fails; see `remove_torn`. Raises OSError, CageError."""
     _held(file.parent).replace(file.name, text.encode(), mode=0o600)
 
 
@@ -169,8 +170,8 @@ def writing(place: object, refusal: type[UserError]) -> Iterator[None]:
 
 @contextmanager
 def locked(path: Path, within_s: float = LOCKED_WITHIN_S) -> Iterator[None]:
-    """One process at a time, by a file for this alone. Raises CageError if it is no file of ours, or the lock is kept
-    for longer than within_s."""
+    """Let one process at a time into this block, by a file for this alone. Raises CageError if it is no file of ours,
+    or another process keeps the lock for longer than within_s."""
     with closing(_open_lock(path)) as descriptor:
         _lock(descriptor, path, within_s)
         yield
@@ -250,7 +251,7 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def held(file: Path) -> bool | None:
-    """Whether the owner of a sign of life lives; None without one."""
+    """Whether the owner of a sign of life lives; None if there is no sign."""
     try:
         descriptor = _open_lock(file.with_suffix(ALIVE), 0)
     except (FileNotFoundError, CageError):

@@ -1,5 +1,6 @@
-"""Run a user's command to its end. Its output goes to a file without a name: what it has started may hold a pipe open.
-Also: reading a pipe, bounded in bytes and in time. Light: the lasting process of a watch imports it."""
+"""Run a user's command to its end. Its output goes to a file without a name, not through a pipe, which what it has
+started may hold open. Also: reading a pipe, bounded in bytes and in time. Light: the lasting process of a watch imports
+it."""
 
 import os
 import select
@@ -14,7 +15,7 @@ from loadframe.errors import TargetError
 from loadframe.host.environment import environment
 
 MOST_BYTES = 1 << 20
-"""Of a command's output: only its end is read."""
+"""Bytes of a command's output that are read, from its end."""
 MOST_PRINTED_BYTES = 64 << 20
 """A command that prints more is ended: it would fill the disk."""
 LOOK_EVERY_S = 0.1
@@ -87,7 +88,7 @@ PIECE = 1 << 16
 
 
 def until_end(stream: IO[bytes], until_s: float, most_bytes: int) -> bytes:
-    """Up to one piece beyond most_bytes. Raises TimeoutExpired at until_s (CLOCK_MONOTONIC)."""
+    """A pipe's content, up to one piece beyond most_bytes. Raises TimeoutExpired at until_s (CLOCK_MONOTONIC)."""
     said = bytearray()
     while len(said) <= most_bytes:
         if not select.select([stream], [], [], max(0.0, until_s - time.monotonic()))[0]:

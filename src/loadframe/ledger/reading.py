@@ -1,5 +1,5 @@
-"""Limits from measured steps: ceiling, use, headroom, configured and effective; the load at which one is saturated is
-added by `analysis.saturation`. Also the limits at this moment, and metrics that follow from others."""
+"""Limits from measured steps: ceiling, use, headroom, configured and effective; `analysis.saturation` adds the load at
+which a limit is saturated. Also the limits at this moment, and metrics that follow from others."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ class Series:
 def read_limits(
     steps: Sequence[Step], state: TargetState, effective: Mapping[str, SettingValue], rules: Sequence[LimitRule] = RULES
 ) -> list[Series]:
-    """Measured in these steps of one state, with their largest use; no pressures (see signatures)."""
+    """All limits measured in these steps of one state, with their largest use; no pressures (see signatures)."""
     series = []
     for rule in rules:
         if rule.pressure or rule.now_only:
@@ -72,7 +72,7 @@ def limit_of(
 
 
 def ceiling_of(rule: LimitRule, metrics: Mapping[str, float]) -> float | None:
-    """Of a rule, by the metrics of one moment or window; None where it was not measured."""
+    """The ceiling of a rule, by the metrics of one moment or window; None where it was not measured."""
     if rule.most is not None:
         return rule.most
     return 1.0 if rule.ceiling == "one" else metrics.get(rule.ceiling)
@@ -138,7 +138,7 @@ def read_now(
 
 
 def judge(use: float, ceiling: float, *, near: float | None, pressure: bool, harmed: LimitStatus = "") -> LimitStatus:
-    """near: as a share of the ceiling. harmed: the status by counted harm, "" for none."""
+    """The status of a use. near: as a share of the ceiling. harmed: the status by counted harm, "" for none."""
     if math.isinf(ceiling):
         return "unlimited"
     share = use / ceiling
@@ -190,7 +190,7 @@ def _limit(
 def counter_metrics(
     first: Mapping[str, float], last: Mapping[str, float], elapsed_s: float, specs: Sequence[CounterSpec]
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """(metrics, why others are missing). first, last: by CounterSpec.name."""
+    """Metrics, and why others are missing. first, last: by CounterSpec.name."""
     values: dict[str, float] = {}
     missing: dict[str, str] = {}
     for spec in specs:
@@ -239,13 +239,14 @@ OF_THE_MACHINE: tuple[Derived, ...] = (
     ),
     Derived("target.runtime.heap_live_share", ("target.runtime.heap_live", "target.runtime.heap_ceiling"), ratio),
 )
-"""Of the machine and of what runs on it; each kind of server has its own (`kinds/NAME/metrics.py`)."""
+"""Derived metrics of the machine and of what runs on it; each kind of server has its own (`kinds/NAME/metrics.py`)."""
 
 DERIVED = (*OF_THE_MACHINE, *chain.from_iterable(rows("metrics", "DERIVED", Derived).values()))
 
 
 def derive(values: Mapping[str, float], missing: Mapping[str, str]) -> tuple[dict[str, float], dict[str, str]]:
-    """One that cannot be derived has the reason of the first metric that it lacks."""
+    """The metrics with derived ones added. A metric that cannot be derived has the reason of the first metric that it
+    lacks."""
     metrics, reasons = dict(values), dict(missing)
     for derived in DERIVED:
         there = [values[name] for name in derived.needs if name in values]

@@ -30,7 +30,7 @@ KIND_OF = {
     for kind, limits in _OF_KINDS.items()
     for rule in limits
 }
-"""By a rule's id, the kind that brought it, as `knowledge.kinds.rows_of` names it."""
+"""The kind that brought a rule, by the rule's id, as `knowledge.kinds.rows_of` names it."""
 
 
 def _cage_rules(component: str, cage: str, whose: str, setting: str) -> tuple[LimitRule, ...]:
@@ -47,7 +47,7 @@ RULES: tuple[LimitRule, ...] = (
     ),
     *limit_rules(_HERE / "limits.toml"),
 )
-"""From the server down to the hardware."""
+"""All rules, from the server down to the hardware."""
 
 DECLARED = "the study's [[target.limit]]"
 PRINTED = "statistics that the pipeline prints of its stages (docs/pipelines.md)"
@@ -55,8 +55,8 @@ ROBINHOOD = "RobinHood 3, EntryProcessor_DumpCurrentStages and cl_reader_dump_st
 
 
 def pipeline_rules(there: Collection[str]) -> tuple[LimitRule, ...]:
-    """Of each stage its workers and its queue, and of each change log the speed of following it: as shares, as more
-    workers and more room may come with the load. A full queue costs nothing by itself: the diagnosis decides which
+    """Rules for the workers and the queue of each stage, and for the speed of following each change log: as shares, as
+    more workers and more room may come with the load. A full queue costs nothing by itself: the diagnosis decides which
     stage limits."""
     share = partial(LimitRule, ceiling="one", layer="application", unit="share")
     stages = (
@@ -91,7 +91,7 @@ def pipeline_rules(there: Collection[str]) -> tuple[LimitRule, ...]:
 
 
 def rules_for(limits: Sequence[LimitTable], steps: Sequence[Step]) -> tuple[LimitRule, ...]:
-    """Declared ones, those of the stages in the metrics of these steps, and all others."""
+    """All rules for these steps: declared ones, those of the stages in their metrics, and all others."""
     return rules_among(limits, {name for step in steps for name in step.metrics})
 
 

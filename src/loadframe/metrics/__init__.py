@@ -113,7 +113,8 @@ def parts_of(name: str) -> Mapping[str, str]:
 
 
 def metric(name: str) -> Metric:
-    """From tables, else from its name (families.txt, exposed.py); an unknown one has its name."""
+    """What a metric is: from the tables, else from its name (families.txt, exposed.py). An unknown metric is described
+    by its name."""
     return METRICS.get(name) or _by_its_name(name) or Metric(name, "", name)
 
 

@@ -4,8 +4,8 @@ A counter that does not count reads 0, and would rule out a cause. So what is co
 be less than a share of what all of its witnesses count. Otherwise it is blind: it is left out of the step, with all
 that follows from it, and named.
 
-Rows are in agreements.toml; of a single server, in its `kinds/NAME/metrics.py`. They are checked in their order, and
-what is blind is no witness for later ones."""
+Rows are in agreements.toml; those of a single server in its `kinds/NAME/metrics.py`. They are checked in their order,
+and what is blind is no witness for later rows: what is closest to the work comes first."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ from loadframe.model import Blind
 from loadframe.units import show_metric
 
 RATES = ("1/s", "bytes/s", "s/s", "share")
-"""Of cumulative counters, and of what follows from them."""
+"""Units of cumulative counters, and of what follows from them."""
 
 _FILE = toml_rows(Path(__file__).with_name("agreements.toml"))
 _SHARES = {"SILENT": SILENT, "PARTIAL": PARTIAL}
@@ -35,7 +35,7 @@ OF_A_COMPONENT = _agreements("component")
 """C stands for the component."""
 OF_THE_MACHINE = _agreements("machine")
 OF_EXPOSED = (requests(REQUESTS, also=(OF,)),)
-"""Where a service does not count the load's requests, its other rates are not those of the load."""
+"""What a service exposes: where it does not count the load's requests, its other rates are not those of the load."""
 
 _OF_SERVERS = tuple(chain.from_iterable(rows("metrics", "AGREEMENTS", Agreement).values()))
 OF_SERVERS = tuple(row for row in _OF_SERVERS if not row.whole)

@@ -32,26 +32,26 @@ _LABEL = re.compile(r'(?<![^{=,"])([^{=,"]++)="((?:[^"\\]|\\.)*+)"')
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """base: without labels; labels: in the order of their names, values unescaped."""
+    """A metric's name in its parts. base: without labels; labels: in the order of their names, values unescaped."""
 
     base: str
     labels: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        """In the one form for comparison, which is that of Prometheus."""
+        """The form for comparison, which is that of Prometheus."""
         words = ",".join(f'{name}="{_escaped(value)}"' for name, value in self.labels)
         return f"{self.base}{{{words}}}" if words else self.base
 
 
 def named(base: str, labels: Mapping[str, str], *, counted: bool) -> Name:
-    """The name from now on. counted: it only grows."""
+    """The name under which a value is recorded. counted: it only grows."""
     ends = base.endswith(COUNTED)
     base = f"{base}{TOTAL}" if counted and not ends else f"{base}{LEVEL}" if ends and not counted else base
     return Name(base, tuple(sorted(labels.items())))
 
 
 def split(name: str) -> Name:
-    """Whatever order its labels have; any other text has no labels."""
+    """The parts of a name, whatever the order of its labels. Any other text has no labels."""
     base, brace, rest = name.partition("{")
     if not brace:
         return Name(name)
@@ -61,7 +61,7 @@ def split(name: str) -> Name:
 
 def resolve(name: str, there: Collection[str]) -> str | None:
     """The metric that a study means by a name, of those in `there` (each with `service.`): itself, with the ending of
-    its form, or the only one that has these labels among others."""
+    its form, or the only one that has these labels among others. None for none, or several."""
     asked = split(name)
     names = [str(Name(f"{asked.base}{ending}", asked.labels)) for ending in ("", LEVEL, TOTAL)]
     exact = next((f"{OF}{spelling}" for spelling in names if f"{OF}{spelling}" in there), None)
@@ -82,7 +82,7 @@ def all_of(name: str, there: Iterable[str]) -> list[str]:
 
 
 def unit_of(name: str) -> str:
-    """For units.show, from the end of the name (Prometheus, "Metric and label naming")."""
+    """The unit for units.show, from the end of the name (Prometheus, "Metric and label naming"); else "count"."""
     base = name.removeprefix(OF).partition("{")[0]
     if base.endswith("_count"):
         return "1/s"
@@ -109,13 +109,13 @@ def what_of(name: str) -> str:
 
 
 ROUNDING = 1e-9
-"""Of a share of counts that were divided by a time."""
+"""Rounding error of a share of counts that were divided by a time."""
 
 
 def with_quantiles(metrics: Mapping[str, float]) -> dict[str, float]:
     """Metrics with the quantiles of a window in place of the rates of buckets. A histogram's buckets are cumulative
-    (`le`): the quantile is the upper bound of the bucket that holds it. It is absent where that bucket has no bound, or
-    the rates contradict one another."""
+    (`le`). The quantile is the upper bound of the bucket that holds it, so the value is at most that. It is absent
+    where that bucket has no bound, or the rates contradict one another."""
     rest, histograms = dict(metrics), _histograms(metrics)
     for histogram, buckets in histograms.items():
         for name in buckets.values():
@@ -141,7 +141,7 @@ def _histograms(metrics: Mapping[str, float]) -> dict[Name, dict[float, str]]:
 
 
 def _quantiles(buckets: Mapping[float, float]) -> Iterator[tuple[str, float]]:
-    """buckets: by their upper bounds, what fell into them and all below."""
+    """buckets: by their upper bounds, the rate of what fell into them and all below."""
     bounds = sorted(buckets)
     counts = [buckets[bound] for bound in bounds]
     if not math.isinf(bounds[-1]) or counts[-1] <= 0 or any(more < less for less, more in pairwise(counts)):
@@ -195,8 +195,8 @@ NO_CEILING = 2.0**62
 
 
 def told(metrics: Mapping[str, float], requests: Sequence[str] = ()) -> dict[str, float]:
-    """Metrics that follow from exposed ones: the garbage collector's share, the heap, and the requests served.
-    requests: the names that a study gives for the latter."""
+    """Metrics that follow from a window's exposed ones: the garbage collector's share, the heap, and the requests
+    served. requests: the names that a study gives for the last."""
     own = {name: value for name, value in metrics.items() if name.startswith(OF)}
     if not own:
         return {}
@@ -221,7 +221,7 @@ def _heap(own: Mapping[str, float]) -> dict[str, float]:
 
 
 def _value(row: WellKnown, own: Mapping[str, float]) -> float | None:
-    """Of levels only positive ones count: -1 stands for "no bound"."""
+    """Only positive levels count: -1 stands for "no bound"."""
     matching = [name for name in own if name.removeprefix(OF).partition("{")[0] == row.base]
     if row.label is not None:
         matching = [name for name in matching if row.label in split(name).labels]

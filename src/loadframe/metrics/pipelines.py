@@ -1,5 +1,5 @@
-"""Metrics of pipelines: of a stage, `pipeline.STAGE.END`, of a change log, `changelog.LOG.END` (families.txt).
-What a stage prints (formats/stage_lines.py) is recorded as it is; the rest is derived here."""
+"""Metrics of pipelines: `pipeline.STAGE.END` of a stage, `changelog.LOG.END` of a change log (families.txt). What a
+stage prints (formats/stage_lines.py) is recorded as it is; the rest is derived here."""
 
 import math
 import re
@@ -34,7 +34,7 @@ def in_order(metrics: Mapping[str, float]) -> list[str]:
 
 
 def growth(metric: str, readings: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """Of a level that fills up: per second, from the first reading (time, value) of a window to the last."""
+    """Growth per second of a level that fills up, from the first reading (time, value) of a window to the last."""
     prefix, _, end = metric.rpartition(".")
     if end not in GROWING or not is_level(metric) or len(readings) < 2 or readings[-1][0] <= readings[0][0]:
         return {}
@@ -43,7 +43,7 @@ def growth(metric: str, readings: Sequence[tuple[float, float]]) -> dict[str, fl
 
 
 def most(metric: str, values: Sequence[float]) -> dict[str, float]:
-    """Operations in work, in a window with SEEN_OFTEN readings."""
+    """The most operations in work seen in a window with SEEN_OFTEN readings."""
     prefix, _, end = metric.rpartition(".")
     if end != "current" or not is_level(metric) or len(values) < SEEN_OFTEN:
         return {}

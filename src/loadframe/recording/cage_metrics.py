@@ -1,4 +1,4 @@
-"""What a component used of its resource limits, from each file of its control groups. Sources:
+"""What a component used of its resource limits, from each file of its control groups, of either version. Sources:
 Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/; scheduler/sched-bwc.rst for the quota."""
 
 import math
@@ -76,9 +76,9 @@ Devices = dict[str, dict[str, float]]
 
 
 def parse_cgroup_io(data: bytes) -> Devices:
-    """By device ("8:0"). io.stat and io.max (version 2): rbytes, wbytes, rios, wios; rbps, wbps, riops, wiops, infinite
-    without a limit. blkio.throttle.io_service_bytes and io_serviced (version 1): Read and Write; its limits,
-    blkio.throttle.*_device: ""."""
+    """The numbers of each device ("8:0"). io.stat and io.max (version 2): rbytes, wbytes, rios, wios; rbps, wbps,
+    riops, wiops, infinite without a limit. blkio.throttle.io_service_bytes and io_serviced (version 1): Read and Write;
+    its limits, blkio.throttle.*_device: "". Empty without I/O, or without a limit."""
     devices: Devices = {}
     for line in data.splitlines():
         device, *fields = line.split() or [b""]
@@ -103,7 +103,8 @@ def _io_text(text: bytes, *limits: bytes) -> _Io:
 
 
 def _io(name: str, key: str, limit_key: str, place: int, first: _Io, last: _Io, elapsed_s: float) -> Metrics:
-    """Of the disk nearest to its limit (the use of others does not show it); over all disks if none has one."""
+    """The rate of the disk nearest to its limit (the use of others does not show it); over all disks if none has a
+    limit."""
 
     def rate(devices: Collection[str]) -> float:
         used = [sum(reading.used.get(device, {}).get(key, 0.0) for device in devices) for reading in (first, last)]
@@ -163,14 +164,14 @@ CAGE: tuple[Derivation, ...] = (
     *_io_files(),
     *(pressure(f"{resource}.pressure", (f"cage.pressure.{resource}.some",)) for resource in ("cpu", "memory", "io")),
 )
-"""By the file's name. Both versions' files are listed: a group has those of one."""
+"""What follows from each file, by its name. Files of both versions are listed: a group has those of one version."""
 FILES = frozenset(name for row in CAGE for name in (row.source, *row.beside))
 HELD = frozenset(name for row in CAGE for name in row.beside)
 
 
 def cage_metrics(component: str, window: Window) -> Metrics:
-    """Of one component's control groups, without its name in front ("cage.cpu"), of the groups followed at the window's
-    end if they changed. Limits that are not set, and what is not counted, are absent."""
+    """The metrics of a component's control groups, without its name in front ("cage.cpu"); of the groups followed at
+    the window's end if they changed. Limits that are not set, and what is not counted, are absent."""
     prefix, sources = f"{component}:cgroup:", dict[str, str]()
     for tick in window.around:
         for name in tick.entries:

@@ -1,4 +1,4 @@
-"""The lab's side of the recorder process."""
+"""The lab's side of the recorder process: start it, say what to follow, ask for what is recorded, stop it."""
 
 import errno
 import json
@@ -20,7 +20,7 @@ from loadframe.host.processes import marked
 from loadframe.host.signals import told, undisturbed
 
 ANSWER_TIMEOUT_S = 30.0
-"""An fsync on a busy disk takes seconds, not half a minute."""
+"""A recorder that is silent for this long hangs: an fsync on a busy disk takes seconds, not half a minute."""
 
 LACKING = {
     errno.ENOSPC: "Free some space or choose another place with --runs; run it again.",
@@ -48,9 +48,9 @@ class RecorderCost:
 
 
 class Recorder:
-    """Writes to `path`, which must not exist yet, or to an open file of that name, whose `descriptor` it takes over.
-    Methods may be called from several threads. Each raises RecordingError, with what the recorder printed, once the
-    process has died."""
+    """A recorder process that writes to `path`, which must not exist yet, or to an open file of that name, whose
+    `descriptor` it takes over. Methods may be called from several threads. Each raises RecordingError, with what the
+    recorder printed, once the process has died. A context manager: starts on entry, stops on exit."""
 
     def __init__(self, path: Path, *, interval_s: float = 0.1, descriptor: int | None = None) -> None:
         self.path = path
@@ -113,18 +113,19 @@ class Recorder:
         self._send({"do": "follow", "component": component, "pids": list(pids)})
 
     def follow_cgroup(self, component: str, folders: Sequence[Path]) -> None:
-        """From now on these folders (version 1: one per controller) are the component's cgroup."""
+        """From now on these folders (version 1: one per controller) are the component's cgroup; without any, none is
+        followed."""
         self._send({"do": "follow-cgroup", "component": component, "folders": [str(folder) for folder in folders]})
 
     def note(self, source: str, text: str, at_s: float | None = None) -> None:
-        """A text of another program at its own CLOCK_MONOTONIC time; None: now."""
+        """Record a text of another program (a server's counters) at its own CLOCK_MONOTONIC time; None: now."""
         self._send({"do": "note", "source": source, "text": text, "at_s": time.monotonic() if at_s is None else at_s})
 
     def mark(self, kind: str, **fields: str | float | bool | None) -> None:
         self._send({**fields, "do": "mark", "kind": kind, "at_s": time.monotonic()})
 
     def flush(self) -> None:
-        """Return once everything up to now is on the disk."""
+        """Return once every tick, note and mark up to now is on the disk."""
         with self._asking:
             number = self._number()
             self._send({"do": "flush", "number": number})
@@ -144,7 +145,7 @@ class Recorder:
         return self._cost
 
     def kill(self) -> None:
-        """What it had written stays readable. Idempotent."""
+        """End the process at once; what it had written stays readable. Idempotent."""
         if self._process is not None:
             self._killed = True
             self._process.kill()
@@ -219,7 +220,7 @@ class Recorder:
                 return answer
 
     def _wait_for(self, pipe: IO[bytes], event: int, deadline_s: float, what: str) -> None:
-        """At the deadline ends the recorder, which is useless then, so that no further call has to wait as long."""
+        """Ends the recorder at the deadline, as it is useless then, so that no further call has to wait as long."""
         poller = select.poll()
         poller.register(pipe, event)
         if poller.poll(max(0.0, deadline_s - time.monotonic()) * 1000):

@@ -20,11 +20,11 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """source: its name in a recording; one star stands for any part of a name: the texts of all matches, in the order
-    of their names, are one text. beside: sources that are recorded less often, whose latest texts are passed along.
-    parse: takes its text, then theirs (empty if not recorded yet). levels: metrics of one reading; rates: of two and
-    the seconds between them (> 0). Each raises RecordingError if what it needs is missing or went back, without
-    affecting the others."""
+    """What follows from a source. source: its name in a recording; a star stands for any part of a name: the texts of
+    all matches, in the order of their names, are one text. beside: sources that are recorded less often, whose latest
+    texts are passed along. parse: takes its text, then theirs (empty if not recorded yet). levels: metrics of one
+    reading; rates: of two and the seconds between them (> 0). Each function raises RecordingError if what it needs is
+    missing or went back, without affecting the others."""
 
     source: str
     parse: Callable[..., Any]
@@ -52,7 +52,7 @@ class Derivation:
         return gather(partial(part, first, last, elapsed_s) for part in self.rates) if self.rates else {}
 
     def looks(self, before: Entries, after: Entries, elapsed_s: float) -> tuple[Metrics, list[RecordingError]]:
-        """Metrics of two looks, and why others are missing; no rates if both are of one moment."""
+        """Metrics of two looks at this machine, and why others are missing; no rates if both are of one moment."""
         try:
             first, last = self.reading(before), self.reading(after)
         except RecordingError as error:
@@ -108,21 +108,21 @@ IN_PAGES = frozenset({"system.network.tcp_memory"})
 
 
 def put_together(metric: str, values: Sequence[float]) -> float:
-    """A level over a window."""
+    """A level over a window, from all its values there."""
     if metric in AVERAGE:
         return sum(values) / len(values)
     return values[-1] if metric in LATEST else min(values) if metric in LOWEST else max(values)
 
 
 def growth(first: float, last: float) -> float:
-    """Raises RecordingError if a counter went back, that is, was reset."""
+    """last - first of a counter. Raises RecordingError if it went back, that is, was reset."""
     if last < first:
         raise RecordingError(f"A counter went back from {first} to {last}.")
     return last - first
 
 
 def rates_of(metrics: Mapping[str, Sequence[str]], unit: float = 1.0) -> Callable[..., Metrics]:
-    """Growth per second, in this unit, over the names of a metric that both readings have."""
+    """Growth of a file's numbers per second, in this unit, over the names of a metric that both readings have."""
 
     def between(first: Mapping[str, int], last: Mapping[str, int], elapsed_s: float) -> Metrics:
         rates = {}
@@ -161,7 +161,7 @@ def _in_bytes(metrics: Metrics, page_bytes: int) -> Metrics:
 @dataclass(frozen=True, slots=True)
 class Window:
     """ticks: of the schedule, within start_s..end_s, at least two. around: all given ticks, in time order, for what is
-    recorded only once per second."""
+    recorded only once per second. elapsed_s: from the first to the last of `ticks`."""
 
     start_s: float
     end_s: float
@@ -177,7 +177,8 @@ class Window:
         return self.ticks[0].facts
 
     def readings(self, row: Derivation) -> list[Any]:
-        """At each tick of the window that has the source, else at the nearest. Raises RecordingError."""
+        """The readings of a source at each tick of the window that has it, else at the nearest. Raises
+        RecordingError."""
         having = [tick for tick in self.ticks if row.text(tick.entries) is not None]
         if not having:
             around = [tick for tick in self.around if row.text(tick.entries) is not None]
@@ -220,7 +221,7 @@ def window_of(ticks: Sequence[Tick], start_s: float, end_s: float) -> Window | N
 
 
 def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[int, int] | None:
-    """Indices of the readings (ascending) nearest to the edges, or else around the window; or None."""
+    """Indices of the readings (ascending) nearest to the edges, or else around the window; None if there are none."""
     first, last = nearest(times, start_s), nearest(times, end_s)
     if first == last:
         first = bisect_left(times, start_s) - 1
@@ -231,7 +232,7 @@ def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[
 
 
 def nearest(times: Sequence[float], at_s: float) -> int:
-    """The index of the nearest time (ascending), the earlier of two; -1 without any."""
+    """The index of the time (ascending) nearest to at_s, the earlier of two; -1 without any."""
     index = bisect_left(times, at_s)
     if index == len(times) or (index > 0 and at_s - times[index - 1] <= times[index] - at_s):
         return index - 1

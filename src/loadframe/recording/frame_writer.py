@@ -32,11 +32,11 @@ from loadframe.recording.frames import (
 _LEVEL = 1
 _BUFFER_BYTES = 512 * 1024
 _FLUSH_BYTES = 384 * 1024
-"""A block is written at this size, so that the memory stays small."""
+"""A block is written at this size, so that the recorder's memory stays small."""
 _CHUNK = 64 * 1024
 _SMALL = 4096
 _CERTAINLY_WHOLE = 3000
-"""A procfs file of many records gives about a page per read."""
+"""A procfs file of many records gives about a page per read: anything shorter is complete."""
 
 
 class FrameWriter:
@@ -70,7 +70,7 @@ class FrameWriter:
         self._write(FILE_HEADER.pack(MAGIC, VERSION, len(text), zlib.crc32(text)) + text)
 
     def source(self, name: str) -> int:
-        """Its id. Every block names the sources in use."""
+        """The id under which a source's bytes are given. Every block names the sources in use."""
         if name not in self._ids:
             self._ids[name] = self._next_id
             self._next_id += 1
@@ -79,7 +79,7 @@ class FrameWriter:
         return self._ids[name]
 
     def retire(self, name: str) -> None:
-        """Blocks after the present one do not name it."""
+        """End a source: blocks after the present one do not name it."""
         if name in self._ids:
             self._retired.append(name)
 
@@ -96,7 +96,7 @@ class FrameWriter:
         self.end_record()
 
     def begin_sample(self, monotonic_s: float, wall_s: float) -> None:
-        """One tick of the schedule."""
+        """Begin a tick of the schedule; `end_record` ends it."""
         self._begin(SAMPLE, monotonic_s, wall_s)
 
     def _begin(self, kind: int, monotonic_s: float, wall_s: float) -> None:
@@ -115,7 +115,7 @@ class FrameWriter:
         self.end = start + len(data)
 
     def read(self, source: int, descriptor: int) -> None:
-        """An entry of an open file's text. OSError leaves no entry."""
+        """Add an entry of an open file's text. OSError leaves no entry."""
         if self.end + _CHUNK + _SMALL > self._size:
             self._make_room(_CHUNK + _SMALL)
         start = self.end + ENTRY.size
@@ -137,14 +137,14 @@ class FrameWriter:
             end += got
 
     def begin_entry(self, source: int) -> None:
-        """An entry of several parts: `pull` and `TASK` add to it."""
+        """Begin an entry of several parts: `pull` and `TASK` add to it, `end_entry` ends it."""
         self._make_room(_CHUNK)
         self._entry = self.end
         ENTRY.pack_into(self.buffer, self.end, source, 0)
         self.end += ENTRY.size
 
     def reserve_row(self) -> int:
-        """Room for a row of TASK and its texts; returns the offset of its head."""
+        """Make room for a row of TASK and its texts; returns the offset of its head."""
         if self.end + 4 * _SMALL > self._size:
             self._make_room(4 * _SMALL)
         head = self.end
@@ -152,7 +152,7 @@ class FrameWriter:
         return head
 
     def pull(self, descriptor: int) -> int:
-        """Append a short file to the row; returns its length. OSError appends nothing."""
+        """Append the text of a short file to the row; returns its length. OSError appends nothing."""
         end = self.end
         length = os.preadv(descriptor, (self._view[end : end + _SMALL],), 0)
         self.end = end + length
@@ -164,7 +164,7 @@ class FrameWriter:
         return len(data)
 
     def keep_tail(self, length: int, most: int) -> int:
-        """Of the last `length` bytes; returns how many are kept."""
+        """Keep the last `most` of the last `length` bytes; returns how many are kept."""
         if length <= most:
             return length
         start = self.end - length
@@ -177,7 +177,7 @@ class FrameWriter:
         ENTRY.pack_into(self.buffer, self._entry, source, self.end - self._entry - ENTRY.size)
 
     def end_record(self) -> None:
-        """Raises RecordingError if it is too large for any reader."""
+        """Complete the record. Raises RecordingError if it is too large for any reader."""
         length = self.end - self._record - RECORD.size
         if length > LARGEST_BLOCK_BYTES // 2:
             raise RecordingError(f"One tick of {length} bytes is too large for a recording.")
@@ -193,7 +193,7 @@ class FrameWriter:
             self._view = memoryview(self.buffer)
 
     def write_block(self) -> None:
-        """From here on a kill -9 of the recorder cannot lose it."""
+        """Hand what is gathered to the kernel: from here on a kill -9 of the recorder cannot lose it."""
         if self._first_s > self._last_s:
             return
         names = b"".join(

@@ -20,17 +20,18 @@ VERSION = 2
 """2 added hosts. Version 1 can still be read."""
 BLOCK_MAGIC = b"LFB\xf1"
 LARGEST_BLOCK_BYTES = 64 * 1024 * 1024
-"""Before compression; a larger number in a header is corruption."""
+"""Largest block before compression; a larger number in a header is corruption."""
 LARGEST_FRAME_BYTES = LARGEST_BLOCK_BYTES + (LARGEST_BLOCK_BYTES >> 7)
 """What cannot be compressed grows by less than that (ZSTD_compressBound)."""
 FREE_BYTES, PER_BYTE = 8 << 20, 20
 """The most that a block holds: FREE_BYTES, plus PER_BYTE for each of its bytes in the file."""
 MOST_RECORDS, MOST_ENTRIES = 5_000, 50_000
-"""Of one block, which has a few dozen records."""
+"""Most of each in a block, which has a few dozen records: a million small ones would take far more memory than their
+bytes."""
 MOST_BLOCKS = 1_000_000
-"""Of a recording: at the recorder's pace, more than a week."""
+"""Most blocks of a recording: at the recorder's pace, more than a week."""
 MOST_SEARCHED = 100_000
-"""False beginnings of a block; a file with more was made on purpose."""
+"""False beginnings of a block, at most; a file with more was made on purpose, and its rest is ignored."""
 _LATEST_S = 1e12
 
 FILE_HEADER = struct.Struct("<8sHII")
@@ -51,14 +52,14 @@ SOURCE, SAMPLE, EVENT, HOST = 1, 2, 3, 4
 UNRECORDED = "recorder:unrecorded"
 """The source of an event: what could not be recorded and why, as a sentence."""
 MACHINE = "recorder:machine"
-"""As uname(2) names it, in each tick: numbers of system calls differ."""
+"""The source, in each tick, of the kind of machine as uname(2) names it: numbers of system calls differ."""
 _DIFFERENT_FILE = "Give the recording that Loadframe wrote (raw/*.lfr in a run folder)."
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What must be known of the recording machine. boottime_offset_s: CLOCK_BOOTTIME - CLOCK_MONOTONIC, for start times
-    of processes, which count suspended time. host: times of different hosts are of different clocks."""
+    """What a reader must know of the recording machine. boottime_offset_s: CLOCK_BOOTTIME - CLOCK_MONOTONIC, for start
+    times of processes, which count suspended time. host: its name; times of different hosts are of different clocks."""
 
     interval_s: float
     clock_ticks_per_s: int
@@ -85,7 +86,7 @@ class Facts:
 
     @classmethod
     def from_json(cls, text: bytes) -> "Facts":
-        """Raises ValueError."""
+        """Raises ValueError if it is not the JSON of facts, with numbers where numbers belong."""
         fields = json.loads(text)
         if not isinstance(fields, dict):
             raise ValueError("no object of facts")
@@ -138,13 +139,14 @@ class Scan(NamedTuple):
 
 
 def peak_rss_bytes(status: bytes) -> int:
-    """From the text of /proc/self/status; getrusage's maxrss would be inherited from the parent that forked us."""
+    """Peak resident memory from the text of /proc/self/status; getrusage's maxrss would be inherited from the parent
+    that forked us."""
     _, _, rest = status.partition(b"VmHWM:")
     return int(rest.split(None, 1)[0]) * 1024 if rest else 0
 
 
 def parse_header(data: bytes, path: Path) -> tuple[Facts, int]:
-    """Facts, and the offset of the first block. Raises RecordingError."""
+    """Facts, and the offset of the first block. Raises RecordingError for an empty, foreign or cut off file."""
     if not data:
         raise RecordingError(f"The recording {path} is empty.", remedy="Its recorder never started; record again.")
     if not data.startswith(MAGIC[: len(data)]):
@@ -174,7 +176,7 @@ def _parse_facts(text: bytes, checksum: int, path: Path) -> Facts:
 
 
 def scan_blocks(data: bytes, start: int, base: int = 0) -> Scan:
-    """The complete blocks of data[start:], at `base` + their offset in data."""
+    """The complete blocks of data[start:], at `base` + their offset in data. What lies between becomes a warning."""
     blocks: list[Block] = []
     warnings: list[str] = []
     position = start
@@ -215,8 +217,8 @@ def _next_block(data: bytes, position: int) -> int:
 
 
 def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool) -> list[Tick]:
-    """The ticks of one block, in the order they were written; without `samples` only those in between. Records of an
-    unknown kind are skipped. Raises RecordingError."""
+    """The ticks of a block, in the order they were written; without `samples` only those in between. Records of an
+    unknown kind are skipped. Raises RecordingError if the block is corrupt."""
     import zstandard  # here: the process of `loadframe watch` has this module and reads no recording
 
     try:

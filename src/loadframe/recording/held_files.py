@@ -1,4 +1,5 @@
-"""Files that stay open to be read repeatedly. Light, as part of the recorder process."""
+"""Files that stay open to be read repeatedly: how many may, and reading them. Light, as part of the recorder
+process."""
 
 import errno
 import os
@@ -8,10 +9,11 @@ from loadframe.recording.frame_writer import FrameWriter
 
 READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
 MOST_HELD = 8192
-"""Each costs the kernel one to two kilobytes. As many descriptors again are for all other files."""
+"""Files of threads held open: each costs the kernel one to two kilobytes. As many descriptors again are for all other
+files."""
 
 SECOND_S = 0.95
-"""A bit less than a second, so that ticks of 0.1 s do not make it 1.1."""
+"""What is read once per second is due after this: a bit less, so that ticks of 0.1 s do not make it 1.1."""
 
 Held = list[tuple[int, int]]
 """Source id and descriptor of each file that is read repeatedly."""
@@ -28,7 +30,7 @@ class Descriptors:
         self.free = allowed // 2
 
     def hold(self, path: str, directory: int | None = None) -> int | None:
-        """None if there are enough already. Raises OSError if the file will not open."""
+        """An open descriptor to keep, or None if enough are held. Raises OSError if the file will not open."""
         if self.free <= 0:
             return None
         try:
@@ -90,7 +92,7 @@ class HeldFiles:
 
 
 def read_all(writer: FrameWriter, held: Held) -> None:
-    """An entry of each file that answers (not /proc/pressure if it is switched off)."""
+    """Add an entry for each file that answers (/proc/pressure does not if it is switched off)."""
     read = writer.read
     for source, descriptor in held:
         try:
@@ -100,12 +102,12 @@ def read_all(writer: FrameWriter, held: Held) -> None:
 
 
 def used_up(error: OSError) -> bool:
-    """Whether descriptors were lacking, which says nothing about the file."""
+    """Whether a file did not open for want of descriptors, which says nothing about the file."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 def open_if_there(path: str, directory: int | None = None) -> int | None:
-    """None for a file that is missing or forbidden. Raises OSError if descriptors are used up."""
+    """Open for reading; None for a file that is missing or forbidden. Raises OSError if descriptors are used up."""
     try:
         return os.open(path, READ_ONLY, dir_fd=directory)
     except OSError as error:

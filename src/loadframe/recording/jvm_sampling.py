@@ -1,7 +1,8 @@
-"""The counters of a Java virtual machine of HotSpot (`jstat` reads the same ones), from /tmp/hsperfdata_USER/PID, as
-the process itself sees /tmp and its pid. It is read only if it and its folder belong to the process's user, without
-following links, and up to a bound: a target may have put anything there. Light, as part of the recorder process.
-Layout: HotSpot, runtime/perfMemory.hpp (PerfDataPrologue, PerfDataEntry), version 2."""
+"""The counters of a Java virtual machine of HotSpot (`jstat` reads the same ones): the time of its collectors and the
+use of its heap. They are in /tmp/hsperfdata_USER/PID, as the process itself sees /tmp and its pid. The file is read
+only if it and its folder belong to the process's user, without following links, and up to a bound: a target may have
+put anything there. Light, as part of the recorder process. Layout: HotSpot, runtime/perfMemory.hpp (PerfDataPrologue,
+PerfDataEntry), version 2."""
 
 import os
 import re
@@ -33,7 +34,7 @@ class JvmCounters:
         self._places: list[tuple[str, str, int]] = []
 
     def find(self) -> bool:
-        """False if there is no file that can be trusted."""
+        """Find the file and the wanted counters in it; False if there is no file that can be trusted."""
         self.close()
         try:
             self._held = _open(self._directory)

@@ -27,14 +27,14 @@ from loadframe.recording.wait_metrics import wait_metrics
 
 SERVICE_NOTE = "note:service"
 COUNTERS_NOTE = "note:counters"
-"""What the numbers in notes of the service mean."""
+"""Says what the numbers in notes of the service mean, so that a recording can be read without its server."""
 STEP_START = "mark:step-start"
 MISSING_NOTE = "note:missing"
-"""Which counters are not known so far, and why: a JSON array of sentences."""
+"""Says which counters of the service are not known so far, and why: a JSON array of sentences."""
 ITS_NETWORK = "netstat"
 COUNTED_WHERE_THEY_ARRIVE = ("system.network.listen_overflows", "system.network.listen_drops")
 STALL_INTERVALS = 3
-"""A longer gap between ticks is a stall: one late tick happens on any busy machine."""
+"""A gap between ticks longer than this many intervals is a stall: one late tick happens on any busy machine."""
 
 MOST_SENTENCES, LONGEST_SENTENCE = 100, 1_000
 
@@ -56,7 +56,7 @@ def window_metrics(
     pieces: Sequence[str] = (),
 ) -> Metrics:
     """Averages, rates and peaks over start_s..end_s (CLOCK_MONOTONIC), by the names in units.py. What cannot be
-    computed is absent.
+    computed (not recorded, damaged, reset, fewer than two ticks) is absent.
 
     ticks: as RecordingReader.ticks_between gives them, with its margin, in any order. service: the counters in notes of
     the source "service". embedded: the target lives in the driver's processes, and has their metrics if nothing was
@@ -140,10 +140,10 @@ def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapp
 
 
 def service_metrics(ticks: Sequence[Tick], start_s: float, end_s: float, service: Sequence[CounterSpec]) -> Metrics:
-    """Of the server's counters: for cumulative ones the rate between the notes nearest to the window's edges; for
-    others the largest value noted within the window (else the nearest one), for levels of a pipeline the mean; the
-    quantiles of histograms, and what follows for pipelines. Notes before the step are of another load, perhaps of
-    another process."""
+    """Metrics of the server's counters. A cumulative counter has its rate between the notes nearest to the window's
+    edges, at the notes' own times; others their largest value noted within the window (else the nearest), levels of a
+    pipeline their mean. Also the quantiles of histograms, and what follows for pipelines. Notes before the step are of
+    another load, perhaps of another process, and are ignored."""
     if not service:
         return {}
     starts = (tick.monotonic_s for tick in ticks if STEP_START in tick.entries)
@@ -178,7 +178,7 @@ def specs_text(specs: Sequence[CounterSpec]) -> str:
 
 
 def read_specs(text: bytes) -> list[CounterSpec]:
-    """The registered counters of such a note; none of a damaged one."""
+    """The registered counters that such a note names; none of a damaged note."""
     try:
         return [
             CounterSpec(str(spec["name"]), spec["metric"], cumulative=bool(spec["cumulative"]))
@@ -212,7 +212,8 @@ def read_counters(text: bytes) -> Metrics:
 
 
 def _rate(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
-    """None if it was reset in between, and may be beyond its first value again."""
+    """Growth per second; None if the counter went back in between: it was reset, and may be beyond its first value
+    again."""
     pair = nearest_pair([at_s for at_s, _ in readings], start_s, end_s)
     if pair is None:
         return None

@@ -19,19 +19,19 @@ MOST_PEERS = 16
 """The peers with most connections, which are named; the others are combined."""
 REST = "others"
 FIRST_EPHEMERAL = 32768
-"""The default of ip_local_port_range: connections are made from such ports."""
+"""The default of ip_local_port_range: connections are made from such ports, seldom served at them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Each socket once, however many processes have it open."""
+    """The sockets of a component at one moment, each once, however many processes have it open."""
 
     at_s: float
     sockets: Mapping[int, OpenSocket]
 
 
 class Connections:
-    """names: of other components, by the port they listen on."""
+    """The sockets of a component's processes in a window. names: of other components, by the port they listen on."""
 
     def __init__(self, processes: Sequence[ProcessInWindow], names: Mapping[str, str] | None = None) -> None:
         self._names = names or {}
@@ -40,12 +40,12 @@ class Connections:
 
     @cached_property
     def looks(self) -> list[Look]:
-        """Only those within the window: others show another load."""
+        """The looks within the window: others show another load."""
         return self._together(self.by_process.values())
 
     @cached_property
     def looks_at_listeners(self) -> list[Look]:
-        """With the looks at listening sockets only, which are many times as frequent."""
+        """As `looks`, with the looks at listening sockets only, which are many times as frequent."""
         return self._together(_looks(process, SOCKETS, LISTENERS) for process in self._processes)
 
     def _together(self, of_processes: Iterable[Iterable[tuple[float, list[OpenSocket]]]]) -> list[Look]:
@@ -78,7 +78,7 @@ class Connections:
         return self._names.get(port, socket.remote) if is_here(socket) else socket.remote
 
     def inside(self, socket: OpenSocket) -> bool:
-        """Whether the component itself listens at the other end."""
+        """Whether the component itself listens at the other end of a connection."""
         return is_here(socket) and port_of(socket.remote) in self.listening
 
     @cached_property
@@ -122,7 +122,8 @@ def is_here(socket: OpenSocket) -> bool:
 
 
 def peer_metrics(connections: Connections) -> Metrics:
-    """Of connections made, by peer; of all served ones; and of the fullest accept queue."""
+    """Metrics of the connections that a component made, by peer; of all that it serves; and of its fullest accept
+    queue."""
     looks = connections.looks
     if not looks:
         return _queues(connections.looks_at_listeners)
@@ -191,11 +192,11 @@ def _queues(looks: Sequence[Look]) -> Metrics:
 
 Side = Literal["made", "served"]
 PACES = ((1, 1), (1, 2), (2, 1), (2, 2))
-"""Segments of a request and of an answer that are tried."""
+"""Segments of a request and of an answer that are tried: a small one is one segment, a head and a body are two."""
 FEWEST_ANSWERS = 8
-"""Segments of answers that show whether their number keeps pace with the requests'."""
+"""Segments of answers on a connection needed to show whether their number keeps pace with the requests'."""
 FEW_ANSWERS = 3
-"""The same if each request and its answer account for every segment, which is no coincidence."""
+"""The same if each request and its answer account for every segment of the connection, which is no coincidence."""
 MOST_AHEAD = 8
 """Exchanges by which greetings and logins may have put one side ahead for good."""
 AGREE = 0.9
@@ -213,7 +214,7 @@ class Pace:
 
 
 def awaits_answer(socket: OpenSocket, pace: Pace | None = None) -> bool | None:
-    """On a connection that the component made; None if unknown."""
+    """Whether a request is in flight on a connection that the component made; None if unknown."""
     times = socket.times
     if socket.state == SYN_SENT:
         return True
@@ -247,8 +248,8 @@ def is_asked(socket: OpenSocket, pace: Pace | None = None) -> bool | None:
 
 
 def pace_of(looks: Iterable[OpenSocket], side: Side) -> Pace | None:
-    """What the looks at all connections to one peer have in common. A look with its two moments in different ticks
-    allows one lead; the others allow two."""
+    """The pace that the looks at all connections to a peer have in common, or None. A look with its two moments in
+    different ticks allows one lead; the others allow two."""
     quiet = [socket.times for socket in looks if socket.times is not None and socket.send == socket.receive == 0]
     settled, young = (
         [times for times in quiet if _segments(times, side)[1] >= fewest] for fewest in (FEWEST_ANSWERS, FEW_ANSWERS)
@@ -272,7 +273,7 @@ def _agreed(looks: Sequence[TcpTimes], side: Side, most_ahead: int) -> Pace | No
 
 
 def _by_ticks(times: TcpTimes, side: Side) -> bool | None:
-    """None if the last data sent and received are in the same tick."""
+    """Whether a request is in flight; None if the last data sent and received are in the same tick."""
     if times.sent_ms == times.received_ms:
         return None
     if side == "made":
@@ -281,7 +282,7 @@ def _by_ticks(times: TcpTimes, side: Side) -> bool | None:
 
 
 def _segments(times: TcpTimes, side: Side) -> Sequence[int]:
-    """Of requests and of answers; what was sent again counts once."""
+    """Segments of requests and of answers; what was sent again counts once."""
     out = max(0, times.data_out - times.retransmits)
     return (out, times.data_in) if side == "made" else (times.data_in, out)
 

@@ -49,7 +49,7 @@ def _grown(first: ProcessStat, last: ProcessStat, prefix: str) -> dict[str, floa
 
 
 def after(first: ProcessStat, ended: Sequence[ProcessStat]) -> ProcessStat:
-    """With what was seen of children that ended since: they count once, as themselves."""
+    """A process's numbers plus what was seen of children that ended since: they count once, as themselves."""
     if not ended:
         return first
     of_all = {
@@ -70,7 +70,7 @@ BORN: Mapping[str, object] = {
 
 
 def process_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
-    """By the last word of a source's name."""
+    """What follows from each file of a process, by the last word of its source's name."""
     return (
         Derivation(STAT, parse_stat, rates=(partial(_counted, ticks_per_s),)),
         Derivation(CLOCK, procfs.parse_count, rates=(_clock,)),
@@ -79,7 +79,7 @@ def process_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
 
 
 def recorder_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
-    """Its CPU; from its clock ticks on a kernel without schedstat."""
+    """The recorder's CPU, from its one thread's schedstat; from clock ticks on a kernel without."""
 
     def counted(first: ProcessStat, last: ProcessStat, elapsed_s: float) -> Metrics:
         ticks = growth(first.user_ticks + first.system_ticks, last.user_ticks + last.system_ticks)
@@ -95,8 +95,8 @@ def recorder_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
 
 
 def with_cores(metrics: Metrics) -> Metrics:
-    """Adds cpu.cores, CPU-seconds per second: from the process's clock, to the nanosecond and with threads that ended,
-    else from clock ticks of 10 ms. Ended children always from the latter."""
+    """Adds cpu.cores, CPU-seconds per second: from the process's clock, to the nanosecond and with threads that ended;
+    from clock ticks of 10 ms in a recording without it, and always for ended children."""
     clock, children = metrics.pop(CLOCK_CORES, None), metrics.pop(CHILDREN_CORES, 0.0)
     if clock is not None:
         return metrics | {"cpu.cores": clock + children}
@@ -110,14 +110,14 @@ def born_since(stat: ProcessStat, at_s: float, facts: Facts) -> bool:
 
 
 def added_up(rates: Sequence[Metrics]) -> Metrics:
-    """A metric missing for some (/proc/PID/io may be forbidden) is left out."""
+    """Sums over processes; a metric missing for some (/proc/PID/io may be forbidden) is left out."""
     common = set[str].intersection(*(set(metrics) for metrics in rates)) if rates else set[str]()
     return {metric: sum(metrics[metric] for metrics in rates) for metric in common}
 
 
 @dataclass(frozen=True, slots=True)
 class TaskTexts:
-    """One unparsed thread; schedstat and wchan are empty if the kernel has none."""
+    """An unparsed thread of a `tasks` entry; schedstat and wchan are empty if the kernel has none."""
 
     thread: int
     stat: bytes
@@ -165,13 +165,14 @@ def parse_tasks(data: bytes) -> list[TaskTexts]:
 HELD = frozenset({STAT, "status", "limits", "fd"})
 """The latest text of these stays valid: with thousands of threads they are read once per second."""
 KINDS = frozenset({*HELD, CLOCK, IO, "threads", "tasks"})
-"""The last words of the names of sources of a process."""
+"""The last words of the names of a process's sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Census:
     """A component's threads at a moment: their count, in how many processes, and their states, extrapolated from those
-    looked at (or None). sleepers: of those looked at; where_known: the kernel said of at least one where it sleeps."""
+    looked at (None if none was). sleepers: of those looked at; where_known: the kernel said of at least one where it
+    sleeps."""
 
     count: int
     processes: int
@@ -188,7 +189,8 @@ class Census:
 
 
 def census(members: Collection[Entries]) -> Census | None:
-    """None without threads. Raises RecordingError for damaged entries."""
+    """The census from the entries of each process; None if they have no threads. Raises RecordingError for damaged
+    entries."""
     total, sleepers, where_known, asked_some = 0, 0, False, False
     states = dict.fromkeys([*STATES.values(), POLLING], 0.0)
     with_threads = [member for member in members if "tasks" in member or "threads" in member]
@@ -217,7 +219,7 @@ def threads(members: Collection[Entries]) -> Metrics:
 
 
 def open_files(members: Collection[Entries]) -> Metrics:
-    """Of the process nearest to its own limit, with that limit."""
+    """The open files of the process nearest to its own limit, with that limit."""
     uses = [
         {"open_files": procfs.parse_count(entries["fd"])} | open_files_limits(entries.get("limits", b""))
         for entries in members
@@ -227,7 +229,7 @@ def open_files(members: Collection[Entries]) -> Metrics:
 
 
 def nearness(metrics: Metrics) -> tuple[float, float]:
-    """How near to its limit of open files a process is; as tie-breaker, how many it has."""
+    """How near to its limit of open files a process is; without a limit, or as tie-breaker, how many it has."""
     count = metrics.get("open_files", -1.0)
     return count / max(metrics.get("open_files.limit", math.inf), 1.0), count
 
@@ -239,8 +241,8 @@ def open_files_limits(text: bytes) -> Metrics:
 
 
 def memory(page_bytes: int, members: Collection[Entries]) -> Metrics:
-    """What processes share (a server's buffers, its program) counts once: the largest share of any of them. A process
-    without its stat is counted by its status."""
+    """Memory of processes. What they share (a server's buffers, its program) counts once: the largest share of any of
+    them. A process without its stat is counted by its status."""
     resident, touched = [], []
     for entries in members:
         status = procfs.parse_process_status(entries.get("status", b""))
@@ -256,7 +258,7 @@ def memory(page_bytes: int, members: Collection[Entries]) -> Metrics:
 
 
 def split_source(name: str) -> tuple[str, int, str] | None:
-    """Component, process and the last word of a source's name; None for one that is of no process."""
+    """Component, process and the last word of a source's name; None for a source that is of no process."""
     component, _, rest = name.partition(":")
     pid, colon, what = rest.partition(":")
     if not colon or not (pid.isascii() and pid.isdecimal()) or len(pid) > _LONGEST_PID:
@@ -279,7 +281,7 @@ class ComponentTrack:
         self._held: dict[int, dict[str, bytes]] = {}
 
     def step(self, at_s: float, before_s: float | None, processes: Mapping[int, Entries]) -> Metrics:
-        """before_s: time of the tick before. A process born since then counts from zero; an
+        """The metrics of a tick. before_s: time of the tick before. A process born since then counts from zero; an
         older one that was not followed then counts from here on."""
         there = {pid: entries for pid, entries in processes.items() if is_there(entries)}
         ended: dict[int, list[ProcessStat]] = {}

@@ -78,7 +78,8 @@ class ProcessInWindow:
             return 0
 
     def pair(self, row: Derivation) -> tuple[object, object, float]:
-        """As Window.pair; if recorded at each tick, over the whole window, from zero if born in it."""
+        """As Window.pair. What is recorded at each tick spans the whole window, from zero if the process was born in
+        it."""
         inside = [tick for tick in self.window.ticks if row.source in tick.entries]
         if inside and inside[0] is self.present[0] and inside[-1] is self.present[-1]:
             born = born_since(self.last_stat, self.window.ticks[0].monotonic_s, self.window.facts)
@@ -137,8 +138,8 @@ class ProcessInWindow:
     def _thread_rates(
         self, source: str, numbers: Callable[[TaskTexts], tuple[int, int] | None]
     ) -> dict[int, tuple[float, float]]:
-        """If all threads are looked at each time, a new one began from zero, and counts for the part of the window that
-        it lived."""
+        """If all threads are looked at each time, a thread that is new began from zero, and counts for the part of the
+        window that it lived."""
         sights: dict[int, list[Sight]] = {}
         complete, before_s = True, None
         for tick in self.window.around:
@@ -175,7 +176,7 @@ class ProcessInWindow:
 
 
 def followed_processes(window: Window) -> list[ProcessInWindow]:
-    """Under each component that they were followed as."""
+    """All processes followed in the window, under each component that they were followed as."""
     sources: dict[tuple[str, int], dict[str, str]] = {}
     for name in {name for tick in window.around for name in tick.entries}:
         if (split := split_source(name)) is not None:
@@ -190,7 +191,7 @@ def followed_processes(window: Window) -> list[ProcessInWindow]:
 
 
 def component_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """Of one component's processes together, without its name in front ("cpu.cores")."""
+    """The metrics of a component's processes together, without its name in front ("cpu.cores")."""
     groups = (_rates, _allowed_cpus, _busiest, _threads, _states, _open_files, _memory, _switches)
     return gather(partial(group, processes) for group in groups) if processes else {}
 
@@ -236,7 +237,7 @@ def _states(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def _allowed_cpus(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """Of the process with the widest affinity."""
+    """The CPUs of the process with the widest affinity."""
     texts = [process.held.ticks[-1].entries.get("status", b"") for process in processes]
     most = max(procfs.parse_process_status(text).cpus_allowed or 0 for text in texts)
     if not most:
@@ -273,7 +274,7 @@ def _threads(processes: Sequence[ProcessInWindow]) -> Metrics:
 def sum_over_threads(
     processes: Sequence[ProcessInWindow], rates_of: Callable[[ProcessInWindow], dict[int, tuple[float, float]]]
 ) -> tuple[float, float] | None:
-    """Extrapolated from a sample. None if too few of them are known."""
+    """The two rates over all threads, extrapolated from a sample. None if too few of them are known."""
     sums = [0.0, 0.0]
     for process in processes:
         rates = rates_of(process)
@@ -293,6 +294,6 @@ def _switches(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def runs_one_at_a_time(program: str) -> bool:
-    """program: as /proc/PID/exe leads to it."""
+    """Whether the threads of a program run one at a time. program: as /proc/PID/exe leads to it."""
     name = program.removesuffix(" (deleted)").rpartition("/")[2]
     return _PROGRAMS.fullmatch(name) is not None

@@ -1,6 +1,6 @@
-"""Parsing procfs texts: bytes in, numbers out. Raises RecordingError if what must be there is missing or is no number;
-unknown lines are ignored. Layouts: proc(5), Documentation/admin-guide/iostats.rst, accounting/psi.rst,
-scheduler/sched-stats.rst."""
+"""Parsing procfs texts: bytes in, numbers out. All functions raise RecordingError if what must be there is missing or
+is no number; unknown lines are ignored, because kernels add some. Layouts: proc(5),
+Documentation/admin-guide/iostats.rst, accounting/psi.rst, scheduler/sched-stats.rst."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ def parse_count(data: bytes) -> int:
 
 
 def parse_hexadecimal(field: bytes, where: str) -> int:
-    """As in /proc/PID/syscall and in tables of the network. where: for the message."""
+    """A number as in /proc/PID/syscall and in tables of the network. where: for the message."""
     try:
         return int(field[:32], 16)
     except ValueError as error:
@@ -32,7 +32,7 @@ def parse_hexadecimal(field: bytes, where: str) -> int:
 
 
 def integer(field: bytes, where: str) -> int:
-    """Not larger than any counter. where: for the message."""
+    """A number not larger than any counter. where: for the message."""
     try:
         number = int(field)
     except ValueError as error:
@@ -58,7 +58,7 @@ def missing(where: str, what: str) -> RecordingError:
 
 @dataclass(frozen=True, slots=True)
 class CpuTimes:
-    """Clock ticks since boot, by use; older kernels lack the last ones."""
+    """Time of one CPU or all CPUs since boot, in clock ticks, by use; older kernels lack the last ones."""
 
     user: int
     nice: int
@@ -84,7 +84,7 @@ class SystemStat:
 
 @dataclass(frozen=True, slots=True)
 class DiskCounters:
-    """Since boot. flushes and flush_ms are None before Linux 5.5, discards before 4.18."""
+    """A whole disk since boot. flushes and flush_ms are None before Linux 5.5, discards before 4.18."""
 
     reads: int
     read_sectors: int
@@ -142,7 +142,7 @@ def by_name(data: bytes, where: str) -> dict[str, int]:
 
 
 def parse_vmstat(data: bytes) -> dict[str, int]:
-    """Also cpu.stat, memory.stat, memory.events and the like of a control group."""
+    """/proc/vmstat; also cpu.stat, memory.stat, memory.events and the like of a control group: name -> number."""
     words = data.split()
     with suppress(ValueError):  # fast path, taken ten times a second: each second word is a number
         read = list(map(int, words[1::2]))
@@ -159,7 +159,7 @@ def parse_vmstat(data: bytes) -> dict[str, int]:
 
 
 def parse_diskstats(data: bytes) -> dict[str, DiskCounters]:
-    """Without partitions, loop and ram devices, and dm and md, which would count twice."""
+    """/proc/diskstats, without partitions, loop and ram devices, and dm and md, which would count twice."""
     rows: dict[str, list[int]] = {}
     for line in data.splitlines():
         fields = line.split()
@@ -213,7 +213,7 @@ def parse_threads(data: bytes) -> int:
 
 
 def parse_file_numbers(data: bytes) -> dict[str, int]:
-    """/proc/sys/fs/file-nr: allocated, free, limit -> open files on the machine, and fs.file-max."""
+    """/proc/sys/fs/file-nr (allocated, free, limit): open files on the machine, and fs.file-max."""
     fields = integers(data.split(), "file-nr")
     if len(fields) < 3:
         raise missing("file-nr", "three numbers")
@@ -242,7 +242,7 @@ def parse_protocols(data: bytes) -> dict[str, dict[str, int]]:
 
 
 def parse_sockets(data: bytes) -> dict[str, int]:
-    """The words and numbers of the line "TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 12"."""
+    """/proc/net/sockstat: the words and numbers of the line "TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 12"."""
     for line in data.splitlines():
         words = line.split()
         if words[:1] == [b"TCP:"]:
@@ -252,7 +252,7 @@ def parse_sockets(data: bytes) -> dict[str, int]:
 
 
 def parse_interrupts(data: bytes) -> dict[str, int]:
-    """What a line begins with ("TLB", "RES", "24") -> its count over all CPUs."""
+    """/proc/interrupts: what a line begins with ("TLB", "RES", "24") -> its count over all CPUs."""
     head, _, rest = data.partition(b"\n")
     cpus = len(head.split())
     counts = {}
@@ -290,9 +290,9 @@ class ProcessStat:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """/proc/PID/status, or the tail of it; None for what is not in it. The context switches are those of one thread,
-    for a process of its first. shared_bytes: resident pages of files and of shared memory, which other processes may
-    share; shared_memory_bytes: the latter alone."""
+    """/proc/PID/status, or the tail of it; None for what is not in it (a zombie has no memory). The context switches
+    are those of one thread, for a process of its first. shared_bytes: resident pages of files and of shared memory,
+    which other processes may share; shared_memory_bytes: the latter alone."""
 
     rss_bytes: int | None
     voluntary_switches: int | None
@@ -304,7 +304,7 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class SchedStat:
-    """One thread: time on a CPU, and runnable without one."""
+    """A thread's time on a CPU, and time runnable without a CPU."""
 
     run_ns: int
     wait_ns: int
@@ -319,7 +319,7 @@ class ResourceLimit:
 
 
 def parse_process_stat(data: bytes) -> ProcessStat:
-    """Also a thread's. The command may contain spaces, parentheses and line ends."""
+    """/proc/PID/stat, or a thread's. The command may contain spaces, parentheses and line ends."""
     begin, end = data.find(b"("), data.rfind(b")")
     fields = data[end + 1 :].split()
     if not 0 < begin < end or len(fields) < 22:
@@ -345,7 +345,7 @@ def parse_process_stat(data: bytes) -> ProcessStat:
 
 
 def parse_process_status(data: bytes) -> ProcessStatus:
-    """Also a thread's, or only the last lines of one. Never raises for missing lines."""
+    """/proc/PID/status, a thread's, or only its last lines. Never raises for missing lines."""
     of_files, of_memory = _line_number(data, b"RssFile:", 1024), _line_number(data, b"RssShmem:", 1024)
     return ProcessStatus(
         rss_bytes=_line_number(data, b"VmRSS:", 1024),
@@ -366,7 +366,7 @@ def _line_number(data: bytes, name: bytes, factor: int = 1) -> int | None:
 
 
 def parse_limits(data: bytes) -> dict[str, ResourceLimit]:
-    """The kernel's own names ("Max open files") -> soft and hard limit."""
+    """/proc/PID/limits: the kernel's own names ("Max open files") -> soft and hard limit."""
     limits = {}
     for line in data.splitlines()[1:]:
         match = re.match(rb"(\S.*?) {2,}(\S+) +(\S+)", line)
@@ -382,7 +382,7 @@ def _limit(field: bytes) -> float:
 
 
 def parse_schedstat(data: bytes) -> SchedStat:
-    """Of a thread; for a process its first thread's."""
+    """The schedstat of a thread; for a process its first thread's."""
     fields = integers(data.split()[:3], "schedstat")
     if len(fields) < 3:
         raise missing("schedstat", "three numbers")

@@ -25,13 +25,13 @@ COUNTER_MARGIN_S = 1.5
 
 MOST_MEMORY_BYTES, FREE_BYTES, PER_BYTE = 2 << 30, 4 << 20, 20
 """Memory for the ticks held at once: FREE_BYTES plus PER_BYTE times the recording's size on the disk, at most
-MOST_MEMORY_BYTES. Our recordings hold 6 to 14 times their size."""
+MOST_MEMORY_BYTES, whatever its blocks decompress to. Our recordings hold 6 to 14 times their size."""
 _TICK_BYTES, _ENTRY_BYTES = 500, 200
 """What a tick and an entry take in addition to their bytes, as Python objects."""
 MOST_HELD_BYTES = 128 << 20
-"""Of a recording whose every tick is read; a longer one is thinned."""
+"""Memory for the ticks of a recording whose every tick is read; a recording that would take more is thinned."""
 FEW_BLOCKS = 10
-"""Sampled to estimate how much a recording holds."""
+"""Blocks sampled to estimate how much a recording holds."""
 
 
 class _Room:
@@ -77,7 +77,7 @@ class RecordingReader:
         )
 
     def refresh(self) -> None:
-        """Take in the blocks that were appended since; one not yet complete is left."""
+        """Take in the blocks that were appended since; a block not yet complete is left for the next time."""
         size = os.fstat(self._fd).st_size
         while self._end < size and len(self._blocks) < MOST_BLOCKS:
             data = os.pread(self._fd, min(size - self._end, PIECE_BYTES), self._end)
@@ -104,9 +104,9 @@ class RecordingReader:
         return sorted(ticks, key=lambda tick: tick.monotonic_s)
 
     def all_ticks(self, *, most_entries: int | None = None) -> list[Tick]:
-        """Every tick of the host, in time order, of a recording that no longer grows: a torn tail, and what exceeds the
-        memory, become warnings. most_entries: a recording with more is thinned (`thinned` is set): of evenly spaced
-        blocks the first text of each source is kept."""
+        """Every tick of the host, in time order, of a recording that no longer grows: a torn tail (the recorder was
+        killed), and what exceeds the memory, become warnings. most_entries: a recording with more is thinned (`thinned`
+        is set): of evenly spaced blocks the first text of each source is kept."""
         self.refresh()
         ticks: list[Tick] = []
         room = self._room()

@@ -161,7 +161,7 @@ class RecorderProcess:
                     self._followed[key] = None
 
     def _tell_unrecorded(self, what: str, error: OSError) -> None:
-        """It exists but cannot be read, which is neither silence nor an end."""
+        """Record that a process exists but cannot be read, which is neither silence nor an end."""
         self._event(UNRECORDED, f"The {what} could not be recorded: {error.strerror}.".encode(), time.monotonic())
 
     def _unfollow(self, key: tuple[str, int]) -> None:

@@ -1,6 +1,7 @@
 """Reading procfs, sysfs and cgroup files as cheaply as Python can: they stay open, each tick is one `preadv` per file
-straight into the recording's buffer. How often each is read follows from its cost (docs/recording.md). An open file
-also protects from reused pids: it answers ESRCH then. Light, as part of the recorder process."""
+straight into the recording's buffer, nothing is parsed. How often each is read follows from its cost
+(docs/recording.md). An open file also protects from reused pids: once its process is gone it answers ESRCH. Light, as
+part of the recorder process."""
 
 import os
 import time
@@ -49,7 +50,7 @@ SLOW_CGROUP_FILES = (
     "memory.oom_control",
     *(f"blkio.throttle.{name}_device" for name in ("read_bps", "write_bps", "read_iops", "write_iops")),
 )
-"""Of both versions of cgroups: what a folder does not have is left out."""
+"""Files of both versions of cgroups: what a folder does not have is left out."""
 
 MANY_THREADS = 1000
 """Above this, what the kernel adds up over all threads at each reading is read once per second: per 1,000 threads,
@@ -83,7 +84,7 @@ class SystemFiles(HeldFiles):
 
 class CgroupFiles(HeldFiles):
     """The cgroup of a component: one folder with version 2, one for each controller with version 1. Raises OSError if
-    no descriptors are left. Once the cgroup is removed its files answer ENODEV."""
+    no descriptors are left. Once the cgroup is removed its files answer ENODEV: they are absent from then on."""
 
     def __init__(self, root: Path, component: str, folders: Sequence[str], writer: FrameWriter) -> None:
         super().__init__(writer)

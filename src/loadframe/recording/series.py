@@ -1,5 +1,5 @@
-"""A whole recording as a table, for metrics.parquet: a window (recording.metrics) shows what lies between its edges,
-this the course."""
+"""A whole recording as a table, for metrics.parquet. A window (recording.metrics) shows what lies between its edges,
+the table shows the course. Both use the same derivations."""
 
 import math
 import re
@@ -42,8 +42,8 @@ class MetricSeries:
 
 
 MOST_ENTRIES = 800_000
-"""Of a recording that is tabulated tick by tick: 10 to 20 us of CPU each. A longer one is thinned, like one of more
-than readers.MOST_HELD_BYTES (benchmarks/report.py)."""
+"""Entries of a recording that is tabulated tick by tick: 10 to 20 us of CPU each. A longer one is thinned, like one of
+more than readers.MOST_HELD_BYTES (benchmarks/report.py)."""
 LONGEST_BETWEEN_NOTES_S = 3.0
 """The server is asked once per second; notes farther apart are of different steps."""
 
@@ -145,9 +145,9 @@ class _Columns:
 
 
 def _add_service(columns: _Columns, ticks: Sequence[Tick]) -> None:
-    """Of counters the growth since the reading before, and none if it went back, or between steps: the server may have
-    been restarted. Histograms become quantiles since the note before; what follows from a pipeline's stages is
-    added."""
+    """Add a service's metrics. Counters have their growth since the reading before, and none if they went back, or
+    between steps: the server may have been restarted. Histograms become quantiles since the note before; what follows
+    from a pipeline's stages is added."""
     texts = [tick.entries[COUNTERS_NOTE] for tick in ticks if COUNTERS_NOTE in tick.entries]
     specs = {spec.metric: spec for text in texts for spec in read_specs(text)}
     before: dict[str, tuple[float, float]] = {}

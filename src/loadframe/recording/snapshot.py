@@ -1,6 +1,6 @@
-"""The machine and one process at a moment. A snapshot keeps the texts of files; two snapshots give the numbers. What
-could not be read stays in it with the reason. All paths are below a root, so that a recorded tree can be read like a
-machine."""
+"""The machine and one process at a moment. A snapshot keeps the texts of files; two snapshots give the numbers: a gauge
+from the later one, a rate from both. What could not be read stays in it with the reason. All paths are below a root, so
+that a recorded tree can be read like a machine."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ NOT_IN_THIS_KERNEL = "this kernel does not have it"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """no_process: why there is no pid. others: further processes of the same server."""
+    """Where to read. no_process: why there is no pid. others: further processes of the same server."""
 
     root: Path = Path("/")
     pid: int | None = None
@@ -25,7 +25,7 @@ class Place:
     others: tuple[int, ...] = ()
 
     def path(self, name: str) -> Path:
-        """{pid} is the process, or we without one."""
+        """`name` below the root, {pid} replaced by the process, or by ourselves without a process."""
         return self.root / name.format(pid="self" if self.pid is None else self.pid)
 
     def text(self, name: str) -> bytes:
@@ -41,7 +41,7 @@ class Pair:
     elapsed_s: float
 
     def rate(self, first: float, last: float) -> float:
-        """Raises RecordingError if there are not two moments, or the counter was reset."""
+        """Growth per second. Raises RecordingError if there are not two moments, or the counter was reset."""
         if self.elapsed_s <= 0:
             raise RecordingError("A rate needs two readings.")
         return growth(first, last) / self.elapsed_s
@@ -94,7 +94,7 @@ class Source:
 
 
 def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, path: str = "") -> Source:
-    """path: by default where recordings read it."""
+    """Metrics of two looks at a file that recordings also have. path: by default where recordings read it."""
 
     def parse(pair: Pair) -> Metrics:
         values, reasons = row.looks({row.source: pair.first}, {row.source: pair.last}, pair.elapsed_s)
@@ -119,7 +119,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """Infinite if the machine sets no limit. missing: why."""
+    """Metrics with their values (infinite if the machine sets no limit). missing: why others are missing."""
 
     values: Mapping[str, float]
     missing: Mapping[str, str]
@@ -154,7 +154,7 @@ def take(place: Place, sources: Sequence[Source], clock: Callable[[], float] = t
 
 
 def read(first: Snapshot, last: Snapshot, sources: Sequence[Source]) -> Readings:
-    """A source that is damaged or was reset gives reasons only."""
+    """The metrics between two snapshots of a place. A source that is damaged or was reset gives reasons only."""
     values: Metrics = {}
     missing: dict[str, str] = {}
     elapsed_s = last.at_s - first.at_s

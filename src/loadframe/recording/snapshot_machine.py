@@ -179,7 +179,7 @@ def _sysctl(name: str, metric: str) -> Source:
 
 
 def elsewhere(place: Place) -> bool:
-    """Whether the process is in another network namespace than we are."""
+    """Whether the process is in another network namespace than we are; False if unknown."""
     try:
         theirs, ours = (place.path(name).readlink() for name in ("proc/{pid}/ns/net", "proc/self/ns/net"))
     except OSError:
@@ -188,7 +188,7 @@ def elsewhere(place: Place) -> bool:
 
 
 def fetch_here(place: Place, path: str) -> bytes:
-    """Raises RecordingError if the process is in another network namespace."""
+    """A sysctl of our own network namespace. Raises RecordingError if the process is in another."""
     if elsewhere(place):
         remedy = f"nsenter --target {place.pid} --net"
         raise RecordingError(f"the process is in another network namespace; run Loadframe in it: {remedy}")
@@ -202,7 +202,7 @@ def _port_range(pair: Pair) -> Metrics:
 
 
 def fetch_connections(place: Place, path: str) -> bytes:
-    """tcp, and tcp6 if there is one."""
+    """The text of tcp, and of tcp6 if there is one."""
     text = place.text(path)
     try:
         return text + place.text(f"{path}6")
@@ -251,7 +251,7 @@ def _columns(text: bytes) -> list[list[int]]:
 
 
 def _rounds(pair: Pair) -> Metrics:
-    """Mean packets per round of the receiving softirq, from softnet_stat, an empty line and softirqs."""
+    """Mean packets per round of the receiving softirq. The text: softnet_stat, an empty line, softirqs."""
     (packets, rounds), (later_packets, later_rounds) = _packets(pair.first), _packets(pair.last)
     passed = pair.rate(rounds, later_rounds)
     return {"system.network.packets_per_round": pair.rate(packets, later_packets) / passed if passed else 0.0}
@@ -286,7 +286,7 @@ def _links(pair: Pair) -> Metrics:
 
 
 FIELDS = 16
-"""Eight of what was received, then eight of what was sent (net/core/net-procfs.c)."""
+"""Columns of net/dev: eight of what was received, then eight of what was sent (net/core/net-procfs.c)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +300,7 @@ class InterfaceCounts:
 
 
 def parse_interfaces(text: bytes) -> dict[str, InterfaceCounts]:
-    """By name. Raises RecordingError for an invalid count."""
+    """Counts of each interface, by name. Raises RecordingError for an invalid count."""
     interfaces = {}
     for line in text.splitlines():
         name, colon, rest = line.partition(b":")
@@ -427,4 +427,4 @@ SOURCES: tuple[Source, ...] = (
         "no interface tells its speed: virtual ones do not",
     ),
 )
-"""In the order of the page: CPUs, memory, disks, file systems, tables, sockets, packets."""
+"""In this order: CPUs, memory, disks, file systems, tables, sockets, packets."""

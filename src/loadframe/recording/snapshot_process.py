@@ -62,20 +62,20 @@ def _open_files(*pairs: Pair) -> Metrics:
 
 
 def _status(*pairs: Pair) -> Metrics:
-    """The memory of all of them; the CPUs are the first one's."""
+    """The memory of all processes; the CPUs are the first one's."""
     named = procfs.parse_process_status(pairs[0].last).cpus_allowed
     metrics = _of_target(memory(PAGE_BYTES, [{"status": pair.last} for pair in pairs]))
     return metrics | ({"target.cpus.named": float(named)} if named is not None else {})
 
 
 def fetch_cpu(place: Place, path: str) -> bytes:
-    """The process's clock (ns), empty in a recorded tree, and its stat."""
+    """The process's clock (ns), empty in a recorded tree, and below it its stat."""
     clock = b"%d" % time.clock_gettime_ns((~place.pid << 3) | CPU_CLOCK) if place.pid and place.root == ROOT else b""
     return clock + b"\n" + place.text(path)
 
 
 def _cpu(*pairs: Pair) -> Metrics:
-    """As in a step: with threads and children that ended; less what was seen of such a child at the first look."""
+    """CPU as in a step: with threads and children that ended; less what was seen of such a child at the first look."""
     if pairs[0].elapsed_s <= 0:
         raise RecordingError("A rate needs two readings.")
     elapsed_s, pids = pairs[0].elapsed_s, [parse_stat(_spent(pair.first)[STAT]).pid for pair in pairs]
@@ -151,7 +151,7 @@ def _watches(pair: Pair) -> Metrics:
 
 
 def fetch_accept_queues(place: Place, path: str) -> bytes:
-    """A line per listening socket: inode, connections that wait, how many may."""
+    """A line per listening socket: inode, connections that wait, how many may. Raises RecordingError."""
     if elsewhere(place):
         raise RecordingError("the process is in another network namespace; run Loadframe in it (nsenter --net)")
     own = {leads_to[8:-1] for _, leads_to in _descriptors(place) if leads_to.startswith("socket:[")}
@@ -286,7 +286,7 @@ def _look(before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: fl
 
 
 def _of_tightest(controllers: Sequence[str], uses: Sequence[str], pair: Pair) -> Metrics:
-    """Of the group nearest to its limit; without any limit of the innermost group, and 0 for rates."""
+    """Metrics of the group nearest to its limit; without any limit of the innermost group, and 0 for rates."""
     limited_by = _LIMITED_BY.get(controllers[0])
     groups = [_groups(text, controllers) for text in (pair.first, pair.last)]
     looks = [
@@ -371,7 +371,7 @@ SOURCES: tuple[Source, ...] = (
     _controller("cpu", ("cpu", "cpuacct"), "cage.cpu"),
     _controller("io", ("io",), *(f"cage.{name}" for name in IO)),
 )
-"""In the order of the page: files, memory, CPU, sockets, user, control groups."""
+"""In this order: files, memory, CPU, sockets, user, control groups."""
 
 EVERYTHING = (*snapshot_machine.SOURCES, *SOURCES)
 """All that a look at limits may read, of the machine, a process and its control group."""

@@ -21,16 +21,17 @@ INET_MESSAGE = struct.Struct("=BBBBHH16s16sIIIIIIII")
 queue, user, inode. The queues of a listening socket: connections that wait, and how many may."""
 UNIX_MESSAGE = struct.Struct("=BBBxIII")
 UNIX_EXTRA = struct.Struct("=IIIH")
-"""Of a Unix socket: the peer's inode, the queues, and the length of its own name; the peer's name is the rest."""
+"""What is kept of a Unix socket: the peer's inode, the queues, and the length of its own name; the peer's name is the
+rest."""
 INFO = struct.Struct("=IIIIIII")
-"""Of tcp_info: last_data_sent, last_ack_sent, last_data_recv, last_ack_recv (ms ago), total_retrans, data_segs_in,
-data_segs_out."""
+"""What is kept of tcp_info: last_data_sent, last_ack_sent, last_data_recv, last_ack_recv (ms ago), total_retrans,
+data_segs_in, data_segs_out."""
 INFO_PARTS = ((44, 60), (100, 104), (152, 160))
 """Where these are in tcp_info."""
 ATTRIBUTE = struct.Struct("=HH")
-"""Of netlink: length, kind."""
+"""Head of a netlink attribute: length, kind."""
 HEADER = struct.Struct("=IHHII")
-"""Of a message: length, kind, flags, sequence, port."""
+"""Head of a netlink message: length, kind, flags, sequence, port."""
 INET_REQUEST = struct.Struct("=BBBxIH46x")
 """family, protocol, extensions, states; a local port in network order, to which the kernel restricts its answer (0:
 all)."""
@@ -62,7 +63,7 @@ class TcpTimes:
 @dataclass(frozen=True, slots=True)
 class OpenSocket:
     """local, remote: "127.0.0.1:80", "[::1]:80", "unix:/path" ("" without a name). receive, send: bytes in its queues;
-    of a listening socket connections that wait, and how many may. times: None if not reported."""
+    of a listening socket connections that wait, and how many may. times: None if the kernel does not report them."""
 
     descriptor: int
     inode: int
@@ -101,7 +102,7 @@ def parse_rows(data: bytes) -> list[OpenSocket]:
 
 
 def fullest(queues: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Of accept queues (connections that wait, how many may): the kernel admits one more than its length
+    """The fullest of accept queues (connections that wait, how many may): the kernel admits one more than its length
     (sk_acceptq_is_full)."""
     return max(queues, key=lambda queue: (queue[0] / queue[1], -queue[1]))
 
@@ -142,7 +143,7 @@ def path_of(name: bytes) -> str:
 
 
 def attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(kind, begin, end) of each netlink attribute; stops at one that is cut short."""
+    """(kind, begin, end) of each netlink attribute; stops at an attribute that is cut short."""
     while position + ATTRIBUTE.size <= end:
         length, kind = ATTRIBUTE.unpack_from(data, position)
         if length < ATTRIBUTE.size or position + length > end:
@@ -165,7 +166,7 @@ def unix_parts(message: bytes) -> tuple[bytes, int, tuple[int, int]]:
 
 
 def inet_request(family: int, states: int, *, extensions: int = 0, port: int = 0) -> bytes:
-    """states: a bit for each. port: the local one; 0 for any."""
+    """A request for TCP sockets. states: a bit for each. port: the local one; 0 for any."""
     return INET_REQUEST.pack(family, socket.IPPROTO_TCP, extensions, states, socket.htons(port))
 
 
@@ -203,7 +204,7 @@ def dump(asking: socket.socket, buffer: bytearray, request: bytes) -> Iterator[t
 
 _WITHIN_S = 5
 _LONGEST = 1 << 16
-"""The kernel makes no part above 32 KiB (netlink_dump in net/netlink/af_netlink.c)."""
+"""Bytes of a part of an answer: the kernel makes none above 32 KiB (netlink_dump in net/netlink/af_netlink.c)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,7 @@ class Listener:
 
 
 def listeners() -> list[Listener]:
-    """All listening stream sockets of our network namespace. Raises RecordingError."""
+    """All listening stream sockets of our network namespace. Raises RecordingError if the kernel refuses."""
     bodies = [body for family in FAMILIES for body in _dump(inet_request(family, 1 << LISTEN))]
     inet = [listener for body in bodies if (listener := parse_inet(body)) is not None]
     unix = unix_sockets(1 << LISTEN).values()
@@ -224,22 +225,22 @@ def listeners() -> list[Listener]:
 
 
 def established(port: int, families: Sequence[int] = FAMILIES, *, asking: "Asking | None" = None) -> int:
-    """The number of TCP connections open at this local port: the kernel searches a table of all sockets for each
-    family. A connection has the family of the socket that accepted it: one to `::` has AF_INET6. asking: for repeated
-    questions. Raises RecordingError."""
+    """The number of TCP connections open at this local port, in our network namespace; the kernel searches a table of
+    all sockets for each family. A connection has the family of the socket that accepted it: one to `::` has AF_INET6,
+    whatever its client used. asking: for repeated questions. Raises RecordingError if the kernel refuses."""
     requests = (inet_request(family, 1 << ESTABLISHED, port=port) for family in families)
     return sum(len(_dump(request, asking)) for request in requests)
 
 
 def families_of(port: int, *, asking: "Asking | None" = None) -> tuple[int, ...]:
-    """Of the sockets that listen at this local port; all if none does. Raises RecordingError."""
+    """The families of the sockets that listen at this local port; all if none does. Raises RecordingError."""
     listen = 1 << LISTEN
     there = tuple(family for family in FAMILIES if _dump(inet_request(family, listen, port=port), asking))
     return there or FAMILIES
 
 
 def users_of(port: int, *, asking: "Asking | None" = None) -> frozenset[int]:
-    """Of the sockets that listen at this local port. Raises RecordingError."""
+    """The users of the sockets that listen at this local port. Raises RecordingError."""
     requests = (inet_request(family, 1 << LISTEN, port=port) for family in FAMILIES)
     bodies = (body for request in requests for body in _dump(request, asking) if len(body) >= INET_MESSAGE.size)
     return frozenset(int(INET_MESSAGE.unpack_from(body)[-2]) for body in bodies)
@@ -266,7 +267,7 @@ class UnixSocket:
 
 
 def unix_sockets(states: int = 1 << ESTABLISHED | 1 << LISTEN) -> dict[int, UnixSocket]:
-    """By inode: stream sockets that listen or are connected. Raises RecordingError."""
+    """Stream sockets that listen or are connected, by inode; /proc/net/unix lacks the peer. Raises RecordingError."""
     sockets = map(parse_unix, _dump(unix_request(states)))
     return {unix_socket.inode: unix_socket for unix_socket in sockets if unix_socket is not None}
 
@@ -280,8 +281,8 @@ def parse_unix(body: bytes) -> UnixSocket | None:
 
 
 class Asking:
-    """One socket for many questions: making one takes a fifth of the time of an answer. It is made again after one that
-    failed, whose answer may come later."""
+    """A socket for many questions: making one takes a fifth of the time of an answer. It is made at the first question,
+    and again after a question that failed, whose answer may come later."""
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 EVERY_S = 0.5
 CPU_SHARE = 0.0015
-"""Of one CPU, at most, over the time until the next look."""
+"""Share of one CPU that looks take at most, over the time until the next: with thousands of connections they are
+farther apart."""
 LONGEST_S = 5.0
 LOADED_SHARE = 0.01
-"""The same over the window of a step that would otherwise have no look."""
+"""The same over the window of a step that would otherwise have no look; a look that costs more is not made."""
 LOOKS = (2, 1)
 """Per window: two if they cost no more than LOADED_SHARE, else one."""
 REMEMBERED = 3
@@ -39,13 +40,13 @@ _ROUNDING = 1e-6
 MANY_DESCRIPTORS, SELDOM_S = 4096, 5.0
 """Processes with more open files are searched at most this often."""
 MOST_SOCKETS = 70_000
-"""Of one look; further ones are ignored. A range of local ports has fewer."""
+"""Most sockets of a look; further ones are ignored. A range of local ports has fewer."""
 PORTS_EVERY_S, PORTS_AT_MOST_S, PORTS_SHARE = 0.25, 4.5, 0.005
 """How often local ports are counted, and only if sockets in TIME_WAIT could fill a quarter of their range: it lists
 every connection of the last minute. If it takes longer than this share of the time, it is done less often, down to
 PORTS_AT_MOST_S."""
 LOCAL_PORTS = "system:local-ports"
-"""The largest number of local ports that connections to one destination take, as text."""
+"""The source of the largest number of local ports that connections to one destination take, as text."""
 
 _INODE = struct.Struct("=I")
 _INFO_ATTRIBUTE = 2
@@ -61,7 +62,8 @@ Row = tuple[int, bytes, bytes]
 
 
 class LookSchedule:
-    """Times are CLOCK_MONOTONIC. interval_s: of the recorder's ticks. every_s: of cheap looks."""
+    """When to look. Times are CLOCK_MONOTONIC. interval_s: of the recorder's ticks, the only times of looks. every_s:
+    of cheap looks."""
 
     def __init__(self, interval_s: float, every_s: float = EVERY_S) -> None:
         self._interval_s = interval_s
@@ -82,7 +84,7 @@ class LookSchedule:
         self._due_s = now_s + (self._in_step_s() or self._usual_s()) - self._interval_s / 2
 
     def begin_step(self, at_s: float, warmup_s: float, window_s: float) -> None:
-        """Its window begins after the warm-up at the earliest, which gets no look."""
+        """A step began. Its window, window_s long, begins after the warm-up at the earliest, which gets no look."""
         self._window_s = window_s
         if (apart_s := self._in_step_s()) is not None:
             self._due_s = at_s + warmup_s + min(apart_s, window_s / 2)
@@ -132,8 +134,8 @@ class _Owner:
 
 
 class SocketSampler:
-    """For all followed processes except the driver's, whose connections are the target's seen from the other side.
-    interval_s: between two calls of `sample`. cpu_s: this thread's CPU clock."""
+    """Looks at the sockets of all followed processes except the driver's, whose connections are the target's seen from
+    the other side. interval_s: between two calls of `sample`. cpu_s: this thread's CPU clock."""
 
     def __init__(
         self, root: Path, writer: FrameWriter, *, interval_s: float = 0.1, cpu_s: Callable[[], float] = time.thread_time
@@ -155,7 +157,7 @@ class SocketSampler:
         self._view = memoryview(self._buffer)
 
     def sample(self, now_s: float, processes: Iterable[ProcessFiles]) -> None:
-        """If a look is due, an entry for each process, of all sockets or only of listening ones."""
+        """If a look is due, append an entry for each process, of all sockets or only of listening ones."""
         at_all = self._live and self.schedule.is_due(now_s)
         if not at_all and not (self._live and self._at_listeners.is_due(now_s)):
             return
@@ -227,7 +229,8 @@ class SocketSampler:
             self._writer.put(owner.sources["sockets" if at_all else "listeners"], b"".join(rows))
 
     def _count_ports(self) -> None:
-        """Includes TIME_WAIT. A port on which something listens accepts connections, it makes none."""
+        """Count local ports, TIME_WAIT included. A port on which something listens accepts connections, it makes
+        none."""
         if not self._range or 4 * _in_time_wait() < self._range:
             return
         try:
@@ -344,7 +347,7 @@ def _in_time_wait() -> int:
 
 
 def _netlink_in(directory: int, network: int) -> socket.socket | None:
-    """None without permission."""
+    """A netlink socket in a process's network namespace; None without permission."""
     with suppress(OSError), ExitStack() as stack:
         if network in (0, Path("/proc/self/ns/net").stat().st_ino):
             return diag.netlink(_TIMEOUT_S)

@@ -1,7 +1,7 @@
-"""What a pipeline prints about its stages while a load runs. A thread collects what is new in each file; lines are
-parsed once the load has ended, to take no CPU from what is measured. If several processes work on a stage, each is
-weighted by the entries that pass through it: a scanner with nothing to scan would hide that another's workers are all
-busy, or blocked."""
+"""What a pipeline prints about its stages while a load runs. A thread collects what is new in each file a few times a
+second; lines are parsed once the load has ended, to take no CPU from what is measured. A line without a time has that
+of the look that found it. If several processes work on a stage, each is weighted by the entries that pass through it:
+in a plain mean a scanner with nothing to scan would hide that another's workers are all busy, or blocked."""
 
 import math
 import os
@@ -34,14 +34,14 @@ MOST_PROCESSES = 256
 TOGETHER_S = 0.05
 """Lines within this time are one reading."""
 LATEST_S = 60.0
-"""A buffered line may be written this late; another time is of another clock."""
+"""A buffered line may be written this late; an earlier or a future time is of another clock and is ignored."""
 KEPT = frozenset({"order", "ms_per_op", "batch", "lag_s", "follow"})
-"""Not reported of a stage that no process works on any more; all else is 0 then."""
+"""These are not reported of a stage that no process works on any more; all else is 0 then."""
 GROWING = frozenset({*SUMMED, *SPENT.values()})
 OF_DRIVER = "workload.stages"
-"""Stages that are the load driver itself, which is then what is studied."""
+"""The number of stages that are the load driver itself, which is then what is studied."""
 LARGEST = frozenset({"lag_s", "ms_per_op", "batch"})
-"""Of several processes the largest counts; of `order` the smallest; all else is added up."""
+"""Of several processes of a stage the largest of these counts, of `order` the smallest; all else is added up."""
 
 
 @dataclass
@@ -67,7 +67,8 @@ class _Work:
         return {SPENT[name]: value / workers for name, value in spent.items()} if workers else {}
 
     def restarted(self, now: Mapping[str, float]) -> bool:
-        """All cumulative numbers went back, one by half: sums that are read while they grow are rounded a little."""
+        """Whether all cumulative numbers went back, one by half: sums that are read while they grow are rounded a
+        little."""
         both = [(self.values[name], now[name]) for name in SUMMED if name in self.values and name in now]
         return all(after <= first for first, after in both) and any(after < first / 2 for first, after in both)
 
@@ -216,7 +217,7 @@ class StageTail:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """of_driver: the load driver's."""
+    """A line, when it was true, and which process of which file printed it. of_driver: the load driver's."""
 
     at_s: float
     line: StageLine

@@ -1,4 +1,4 @@
-"""The metrics of the whole machine."""
+"""The metrics of the whole machine: what follows from each of its files, and from a window as a whole."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -69,7 +69,7 @@ def _numbers(text: bytes) -> list[int]:
 
 
 def _frequency(khz: Sequence[int]) -> Metrics:
-    """Of the fastest CPU, since idle ones are slow on purpose."""
+    """The frequency of the fastest CPU, since idle ones are slow on purpose."""
     if max(khz, default=0) <= 0:
         raise RecordingError("No CPU's frequency was recorded.")
     return {"system.cpu.frequency": 1000.0 * max(khz)}
@@ -116,7 +116,7 @@ PRESSURES = {
 
 
 def pressure(source: str, metrics: Sequence[str]) -> Derivation:
-    """A metric's last word names its line."""
+    """Pressure stall information of the machine or a control group. A metric's last word names its line."""
 
     def shares(first: dict[str, float], last: dict[str, float], elapsed_s: float) -> Metrics:
         kinds = ((metric, metric.rpartition(".")[2]) for metric in metrics)
@@ -133,7 +133,7 @@ Disks = dict[str, DiskCounters]
 
 
 def both(first: Disks, last: Disks) -> list[tuple[DiskCounters, DiskCounters]]:
-    """Every disk at both moments. Raises RecordingError without any."""
+    """Every disk at both moments. Raises RecordingError if there is none."""
     pairs = [(first[name], disk) for name, disk in last.items() if name in first]
     if not pairs:
         raise RecordingError("No disk was recorded.")
@@ -241,14 +241,14 @@ MACHINE: tuple[Derivation, ...] = (
 
 
 def system_metrics(window: Window) -> Metrics:
-    """Except system.cpu.foreign and system.disk.flushes_per_request."""
+    """All `system.` metrics of a window except system.cpu.foreign and system.disk.flushes_per_request."""
     return derive(window, MACHINE) | gather(
         [partial(_clock, window), partial(_frequency_drop, window), partial(disk_stall, window)]
     )
 
 
 def busy_cores(window: Window) -> tuple[float, int]:
-    """CPUs busy for processes, without interrupts and steal, and how many are online at its end."""
+    """CPUs busy for processes, without interrupts and steal, and how many are online at the window's end."""
     first, last, _ = window.pair(STAT)
     spent = spent_on(first.all_cpus, last.all_cpus)
     count = len(last.cpus)
@@ -266,23 +266,24 @@ def _clock(window: Window) -> Metrics:
 
 
 def _frequency_drop(window: Window) -> Metrics:
-    """Only within the window: before and after the load the CPUs idle."""
+    """Read only within the window: before and after the load the CPUs idle."""
     speeds = [1000.0 * max(khz, default=0) for khz in window.readings(FREQUENCY)]
     return {"system.cpu.frequency_drop": 1 - min(speeds) / max(speeds)} if max(speeds) > 0 else {}
 
 
 BUSY = 0.9
-"""Of a stretch: the kernel counts in steps of a clock tick, 1 to 10 ms."""
+"""The disk had requests in a stretch if it was busy for this share: the kernel counts in steps of a clock tick, 1 to 10
+ms."""
 FAR_BEYOND = 100.0
-"""Times as long as a request keeps the disk busy at other times: slow disks do not stall."""
+"""A stall is this many times as long as a request keeps the disk busy at other times: slow disks do not stall."""
 
 Course = list[tuple[float, DiskCounters]]
 
 
 def disk_stall(window: Window) -> Metrics:
     """The longest stretch of the window in which the disk that completed most requests had some and completed none; 0
-    unless that is far beyond what a request takes at other times. A flush that does not end is not seen. Raises
-    RecordingError."""
+    unless that is far beyond what a request takes at other times. A flush that does not end goes unseen: the kernel
+    does not count it as outstanding. Raises RecordingError if no disk was recorded twice, or completed a request."""
     stretch_s, longest_s, calm_ms, requests = 0.0, 0.0, 0, 0
     for (before_s, before), (after_s, after) in pairwise(_busiest(window)):
         ended, busy_ms = _ended(after) - _ended(before), after.busy_ms - before.busy_ms
@@ -300,7 +301,8 @@ def disk_stall(window: Window) -> Metrics:
 
 
 def _busiest(window: Window) -> Course:
-    """Of all ticks but two only the disk's own line is parsed: a long window has thousands."""
+    """The course of the disk that completed most requests. Of all ticks but two only its own line is parsed: a long
+    window has thousands."""
     read = [
         (tick.monotonic_s, tick.entries[DISKSTATS.source]) for tick in window.around if DISKSTATS.source in tick.entries
     ]

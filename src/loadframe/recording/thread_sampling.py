@@ -1,4 +1,4 @@
-"""Which threads of a followed process are read at a tick, and what of them. Light, as part of the recorder."""
+"""The threads of a followed process: which are read at a tick, and what of them. Light, as part of the recorder."""
 
 import os
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 120, 1000
 second the share of a state among 10,000 threads is known to 1.6 % of them (one standard error). A process of up to 12
 threads is read whole at each tick of 0.1 s."""
 WHERE_PER_S = 20
-"""Of these, threads whose kernel function is read, which needs no right to trace."""
+"""Of these, threads whose kernel function is read: it says less than the system call, and needs no right to trace."""
 SYSCALLS_PER_S = 120
 """Of these, threads whose system call is read, at two thirds of the cost of the state. If the kernel does not report
 calls, this number is read for the kernel function instead."""
@@ -23,17 +23,18 @@ CPU_TIMES_PER_S = 320
 """Threads whose CPU time is read per second: all at each tick of 0.1 s up to 32, of more these in turn. A short window
 must find the hottest thread of a small process."""
 STATUSES_PER_S = 10
-"""Threads whose context switches are read: a status costs as much as a thread's other files together."""
+"""Threads whose context switches are read per second: a status costs as much as a thread's other files together."""
 SWITCHES_TAIL_BYTES = 256
-"""The last lines of a thread's status (newer kernels add one or two short ones)."""
+"""The context switches are in the last lines of a thread's status (newer kernels add one or two short ones)."""
 
 _NOT_OPENED, _NOT_HELD, _ABSENT = -1, -2, -3
 _STAT, _SCHEDSTAT, _WCHAN, _STATUS, _SYSCALL = range(len(TASK_FILES))
 
 
 class Threads:
-    """A census of a process's threads in turn, their CPU time, their context switches. live: /proc itself, where the
-    link count of a task folder gives the number of threads for a hundredth of the cost of listing them."""
+    """The threads of a process: a census of their states in turn, their CPU time, their context switches. live: /proc
+    itself, where the link count of a task folder gives the number of threads for a hundredth of the cost of listing
+    them."""
 
     def __init__(
         self,
@@ -148,7 +149,7 @@ class Threads:
                 self._descriptors.release(descriptor)
 
     def _sample_calls(self, chosen: "Sequence[_ThreadFiles]") -> None:
-        """A row of each thread that is not running."""
+        """Append a row of each thread that is not running: its system call, and the descriptors if it polls."""
         writer, readable = self._writer, False
         writer.begin_entry(self._sources["task-syscall"])
         for files in chosen:
@@ -167,7 +168,7 @@ class Threads:
         self._calls_denied = bool(chosen) and not readable
 
     def _polled(self, text: bytes) -> bytes:
-        """The descriptors of poll(2) or select(2); empty for another call, or if forbidden."""
+        """The descriptors of poll(2) or select(2) in the process's memory; empty for another call, or if forbidden."""
         span = polled_span(text)
         if span is None or self._memory == _ABSENT:
             return b""
@@ -228,7 +229,7 @@ def polled_span(text: bytes) -> tuple[int, int] | None:
 
 
 class Turn:
-    """The next part of a list at each call, cyclically; rounds: how often it began again."""
+    """Takes the next part of a list at each call, cyclically. rounds: how often it began again."""
 
     def __init__(self) -> None:
         self._next = 0

@@ -41,7 +41,7 @@ MOST_POLLED, MOST_SELECTED, POLLED_BYTES = 16, 1024, 8
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """number: on the machine of its table. wait: None if `by` decides."""
+    """A system call. number: on the machine of its table. wait: its class; None if `by` decides."""
 
     name: str
     number: int
@@ -65,7 +65,7 @@ def _table(column: int) -> dict[int, Call]:
 
 _X86_64, _GENERIC = _table(0), _table(1)
 CALLS: Mapping[str, Mapping[int, Call]] = {"x86_64": _X86_64, "aarch64": _GENERIC, "riscv64": _GENERIC}
-"""By the machine's name in uname(2), by number."""
+"""System calls by the machine's name in uname(2), and by number."""
 
 
 def by_function(wchan: str) -> WaitClass:
@@ -76,7 +76,7 @@ def by_function(wchan: str) -> WaitClass:
 
 
 def by_descriptors(by: By, roles: Collection[Role] | None) -> WaitClass:
-    """Of a system call on descriptors of these roles; None: unknown."""
+    """The class of a thread in a system call on descriptors of these roles; None: unknown."""
     if roles is None:
         return "unknown" if by in ("reads", "writes") else "socket"
     sockets = {role for role in roles if role != "none"}

@@ -108,7 +108,8 @@ def _place(
     connections: Connections,
     opened: Mapping[int, OpenSocket] | None,
 ) -> Place | None:
-    """None if unknown. opened: the process's sockets by descriptor, of the look nearest to the moment."""
+    """What a thread waits for; None if unknown. opened: the process's sockets by descriptor, of the look nearest to the
+    moment."""
     number, *rest = asked.stat.split() if asked is not None else [b""]
     if number == b"running":  # it was woken between the two readings
         return None

@@ -40,7 +40,7 @@ class Effective:
 class BenchFacts:
     """version: of the target. axis_unit, work_unit: what the load axis and throughput count, in words; "" where not
     known. seed: of the random order. distributions: others that registered the study's kinds. notes: sentences of its
-    targets, and on what of a recorded load is sent (only this after a kill). answers: of the target and of comparable
+    targets, and on what of a recorded load is sent (after a kill only these). answers: of the target and of comparable
     programs. versions: by kind of target, where there are several."""
 
     version: str = ""
@@ -59,7 +59,7 @@ class Rounds:
 
 
 def flagged(steps: Sequence[Step], stops: Sequence[Stop]) -> list[Step]:
-    """Those after which the target had failed, which was not known when they were written."""
+    """The steps, with a flag for those after which the target had failed: that was not known when they were written."""
     after = {stop.step for stop in stops}
     return [
         replace(step, flags=tuple(dict.fromkeys((*step.flags, NOT_RECOVERED)))) if step.number in after else step
@@ -105,8 +105,8 @@ SHORTEST_MS = 1e-9
 
 
 def faults_of(investigation: Investigation) -> Iterator[str]:
-    """Those of its rounds; a variant without the load that its answer is about; latencies without requests, or with an
-    impossible point."""
+    """What is wrong with an investigation: faults of its rounds; a variant without the load that its answer is about;
+    latencies without requests, or with an impossible point."""
     alternatives = (alternative.round for alternative in investigation.alternatives)
     yield from faults_of_rounds((*investigation.rounds, *alternatives))
     for variant in investigation.variants:

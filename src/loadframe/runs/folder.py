@@ -68,7 +68,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, root: Path, study: str, *, private: bool = False) -> "RunFolder":
-        """ROOT/UTC-time-study. private: closed to other users. RunError where it cannot be created."""
+        """Make the folder ROOT/UTC-time-study. private: closed to other users. RunError where it cannot be created."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         for attempt in range(1, 100):
             suffix = "" if attempt == 1 else f"-{attempt}"
@@ -144,7 +144,7 @@ class RunFolder:
             return self._files.new_file(name)
 
     def _write_table(self, name: str, table: polars.DataFrame) -> None:
-        """Not by polars, which reports a full disk as "transport error"."""
+        """Not written by polars, which reports a full disk as "transport error"."""
         data = io.BytesIO()
         table.write_parquet(data)
         self.write_bytes(name, data.getvalue())
@@ -207,7 +207,7 @@ class RunFolder:
             ) from error
 
     def steps(self) -> list[Step]:
-        """A torn last line (a killed run) is left out. RunError for an impossible one."""
+        """All finished steps, without the torn last line of a killed run. RunError for an impossible one."""
         steps = self.records("steps.jsonl", "step", Step)
         check_steps(steps, str(self.place("steps.jsonl")))
         return flagged(steps, self.stops())
@@ -273,7 +273,7 @@ class RunFolder:
         return self.record("forecast.json", "forecast-record", Forecast)
 
     def drivers(self) -> FleetDrivers | None:
-        """All hosts that drove, compared with fewer; the last comparison counts."""
+        """How all driving hosts compare with fewer of them; the last comparison counts."""
         return next(reversed(self.records("fleet-drivers.jsonl", "fleet-drivers", FleetDrivers)), None)
 
     def hosts_alike(self) -> FleetHosts | None:
@@ -323,7 +323,7 @@ class RunFolder:
             return self._files.descriptor(name)
 
     def latency_counts(self, number: int) -> NDArray[np.int64] | None:
-        """By bin of runs.histograms; None where it has no histogram. RunError for a damaged one."""
+        """Requests of a step by bin of runs.histograms; None where it has no histogram. RunError for a damaged one."""
         name = _histogram(number)
         if not self.has(name):
             return None
@@ -333,11 +333,11 @@ class RunFolder:
             raise RunError(f"{self.place(name)} is not a histogram of latencies: {error}", remedy=DAMAGED) from error
 
     def latency_payload(self, number: int) -> bytes | None:
-        """The compressed histogram in base64, checked; None where there is none. RunError."""
+        """A step's compressed histogram in base64, checked; None where it has none. RunError as `latency_counts`."""
         return None if self.latency_counts(number) is None else payload(self._bytes(_histogram(number), MOST_LOG_BYTES))
 
     def requests(self, number: int) -> bytes:
-        """The request log as the driver wrote it, or b"". RunError for one that is damaged or too large."""
+        """A step's request log as its driver wrote it, or b"". RunError for a log that is damaged or too large."""
         name = _requests(number)
         if not self.has(name):
             return b""

@@ -20,7 +20,8 @@ Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Of a document or line: its name, and what brings a body of each older version to the next, the oldest first."""
+    """The schema of a document or line: its name, and what brings a body of each older version to the next, the oldest
+    first."""
 
     name: str
     upgrades: tuple[Upgrade, ...] = ()
@@ -36,7 +37,7 @@ class Schema:
 
 
 NamedSchema = str | Schema
-"""One of SCHEMAS by its name, or one that another distribution has."""
+"""A schema of SCHEMAS by its name, or one that another distribution has."""
 
 
 def _change_with_status(body: dict[str, Any]) -> dict[str, Any]:
@@ -162,7 +163,7 @@ def _known(schema: NamedSchema) -> Schema:
 DAMAGED = "The file was damaged or edited. Restore it, or run the study again."
 
 LARGEST = 1e100
-"""Of numbers in a file: the product of any three is still finite."""
+"""Largest number in a file: the product of any three is still finite."""
 
 Record = TypeVar("Record")
 

@@ -1,8 +1,8 @@
-"""progress.jsonl: what a run is doing now. A line is not fsynced, which would disturb the disk that is measured, and
-may be lost.
+"""progress.jsonl: what a run is doing now. Lines are not fsynced, as that would disturb the disk that is measured;
+the last ones may be lost.
 
-The writer holds a lock on the file (files.hold) while its run is in progress; it ends with the process, also after
-SIGKILL. So whoever reads the file can tell a run in progress from one that was killed."""
+The writer holds a lock on the file (files.hold) while its run is in progress. The lock ends with the process, also
+after SIGKILL, so whoever reads the file can tell a run in progress from one that was killed."""
 
 import os
 import weakref
@@ -24,9 +24,9 @@ def _now() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One event. at: wall clock, ISO 8601. phase: `words`, about `steps` steps. say: `words`. step: one begins, in a
-    treatment at a level, for `purpose`; its load lasts about `seconds`. recorder: its CPU-seconds per second, peak
-    resident memory, late or missed ticks."""
+    """An event. at: wall clock, ISO 8601. phase: `words`, about `steps` steps. say: `words`. step: a step begins, in a
+    treatment at a level, for `purpose`; its load lasts about `seconds`. recorder: its cost so far: CPU-seconds per
+    second, peak resident memory, late or missed ticks."""
 
     event: Event
     words: str = ""
@@ -42,7 +42,7 @@ class Told:
 
 
 class ProgressLog:
-    """Takes over an open, locked file."""
+    """Writes the events of a run to an open, locked file, which it takes over."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -51,7 +51,7 @@ class ProgressLog:
         self._end = weakref.finalize(self, os.close, descriptor)
 
     def tell(self, line: Told) -> None:
-        """Never raises OSError: a full disk is reported by the measurement."""
+        """Append a line. Never raises OSError: the measurement reports a full disk."""
         try:
             os.write(self._descriptor, encode(SCHEMA, line) + b"\n")
         except OSError:

@@ -19,9 +19,9 @@ ALWAYS = (
 )
 """Metrics that every report shows, besides those that are evidence."""
 BEYOND_P999 = 1000
-"""Of 1,000 requests one lies beyond p99.9."""
+"""A request in 1,000 lies beyond p99.9."""
 OF_EACH_PIECE = ("cpu.cores", "memory.rss", "io.read_bytes", "io.write_bytes")
-"""Of a target in several pieces: what each piece and the driver used."""
+"""What each piece of a target in several pieces, and the driver, used."""
 
 
 def describe_study(study: Study, *, version: str, axis_unit: str, work_unit: str) -> StudySummary:
@@ -52,7 +52,7 @@ def describe_study(study: Study, *, version: str, axis_unit: str, work_unit: str
 
 
 def _cage(study: Study) -> dict[str, str]:
-    """By component, as in the study: "memory" for the target, "driver's cpus" for others."""
+    """The cage's limits by component, as in the study: "memory" for the target, "driver's cpus" for others."""
     tables = {"": study.cage, **{f"{name}'s ": cage for name, cage in study.cage.components.items()}}
     return {
         f"{owner}{key.replace('_', ' ')}": str(value)
@@ -63,8 +63,8 @@ def _cage(study: Study) -> dict[str, str]:
 
 
 def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
-    """Per step: level, block, throughput, p95 latency where known, p99.9 where a request lies beyond it, these metrics
-    where measured, and all of a pipeline's stages."""
+    """A row per step: level, block, throughput, p95 latency where known, p99.9 where a request lies beyond it, these
+    metrics where measured, and all of a pipeline's stages."""
     pipelines = sorted({name for step in steps for name in step.metrics if name.startswith((STAGES, LOGS))})
     wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics, *pipelines]))
     return tuple(

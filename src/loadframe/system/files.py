@@ -53,7 +53,8 @@ class Whose(Enum):
 
 
 class Folder:
-    """Methods raise OSError if the system refuses, `refusal` for what Loadframe refuses."""
+    """A folder, held by its descriptor. Methods raise OSError if the system refuses, `refusal` for what Loadframe
+    refuses."""
 
     def __init__(self, path: Path, whose: Whose, refusal: type[UserError] = RunError, *, what: str = "folder") -> None:
         """refusal: the error for what Loadframe refuses. what: the folder, in messages."""
@@ -153,7 +154,7 @@ class Folder:
         weakref.finalize(self, os.close, descriptor)
 
     def exists(self, name: str) -> bool:
-        """Even if it cannot be read."""
+        """Whether something has this name, even if it cannot be read."""
         return self.status(name) is not None
 
     def read(self, name: str, most: int) -> bytes:
@@ -197,12 +198,12 @@ class Folder:
             return os.pread(descriptor, most, start)
 
     def state_of(self, name: str) -> tuple[int, int]:
-        """Size and time of the last change (ns); zeros if there is nothing."""
+        """Size and time of the last change (ns) of what has this name; zeros if nothing has."""
         status = self.status(name)
         return (0, 0) if status is None else (status.st_size, status.st_mtime_ns)
 
     def status(self, name: str) -> os.stat_result | None:
-        """Of what has this name, a link's own; None if nothing has."""
+        """The status of what has this name, a link's own; None if nothing has."""
         with suppress(FileNotFoundError), self._place(name) as (folder, leaf):
             return os.stat(leaf, dir_fd=folder, follow_symlinks=False)
         return None
@@ -214,7 +215,7 @@ class Folder:
         return None
 
     def any_kind(self, name: str) -> int:
-        """Without waiting, also a pipe or device, but no link. The caller closes it."""
+        """Open without waiting a file, pipe or device, but no link. The caller closes it."""
         self.open()
         return os.open(name, os.O_RDONLY | _FILE, dir_fd=self._descriptor)
 
@@ -225,12 +226,12 @@ class Folder:
         return sorted(names)[-most:]
 
     def names(self, most: int) -> list[str]:
-        """The names of all that is in it; the alphabetically last `most`."""
+        """The names of all that is in it; the alphabetically last `most` if there are more."""
         self.open()
         return sorted(os.listdir(self._descriptor))[-most:]  # noqa: PTH208 - by its descriptor
 
     def changed_ns(self) -> int:
-        """When a name in it was last made, renamed or removed."""
+        """When a name in it was last made, renamed or removed (ns)."""
         self.open()
         return os.fstat(self._descriptor).st_mtime_ns
 
@@ -319,7 +320,7 @@ class Folder:
             _remove_parts(self._descriptor)
 
     def append(self, name: str, data: bytes) -> None:
-        """At the end of a file, made if missing; on the disk when this returns."""
+        """Append to a file, made if missing; on the disk when this returns."""
         with self._place(name) as (folder, leaf):
             with closing(self._to_write(folder, leaf, name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)) as descriptor:
                 began = os.fstat(descriptor).st_size == 0
@@ -329,7 +330,7 @@ class Folder:
                 os.fsync(folder)
 
     def appending(self, name: str, mode: int = FILE_MODE) -> int:
-        """Made if missing, open for reading and for writing at its end; the caller closes it."""
+        """A file, made if missing, open for reading and for writing at its end; the caller closes it."""
         with self._place(name) as (folder, leaf):
             return self._to_write(folder, leaf, name, os.O_RDWR | os.O_APPEND | os.O_CREAT, mode)
 

@@ -1,5 +1,4 @@
-"""What the kernel tells of processes in /proc, and which programs use the CPUs. Readers take its folder, for recorded
-trees."""
+"""What /proc says of processes, and which programs use the CPUs. Readers take its folder, for recorded trees."""
 
 import os
 from collections import Counter
@@ -14,7 +13,7 @@ LONGEST_STAT = 4096
 
 
 def kernel_text(path: Path) -> str:
-    """What is not UTF-8, as in names of processes, is replaced. Raises OSError."""
+    """The text of a file of the kernel's; what is not UTF-8, as in names of processes, is replaced. Raises OSError."""
     return path.read_text(encoding="utf-8", errors="replace")
 
 
@@ -23,8 +22,8 @@ def pids(proc: Path = PROC) -> list[int]:
 
 
 def process_stat(pid: int, proc: Path = PROC) -> tuple[str, list[str]] | None:
-    """Of proc_pid_stat(5): the name, which may contain blanks and brackets, and the fields from the third one on. None
-    if it has ended."""
+    """From proc_pid_stat(5): the name, which may contain blanks and brackets, and the fields from the third on. None if
+    the process has ended."""
     try:
         descriptor = os.open(f"{proc}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, ProcessLookupError):
@@ -40,13 +39,13 @@ def process_stat(pid: int, proc: Path = PROC) -> tuple[str, list[str]] | None:
 
 
 def process_status(pid: int | str, *names: str, proc: Path = PROC) -> list[str]:
-    """The words of these lines of proc_pid_status(5). Raises OSError if it has ended."""
+    """The words of these lines of proc_pid_status(5). Raises OSError if the process has ended."""
     lines = kernel_text(proc / str(pid) / "status").splitlines()
     return [word for line in lines if line.partition(":")[0] in names for word in line.split()[1:]]
 
 
 INIT = 1
-"""It has the time of all orphans that it ever reaped."""
+"""The process that has the time of all orphans that it ever reaped."""
 PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -60,7 +59,7 @@ class Spent:
 
 
 def spent(root: Path = PROC) -> dict[tuple[int, int], Spent]:
-    """Of every visible process, by its pid and start time. Takes 20 us each."""
+    """What every visible process has spent, by its pid and start time. Takes 20 us each."""
     by_process = {}
     for pid in pids(root):
         with suppress(OSError):  # out of our sight

@@ -11,7 +11,7 @@ from pathlib import Path
 from loadframe.system.kernel import kernel_text
 
 MOST_LINKS = 40
-"""As the kernel follows (path_resolution(7))."""
+"""As many as the kernel follows (path_resolution(7))."""
 EVERY_USER = 2**32 - 1
 ACCESS_LIST, DEFAULT_LIST = "system.posix_acl_access", "system.posix_acl_default"
 """Extended attributes (acl(5)): who else has access; of a folder, the default for what is made in it."""

@@ -27,9 +27,9 @@ from loadframe.system.kernel import kernel_text
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 MOST_HZ, LEAST_HZ = 399, 25
 SAMPLES_PER_S = 800
-"""Over all CPUs: at this many, a two-second window shows shares of 10 % to within 1.5, and 13 MB/s are copied."""
+"""Samples per second over all CPUs: a two-second window shows shares of 10 % to within 1.5, and 13 MB/s are copied."""
 STACK_BYTES = 16384
-"""Copied of each user stack. With 8 KiB half of MariaDB's stacks were cut off, with 16 KiB a tenth."""
+"""Bytes copied of each user stack. With 8 KiB half of MariaDB's stacks were cut off, with 16 KiB a tenth."""
 STOP_S = 15.0
 PROBE_S = 10.0
 INSTALL = "apt-get install linux-perf (Debian), linux-tools-generic (Ubuntu), perf (Fedora)"
@@ -48,14 +48,14 @@ UNKNOWN = "[unknown]"
 KERNEL_SUFFIX = "_[k]"
 APPENDED = re.compile(r"\.(isra|part|constprop|cold|llvm)(\.\d{1,20})?$")
 LONGEST_APPENDED = 31
-"""Of what APPENDED finds: a name with thousands of suffixes is searched once for each, so no further back."""
+"""Longest match of APPENDED: a name with thousands of suffixes is searched once for each, so no further back."""
 LONGEST_SYMBOL = 4096
 """A name has no bound of its own: whoever runs another program chooses those in its file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """time_s: CLOCK_MONOTONIC. command: the thread's name. frames: from the outermost on."""
+    """A sample of a thread. time_s: CLOCK_MONOTONIC. command: the thread's name. frames: from the outermost on."""
 
     time_s: float
     pid: int
@@ -66,7 +66,7 @@ class Sample:
 
 @dataclass(slots=True)
 class Reading:
-    """lost: samples that the kernel could not deliver."""
+    """What reading met apart from samples. lost: samples that the kernel could not deliver."""
 
     lost: int = 0
     damaged: int = 0
@@ -74,7 +74,7 @@ class Reading:
 
 
 def read_samples(lines: Iterable[str], reading: Reading) -> Iterator[Sample]:
-    """In the order in which they are printed. Never raises for what the lines say."""
+    """The samples in the order in which they are printed. Never raises for what the lines say."""
     head: re.Match[str] | None = None
     frames: list[str] = []
     for line in lines:
@@ -126,15 +126,15 @@ def function_name(symbol: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """scope: None for nothing. missing: what more would need."""
+    """What perf may sample here. scope: None for nothing. missing: what more would need."""
 
     scope: Scope | None
     missing: tuple[Requirement, ...]
 
 
 def permission() -> Permission:
-    """From the most to the least, what perf may sample here: its files, capabilities and security modules are too many
-    to foresee the answer. Takes a tenth of a second."""
+    """Try what perf may sample here, from the most to the least: its files, capabilities and security modules are too
+    many to foresee the answer. Takes a tenth of a second."""
     perf = located("perf")
     if perf is None:
         return Permission(None, (_lacks("perf", INSTALL),))

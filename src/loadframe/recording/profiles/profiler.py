@@ -34,7 +34,7 @@ class Profiler:
         self.missing: list[Requirement] = list(permission.missing)
 
     def prepare(self) -> None:
-        """perf takes up to a second to begin, and needs no processes to sample the machine."""
+        """Call before the load: perf takes up to a second to begin, and needs no processes to sample the machine."""
         if self._permission.scope == "machine":
             self._start_perf("machine")
 
@@ -62,7 +62,7 @@ class Profiler:
             self._lack("a CPU profile", f"perf said: {said}")
 
     def write(self, start_s: float, end_s: float, name: str, keep: Keep) -> tuple[ProfileSource, ...]:
-        """Of the window (CLOCK_MONOTONIC), as NAME.COMPONENT.KIND.folded."""
+        """Write collapsed stacks of the window (CLOCK_MONOTONIC), as NAME.COMPONENT.KIND.folded."""
         sources = []
         if self._perf is not None:
             reading = Reading()
@@ -88,7 +88,7 @@ class Profiler:
 
 
 def components_of(target: Iterable[int], driver: Iterable[int]) -> dict[int, str]:
-    """By pid; a target that lives in the driver's processes is the target."""
+    """The component of each pid; a target that lives in the driver's processes is the target."""
     target = tuple(target)
     return dict.fromkeys(driver, DRIVER if target else TARGET) | dict.fromkeys(target, TARGET)
 

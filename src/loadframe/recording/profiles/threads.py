@@ -1,6 +1,7 @@
 """What all threads of some processes are doing, look by look: the side that a CPU profile cannot see. Each look reads
 /proc/PID/task/*/{stat,stack,wchan,syscall}, proc(5). `stack` needs CAP_SYS_ADMIN and `syscall` the right to trace;
-without them the innermost kernel function (`wchan`) has to do. The sampler takes at most a share of one CPU."""
+without them the innermost kernel function (`wchan`) has to do. The sampler takes at most a share of one CPU: the more
+threads, the fewer looks."""
 
 import os
 import platform
@@ -17,7 +18,7 @@ from loadframe.recording.wait_classes import CALLS
 
 LOOK_S = 0.02
 CPU_SHARE = 0.05
-"""Of one CPU, at most: the share that a look may take of the time until the next."""
+"""Share of one CPU: the most that a look may take of the time until the next."""
 FUTEX = {machine: number for machine, calls in CALLS.items() for number, call in calls.items() if call.name == "futex"}
 """Number of the system call, by machine."""
 FUTEX_COMMAND = 0x7F
@@ -30,7 +31,7 @@ _STACK_LINE = re.compile(rb"\[<[0-9a-fx]+>\] ([^\s+]+)")
 
 
 def look(root: Path, pid: int, now_s: float, *, futex: int | None = None) -> list[Sample]:
-    """One sample per thread; none if it is gone. root: for recorded trees."""
+    """A sample per thread of a process; none if it is gone. root: for recorded trees."""
     tasks = root / f"proc/{pid}/task"
     try:
         threads = os.listdir(tasks)  # noqa: PTH208 - names alone, many times a second
