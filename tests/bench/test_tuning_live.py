@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-import loadframe
+import loadframe_tune
 import tuning_live
 
 
@@ -18,7 +18,7 @@ def test_a_program_that_is_missing_is_told_before_the_first_search(monkeypatch: 
     def search(*_: object) -> None:
         raise MeasuredError
 
-    monkeypatch.setattr(loadframe, "tune", search, raising=False)
+    monkeypatch.setattr(loadframe_tune, "tune", search)
     monkeypatch.setattr(tuning_live.shutil, "which", lambda name: None)
     monkeypatch.setattr(sys, "argv", ["tuning_live.py"])
     with pytest.raises(SystemExit, match="mysqltuner is not installed"):
