@@ -33,7 +33,7 @@ def read():
     return observed(folder)
 """,
     "export": """
-from loadframe_live.watch_exports import export_watch
+from loadframe_watch.exporting import export_watch
 def read():
     return [export_watch(folder, name) for name in ("samples.csv", "alarms.csv", "gaps.csv", "openmetrics")]
 """,
