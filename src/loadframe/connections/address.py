@@ -21,7 +21,8 @@ chosen: dict[tuple[str, int], str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """host: as named, for certificates and the header Host. number: its numeric address. here: one of this machine."""
+    """Where a server listens. host: as named, for certificates and the header Host. number: its numeric address. here:
+    on this machine."""
 
     host: str
     number: str
@@ -30,7 +31,7 @@ class Place:
 
 
 def look_up(host: str, *, afresh: bool = False) -> tuple[str, ...]:
-    """In the order in which to try them. StudyError where there is none."""
+    """Every numeric address of a name, in the order in which to try them. StudyError where there is none."""
     if afresh:
         resolved.pop(host, None)
     if host not in resolved:
@@ -39,12 +40,12 @@ def look_up(host: str, *, afresh: bool = False) -> tuple[str, ...]:
 
 
 def is_here(host: str, *, afresh: bool = False) -> bool:
-    """Whether every address is one of this machine. StudyError."""
+    """Whether every address of this name is one of this machine. StudyError as `look_up`."""
     return all(_is_own(number) for number in look_up(host, afresh=afresh))
 
 
 def decide(host: str, port: int, number: str = "") -> Place:
-    """The first address that accepts a connection, else the first. number: decided before."""
+    """Where to connect: the first address that accepts a connection, else the first. number: decided before."""
     if number:
         return Place(host, number, port, is_here(number))
     numbers = look_up(host)
@@ -104,7 +105,7 @@ def _is_own(number: str) -> bool:
 
 
 def parted(address: str, port: str) -> tuple[str, str]:
-    """Of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: the default. StudyError."""
+    """Host and port of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: the default. StudyError for others."""
     if address.startswith("["):
         host, closed, named = address[1:].partition("]:")
         host, named = (host, named) if closed else (host.removesuffix("]"), port)

@@ -47,7 +47,8 @@ class Control(database.Control):
         return rows[0]
 
     def reload(self, who: str, within_s: float, log: Callable[[], str] = str) -> None:
-        """Return once the postmaster has read its files. TargetError after within_s. who: in messages. log: details."""
+        """Have the server read its configuration, and return once the postmaster has. TargetError after within_s. who:
+        the server, in messages. log: its log, for details."""
         loaded, until = "SELECT pg_conf_load_time()", time.monotonic() + within_s
         before = self.ask(loaded)
         self.ask("SELECT pg_reload_conf()")
