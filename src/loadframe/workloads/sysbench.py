@@ -98,7 +98,7 @@ class BySysbench(Common[ModelOptions]):
 
 
 def said(script: Path, what: str, endpoint: Endpoint, allowance: Allowance, options: Options) -> str | None:
-    """A command of a script ("prepare"), run to its end; see driving.run_to_end."""
+    """Run a command of a script ("prepare") to its end; see driving.run_to_end."""
     with _account(endpoint) as account:
         command = _command(script, what, endpoint, account, options)
         return run_to_end(command, _environment(endpoint), allowance, pass_fds=(account,))

@@ -32,7 +32,8 @@ COUNTERS = tuple(counters_in(_FILE.with_name("metrics.txt"), "file").values())
 
 
 class SqliteTarget:
-    """See kinds.base.Target. The file keeps page_size and WAL; connections set the rest, JSON in options["pragmas"]."""
+    """See kinds.base.Target. The file keeps page_size and WAL; each connection sets the rest, which `endpoint` has as
+    JSON in options["pragmas"]."""
 
     kind = "sqlite"
     embedded = True
@@ -67,7 +68,8 @@ class SqliteTarget:
         self.apply(state)
 
     def apply(self, state: TargetState) -> None:
-        """Changing page_size rewrites the file (VACUUM). TargetError where a process still uses the database."""
+        """Bring the file to this state. Changing page_size rewrites the file (VACUUM). TargetError where a process
+        still uses the database."""
         self.check(state)
         settings = CATALOGUE.check(state.settings)
         wanted = {**CATALOGUE.defaults(), **settings}
