@@ -136,7 +136,8 @@ class _Server(PrivateServer):
         return self.folder / "run" / "stages.jsonl"
 
     def start(self, given: Mapping[str, SettingValue], shards: Sequence[str], allowance: Allowance) -> None:
-        """shards: their connection strings, which hold passwords. TargetError where it does not begin to listen."""
+        """Start the loader. shards: their connection strings, which hold passwords. TargetError where it does not begin
+        to listen."""
         self.settings = {**CATALOGUE.defaults(), **given}
         told = self.folder / "shards.json"
         told.unlink(missing_ok=True)
@@ -165,7 +166,8 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
 
 
 def _parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
-    """In canonical form: the loader's own settings, and those of the shards by PostgreSQL's names. StudyError."""
+    """The settings in canonical form, in two parts: the loader's own, and those of the shards by PostgreSQL's names.
+    StudyError."""
     own = {name: value for name, value in settings.items() if not name.startswith(SHARD)}
     behind = {name.removeprefix(SHARD): value for name, value in settings.items() if name.startswith(SHARD)}
     return CATALOGUE.check(own), PostgresTarget.check_settings(behind)

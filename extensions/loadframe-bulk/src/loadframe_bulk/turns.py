@@ -87,7 +87,7 @@ class Turn:
         return spent
 
     def counted(self) -> list[float]:
-        """Operations and entries of each stage, in turns."""
+        """The operations and the entries of each stage, in turns."""
         return list(self._words[self._done :])
 
 

@@ -32,7 +32,7 @@ DATABASE = "database"
 
 
 class OwnKeys:
-    """See changes.places.OwnPlace: keys with our mark."""
+    """See changes.places.OwnPlace: its only setting, keys with our mark, can only be set to GONE."""
 
     def __init__(self, address: str, database: int, mark: str) -> None:
         """address: HOST:PORT."""

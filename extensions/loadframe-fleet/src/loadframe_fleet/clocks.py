@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 DRIFT = 500e-6
-"""NTP corrects no more (RFC 5905, 11.3): a clock that drifts more is broken, was set, or its machine slept."""
+"""The most that NTP corrects (RFC 5905, 11.3): a clock that drifts more is broken, was set, or its machine slept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,8 @@ def _listening() -> Callable[..., list[str]]:
 
 
 def strangers_reach(listening: Iterable[str]) -> tuple[str, ...]:
-    """The addresses that are neither on the loopback nor restricted to holders of a certificate, as pages never are."""
+    """The addresses that are neither on the loopback nor restricted to holders of a certificate. Pages are open to
+    everyone, even encrypted ones."""
     return tuple(address for address in listening if not address.startswith(ENCRYPTED) and not _is_loopback(address))
 
 
@@ -117,7 +118,8 @@ def _is_loopback(address: str) -> bool:
 
 
 OWN_LEASE_S = 30.0
-"""Of workers on the command's own machine, which end with it at once: only a stopped command (SIGSTOP) remains."""
+"""Lease of workers on the command's own machine, which end with it at once: only a stopped command (SIGSTOP) remains,
+which on a busy machine is no reason to lose trials."""
 _heard: dict[str, float] = {}
 """On a worker: when it last heard of each task (CLOCK_MONOTONIC, s)."""
 
@@ -212,8 +214,8 @@ def carry_out(asked: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Without what dask sets for its own workers (threads of libraries, the allocator, hashes), and not of their
-    lease."""
+    """The environment without what dask sets for its own workers (threads of libraries, the allocator, hashes), which
+    servers would inherit, and without their lease."""
     given: dict[str, Any] = dask.config.get("distributed.nanny.pre-spawn-environ", {}) or {}
     given = {"PYTHONHASHSEED": NANNYS_SEED, **given, MARK: os.environ.get(MARK)}
     return {name: value for name, value in own_environment().items() if str(given.get(name)) != value}

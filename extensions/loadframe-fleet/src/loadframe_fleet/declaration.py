@@ -184,7 +184,7 @@ class Fleet(Table):
 
     @property
     def observers(self) -> tuple[HostTable, ...]:
-        """Those that are nothing else: the other hosts of a step are recorded anyway."""
+        """Hosts that only observe: the other hosts of a step are recorded anyway."""
         return tuple(host for host in self.host if host.roles == ["observer"])
 
 

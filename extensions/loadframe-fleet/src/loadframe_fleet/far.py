@@ -89,8 +89,8 @@ class FarMachine(FarPlace):
 
 
 class FarServer(FarPlace, Attached):
-    """See kinds.base.Attached: a service on the target's host, whose agent follows its processes and records its
-    counters."""
+    """See kinds.base.Attached: a service that runs on the target's host. It has no process on this machine; its agent
+    follows its processes and records its counters."""
 
     counter_specs: tuple[CounterSpec, ...] = ()
 

@@ -24,7 +24,8 @@ WORKING = ("user", "nice", "system", "irq", "softirq")
 
 
 def facts() -> dict[str, Any]:
-    """code: differs between two checkouts of one version; boot: the same for all hosts of one kernel."""
+    """Versions, kernel, CPUs that this process may use, memory in bytes. code: differs between two checkouts of one
+    version; boot: the same for all hosts of one kernel."""
     return {
         "loadframe": __version__,
         "code": code_digest(),
@@ -38,8 +39,8 @@ def facts() -> dict[str, Any]:
 
 
 def use_of_cpus(seconds: float) -> dict[str, Any]:
-    """busy_cpus: by all but this process; steal_cpus: by other guests of the hardware; loudest: the program that used
-    most."""
+    """Use of the CPUs for so long. busy_cpus: by all but this process; steal_cpus: by other guests of the hardware;
+    loudest: the program that used most, without this process and its children."""
     before, first, mine, begin = _states(), kernel.spent(), time.process_time(), time.monotonic()
     time.sleep(seconds)
     after, last, mine, lasted = _states(), kernel.spent(), time.process_time() - mine, time.monotonic() - begin
@@ -64,8 +65,8 @@ DIGITS = 12
 
 @functools.cache
 def code_digest(*roots: Path) -> str:
-    """Of names and contents of these packages' source files, by default the core's and this one's; "" if unreadable. 30
-    ms."""
+    """Digest of names and contents of these packages' source files, by default the core's and this one's; "" if
+    unreadable. Takes 30 ms of a CPU."""
     whole = hashlib.sha256()
     try:
         for root in roots or (Path(str(loadframe.__file__)).parent, Path(__file__).parent):

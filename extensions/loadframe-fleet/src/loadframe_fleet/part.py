@@ -49,8 +49,8 @@ class Serving:
     def __init__(
         self, study: Study, address: str, lease: Lease, recorder: Recorder, workload: Workload, user: Privilege
     ) -> None:
-        """address: the only one on which they accept connections. workload: makes their data. user: the driver's.
-        UserError where the study cannot be carried out here."""
+        """address: of this host, the only one on which they accept connections. workload: makes the data that they
+        serve. user: the driver's. UserError where the study cannot be carried out here."""
         check_study(study, driver_here=False)
         self._study, self._lease, self._recorder, self._workload = study, lease, recorder, workload
         number = listening_number(address)

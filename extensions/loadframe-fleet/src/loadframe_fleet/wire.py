@@ -79,8 +79,8 @@ class Lines:
 
 
 def send(descriptor: int, data: bytes, within_s: float) -> bool:
-    """False where the other side has taken nothing for so long: a part of a line may have been sent, and nothing more
-    may be. Of one thread at a time. OSError where it is gone."""
+    """Send all of it through a pipe. False where the other side, which is there, has taken nothing for so long: a part
+    of a line may have been sent, and nothing more may be. Of one thread at a time. OSError where it is gone."""
     view = memoryview(data)
     while view:
         if not _ready(descriptor, select.POLLOUT, within_s):
@@ -149,7 +149,7 @@ class LastWords:
         self._closed.set()
 
     def text(self, within_s: float) -> str:
-        """After waiting for its end at most so long."""
+        """The text, after waiting for its end at most so long."""
         self._ended.wait(within_s)
         left_out = self._bytes - len(self._first) - len(self._last)
         middle = f"\n[... {left_out:,} bytes are left out ...]\n" if left_out > 0 else ""

@@ -283,8 +283,8 @@ class Worker:
 
 
 def _work_in(folder: str) -> str:
-    """Enter the folder of the command, below which the study may name files; returns why that is not possible, in
-    words."""
+    """Enter the folder where the command was called, below which the study may name files; returns why that is not
+    possible, in words."""
     try:
         os.chdir(folder or ".")
     except OSError as error:
@@ -308,7 +308,7 @@ def clean_up() -> None:
 
 
 def main() -> None:
-    """Speak through the standard streams."""
+    """Speak through the standard streams. What a library prints goes to stderr."""
     import signal
 
     no_core_dumps()

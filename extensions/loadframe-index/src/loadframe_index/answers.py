@@ -18,8 +18,8 @@ _EACH = ", ".join(f"{value} AS {name}" for name, value in zip(SUMS, ENTRY, stric
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """entries: names. files: each once. bytes_on_disk: as du. apparent_bytes: of all sizes; file_bytes: of files and
-    symbolic links alone, as du -b of coreutils 9.2 and later."""
+    """entries: names. files: each once, however many names it has. bytes_on_disk: as du. apparent_bytes: of all sizes;
+    file_bytes: of files and symbolic links alone, as du -b of coreutils 9.2 and later."""
 
     entries: int
     files: int
@@ -30,9 +30,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """None: any. under: a directory, itself included. type, name: as find -type, -name. larger_than, smaller_than:
-    bytes, exclusive. modified_after_s, modified_before_s: since the epoch, exclusive and inclusive, as find
-    -newermt."""
+    """Which entries to find; None: any. under: a directory, itself included. type, name: as find -type, -name.
+    larger_than, smaller_than: bytes, exclusive. modified_after_s, modified_before_s: since the epoch, exclusive and
+    inclusive, as find -newermt."""
 
     under: bytes = b""
     type: str | None = None

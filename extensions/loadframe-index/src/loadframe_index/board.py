@@ -31,8 +31,8 @@ class Directory(NamedTuple):
 
 
 class Frontier:
-    """Last in, first out: few wait, and children come after their parent, whose path is open. The oldest, which have
-    the largest parts of the tree, are given away. Thread-safe."""
+    """Directories still to be listed. Last in, first out: few wait, and children come after their parent, whose path is
+    open. The oldest, which have the largest parts of the tree, are given away. Thread-safe."""
 
     def __init__(self, board: Board) -> None:
         """board: by it, processes give directories to one another."""
@@ -97,9 +97,9 @@ class Frontier:
 
 IDLE, BUSY, BLOCKED = 0, 1, 2
 STATE, SINCE_S, IDLE_S, BUSY_S, BLOCKED_S, TAKEN, DONE, ENTRIES, GIVEN, FOUND, HELD, SERVER_S, ASKED_S = range(13)
-"""Words of a worker. taken, done: operations begun and ended. entries: in those that ended. given: operations handed
-on. found: directories. held: entries in a batch that is not full yet. server: seconds in calls to the database. asked:
-since when the current call lasts, or 0."""
+"""Words of a worker. taken, done: operations begun and ended. entries: in those that ended. given: operations handed to
+the next stage. found: directories that a scan thread found. held: entries in a batch that is not full yet. server:
+seconds in calls to the database. asked: since when the current call lasts, or 0."""
 SCAN, GET_INFO_DB, GET_INFO_FS, DB_APPLY = range(4)
 STAGES = ("SCAN", "GET_INFO_DB", "GET_INFO_FS", "DB_APPLY")
 WORKER = 16
@@ -202,8 +202,8 @@ class Board:
         return None
 
     def give(self, process: int, directories: Sequence[Directory]) -> int:
-        """As many as fit into its letter, or half as many, and so on; their number, 0 where it was given some
-        meanwhile."""
+        """Give a process that asks as many as fit into its letter, or half as many, and so on; their number, 0 where it
+        was given some meanwhile."""
         given = [tuple(directory) for directory in directories]
         while len(letter := marshal.dumps(given)) > LETTER_BYTES:
             given = given[: len(given) // 2]

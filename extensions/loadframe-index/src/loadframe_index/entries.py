@@ -103,8 +103,9 @@ KINDS = ("create", "unlink", "rename", "setattr", "close_write")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """to: where a rename leads. number: grows within a log. time_s: since the epoch. file: identifies the file
-    (Reader.inode_of), whatever its name; b"": unknown."""
+    """A record of a change log. path, to: relative to the root of the tree; to: where a rename leads. number: grows
+    within a log. time_s: since the epoch. file: identifies the file (Reader.inode_of), whatever its name; b"":
+    unknown."""
 
     kind: str
     path: bytes

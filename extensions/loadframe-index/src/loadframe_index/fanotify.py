@@ -57,8 +57,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """mask: perhaps several things. at: where; None where unknown. to: where a rename leads. file: its handle, or
-    b""."""
+    """mask: what happened, perhaps several things. at: where; None where unknown. to: where a rename leads. file: the
+    handle of the file, b"" where unknown."""
 
     mask: int
     at: Place | None = None
@@ -247,7 +247,8 @@ REMEDIES = {
 
 
 def path_of(opened: int) -> bytes | None:
-    """The path of an open directory; None where it is removed. One that is too long is found name by name. OSError."""
+    """The absolute path of an open directory; None where it has been removed. A path too long for the kernel is found
+    name by name. OSError."""
     below: list[bytes] = []
     at = os.dup(opened)
     try:

@@ -26,8 +26,8 @@ IDS_AT_ONCE = 1_000
 
 @dataclass
 class Followed:
-    """questions: entries looked up, once for all records of a path in a batch; moved: entries found below new or
-    renamed directories. fs_s, db_s: spent in each stage."""
+    """What was done so far. questions: entries that were looked up, once for all records of a path in a batch; moved:
+    entries found below new or renamed directories. fs_s, db_s: spent in each stage."""
 
     records: int = 0
     questions: int = 0
@@ -53,8 +53,8 @@ class Following:
         applied: Callable[[Sequence[Change]], object] = lambda _: None,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """batch: most records in a transaction. rows: most of directories that appear. applied: called with the records
-        of each committed batch. MachineError, StoreError."""
+        """batch: records at most in a transaction. rows: of directories that appear, at most in one. applied: called
+        with the records of each batch once it is committed. MachineError, StoreError."""
         self.done = Followed()
         self._store, self._reader, self._batch, self._rows = store, reader, batch, rows
         self._clock_ns, self._applied = clock_ns, applied
@@ -233,8 +233,9 @@ class Following:
 
 
 class _Wanted:
-    """paths: to look up. above: directories further up. replaced: rows there and below are outdated. walked: what is
-    below a directory is looked up, too. files: by path, the files of its records."""
+    """What the records of a batch require. paths: to look up. above: directories further up. replaced: rows there and
+    below are outdated. walked: what is below a directory is looked up, too. files: by path, the files of its
+    records."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
         self.paths: set[bytes] = set()

@@ -43,8 +43,9 @@ MOST_FILES = 1_000
 
 @dataclass
 class _Prepared:
-    """Shared by all workloads made of one another. indexed: the tree that the database has, and with which indexes.
-    cold: what a cold start took, in words. compared: answers of the database, by their tree."""
+    """Shared by all workloads made of one another with other options. indexed: the tree that the database has, and with
+    which indexes; "" for none. cold: what a cold start took, in words. compared: answers of the database, by their
+    tree."""
 
     trees: dict[Shape, Path] = field(default_factory=dict)
     indexed: tuple[str, str] = ("", "")
@@ -191,8 +192,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return tuple(self._prepared.compared.values())
 
     def _other_answers(self, store: Store, ran: _Ran) -> str:
-        """After the first whole scan of a tree: where the database differs from du and find, in words. In a user's
-        tree, which may change, a difference is no error."""
+        """If a step was the first whole scan of a tree: where the database differs from du and find, in words. In a
+        user's tree, which may change meanwhile, a difference is no error."""
         tree = ran.config.tree
         if (
             not self.runs_to_completion
@@ -279,8 +280,8 @@ class MetadataIndexByEntries(MetadataIndex):
 
 
 class MetadataIndexByChangeRate(AtRate, MetadataIndex):
-    """Records of changes are injected at a given rate (AtRate), looked up and written like those of a change log; the
-    tree stays as it is."""
+    """Changes of a tree at a given rate (AtRate). The tree stays as it is: records are injected, looked up and written
+    like those of a change log."""
 
     axes = frozenset({"change_rate"})
     axis_unit = "changes/s"

@@ -133,8 +133,8 @@ class Process:
 
 
 def stay_on_one_cpu(number: int) -> None:
-    """A different one of the permitted CPUs for each number: on two, threads wait at each release of the interpreter
-    lock."""
+    """Stay on a different one of the permitted CPUs for each number: on two CPUs, threads wait for each other at every
+    release of the interpreter lock (GIL)."""
     cpus = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cpus[number % len(cpus)]})
 

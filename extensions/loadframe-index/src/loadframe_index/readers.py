@@ -13,8 +13,8 @@ from loadframe_index.entries import Change
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """lost: why records are missing, in words: the whole tree has to be scanned again. drained: nothing more was
-    waiting."""
+    """What a reader has got since the last time. lost: why records are missing, in words; then the whole tree has to be
+    scanned again. drained: nothing more was waiting."""
 
     changes: Sequence[Change] = ()
     lost: str = ""

@@ -187,8 +187,8 @@ def ask_database(store: Store, work: Work, meter: Meter) -> int:
 
 
 def _known(store: Store, ids: Sequence[bytes], meter: Meter) -> dict[bytes, Known]:
-    """While DB_APPLY has the database locked, as at each commit of SQLite, this counts as blocked. AgainError after
-    LOCKED_FOR_S."""
+    """What the database knows. While DB_APPLY has it locked, as at each commit of SQLite, this stage counts as blocked.
+    AgainError after LOCKED_FOR_S."""
     until_s = time.monotonic() + LOCKED_FOR_S
     while True:
         try:
@@ -203,8 +203,8 @@ def _known(store: Store, ids: Sequence[bytes], meter: Meter) -> dict[bytes, Know
 
 @dataclass(slots=True)
 class Asker:
-    """GET_INFO_FS. rewrite: unchanged entries are written again. give: called with each part of a batch. held_s: after
-    which a part ends with its current entry."""
+    """GET_INFO_FS. rewrite: unchanged entries are written again. give: called with each part of a batch. held_s: the
+    time after which a part ends with its current entry."""
 
     tree: Beneath
     board: Board
@@ -265,8 +265,8 @@ class Asker:
         return part
 
     def _take(self, work: Work, key: bytes, entry: Entry) -> None:
-        """Unchanged where the database has its inode and times, and its last look excludes a later change with the same
-        time. The atime of a directory is ignored: the scan itself reads it."""
+        """An entry is unchanged where the database has its inode and times, and its last look was late enough to
+        exclude a later change with the same time. The atime of a directory is ignored: the scan itself reads it."""
         known = None if self.rewrite else work.known.get(key)
         first = MODIFIED if entry[5] == "d" else ACCESSED
         same = known is not None and known[first:SEEN] == entry[first - SEEN :] and known[0] == as_signed(entry[4])

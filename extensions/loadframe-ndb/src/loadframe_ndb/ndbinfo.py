@@ -129,8 +129,8 @@ class Ceilings:
 
 
 def ceilings_of(effective: Mapping[str, object]) -> Ceilings:
-    """effective: by names of config.ini. By default a transaction may change as many rows as there may be operations
-    (Configuration.cpp, Dbtc::execREAD_CONFIG_REQ)."""
+    """Ceilings from settings by their names in config.ini. Without a limit of its own a transaction may change as many
+    rows as there may be operations (Configuration.cpp, Dbtc::execREAD_CONFIG_REQ)."""
 
     def number(name: str) -> int | None:
         value = effective.get(name)
@@ -146,8 +146,8 @@ def ceilings_of(effective: Mapping[str, object]) -> Ceilings:
 def read_block(
     block: Block, api: frozenset[int], totals: Totals, ceilings: Ceilings | None = None
 ) -> tuple[float, dict[str, float]] | None:
-    """The time (CLOCK_MONOTONIC of the nodes) and the values by the names of SPECS; None without the threads'
-    statistics. api: the numbers of the API nodes."""
+    """The time (CLOCK_MONOTONIC, by the nodes' clock) and the values by the names of SPECS; None for a block without
+    the threads' statistics. api: the numbers of the API nodes."""
     stats = block.get("threadstat", ())
     if not stats:
         return None

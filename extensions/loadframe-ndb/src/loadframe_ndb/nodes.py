@@ -104,8 +104,8 @@ class Management(_Node):
         self.launch(self._command("--nodaemon", self.config, text, number), allowance, lambda: bool(self.states()))
 
     def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> str:
-        """The whole configuration that the nodes would have. TargetError, in its own words, where it prints none: its
-        exit status is 1 in both cases."""
+        """The whole configuration that the nodes would have with this config.ini. TargetError, in its own words, where
+        it prints none: its exit status is 1 in both cases."""
         command = self._command("--print-full-config", self.folder / "check.ini", text, number)
         _, said = self.said_to_its_end(command, allowance)
         if PRINTED.search(said) is None:

@@ -205,7 +205,8 @@ PLACES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class AsPrivate:
-    """left_out: "SECTION.NAME" of settings that a private cluster cannot have, without the places of nodes."""
+    """shape, settings: of the cluster. left_out: "SECTION.NAME" of settings that a private cluster cannot have; the
+    places of nodes, which always change, are not listed."""
 
     shape: Shape
     settings: Mapping[str, SettingValue]

@@ -82,8 +82,9 @@ class PrivateCluster:
         self._has_data = True
 
     def apply(self, settings: Settings) -> None:
-        """Go to other settings with as few restarts as possible; the data stay. TargetError, before any restart, where
-        they would be lost; but rows that no longer fit into a smaller DataMemory are lost, and `lost_data` grows."""
+        """Go to other settings with as few restarts as possible; the data stay, and with two copies the cluster answers
+        where the settings allow it. TargetError, before any restart, where data would be lost; but rows that no longer
+        fit into a smaller DataMemory are lost, and `lost_data` grows."""
         old, wanted = self._running(), self.wanted(settings)
         ways = stages(old, wanted, _number(old, "NoOfReplicas"))
         with self._room_or_nothing(wanted):
@@ -260,7 +261,8 @@ def _number(settings: Settings, name: str) -> int:
 
 
 Restart = Literal["rolling", "rolling, initial", "system"]
-"""The data nodes in turn, while the cluster answers; the same, each with an empty file system; all at once."""
+"""The data nodes in turn, while the cluster answers; the same, each with an empty file system, which it fills from the
+other node of its group; all at once, from their disks."""
 OF_SETTING: Mapping[str, Restart] = {"N": "rolling", "IN": "rolling, initial", "S": "system", "": "system"}
 """By settings.RESTARTS; where it is unknown, all of it restarts."""
 NEVER = "IS"

@@ -21,8 +21,9 @@ LARGEST_CPU = 65535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting(SettingSpec):
-    """type: its form in config.ini. unit: of a number, "" for a count. restart: a key of RESTARTS. first: what must be
-    changed before a value is accepted or has an effect. deprecated: it is still read."""
+    """A setting in one kind of section. type: its form in config.ini. unit: of a number, "" for a count. restart: what
+    has to be restarted for a new value, a key of RESTARTS. first: what must be changed before a value is accepted or
+    has an effect. deprecated: it is still read."""
 
     section: str
     type: Type

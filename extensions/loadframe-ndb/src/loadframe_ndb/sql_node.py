@@ -17,9 +17,9 @@ from loadframe_ndb.nodes import Management
 from loadframe_ndb.own_settings import CPUS, SQL_KIND, SQL_NODE
 
 ENGINE = {"storage_engine": "ndbcluster", "request_errors": "1114,1296,1297"}
-"""Options of the endpoint for drivers: the engine of tables, and errors that end a request but not its client: "table
-is full" (NDB's 827), a temporary error (a data node that ended, full logs or buffers), any other (a transaction that is
-too large)."""
+"""Options of the endpoint for drivers: the engine that tables must name, and errors that end a request but not its
+client, by MySQL's numbers: "table is full" (NDB's 827), a temporary error (a data node that ended, full logs or
+buffers), any other (a transaction that is too large)."""
 WAITS_S = 60
 """For the cluster, before it accepts clients."""
 READY = "Ndb_number_of_ready_data_nodes"
