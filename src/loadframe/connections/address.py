@@ -14,7 +14,7 @@ from loadframe.formats.said import words
 NAME = re.compile(r"[A-Za-z0-9_.:-]+(%[A-Za-z0-9_.-]+)?")
 TRIED_FOR_S = 5.0
 resolved: dict[str, tuple[str, ...]] = {}
-"""By this command: name -> its numbers."""
+"""What this command has resolved: name -> its numbers."""
 chosen: dict[tuple[str, int], str] = {}
 """Name and port -> the number to connect to."""
 
@@ -73,7 +73,7 @@ def _asked(host: str) -> tuple[str, ...]:
 
 
 def _number(socket_address: tuple[Any, ...]) -> str:
-    """With its interface where it needs one; ::ffff:192.0.2.1 as IPv4."""
+    """The address with its interface where it needs one; ::ffff:192.0.2.1 as IPv4."""
     number, _, scope = str(socket_address[0]).partition("%")
     address = ipaddress.ip_address(number)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:

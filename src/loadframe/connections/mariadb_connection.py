@@ -176,7 +176,7 @@ def _bounded() -> Any:
             return bytes(data)
 
         def _be_patient(self) -> None:
-            """At most the remaining time, to the second: setting it takes a system call."""
+            """Wait at most the remaining time, to the second: setting it takes a system call."""
             left_s = self.bound.left_s()
             if not left_s <= self._patience_s <= left_s + 1.0:
                 self._sock.settimeout(left_s)

@@ -52,7 +52,7 @@ OF_STAGES = frozenset(
 )
 OF_LOGS = frozenset({"read", "applied", "pending", "lag_s", "follow"})
 _OF_ANY = frozenset({STAGE, "time", "process", "ended"})
-"""Of a line of a stage, in addition to its numbers: other programs call something else a stage (production)."""
+"""Keys of any line of a stage, in addition to its numbers: other programs call something else a stage (production)."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
 _MEANT = (b'"stage"', b'"log"')
 MARKS = (*_MEANT, b"STATS")
@@ -246,7 +246,7 @@ def parse_stage_line(line: bytes) -> StageLine | None:
 
 
 def _object_in(text: bytes) -> Any:
-    """From the first brace on, or from the one before the marking word, if a logger has braces of its own."""
+    """The text from the first brace on, or from the one before the marking word, if a logger has braces of its own."""
     end = text.rfind(b"}") + 1
     marked = min(place for word in _MEANT if (place := text.find(word)) >= 0)
     try:

@@ -61,7 +61,7 @@ class ConfigFile:
 
     @classmethod
     def at(cls, address: Mapping[str, str]) -> "ConfigFile":
-        """From what `address` gave; an earlier restart may be under way. KeyError, ValueError."""
+        """The file by what `address` gave; an earlier restart may be under way. KeyError, ValueError."""
         server = {**{name: address[name] for name in ("address", "option_file", "user")}, "kind": address["server"]}
         server |= {name: address[name] for name in ("thing", "number") if name in address}
         restart = json.loads(address["restart"])

@@ -242,7 +242,7 @@ class Exposure:
         return {name: value for reading in self.readings() for name, value in reading.counters.items()}
 
     def _ask(self, asked: _Asked, every_s: float, over: threading.Event) -> None:
-        """Until the load has ended, and once more then: a cumulative counter needs a reading at the end."""
+        """Ask until the load has ended, and once more then: a cumulative counter needs a reading at the end."""
         failures, due_s = 0, time.monotonic()
         while failures < GIVEN_UP_AFTER and asked.in_a_row < GIVEN_UP_FOR_GOOD:
             failures = 0 if self._take(asked) else failures + 1

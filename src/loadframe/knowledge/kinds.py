@@ -78,7 +78,7 @@ class Home:
 
 
 def homes() -> tuple[Home, ...]:
-    """Of every distribution that registers kinds, by name; those without pages too."""
+    """The homes of all distributions that register kinds, by name; those without pages too."""
     so_far: list[Home] = []
     for (distribution, package), kinds in sorted(_packages().items()):
         home = _read(Home(package, distribution, tuple(sorted(kinds))))

@@ -55,12 +55,12 @@ def connections(gauge: str) -> Agreement:
 
 
 def ratio(use: float, ceiling: float) -> float:
-    """0 without a ceiling; above 1 beyond it."""
+    """The use over its ceiling: 0 without a ceiling; above 1 beyond it."""
     return use / ceiling if ceiling > 0 else 0.0
 
 
 def share(part: float, whole: float) -> float:
-    """0 where nothing happened."""
+    """A part of a whole: 0 where nothing happened."""
     return min(1.0, part / whole) if whole > 0 else 0.0
 
 

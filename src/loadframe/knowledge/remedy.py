@@ -40,7 +40,7 @@ class Situation:
 
 Builder = Callable[[Situation], Remedy | None]
 Builders = Mapping[str, tuple[Builder, ...]]
-"""By the id of the finding that they address."""
+"""Builders of remedies, by the id of the finding that they address."""
 
 
 def enlarged(
@@ -139,7 +139,7 @@ def raised(situation: Situation, limit: str, setting: str) -> int | None:
 
 
 def round_up(value: float) -> int:
-    """To two significant digits, because people read and copy it."""
+    """The number rounded up to two significant digits, because people read and copy it."""
     step = 10 ** max(0, math.floor(math.log10(value)) - 1)
     return int(math.ceil(value / step) * step)
 

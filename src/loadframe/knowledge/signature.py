@@ -20,9 +20,9 @@ Form = Literal["events", "rate", "waiting", "share", "passes", "at once", "sprea
 
 
 class Rank(IntEnum):
-    """From outside of the target and the hardware upwards. Of two signatures that hold alike the lower rank is the
-    deeper cause: a lock that is held during a wait for the disk is a wait for the disk. The CPUs come last: they are
-    busy with whatever else holds."""
+    """Ranks from outside of the target and the hardware upwards. Of two signatures that hold alike the lower rank is
+    the deeper cause: a lock that is held during a wait for the disk is a wait for the disk. The CPUs come last: they
+    are busy with whatever else holds."""
 
     DRIVER = 0
     OTHERS = 1
@@ -145,13 +145,13 @@ def signature_rows(file: Path) -> tuple[Signature, ...]:
 
 
 def trace_rows(file: Path) -> dict[str, Trace]:
-    """Its [traces], by cause."""
+    """The [traces] of our TOML file, by cause."""
     traces = (row for _, document in documents(file) for row in document.get("traces", {}).items())
     return {cause: row_of(Trace, cause, columns) for cause, columns in traces}
 
 
 def ruled_out_rows(file: Path) -> dict[str, tuple[Condition, ...]]:
-    """Its [ruled_out_by], by cause."""
+    """The [ruled_out_by] of our TOML file, by cause."""
     conditions: dict[str, tuple[Condition, ...]] = {}
     for _, document in documents(file):
         for cause, texts in document.get("ruled_out_by", {}).items():

@@ -15,7 +15,7 @@ from loadframe.workloads.request_log import Requests
 
 ELSEWHERE = "elsewhere"
 STAGES_FILE = "stages.jsonl"
-"""In a step's folder: what the driver prints about the stages of a pipeline (docs/pipelines.md)."""
+"""File in a step's folder: what the driver prints about the stages of a pipeline (docs/pipelines.md)."""
 
 
 @runtime_checkable

@@ -22,7 +22,7 @@ WRITING = tuple(method for method in METHODS if method not in SAFE)
 REFUSALS = frozenset({429, 502, 503, 504})
 """Statuses of a server that is temporarily unable (RFC 9110, 15.6.3 to 15.6.5; RFC 6585, 4)."""
 MOST_BYTES = 512 << 20
-"""Of all pages together: they are kept in memory, and wrk maps them."""
+"""Bytes of all pages together: they are kept in memory, and wrk maps them."""
 
 
 class ByAddress:

@@ -19,7 +19,7 @@ from loadframe.workloads.options import did_you_mean
 
 MOST_LINE_BYTES = 1 << 20
 MOST_REQUESTS = 50_000_000
-"""Of one step: their records take 1.2 GB."""
+"""Requests of one step: their records take 1.2 GB."""
 MOST_OPERATIONS = 64
 MOST_ERRORS_TOLD = 20
 LONGEST_LATENCY_MS = 3_600_000.0

@@ -197,7 +197,7 @@ def _sorted(
     operation: NDArray[np.generic],
     failed: NDArray[np.generic],
 ) -> tuple[Requests, NDArray[np.intp]]:
-    """In the order of their ends, and that order. Latencies of 0 become SHORTEST_MS unless all are 0."""
+    """Requests in the order of their ends, and that order. Latencies of 0 become SHORTEST_MS unless all are 0."""
     order = np.argsort(end_s, kind="stable")
     if latency_ms.any():
         latency_ms = np.maximum(latency_ms, SHORTEST_MS)

@@ -164,8 +164,7 @@ class Plan:
 
 
 def open_files(connections: int) -> int:
-    """Per thread a connection, two logs, and what it waits on (260 were counted at 64 connections); and its own
-    files."""
+    """Descriptors. Per thread: a connection, two logs, and what it waits on (260 were counted at 64 connections)."""
     return 4 * connections + 32
 
 

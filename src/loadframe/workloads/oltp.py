@@ -18,7 +18,7 @@ from loadframe.workloads.sysbench import OURS, BySysbench, requirements
 
 MOST_THREADS = 4096
 MIX = ("read", "update", "transfer")
-"""In the order of the request log, as in oltp.lua."""
+"""Operations in the order of the request log, as in oltp.lua."""
 _OF_MYSQL = (
     "CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, state INT NOT NULL,"
     " payload VARBINARY({payload_bytes}) NOT NULL) ENGINE = {engine}"

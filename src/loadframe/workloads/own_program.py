@@ -32,7 +32,7 @@ SHORT_SHARE, SHORT_S, SHORTEST_SHARE = 0.1, 0.25, 0.25
 """How much of its time may be missing: a tenth; of short steps a quarter of a second, or a quarter."""
 MOST_PROCESSES = 512
 STEP_MARK = "LOADFRAME_STEP"
-"""In the environment of a driver, and so of all that it starts: a word unique to the step."""
+"""Variable in the environment of a driver, and so of all that it starts: a word unique to the step."""
 CONTRACT = "docs/driving-with-a-command.md says what is expected of a driver."
 TARGETS = frozenset({"nginx", "nginx-cache", "service", "url", "varnish"})
 """Targets that answer at HOST:PORT. Others name a workload themselves (KindOfTarget.loaded_by)."""
@@ -63,7 +63,7 @@ class OutputDriver(ProcessDriver):
         return tuple(dict.fromkeys(member for pid in super().pids() for member in family(pid)))
 
     def running(self) -> bool:
-        """Also ends a driver that prints without end."""
+        """Whether load is still made. Also ends a driver that prints without end."""
         for path, most in self.bounds.items():
             if not self._flooded and step_files.size(path) > most:
                 self._flooded = f"it wrote more than {most >> 20} MiB into {path.name}"

@@ -63,7 +63,7 @@ def _search_path(endpoint: Endpoint) -> str:
 def connected(
     endpoint: Endpoint, doing: str, *, patience_s: float = postgres_connection.SILENT_S
 ) -> Iterator[Connection[Any]]:
-    """In the driver's schema, with a transaction per statement. patience_s: of silence. Raises TargetError."""
+    """A connection in the driver's schema, with a transaction per statement. patience_s: of silence. TargetError."""
     psycopg = postgres_connection.driver()
     here = parameters(endpoint)
     if here["host"].startswith("/") and (why := stopped(f"{here['host']}/.s.PGSQL.{here['port']}")):

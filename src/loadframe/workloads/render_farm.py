@@ -40,7 +40,7 @@ MADE_AND_FILLED = (
 (error 1786). A driver killed between the two leaves one table without rows."""
 MOST_JOBS = 1_000_000
 MIX = ("dispatch", "report", "submit", "complete", "list")
-"""In the order of the request log, as in render_farm.lua."""
+"""Operations in the order of the request log, as in render_farm.lua."""
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:

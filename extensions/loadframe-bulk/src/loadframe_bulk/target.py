@@ -24,7 +24,7 @@ from loadframe_bulk.metrics import IN_FRONT
 
 CATALOGUE = catalogue_in(Path(__file__).with_name("settings.toml"))
 SHARD = "shard_"
-"""Before the name of a setting of its shards."""
+"""What comes before the name of a setting of its shards."""
 LOADER = IN_FRONT[0]
 MOST_FILES_AT_ONCE = 256
 PREPARED = {"max_prepared_transactions": MOST_FILES_AT_ONCE, "max_connections": MOST_FILES_AT_ONCE + 20}
@@ -160,7 +160,8 @@ def shards_of(endpoint: Endpoint) -> list[str]:
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form: the loader's own, and those of the shards with SHARD before their names. StudyError."""
+    """The settings in canonical form: the loader's own, and those of the shards with SHARD before their names.
+    StudyError."""
     own, behind = _parted(settings)
     return {**own, **{f"{SHARD}{name}": value for name, value in behind.items()}}
 

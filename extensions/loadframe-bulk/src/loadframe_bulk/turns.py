@@ -22,7 +22,7 @@ LONGEST_FILE = 4 << 20
 """Bytes after which a file of lines begins again."""
 WORD = 8
 AT, SINCE_S, SECONDS = range(3)
-"""Of a turn: its place now, since when, and the seconds at each place; then operations and entries by stage."""
+"""Words of a turn: its place now, since when, and the seconds at each place; then operations and entries by stage."""
 EXTRA_PLACES = 3
 
 
@@ -80,7 +80,7 @@ class Turn:
         self._words[self._done + 2 * stage + 1] += entries
 
     def seconds(self, now_s: float) -> list[float]:
-        """At each place, up to now_s."""
+        """The seconds at each place, up to now_s."""
         words = self._words
         spent = list(words[SECONDS : self._done])
         spent[int(words[AT])] += max(0.0, now_s - words[SINCE_S])

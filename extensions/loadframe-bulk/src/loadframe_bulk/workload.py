@@ -135,7 +135,7 @@ class BulkIngest(Common[BulkIngestOptions]):
 
 
 class BulkIngestBySize(BulkIngest):
-    """With ever smaller files: the smaller they are, the more of them for the same rows."""
+    """The same with ever smaller files: the smaller they are, the more of them for the same rows."""
 
     axes = frozenset({"files_per_gib"})
     axis_unit = "files per GiB"

@@ -103,7 +103,7 @@ MOST_SILENT_S = 60.0
 WAITING = frozenset("RD")
 """States of threads that run, or wait for a CPU or a disk, as on an overloaded machine."""
 ENDS_WITHIN_S = 25.0
-"""It gives up sooner, unless what it puts back takes longer, or it was stopped."""
+"""The worker gives up sooner, unless what it puts back takes longer, or it was stopped."""
 POLL_S = 0.05
 
 
@@ -215,7 +215,7 @@ def _clean_up() -> None:
 
 
 def tell(words: str) -> None:
-    """On stderr, which may lead nowhere by now."""
+    """Report on stderr, which may lead nowhere by now."""
     with contextlib.suppress(OSError):
         os.write(2, f"{words}\n".encode())
 

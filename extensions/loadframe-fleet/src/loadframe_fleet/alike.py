@@ -86,7 +86,7 @@ def calibrate(
 
 
 def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> FleetHosts:
-    """From each host's results by block."""
+    """The comparison of the hosts, from each host's results by block."""
     # The one with the middle throughput at the first level: of three, the odd one is named.
     ranked = sorted(alone, key=lambda host: median(sample.values[levels[0]] for sample in alone[host]))
     middle = ranked[len(ranked) // 2]
@@ -96,7 +96,7 @@ def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> Flee
 
 
 def judge(low: float, high: float) -> Likeness:
-    """From the interval of a ratio."""
+    """The verdict from the interval of a ratio."""
     if low >= 1 / MARGIN and high <= MARGIN:
         return "alike"
     middle = (low * high) ** 0.5

@@ -67,7 +67,8 @@ class Carried(InterfaceCounts):
 
 
 def carried(ticks: Sequence[Tick], name: str, start_s: float, end_s: float) -> Carried | None:
-    """Between the outer readings within start_s..end_s; None without two, without the interface, or after a reset."""
+    """What was carried between the outer readings within start_s..end_s; None without two, without the interface, or
+    after a reset."""
     inside = [tick for tick in ticks if start_s <= tick.monotonic_s <= end_s and INTERFACES in tick.entries]
     if len(inside) < 2:
         return None

@@ -261,7 +261,8 @@ def _seen(agent: Agent) -> tuple[Agent, HostCheck]:
 
 
 def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
-    """With what `loadframe doctor` finds missing there; after the quiet measurement, as it takes a second of a CPU."""
+    """The host with what `loadframe doctor` finds missing there; after the quiet measurement, as it takes a second of a
+    CPU."""
     agent, checked = seen
     if checked.why_not:
         return checked

@@ -75,7 +75,8 @@ class Drift:
 
 
 def offset(exchanges: Sequence[Exchange]) -> Offset:
-    """Of exchanges within a moment: that with the shortest round trip. ValueError for none, or a negative one."""
+    """The offset from exchanges within a moment: that with the shortest round trip counts. ValueError for none, or a
+    negative one."""
     if not exchanges:
         raise ValueError("no exchange")
     best = min(exchanges, key=lambda exchange: exchange.round_trip_s)
@@ -86,7 +87,7 @@ def offset(exchanges: Sequence[Exchange]) -> Offset:
 
 
 def drift(first: Offset, last: Offset) -> Drift:
-    """From two offsets, some time apart. ValueError where there is no time between them."""
+    """The drift from two offsets, some time apart. ValueError where there is no time between them."""
     apart_s = last.at_s - first.at_s
     if apart_s <= 0:
         raise ValueError("two offsets of one moment have no drift")

@@ -22,9 +22,9 @@ from loadframe_fleet.transport import ERRORS, REMEDY, Arrived, Transport, checke
 from loadframe_fleet.wire import PIECE_BYTES, Message
 
 EXCHANGES = 12
-"""With each host, before and after a step."""
+"""Round trips with each host, before and after a step."""
 CLOCKS_WITHIN_S = 10.0
-"""For one host; the exchanges measured by then give its bounds."""
+"""Time for one host; the exchanges measured by then give its bounds."""
 PACE_S = 0.3e-3
 """Between two questions for the time, to whichever hosts: twice what each takes of our CPU (benchmarks/fleet.py
 --measured), so that none waits for another."""
@@ -36,11 +36,11 @@ time that sending to all of them took before."""
 LEAD_TRIPS = 3.0
 LEAD_TELLINGS = 2.0
 LATE_S = 60.0
-"""After its end a load may finish what it has begun; the agent itself ends it long before."""
+"""How long after its end a load may finish what it has begun; the agent itself ends it long before."""
 FLUSHED_WITHIN_S = 30.0
 MOST_RECORDED_BYTES = 64 << 20
 READ_WITHIN_S = 60.0
-"""For any piece, while some are requested."""
+"""Time for any piece, while some are requested."""
 READ_AT_ONCE_BYTES = 16 * PIECE_BYTES
 """Requested pieces of all hosts: a slow host keeps none of the others from sending."""
 CLOCKS_APART_S = 0.005

@@ -41,7 +41,7 @@ class Seen:
 
 
 def settings_of(client: Any) -> tuple[int, bool]:
-    """Of the scheduler: how often a task lost with its worker is begun again, and whether tasks move."""
+    """Settings of the scheduler: how often a task lost with its worker is begun again, and whether tasks move."""
 
     def asked(dask_scheduler: Any) -> tuple[int, bool]:
         return int(dask_scheduler.allowed_failures), "stealing" in dask_scheduler.extensions
@@ -51,7 +51,7 @@ def settings_of(client: Any) -> tuple[int, bool]:
 
 
 def workers_of(client: Any) -> Mapping[str, Seen]:
-    """By the names under which they were started."""
+    """The workers by the names under which they were started."""
 
     def asked(dask_scheduler: Any) -> dict[str, tuple[str, str, int, str]]:
         return {
@@ -69,12 +69,13 @@ def workers_of(client: Any) -> Mapping[str, Seen]:
 
 
 def open_of_scheduler(client: Any) -> tuple[str, ...]:
-    """Where strangers reach it."""
+    """Where strangers reach the scheduler."""
     return strangers_reach(client.run_on_scheduler(_listening(), callback_timeout=ASKED_WITHIN_S))
 
 
 def open_of_worker(client: Any, worker: Seen) -> tuple[str, ...]:
-    """Where strangers reach it, or the nanny that has started it. Raises what dask raises where one has gone."""
+    """Where strangers reach the worker, or the nanny that has started it. Raises what dask raises where one has
+    gone."""
     addresses: list[str] = []
     for address, nanny in ((worker.address, False), (worker.nanny, True)):
         if address:

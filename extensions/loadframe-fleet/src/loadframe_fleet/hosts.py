@@ -95,7 +95,7 @@ class Hosts:
         return tuple(notes)
 
     def ways(self) -> Mapping[str, Way]:
-        """Of each host; asked once. Empty where the target is on none, or its host has no address. StepVoid."""
+        """The way of each host; asked once. Empty where the target is on none, or its host has no address. StepVoid."""
         if not self._ways and (at := self._address_of(self.target)):
             # An observer's traffic is not part of the load.
             in_load = self._agents.keys() - {host.name for host in self._observers}
@@ -172,13 +172,14 @@ class Hosts:
         return self._machine
 
     def address(self) -> str:
-        """Of the host on whose machine the target runs. TargetError."""
+        """The address of the host on whose machine the target runs. TargetError."""
         if not (address := self._address_of(self.machine())):
             raise TargetError(f"host {self.machine()} has no address", remedy="Give it one in the fleet file.")
         return address
 
     def links(self) -> tuple[FleetLink, ...]:
-        """From the target's host to each driver on another one, measured now; none where the target is on no host."""
+        """The links from the target's host to each driver on another one, measured now; none where the target is on no
+        host."""
         if self.target is None:
             return ()
         target = self._agents[self.target]
@@ -221,7 +222,7 @@ class HostRecordings:
             self._offsets[host] = self._offsets.get(host, 0) + len(piece)
 
     def ticks(self, host: str, from_s: float, to_s: float) -> Sequence[Tick]:
-        """Those between two instants of the host's clock; none where nothing was recorded."""
+        """The ticks between two instants of the host's clock; none where nothing was recorded."""
         if host not in self._descriptors:
             return ()
         if host not in self._readers:

@@ -39,7 +39,7 @@ class Merged:
 
     @property
     def apart_s(self) -> float:
-        """From the first driver's first request to the last one's first."""
+        """Time from the first driver's first request to the last one's first."""
         begun = [driver.began_s for driver in self.drivers if driver.requests]
         return max(begun) - min(begun) if begun else 0.0
 
@@ -153,7 +153,7 @@ class FleetLoad:
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """Those of all hosts, as far as reported."""
+        """The operations of all hosts, as far as reported."""
         return self._names
 
     @property
@@ -195,7 +195,7 @@ class FleetLoad:
         return self._inner.unchecked(target_kind) if isinstance(self._inner, SendsRequests) else ""
 
     def install(self, endpoint: Endpoint) -> None:
-        """From here, so that errors are reported before any host begins; each host learns the pages by itself."""
+        """Done from here, so that errors are reported before any host begins; each host learns the pages by itself."""
         if ELSEWHERE in endpoint.options:
             self._on_host(endpoint, "install")
         else:

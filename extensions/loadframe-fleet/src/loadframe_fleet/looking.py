@@ -20,7 +20,7 @@ from loadframe.system import kernel
 from loadframe.version import __version__
 
 WORKING = ("user", "nice", "system", "irq", "softirq")
-"""Of the line `cpu` in /proc/stat (proc(5)); guest time is part of user."""
+"""Columns of the line `cpu` in /proc/stat (proc(5)); guest time is part of user."""
 
 
 def facts() -> dict[str, Any]:
@@ -88,7 +88,8 @@ UP = 0x1
 
 
 def interface_to(address: str, root: Path = Path("/")) -> str:
-    """Of the most specific route; for the host's own address that of its network. "" where unknown, as for IPv6."""
+    """The interface of the most specific route; for the host's own address that of its network. "" where unknown, as
+    for IPv6."""
     number = ipaddress.ip_address(address)
     if number.is_loopback:
         return LOOPBACK

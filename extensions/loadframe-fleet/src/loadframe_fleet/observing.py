@@ -33,7 +33,8 @@ kind = "http"
 axis = "concurrency"
 levels = [1]
 """
-"""For the agent: as it begins no load, it needs nothing of the study that is measured elsewhere, nor its secrets."""
+"""The study for the agent: as it begins no load, it needs nothing of the study that is measured elsewhere, nor its
+secrets."""
 UTILIZATION = "system.cpu.utilization"
 BUSY = 0.9
 REMEDY = "Mend that host, or take it out of the fleet file; what has ended is kept."

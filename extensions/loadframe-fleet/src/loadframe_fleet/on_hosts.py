@@ -38,7 +38,7 @@ class Engine(Protocol):
         """All of the fleet, by name, whether they are there or not."""
 
     def present(self) -> frozenset[str]:
-        """Those that may be given a task now. FleetError where there will be none any more."""
+        """The hosts that may be given a task now. FleetError where there will be none any more."""
 
     def begin(self, host: str, task: str, asked: Message) -> None:
         """Give a task to a host that is present. task: a name that no other task has had."""
@@ -121,14 +121,14 @@ class OnHosts:
         self.longest_s = 0.0
         """Longest duration of a task that has ended."""
         self._mine = secrets.token_hex(8)
-        """In the names of our tasks: of two with one name an engine would carry out one."""
+        """Part of the names of our tasks: of two with one name an engine would carry out one."""
 
     @property
     def running(self) -> list[Work]:
         return [work for _, work in self._running.values()]
 
     def say(self, words: str) -> None:
-        """To the user, and in the report."""
+        """Report to the user, and in the notes."""
         self._progress.say(words)
         self._notes.append(words if words.endswith(".") else f"{words}.")
 

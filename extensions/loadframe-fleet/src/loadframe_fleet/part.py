@@ -98,7 +98,8 @@ class Serving:
         return {"specs": [asdict(spec) for spec in target.counter_specs]}
 
     def _counters(self, target: CagedTarget, said: Message) -> dict[str, Any]:
-        """Also into this host's recording: all measurements of the target then have one clock."""
+        """The target's counters, which also go into this host's recording: all measurements of the target then have one
+        clock."""
         counters = target.counters()
         prefix = said["prefix"]
         self._recorder.note("service", write_json({f"{prefix}{name}": value for name, value in counters.items()}))
@@ -123,7 +124,7 @@ def is_private(study: Study) -> bool:
 
 
 def state_of(said: Message) -> TargetState:
-    """From the coordinator's message; inverse of `state_told`."""
+    """The state in the coordinator's message; inverse of `state_told`."""
     return TargetState(**said["state"])
 
 

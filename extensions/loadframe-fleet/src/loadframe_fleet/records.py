@@ -9,7 +9,7 @@ from loadframe.runs.folder import RunFolder
 from loadframe_fleet.clocks import ClockInStep
 
 ENCRYPTS = 0.9
-"""Of a CPU: from here on encryption, and not the link, may have limited the transfer."""
+"""Share of a CPU: from here on encryption, and not the link, may have limited the transfer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class FleetCheck:
 
     @property
     def fit(self) -> bool:
-        """Whether nothing refuses it."""
+        """Whether no problem refuses it."""
         return not any(problem.refuses for problem in self.problems)
 
 

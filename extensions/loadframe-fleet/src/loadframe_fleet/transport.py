@@ -67,7 +67,7 @@ class Transport(Protocol):
     """Questions to agents and their answers, in order of arrival."""
 
     def now_s(self) -> float:
-        """Of the coordinator's monotonic clock (CLOCK_MONOTONIC, s, or a simulated one)."""
+        """Now, by the coordinator's monotonic clock (CLOCK_MONOTONIC, s, or a simulated one)."""
 
     def ask(self, host: str, question: str, values: Message) -> int:
         """Send a question, and return its unique number at once. For a host that is gone `arrived` reports that for

@@ -234,7 +234,7 @@ AROUND = 1.5
 AT_ALL = 0.0
 """A capacity is one number: a placeholder for the level at which it is compared."""
 ENDS_S = 60.0
-"""After its budget a search may finish what it has begun."""
+"""How long after its budget a search may finish what it has begun."""
 
 
 class CapacitiesOnHosts(TakesOnHosts):

@@ -13,9 +13,9 @@ from loadframe.formats.json_text import JsonError, parse_json, write_json
 Message = Mapping[str, Any]
 """A question, an answer, or a part of one, as JSON has it."""
 AGENT = "loadframe.agent/2"
-"""Of the greeting; another one means an incompatible Loadframe."""
+"""Word of the greeting; another one means an incompatible Loadframe."""
 LONGEST_LINE = 4 << 20
-"""Bytes."""
+"""Bytes of a line."""
 LEASE_S = 5.0
 """An agent that has not heard from its coordinator for so long ends, with all that it does."""
 LOAD_LEASE_S = 4.0
@@ -24,7 +24,7 @@ SILENT_S = 6.0
 """An agent that has been silent to its coordinator for so long has ended its load, or its machine does nothing."""
 BEAT_S = 1.0
 PIECE_BYTES = 1 << 20
-"""Of compressed data, in one answer."""
+"""Bytes of compressed data in one answer."""
 
 
 class WireError(Exception):

@@ -104,16 +104,17 @@ SCAN, GET_INFO_DB, GET_INFO_FS, DB_APPLY = range(4)
 STAGES = ("SCAN", "GET_INFO_DB", "GET_INFO_FS", "DB_APPLY")
 WORKER = 16
 STOP, SCANS, OFFSET_NS = range(3)
-"""Of the whole: whether it ends; how many scans have begun; the clock of looks minus CLOCK_MONOTONIC."""
+"""Words of the whole: whether it ends; how many scans have begun; the clock of looks minus CLOCK_MONOTONIC."""
 ASKED, SENT = range(2)
-"""Of a process. asked: NO, YES or GIVEN_SOME: whether it needs, or was given, directories. sent: how many it gave."""
+"""Words of a process. asked: NO, YES or GIVEN_SOME: whether it needs, or was given, directories. sent: how many it
+gave."""
 NO, YES, GIVEN_SOME = 0, 1, 2
 COUNTED = ("vanished", "unreadable", "failed", "loops", "elsewhere", "unchanged", "changed", "new")
 """Further counts of a process, from COUNTS on. failed: of the unreadable, for another reason than rights."""
 COUNTS = 4
 HEAD = 16
 LETTER_BYTES = 1 << 16
-"""For directories that are given at once: their paths, and those above them. A longer one stays where it is."""
+"""Bytes for directories that are given at once: their paths, and those above them. A longer one stays where it is."""
 WORD = 8
 
 
@@ -169,7 +170,7 @@ class Board:
                 yield self.of_worker(chosen, stage, number)
 
     def sum(self, stage: int, word: int, process: int | None = None) -> float:
-        """Over all workers of a stage, in one process or in all."""
+        """The sum over all workers of a stage, in one process or in all."""
         return sum(self.words[at + word] for at in self.workers(stage, process))
 
     def each(self, word: int) -> list[float]:
@@ -193,7 +194,7 @@ class Board:
         return {what: int(sum(self.each(COUNTS + number))) for number, what in enumerate(COUNTED)}
 
     def asks(self) -> int | None:
-        """Another process that has no directory."""
+        """The number of another process that has no directory; None for none."""
         if self.shape.processes == 1:
             return None
         for process, asked in enumerate(self.each(ASKED)):

@@ -35,7 +35,7 @@ READ_BYTES = 1 << 18
 ATTEMPTS = 3
 """How often to open a directory that the kernel refuses."""
 MOST_DIRECTORIES = 100_000
-"""Whose paths are remembered."""
+"""Directories whose paths are remembered."""
 KINDS = {
     DELETE: "unlink",
     MOVED_FROM: "unlink",
@@ -217,7 +217,7 @@ class Fanotify(OfKernel):
 
 
 def _supported(call: Callable[[int], T], newer: int, older: int) -> T:
-    """With the newer flags where the kernel knows them, else with the older ones."""
+    """What `call` gives with the newer flags where the kernel knows them, else with the older ones."""
     try:
         return call(newer)
     except OSError as error:

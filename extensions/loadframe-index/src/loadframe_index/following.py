@@ -20,7 +20,7 @@ from loadframe_index.readers import Reader
 from loadframe_index.store import Batch, Row, Store, as_signed, parts, rows_of
 
 ROWS_AT_ONCE = 10_000
-"""Of a directory that was renamed: more are written in several transactions, the last one with the number."""
+"""Rows of a directory that was renamed: more are written in several transactions, the last one with the number."""
 IDS_AT_ONCE = 1_000
 
 
@@ -130,7 +130,7 @@ class Following:
         self.done.fs_s += time.monotonic() - began - (self.done.db_s - spent_s)
 
     def _unknown(self, directories: set[bytes]) -> set[bytes]:
-        """Those that the database lacks: a row without its directory's would outlive a removal further up."""
+        """Directories that the database lacks: a row without its directory's would outlive a removal further up."""
         ids = {id_of(path): path for path in directories}
         with self._in_database():
             known = self._store.known(list(ids))

@@ -58,7 +58,7 @@ class _Ran:
     config: Config
     load: float
     entries: int | None
-    """Of the tree, if we made it."""
+    """Entries of the tree, if we made it."""
 
 
 class MetadataIndex(Common[MetadataIndexOptions]):
@@ -227,7 +227,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             )
 
     def _tree(self, options: MetadataIndexOptions, folder: Path) -> tuple[str, int | None]:
-        """Its path, and how many entries it has if we made it. It is removed with the folder."""
+        """The tree's path, and how many entries it has if we made it. It is removed with the folder."""
         if options.tree:
             return options.tree, None
         names = ("entries", "files_per_directory", "depth", "median_bytes", "sigma", "owners", "age_days", "seed")

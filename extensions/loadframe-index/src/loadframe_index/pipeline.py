@@ -50,7 +50,7 @@ class Process:
         return file
 
     def coordinator(self) -> Coordinator:
-        """Of the first process. Every look from now on is later than those in the database."""
+        """The coordinator of the first process. Every look from now on is later than those in the database."""
         store = self._store()
         last_ns = max(time.time_ns(), store.last_seen_ns() + 1)
         self.board.words[OFFSET_NS] = last_ns - time.monotonic_ns()

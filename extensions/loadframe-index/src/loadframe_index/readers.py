@@ -25,7 +25,7 @@ class Reader(abc.ABC):
     """An open change log."""
 
     name: str
-    """As a study names it: fanotify, inotify, injected, recorded."""
+    """Its name in a study: fanotify, inotify, injected, recorded."""
     resumes: bool = False
     """Whether the log outlives its reader, and is read on from the last acknowledged record."""
 

@@ -30,7 +30,7 @@ from loadframe_index.store import AgainError, Batch, Known, Store, as_signed, ro
 
 DEVICE_SHIFT = 64
 ACCESSED, MODIFIED, SEEN = 1, 2, 4
-"""Of Known: atime_ns, mtime_ns and ctime_ns, which also are the last ones of an Entry; and seen_ns."""
+"""Places in Known: atime_ns, mtime_ns and ctime_ns, which also are the last ones of an Entry; and seen_ns."""
 TICK_NS, WHOLE_TICK_NS = 20_000_000, 2_000_000_000
 """How long two changes of a file may have the same time: until the kernel's next tick (at least 100 a second, before
 6.13); with whole seconds only, up to two of them."""
@@ -151,7 +151,7 @@ class Lister:
 
 
 def hand_on(out: Queue[Work], work: Work, meter: Meter) -> None:
-    """To the next stage; waiting counts as blocked."""
+    """Give a batch to the next stage; waiting counts as blocked."""
     before = meter.state
     meter.turn(BLOCKED)
     taken = out.put(work)

@@ -33,7 +33,7 @@ COLUMNS = (
     "ctime_ns",
     "seen_ns",
 )
-"""Of the table `entries`. parent: the id of the directory. seen_ns: when the entry was looked at."""
+"""Columns of the table `entries`. parent: the id of the directory. seen_ns: when the entry was looked at."""
 SET = COLUMNS[1:]
 INDEXES: Mapping[str, tuple[str, ...]] = {
     "none": (),
@@ -44,9 +44,9 @@ INDEXES: Mapping[str, tuple[str, ...]] = {
 """Which columns have an index in addition to the key, by the workload's option. Without one of `parent`, the content of
 a removed directory is looked for in the whole table."""
 WITH_TOTALS = frozenset({"du", "all"})
-"""With these the database also keeps totals of each directory (totals.py)."""
+"""Values of the option with which the database also keeps totals of each directory (totals.py)."""
 LINKED = "links > 1 AND type <> 'd'"
-"""Of files with several names."""
+"""The condition for files with several names."""
 INDEXED: Mapping[str, str] = {"linked": f"(inode) WHERE {LINKED}", "uid": "(uid, type, links, blocks)"}
 """Indexes that are not just their column. uid: for the sums of the largest owners."""
 KINDS = ("sqlite", "mariadb", "postgres")
@@ -300,7 +300,7 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def _run(self, statement: str, values: Sequence[Any]) -> Any:
-        """The cursor that has the result."""
+        """The cursor with the result of a statement."""
 
     @abc.abstractmethod
     def _among(self, column: str, ids: Sequence[bytes]) -> tuple[str, Sequence[Any]]:

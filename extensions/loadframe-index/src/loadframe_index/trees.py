@@ -21,7 +21,7 @@ from loadframe.system.files import Folder, Whose
 from loadframe_index.beneath import Beneath
 
 FORM = 1
-"""Of a tree: another one is made where this changes."""
+"""Version of how trees are made: another tree is made where this changes."""
 LARGEST_BYTES = 1 << 40
 FIRST_OWNER = 20_000
 MOST_NOTE_BYTES = 4_096
@@ -29,7 +29,7 @@ DAY_NS = 86_400 * 10**9
 WORDS = ("data", "log", "img", "tmp", "txt", "h5", "tar", "old")
 MOST_DEPTH = 400
 GET_FLAGS, SET_FLAGS, TOP_OF_TREES = 0x80086601, 0x40086602, 0x20000
-"""Of linux/fs.h: FS_IOC_GETFLAGS, FS_IOC_SETFLAGS on 64-bit machines, FS_TOPDIR_FL."""
+"""Numbers of linux/fs.h: FS_IOC_GETFLAGS, FS_IOC_SETFLAGS on 64-bit machines, FS_TOPDIR_FL."""
 
 
 @dataclass(frozen=True)

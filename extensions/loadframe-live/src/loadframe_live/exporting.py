@@ -213,7 +213,7 @@ def limits_table(run: CaseStudy) -> polars.DataFrame:
 
 
 def of_folders() -> tuple[OfFolders, ...]:
-    """Those that are installed and can be used."""
+    """The formats that are installed and can be used."""
     return tuple(usable(EXPORTS_GROUP, lambda found: isinstance(found, OfFolders)))
 
 

@@ -25,7 +25,7 @@ KINDS = {
     "tcp": "tcp",
     "shm": "shm",
 }
-"""By the word of a heading, in any case: the kind of its section."""
+"""The kind of a section, by the word of its heading, in any case."""
 
 HEADING = re.compile(r"\[\s*(?P<kind>\w+)\s*\]|\[(?P<defaults>\w+)\s+default\]", re.I)
 VALUE = re.compile(r"([^=:]*[=:][\r\t ]*)[^#]*?([\r\t ]*(?:#.*)?)")

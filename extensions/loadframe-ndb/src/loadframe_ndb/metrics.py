@@ -10,7 +10,7 @@ SQL_NODES = ("sql1", "sql2", "sql3", "sql4")
 IN_FRONT = ("management", *SQL_NODES)
 
 OWN_WAITS = 1.0
-"""Of each SQL node without clients: 1.003 threads waited on average in 9.7.4, its ndb_binlog always."""
+"""Waits of each SQL node without clients: 1.003 threads waited on average in 9.7.4, its ndb_binlog always."""
 
 
 def _clients_alone(wait: float, nodes: float) -> float:

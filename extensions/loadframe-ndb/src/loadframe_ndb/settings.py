@@ -174,7 +174,7 @@ def _bound(word: str | None) -> int | None:
 
 
 SETTINGS = {section: _table(section, **table) for section, table in _FILE["section"].items()}
-"""By kind of section and name in small letters."""
+"""All settings, by kind of section and name in small letters."""
 
 POOL, POOL_MOST = "ndb_cluster_connection_pool", 63
 """A MySQL server's own option, 1 by default: its connections to the cluster, each a node (manual, 25.4.3.9.1)."""

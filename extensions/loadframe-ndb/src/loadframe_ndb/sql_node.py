@@ -21,7 +21,7 @@ ENGINE = {"storage_engine": "ndbcluster", "request_errors": "1114,1296,1297"}
 client, by MySQL's numbers: "table is full" (NDB's 827), a temporary error (a data node that ended, full logs or
 buffers), any other (a transaction that is too large)."""
 WAITS_S = 60
-"""For the cluster, before it accepts clients."""
+"""How long it waits for the cluster before it accepts clients."""
 READY = "Ndb_number_of_ready_data_nodes"
 WAITED = "Ndb_api_wait_nanos_count"
 NANOSECONDS = 1e9
@@ -140,7 +140,7 @@ def in_front(endpoints: Iterable[Endpoint]) -> Endpoint | None:
 
 
 LEAST = frozenset({READY, "ndb_recv_thread_activation_threshold"})
-"""Not added up: the count of the worst connected SQL node, and the smallest activation threshold."""
+"""Counters that are not added up: the count of the worst connected SQL node, and the smallest activation threshold."""
 
 
 def added_up(nodes: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -37,7 +37,8 @@ TC_FROM = 9
 
 
 def by_number(threads: int) -> tuple[Threads, ...]:
-    """Of MaxNoOfExecutionThreads: with 8 a main, a receiving and a replication thread and four LDM threads."""
+    """The threads of MaxNoOfExecutionThreads: with 8 a main, a receiving and a replication thread and four LDM
+    threads."""
     ldm = next(count for start, count in reversed(LDM_FROM.items()) if threads >= start)
     fixed = (Threads("main", 1), Threads("ldm", ldm))
     if threads < TC_FROM:

@@ -33,7 +33,7 @@ SMOOTHED, FEWEST_RISING = 3, 6
 """Rows over which the load is averaged, so that it lags by one; least rows of a rise within a day."""
 FEWEST_DAYS, MOST_DAYS = 3, 14
 LEVEL = 0.01
-"""Of the daily test that daily maxima rise: with the other conditions false alarms are rarer than monthly."""
+"""Level of the daily test that daily maxima rise: with the other conditions false alarms are rarer than monthly."""
 FEWEST_OF_STEP = 2
 """Days on either side of a step: one day alone may be the first of a rise."""
 FIRM, FAR, WEEK = 0.001, 2.0, 7

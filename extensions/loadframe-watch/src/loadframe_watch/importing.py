@@ -61,7 +61,7 @@ class _Times(Clocks):
 
 
 def mapping_of(terms: Sequence[str], counters: Sequence[str]) -> ObservedMapping:
-    """From terms `NAME=SERIES`: NAME is load, throughput, response or a limit. UsageError."""
+    """The mapping in terms `NAME=SERIES`: NAME is load, throughput, response or a limit. UsageError."""
     series = named_series("--as", terms, "Write --as load=SERIES, --as response=SERIES, or --as LIMIT=SERIES.")
     load, throughput, response = (series.pop(name, None) for name in ROLES)
     return ObservedMapping(load=load, throughput=throughput, response=response, use=series, counters=tuple(counters))

@@ -265,7 +265,7 @@ def widening(scores: Sequence[float]) -> float:
 
 
 def _weights(values: Sequence[float]) -> list[float]:
-    """Of an autoregression; for a series that wanders, of its steps, as weights of its values."""
+    """Weights of an autoregression; for a series that wanders, of its steps, as weights of its values."""
     weights = autoregression(values, ORDER)
     if sum(weights) < WANDERS:
         return weights

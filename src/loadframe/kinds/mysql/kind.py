@@ -276,7 +276,7 @@ class MysqlTarget(FamilyTarget):
 
 
 def options_of(settings: Mapping[str, SettingValue]) -> list[str]:
-    """For the command line, where `log_bin` takes a file's name: in a study it is a switch."""
+    """The settings for the command line, where `log_bin` takes a file's name: in a study it is a switch."""
     words = {name: ("OFF", "ON")[value] if isinstance(value, bool) else value for name, value in settings.items()}
     return [
         f"--{'' if settings[name] else 'skip-'}log-bin" if name == "log_bin" else f"--{name}={word}"

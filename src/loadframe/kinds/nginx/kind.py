@@ -59,7 +59,7 @@ class NginxTarget(PrivateTarget, Server):
             self.status.close()
 
     def effective(self) -> dict[str, SettingValue]:
-        """From `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
+        """The settings from `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
         return {**super().effective(), "worker_processes": len(self._workers())}
 
     def counters(self) -> dict[str, float]:

@@ -97,7 +97,8 @@ class Server(PrivateServer):
         self.files.chmod(0o755)
 
     def try_out(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """TargetError, in nginx's words. `nginx -t` does not check workers, so a stopped one is started for 0.1 s."""
+        """Check a configuration. TargetError, in nginx's words. `nginx -t` does not check workers, so a stopped one is
+        started for 0.1 s."""
         if self.started:
             self._test(state, allowance)
             return

@@ -15,7 +15,7 @@ from loadframe.kinds.database import BUSY_REMEDY, Answer
 
 PORT = 5432
 ANSWER_BYTES, ANSWER_S = 16 * MIB, 30.0
-"""For a whole statement that reads. No timeout of the server's: it would be a setting of ours in what we read."""
+"""Bounds of a whole statement that reads. No timeout of the server's: it would be a setting of ours in what we read."""
 OURS: Mapping[str, str | int] = {"connect_timeout": 30, "application_name": "loadframe"}
 
 

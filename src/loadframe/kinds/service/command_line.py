@@ -201,7 +201,7 @@ def _named(line: CommandLine) -> int | None:
 
 
 def with_knobs(line: CommandLine, given: Sequence[Given]) -> CommandLine:
-    """With {setting} in place of the value of each knob that the line itself sets."""
+    """The line with {setting} in place of the value of each knob that it sets itself."""
     for knob in (one.knob for one in given if one.said):
         place, setting = place_of(knob, line.words), f"{{{knob.setting}}}"
         if place is None:

@@ -150,7 +150,7 @@ class OwnFile:
             raise self._refused(key, error) from error
 
     def done(self) -> None:
-        """After the service has read it: the kept bytes are dropped where no key is changed. ChangeError."""
+        """Called after the service has read it: the kept bytes are dropped where no key is changed. ChangeError."""
         try:
             kept = self._kept()
             if kept.exists() and self._values(_kept_text(kept)) == self._values(self._now()[0]):
@@ -353,7 +353,8 @@ def _entry(lines: Sequence[str], format_: str, key: str) -> Entry | None:
 
 
 def _in_order(lines: Sequence[str], format_: str) -> list[Entry]:
-    """Of several of one key, the one that counts comes first: the first in an INI file, the last in properties."""
+    """The order in which to look: of several of one key the one that counts comes first, the first in an INI file, the
+    last in properties."""
     entries = list(_entries(lines, format_))
     return entries if format_ == "ini" else entries[::-1]
 

@@ -38,7 +38,7 @@ NOT_ENDED = "had not ended after {:g} s, printed without an end, or was killed (
 MOST_LOOKS = 20
 LOOK_AGAIN_S = 0.05
 MARK = "LOADFRAME_SERVICE"
-"""In the environment of a service: all that it starts inherits it, also what leaves its session."""
+"""Variable in the environment of a service: all that it starts inherits it, also what leaves its session."""
 
 
 def started_by(user: str, lease: Lease) -> Privilege:
@@ -87,7 +87,7 @@ class Server(PrivateServer):
         until_s = time.monotonic() + within_s
 
         def exit_status(command: Sequence[str]) -> int:
-            """Of a command that says whether it is ready; it has only the time left for that."""
+            """The exit status of a command that says whether it is ready; it has only the time left for that."""
             left_s = max(LOOK_AGAIN_S, until_s - time.monotonic())
             return self.said_to_its_end(self._findable(command), allowance, passed(self._target), within_s=left_s)[0]
 
@@ -126,7 +126,8 @@ class Server(PrivateServer):
                 self._end_left(())
 
     def died(self, how: str = DIED) -> TargetError | None:
-        """Also of one whose first process has ended while its children go on: nothing then says what belongs to it."""
+        """The error that it has died; also where its first process has ended while its children go on: nothing then
+        says what belongs to it."""
         error = super().died(how)
         if error is None or self._process is None:
             return error
@@ -235,7 +236,7 @@ class Server(PrivateServer):
         return self._findable(words)
 
     def _findable(self, command: Sequence[str]) -> list[str]:
-        """With the path of its program, where PATH has one that the user of the service may run."""
+        """The command with the path of its program, where PATH has one that the user of the service may run."""
         if "/" in command[0]:
             return list(command)
         program, first = runnable(command[0], self.user, self._lease.user), located(command[0])

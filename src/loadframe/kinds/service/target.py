@@ -94,7 +94,7 @@ class ServiceTarget(PrivateTarget, Server):
         self._run_commands(wanted, wanted.settings, allowance)
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """Without a restart: watched files, commands. A setting that a state leaves out needs a start."""
+        """Change it without a restart: watched files, commands. A setting that a state leaves out needs a start."""
         if any(name not in wanted.settings for name in changed):
             PrivateTarget.stop(self)
             self.start(wanted)

@@ -18,7 +18,7 @@ from loadframe.system.trees import remove_tree
 
 _FILE = Path(__file__).with_name("settings.toml")
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
-"""In the order in which to set them. The default of busy_timeout is that of Python's sqlite3.connect (5 s)."""
+"""Settings in the order in which to set them. The default of busy_timeout is that of Python's sqlite3.connect (5 s)."""
 
 NUMBERED = {name: tuple(map(str, CATALOGUE.known(name).choices)) for name in ("synchronous", "temp_store")}
 """PRAGMAs that answer with the index of the word they were set to."""

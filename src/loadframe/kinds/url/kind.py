@@ -135,7 +135,7 @@ class UrlTarget:
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form, complete. StudyError."""
+    """The settings in canonical form, complete. StudyError."""
     checked = {"paths": "/", **CATALOGUE.check(settings)}
     if "url" not in checked:
         raise StudyError("a target of kind url has no target.settings.url", remedy=EXAMPLE)
