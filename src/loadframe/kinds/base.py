@@ -79,7 +79,7 @@ class Listening(Protocol):
     """A private target that other machines can reach, where its kind says so (KindOfTarget.listening)."""
 
     def listen_on(self, number: str) -> None:
-        """Before its first start: accept connections on this numeric address; administration stays local."""
+        """Called before its first start: accept connections on this numeric address; administration stays local."""
 
 
 @runtime_checkable

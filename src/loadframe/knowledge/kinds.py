@@ -354,7 +354,7 @@ def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
 
 
 def rows(page: Page, name: str, form: type[Row]) -> dict[str, tuple[Row, ...]]:
-    """As `tables`, of tuples of rows of this form."""
+    """As `tables`, for tuples of rows of this form. TypeError for another row."""
     by_kind = tables(page, name, tuple)
     for kind, table in by_kind.items():
         if wrong := [row for row in table if not isinstance(row, form)]:

@@ -120,7 +120,8 @@ class ProcessDriver:
         return sum(request_log.moved_bytes(log, sizes, start_s, end_s) for log, sizes in pairs)
 
     def requests(self) -> Requests:
-        """WorkloadError if a process failed or was stopped, without requests, or if all failed with a reason."""
+        """What it did. WorkloadError if a process failed or was stopped, without requests, or if all failed with a
+        reason."""
         if self.running():
             raise WorkloadError(
                 f"The driver {self.name} is still running.", remedy="Wait for its end or kill it first."

@@ -1,4 +1,4 @@
-"""wrk as a driver: starts http.lua with one thread per connection, as wrk does not tell its script which connection an
+"""wrk as a driver: starts http.lua with one thread per connection, as wrk does not show its script which connection an
 answer belongs to. In an open loop all connections take from one queue (arrivals.py)."""
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class OutputDriver(ProcessDriver):
         return self._printed_output().marks
 
     def requests(self) -> Requests:
-        """WorkloadError also if its output cannot be what it did."""
+        """What it did. WorkloadError also if its output cannot be what it did."""
         if not self.running() and self._failed is None:
             if self._flooded:
                 raise self._failure(f"The driver {self.name} was ended: {self._flooded}.", "Let it print less.")
@@ -109,7 +109,7 @@ class OutputDriver(ProcessDriver):
         return super().requests()
 
     def kill(self) -> None:
-        """Also ends what has left its process group."""
+        """End it at once; also ends what has left its process group."""
         started = [process for pid in self.pids() if (process := identify(pid)) is not None]
         super().kill()
         # A process in the midst of execve shows no environment; one that has left its parent has no parent here.

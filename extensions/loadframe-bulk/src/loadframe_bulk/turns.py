@@ -93,8 +93,8 @@ class Turn:
 
 CLIENT = Chain(("READ", "PARSE"))
 LOADER = Chain(("OPEN", "SPLIT", "WRITE", "COMMIT"), first=2)
-"""Of a client of the bulk loader: a block from the source and the disk, its rows. Of a loading process: connections and
-a transaction on each shard, the shard of each row, rows to the shards, the commit on all."""
+"""Stages of a client of the bulk loader: a block from the source and the disk, its rows. Of a loading process:
+connections and a transaction on each shard, the shard of each row, rows to the shards, the commit on all."""
 READ, PARSE = range(2)
 OPEN, SPLIT, WRITE, COMMIT = range(4)
 

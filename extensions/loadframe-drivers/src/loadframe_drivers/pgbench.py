@@ -185,7 +185,8 @@ class PgbenchDriver(ProcessDriver):
             self.processes[0].send_signal(signal.SIGALRM)
 
     def waiting(self) -> int:
-        """As many as arrive in the time that the last one in the log waited; the log is a little behind."""
+        """Requests that wait: as many as arrive in the time that the last one in the log waited; the log is a little
+        behind."""
         if self.rate is None:
             return 0
         return round(self.rate * max(lag_now_s(log) for log in self.logs))

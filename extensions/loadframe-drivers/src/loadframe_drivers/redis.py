@@ -200,7 +200,7 @@ class Redis(OwnProgram[RedisOptions]):
         return given.keys * (BYTES_OF_A_KEY + (2 * given.data_bytes if has_value else 0))
 
     def install(self, endpoint: Endpoint) -> None:
-        """Also marks the database of a Redis that is not ours."""
+        """As in the base class; also marks the database of a Redis that is not ours."""
         super().install(endpoint)
         if (keys := OwnKeys.of(endpoint)) is not None:
             keys.make()

@@ -52,7 +52,7 @@ class Standing:
 
 
 def standing_of(owner: int) -> Standing:
-    """Of the process with this number."""
+    """What the living process with this number has changed."""
     return _standing(record for record in _lists() if record.owner.pid == owner and record.alive())
 
 

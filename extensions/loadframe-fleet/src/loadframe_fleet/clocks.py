@@ -56,7 +56,7 @@ class ClockInStep:
         return self.at_s + (theirs_s - self.offset_s - self.at_s) / (1.0 + self._rate)
 
     def theirs_s(self, ours_s: float) -> float:
-        """Its time at one of the coordinator's times."""
+        """What the host's clock shows at a time of the coordinator's."""
         return ours_s + self.offset_s + self._rate * (ours_s - self.at_s)
 
     @property

@@ -126,13 +126,13 @@ _heard: dict[str, float] = {}
 
 
 def hear(task: str) -> None:
-    """On a worker: the task's coordinator is there."""
+    """On a worker: note that the task's coordinator is there."""
     if task in _heard:
         _heard[task] = time.monotonic()
 
 
 class Lease:
-    """On the coordinator, from the beginning of a task until `end`."""
+    """The coordinator's lease on a worker, from the beginning of a task until `end`."""
 
     def __init__(self, client: Any, address: str, task: str) -> None:
         """client: of dask; address: of the worker."""

@@ -148,7 +148,7 @@ class FarJournal(DurableJournal):
         return (*super().not_reverted, *(name for _, name in self._far))
 
     def set(self, place: Place, name: str, value: SettingValue, moves: Sequence[str] = ()) -> SettingValue:
-        """As the base; StepVoid where the host is lost."""
+        """As in the base class; StepVoid where the host is lost."""
         if not isinstance(place, FarPlace):
             return super().set(place, name, value, moves)
         self._far[place.words, name] = None
@@ -170,7 +170,7 @@ ENDED_WITHIN_S = 30.0
 
 
 class FarTarget(OnBench):
-    """It has no processes and no files on this machine."""
+    """A private target on another host: it has no processes and no files on this machine."""
 
     private = True
     embedded = False

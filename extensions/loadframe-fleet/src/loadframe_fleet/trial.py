@@ -118,7 +118,7 @@ def _hopeless(study: Study, asked: Message, steps: list[Step]) -> bool:
 
 
 def _end_with_owner(lines: Lines) -> None:
-    """In another thread: until the pipe is closed, or silent; then the main thread is interrupted, and unwinds."""
+    """Runs in another thread until the pipe is closed, or silent; then the main thread is interrupted, and unwinds."""
     with suppress(OSError, Closed, Silent, WireError):
         while True:
             lines.line(LEASE_S)

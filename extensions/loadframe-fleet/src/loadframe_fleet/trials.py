@@ -312,7 +312,7 @@ def check_settings_alone(study: Study) -> None:
 
 
 def around(here: Capacity) -> LoadInterval | None:
-    """Where hosts that are like this machine should have their capacity."""
+    """The range in which hosts that are like this machine should have their capacity."""
     if not here.load:
         return None
     low, high = here.low or here.load, here.high or here.load

@@ -16,7 +16,7 @@ from loadframe.errors import MachineError
 from loadframe_index.entries import Entry, entry_of, split
 
 ENCODING, ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
-"""For the names that os.scandir gives, back to bytes. os.fsencode does the same, and takes longer."""
+"""How the names that os.scandir gives become bytes again. os.fsencode does the same, and takes longer."""
 OURS = frozenset({EMFILE, ENFILE, ENOMEM})
 _WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -44,7 +44,7 @@ KINDS = {
     ATTRIB: "setattr",
     CLOSE_WRITE: "close_write",
 }
-"""Of a record with several, the name goes before it comes."""
+"""The kind of record for each bit; where a mask has several, the name goes before it comes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return config
 
     def _forget(self, config: Config | Keeping) -> None:
-        """With cold = true memory then holds nothing of the tree, apart from a database that is a file."""
+        """With cold = true, have the kernel forget the tree: memory then holds nothing of it, apart from a database
+        that is a file."""
         if self.options.cold:
             self._prepared.cold = metadata_cold.forget(Path(config.tree), config.database.get("path"))
 

@@ -46,7 +46,7 @@ def told_threads(log: Iterable[str]) -> dict[int, str]:
 
 
 def read_threads(pid: int, kinds: Mapping[int, str]) -> tuple[NodeThread, ...]:
-    """Those of these threads that the process has now. Empty where it has ended."""
+    """The threads, of these, that the process has now. Empty where it has ended."""
     read = []
     for thread in kinds.keys() & threads(pid):  # a log has those of earlier starts, too
         with suppress(OSError):  # it has just ended

@@ -144,7 +144,7 @@ def _operations(situation: Situation) -> Mapping[str, int] | None:
 
 
 def _changes(situation: Situation) -> Mapping[str, int] | None:
-    """Its own number, if set, and the number of operations, which it may not exceed."""
+    """The limit's own number, if set, and the number of operations, which it may not exceed."""
     size = raised(situation, "ndb.transaction_size", OPERATIONS)
     operations = whole(situation.effective, OPERATIONS, 0)
     if size is None:

@@ -279,7 +279,7 @@ class Trials:
         self.search.observe(Outcome(point, value, missed=missed))
 
     def _write(self, trial: TuningTrial) -> None:
-        """Of two lines for one trial the later one counts."""
+        """Append a line for the trial; of two lines for one trial the later one counts."""
         self.run.append_line(TRIALS, TRIAL, trial)
 
     def _look_at_start_again(self) -> None:

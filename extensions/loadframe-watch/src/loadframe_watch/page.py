@@ -32,7 +32,7 @@ LONGEST_EVENT = 1 << 14
 """Bytes up to which a line is kept whole: an alarm has some 2 KiB."""
 LONGEST_WORD, LONGEST_SENTENCE = 100, 500
 EARLIER_DAYS = 31
-"""Of the days before the last two only the alarms, and when the watch began, are shown."""
+"""Days before the last two, of which only the alarms, and when the watch began, are shown."""
 OF_BEFORE = re.compile(rb'"kind":\s*"(head|alarm)"')
 LOADLESS_MINUTES = 3
 """Connections are counted once a minute: a load that no sample of so many minutes has is not read at all."""

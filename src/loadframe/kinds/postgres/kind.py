@@ -160,7 +160,7 @@ class PostgresTarget(DatabaseTarget[Control]):
         self._talk().ask("SELECT 1")
 
     def destroy(self) -> None:
-        """Also removes the shared memory of a killed one, which its data directory identifies."""
+        """Remove the data, and the shared memory of a killed server, which its data directory identifies."""
         self.kill()
         shared_memory.remove_of_postgres(self.data, KILL_TIMEOUT_S)
         super().destroy()

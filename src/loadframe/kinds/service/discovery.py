@@ -138,7 +138,7 @@ class Candidate:
 
     @property
     def listen(self) -> int | str:
-        """As `target.listen` names it."""
+        """The address where it listens, as `target.listen` names it."""
         return self.port if self.number in LOOPBACK else joined(self.number, self.port)
 
 
