@@ -22,7 +22,7 @@ def _on_each(wait: float, nodes: float, pool: float) -> float:
 
 
 def _slots(pool: float, receive_from: float) -> float:
-    """Connections of the pool times the threshold of the receiving thread; with 0 that thread receives from the first one on."""
+    """Connections of the pool times the receiving thread's threshold; with 0 it receives from the first one on."""
     return pool * max(1.0, receive_from)
 
 
