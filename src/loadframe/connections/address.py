@@ -14,14 +14,15 @@ from loadframe.formats.said import words
 NAME = re.compile(r"[A-Za-z0-9_.:-]+(%[A-Za-z0-9_.-]+)?")
 TRIED_FOR_S = 5.0
 resolved: dict[str, tuple[str, ...]] = {}
-"""By this command: name -> its numbers."""
+"""What this command has resolved: name -> its numbers."""
 chosen: dict[tuple[str, int], str] = {}
 """Name and port -> the number to connect to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """host: as named, for certificates and the header Host. number: its numeric address. here: one of this machine."""
+    """Where a server listens. host: as named, for certificates and the header Host. number: its numeric address. here:
+    on this machine."""
 
     host: str
     number: str
@@ -30,7 +31,7 @@ class Place:
 
 
 def look_up(host: str, *, afresh: bool = False) -> tuple[str, ...]:
-    """In the order in which to try them. StudyError where there is none."""
+    """Every numeric address of a name, in the order in which to try them. StudyError where there is none."""
     if afresh:
         resolved.pop(host, None)
     if host not in resolved:
@@ -39,12 +40,12 @@ def look_up(host: str, *, afresh: bool = False) -> tuple[str, ...]:
 
 
 def is_here(host: str, *, afresh: bool = False) -> bool:
-    """Whether every address is one of this machine. StudyError."""
+    """Whether every address of this name is one of this machine. StudyError as `look_up`."""
     return all(_is_own(number) for number in look_up(host, afresh=afresh))
 
 
 def decide(host: str, port: int, number: str = "") -> Place:
-    """The first address that accepts a connection, else the first. number: decided before."""
+    """Where to connect: the first address that accepts a connection, else the first. number: decided before."""
     if number:
         return Place(host, number, port, is_here(number))
     numbers = look_up(host)
@@ -72,7 +73,7 @@ def _asked(host: str) -> tuple[str, ...]:
 
 
 def _number(socket_address: tuple[Any, ...]) -> str:
-    """With its interface where it needs one; ::ffff:192.0.2.1 as IPv4."""
+    """The address with its interface where it needs one; ::ffff:192.0.2.1 as IPv4."""
     number, _, scope = str(socket_address[0]).partition("%")
     address = ipaddress.ip_address(number)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
@@ -104,7 +105,7 @@ def _is_own(number: str) -> bool:
 
 
 def parted(address: str, port: str) -> tuple[str, str]:
-    """Of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: the default. StudyError."""
+    """Host and port of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: the default. StudyError for others."""
     if address.startswith("["):
         host, closed, named = address[1:].partition("]:")
         host, named = (host, named) if closed else (host.removesuffix("]"), port)

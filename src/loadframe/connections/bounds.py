@@ -10,7 +10,7 @@ class TooMuchError(OSError): ...
 
 
 class Bound:
-    """Of one answer, from `begin` on."""
+    """The bytes and seconds of one answer, from `begin` on."""
 
     def __init__(self, most_bytes: int, within_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._most_bytes, self._within_s, self._clock = most_bytes, within_s, clock
@@ -20,7 +20,7 @@ class Bound:
         self._taken, self._until = 0, self._clock() + self._within_s
 
     def left_s(self) -> float:
-        """TimeoutError where there are none."""
+        """Remaining seconds. TimeoutError where there are none."""
         left = self._until - self._clock()
         if left <= 0:
             raise TimeoutError(f"its answer has not ended after {self._within_s:g} s")
@@ -31,12 +31,12 @@ class Bound:
         return max(0, self._most_bytes - self._taken)
 
     def take(self, size: int) -> None:
-        """TooMuchError beyond the bound."""
+        """Count what has been read. TooMuchError beyond the bound."""
         self._taken += size
         if self._taken > self._most_bytes:
             raise TooMuchError(f"its answer is longer than {shown(self._most_bytes)}")
 
 
 def shown(size: int) -> str:
-    """For messages."""
+    """A number of bytes, for messages."""
     return f"{size / MIB:g} MiB" if size >= MIB else f"{size} bytes"

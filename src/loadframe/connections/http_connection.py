@@ -18,7 +18,7 @@ ERRORS = (OSError, http.client.HTTPException, ValueError)
 
 
 class Connection(http.client.HTTPConnection):
-    """Kept for as long as the server keeps it."""
+    """One connection, kept for as long as the server keeps it."""
 
     def __init__(
         self,
@@ -49,13 +49,13 @@ class Connection(http.client.HTTPConnection):
         return _Response(sock, self.bound, self._silent_s, *args, **options)
 
     def get(self, path: str) -> http.client.HTTPResponse:
-        """Without more headers than wrk sends, as answers may depend on them. ERRORS."""
+        """A GET without more headers than wrk sends, as answers may depend on them. ERRORS."""
         return self.send_as("GET", path)
 
     def send_as(
         self, method: str, path: str, headers: Sequence[tuple[str, str]] = (), content: bytes = b""
     ) -> http.client.HTTPResponse:
-        """ERRORS."""
+        """A request of any method, with these headers and a body. ERRORS."""
         self.bound.begin()
         self.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         self.putheader("Host", self._header)
@@ -68,7 +68,7 @@ class Connection(http.client.HTTPConnection):
 
 
 def parts(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    """IncompleteRead where it is cut off, others of ERRORS."""
+    """An answer's body as it comes. IncompleteRead where it is cut off, others of ERRORS."""
     while part := answer.read1(PART):
         yield part
     if answer.length:  # read1 does not report that
@@ -77,7 +77,7 @@ def parts(answer: http.client.HTTPResponse) -> Iterator[bytes]:
 
 
 def body(answer: http.client.HTTPResponse) -> bytes:
-    """Raises as `parts`."""
+    """An answer's body in one piece. Raises as `parts`."""
     return b"".join(parts(answer))
 
 

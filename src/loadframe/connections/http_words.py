@@ -5,7 +5,7 @@ import re
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 """Names of headers and cookies (RFC 9110, 5.6.2)."""
 VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-"""No control character but tab (RFC 9110, 5.5)."""
+"""A header's value: no control character but tab (RFC 9110, 5.5)."""
 PATH = re.compile(r"/[!-~]*")
 LONGEST_PATH, LONGEST_VALUE = 8 << 10, 16 << 10
 METHODS = ("DELETE", "GET", "OPTIONS", "PATCH", "POST", "PUT")
@@ -35,7 +35,7 @@ SECRET = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key
 
 
 def wrong_header(name: str, value: str) -> str | None:
-    """Why it cannot be sent as it is."""
+    """Why a header cannot be sent as it is; None where it can."""
     if not TOKEN.fullmatch(name):
         return "its name is no word that HTTP allows (RFC 9110, 5.6.2)"
     if name.lower() in REFUSED:
@@ -48,7 +48,7 @@ def wrong_header(name: str, value: str) -> str | None:
 
 
 def wrong_path(path: str) -> str | None:
-    """Why it cannot be requested as it is."""
+    """Why a path cannot be requested as it is; None where it can."""
     if not PATH.fullmatch(path):
         return "it must begin with / and have printable ASCII without blanks (others as %20)"
     if "#" in path:

@@ -37,13 +37,13 @@ GARBLED = (
 )
 """What pymysql raises for an answer outside of the protocol; RuntimeError where the server asks for a file."""
 TELLING = ("mysql_clear_password", "dialog", "sha256_password")
-"""By which the server, or anyone on the way, can read the password."""
+"""Authentication methods by which the server, or anyone on the way, can read the password."""
 CARRIED = ("ca", "capath", "cert", "key", "cipher")
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """socket: of this machine, or place. tls: pymysql's options."""
+    """Where to connect, and as whom. socket: of this machine, or place. tls: pymysql's options; empty for none."""
 
     socket: str = ""
     place: Place | None = None
@@ -53,7 +53,7 @@ class Reach:
 
 
 def driver() -> Any:
-    """MissingTool where it is not installed."""
+    """The pymysql package. MissingTool where it is not installed."""
     try:
         import pymysql
     except ImportError as error:
@@ -62,7 +62,7 @@ def driver() -> Any:
 
 
 def tls_of(options: Mapping[str, str]) -> dict[str, Any]:
-    """Of an option file, for pymysql. TargetError for one that cannot be kept: never less secure."""
+    """The TLS options of an option file, for pymysql. TargetError for one that cannot be kept: never less secure."""
     given = {
         name: value for name, value in options.items() if name.startswith(("ssl", "tls")) and value not in ("0", "OFF")
     }
@@ -91,8 +91,9 @@ def connect(
     most_bytes: int = ANSWER_BYTES,
     within_s: float = LONGEST_S,
 ) -> Connection[Any]:
-    """In autocommit mode. over: a connected socket. several: statements at once. most_bytes, within_s: of an answer.
-    MySQLError where the server refuses, or says too much or nothing; one of GARBLED for another protocol."""
+    """A connection in autocommit mode. over: a socket that is connected there already. several: allow several
+    statements at once. most_bytes, within_s: of each statement's answer. pymysql's MySQLError where the server refuses,
+    or says too much or nothing; one of GARBLED for another protocol."""
     pymysql = driver()
     from pymysql.constants import CLIENT
 
@@ -128,7 +129,7 @@ def connect(
 
 
 def server_version(connection: Any) -> str:
-    """Such as "10.11.14-MariaDB-0+deb12u2" or "9.7.0"."""
+    """As the server reported it at the handshake, such as "10.11.14-MariaDB-0+deb12u2" or "9.7.0"."""
     return str(connection.get_server_info())
 
 
@@ -175,7 +176,7 @@ def _bounded() -> Any:
             return bytes(data)
 
         def _be_patient(self) -> None:
-            """At most the remaining time, to the second: setting it takes a system call."""
+            """Wait at most the remaining time, to the second: setting it takes a system call."""
             left_s = self.bound.left_s()
             if not left_s <= self._patience_s <= left_s + 1.0:
                 self._sock.settimeout(left_s)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Waiting = Generator[Any, Any, Any]
 NUMBER = "hostaddr"
-"""The numeric address; `host` is for certificates."""
+"""The parameter, and the option of an Endpoint, with the numeric address; `host` is for certificates."""
 LOCATING = (
     "PGHOST",
     "PGHOSTADDR",
@@ -38,9 +38,9 @@ LOCATING = (
     "PGSERVICEFILE",
     "PGLOADBALANCEHOSTS",
 )
-"""A load driver gets none of these but ours."""
+"""Variables that name the server: a load driver gets none of them but ours."""
 ELSEWHERE = ("PGHOSTADDR", "PGSERVICE")
-"""Those that override a socket's path, or fill in what we leave open."""
+"""Those of LOCATING that override a socket's path, or fill in what we leave open."""
 _CARRIED = (
     "sslmode sslnegotiation sslcert sslkey sslrootcert sslcrl sslcrldir sslsni sslcertmode ssl_min_protocol_version "
     "ssl_max_protocol_version gssencmode krbsrvname gsslib channel_binding require_auth requirepeer passfile "
@@ -49,7 +49,7 @@ _CARRIED = (
 CARRIED: Mapping[str, str] = {name: f"PG{name.upper().replace('_', '')}" for name in _CARRIED.split()} | {
     "connect_timeout": "PGCONNECT_TIMEOUT"
 }
-"""Of an option file, for every connection and load driver, the latter by these variables."""
+"""Parameters of an option file for every connection and every load driver, the latter by these variables."""
 FILES = ("sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "passfile")
 SAID = ("host", NUMBER, "port", "dbname", "user", "password")
 KNOWS_REQUIRE_AUTH = 160000
@@ -60,11 +60,11 @@ WATCHED_EVERY_S = 0.005
 RECEIVED_AT = 128
 LONGEST_S = SILENT_S = 3600.0
 PACKAGED = Path("/usr/lib/postgresql")
-"""Debian's, outside the usual PATH."""
+"""Debian keeps each version's programs in a folder of its own, outside the usual PATH."""
 
 
 def driver() -> Any:
-    """MissingTool where it is not installed."""
+    """The psycopg package. MissingTool where it is not installed."""
     try:
         import psycopg
     except ImportError as error:
@@ -75,7 +75,7 @@ def driver() -> Any:
 
 
 def check_parameters(given: Mapping[str, str], whose: str) -> dict[str, str]:
-    """With absolute paths. TargetError for one that drivers cannot have."""
+    """An option file's parameters, with absolute paths. TargetError for one that drivers cannot have."""
     if unable := [name for name in given if name not in (*SAID, *CARRIED)]:
         raise TargetError(
             f"{whose}: {unable[0]} cannot be given to load drivers",
@@ -110,7 +110,7 @@ def guarded(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def environment(parameters: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """Ours without LOCATING, with the variables of the parameters, and `others`."""
+    """For a load driver's process: ours without LOCATING, with the variables of the parameters, and `others`."""
     own = {name: value for name, value in os.environ.items() if name not in LOCATING}
     carried = {variable: parameters[name] for name, variable in CARRIED.items() if parameters.get(name)}
     number = {"PGHOSTADDR": parameters[NUMBER]} if parameters.get(NUMBER) else {}
@@ -124,8 +124,8 @@ def connect(
     within_s: float = LONGEST_S,
     silence_s: float = SILENT_S,
 ) -> Connection[Any]:
-    """In autocommit mode. most_bytes, within_s: of each statement's answer. silence_s: the longest pause in it.
-    psycopg.Error where the server refuses, or says too much or nothing; TargetError as `check_environment`."""
+    """A connection in autocommit mode. most_bytes, within_s: of each statement's answer. silence_s: the longest pause
+    in it. psycopg.Error where the server refuses, or says too much or nothing; TargetError as `check_environment`."""
     check_environment()
     known = {"connect_timeout": CONNECT_S, **parameters}
     connection: Connection[Any] = patient(silence_s).connect(**known, autocommit=True)
@@ -196,8 +196,8 @@ def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> An
 
 @contextmanager
 def _cut_off(file: int, most: int) -> Iterator[list[int]]:
-    """A sender of more than `most` bytes; their number is then in the list. libpq reads an announced long value until
-    nothing more comes. Only TCP: a Unix socket does not count."""
+    """Cut off a sender of more than `most` bytes; their number is then in the list. libpq reads an announced long value
+    until nothing more comes. Only TCP: a Unix socket does not count."""
     over: list[int] = []
     before = _received(file)
     if before is None:
@@ -224,7 +224,7 @@ def _cut_off(file: int, most: int) -> Iterator[list[int]]:
 
 
 def _received(file: int) -> int | None:
-    """tcpi_bytes_received (linux/tcp.h); None for another socket."""
+    """Bytes received by a TCP connection (tcpi_bytes_received, linux/tcp.h); None for another socket."""
     with sockets.socket(fileno=os.dup(file)) as ours:
         if ours.family not in (sockets.AF_INET, sockets.AF_INET6):
             return None
@@ -236,7 +236,7 @@ def _received(file: int) -> int | None:
 
 
 def _waiting(file: int) -> int:
-    """That can be read at once (tty_ioctl(4), FIONREAD)."""
+    """Bytes that can be read at once (tty_ioctl(4), FIONREAD)."""
     readable: int = struct.unpack("i", fcntl.ioctl(file, termios.FIONREAD, b"\0" * 4))[0]
     return readable
 
@@ -251,7 +251,7 @@ def _absolute(path: str) -> str:
 
 
 def program(name: str) -> str | None:
-    """Of the newest installed version."""
+    """The path of a program, of the newest installed version."""
     versions = [folder for folder in PACKAGED.glob("*/bin") if folder.parent.name.isdigit()]
     for folder in sorted(versions, key=lambda folder: int(folder.parent.name), reverse=True):
         if (path := shutil.which(name, path=str(folder))) is not None:

@@ -16,8 +16,9 @@ LET_IT_GO_ON = "Find out what stopped it (`kill -CONT` lets it go on), and run i
 
 
 def open_socket(path: str, *, timeout_s: float | None = None) -> socket.socket:
-    """OSError where no server answers, with nothing left open (pymysql would keep it open until the next garbage
-    collection). A link is followed only if we or root have made it: the folder may be another user's."""
+    """Connect to the socket at this path. OSError where no server answers, with nothing left open (pymysql would keep
+    it open until the next garbage collection). A link is followed only if we or root have made it: the folder may be
+    another user's."""
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(timeout_s)
@@ -50,13 +51,14 @@ def _held(path: Path) -> Iterator[str]:
 
 
 def stopped(path: str) -> str:
-    """A sentence that the listening process was stopped, or "": the kernel lets clients connect all the same."""
+    """A sentence that the process listening at this path was stopped, else "": the kernel lets clients connect to it
+    all the same."""
     listener = listening(path)
     return "" if listener is None else told([listener])
 
 
 def listening(path: str) -> int | None:
-    """None where none is visible."""
+    """The process that listens at this path; None where none is visible."""
     if not path:
         return None
     try:
@@ -67,12 +69,12 @@ def listening(path: str) -> int | None:
 
 
 def peer(connection: socket.socket) -> int | None:
-    """The process that listens at the other end; it may have ended since."""
+    """The process that listens at the other end; None where it is not visible. It may have ended since."""
     return _credentials(connection)[0] or None
 
 
 def peer_user(connection: socket.socket) -> int:
-    """When it began to listen."""
+    """The user of that process, when it began to listen."""
     return _credentials(connection)[1]
 
 

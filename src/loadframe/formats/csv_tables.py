@@ -32,13 +32,13 @@ RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
     "servers": (lambda value: 1 <= value <= LARGEST, "A count, 1 or more."),
 }
 MOST_LOADS = 1000
-"""A curve's breakpoints are then found in a few seconds."""
+"""Loads of a curve: its breakpoints are then found in a few seconds."""
 MOST_COLUMNS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Stripped cells, and its place ("points.csv, line 3")."""
+    """The stripped cells of one line, and its place ("points.csv, line 3")."""
 
     cells: tuple[str, ...]
     where: str
@@ -69,7 +69,7 @@ def read_text(place: str, *, remedy: str) -> str:
 
 
 def rows(text: str, name: str) -> list[Row]:
-    """The non-empty lines. SampleError, naming the line that is not CSV."""
+    """The non-empty lines of CSV text. Raises SampleError, naming the line that is not CSV."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
     try:
         return [
@@ -82,7 +82,7 @@ def rows(text: str, name: str) -> list[Row]:
 
 
 def header(lines: list[Row]) -> list[str]:
-    """In lower case; none without a line."""
+    """The names in the first line, in lower case; none without a line."""
     return [cell.lower() for cell in lines[0].cells] if lines else []
 
 
@@ -119,7 +119,7 @@ def beginning(names: list[str]) -> str:
 
 
 def number(text: str, where: str) -> float:
-    """A finite one. SampleError."""
+    """A cell as a finite number. SampleError for anything else."""
     value = finite(text)
     if value is None:
         raise SampleError(
@@ -148,7 +148,7 @@ def is_in_time_order(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Values (0 or more) in time order; None without such a column."""
+    """Values (0 or more) in time order, with the block, time and session of each; None without such a column."""
 
     name: str
     values: tuple[float, ...]
@@ -165,12 +165,12 @@ class Sample:
 
 
 def read_sample(place: str) -> Sample:
-    """SampleError, naming the wrong line and value."""
+    """The sample in a file, or in standard input ("-"). SampleError, naming the wrong line and value."""
     return parse_sample(read_text(place, remedy="Give two runs, two CSV files, or one study."), name_of(place))
 
 
 def parse_sample(text: str, name: str) -> Sample:
-    """Columns not in OF_SAMPLES, and empty lines, are ignored."""
+    """The sample in CSV text; columns not in OF_SAMPLES, and empty lines, are ignored."""
     lines = rows(text, name)
     names = header(lines)
     if names.count("value") != 1 or any(names.count(column) > 1 for column in OF_SAMPLES):
@@ -219,12 +219,12 @@ def _value(row: Row, at: int) -> float:
 
 
 def read_observations(place: str) -> Observations:
-    """SampleError, naming the wrong line and value."""
+    """The curve in a file, or in standard input ("-"). SampleError, naming the wrong line and value."""
     return parse_observations(read_text(place, remedy="Give a run folder or a CSV file."), name_of(place))
 
 
 def parse_observations(text: str, name: str) -> Observations:
-    """Several rows of one load are blocks. SampleError."""
+    """The curve in CSV text; several rows of one load are blocks. SampleError for anything else."""
     lines = rows(text, name)
     names = header(lines)
     _check_columns(names, name)

@@ -22,7 +22,7 @@ LONGEST_LINE = 4_000
 LONGEST_READING_S = 2.0
 """CPU time. 2,000 series with labels take 0.07 s."""
 LARGEST = 2.0**63
-"""A recording refuses a larger number, too (recording/metrics.py)."""
+"""A larger number is no count and no size; a recording refuses it, too (recording/metrics.py)."""
 EXAMPLES = 3
 TOO_LONG = f"are on a line of more than {LONGEST_LINE:,} characters"
 UNUSABLE = "have a name that is too long, not printable or with braces of its own"
@@ -32,10 +32,10 @@ _FAULTS = (ValueError, KeyError, IndexError, TypeError, AttributeError, Overflow
 TYPE, END = "# TYPE ", "# EOF"
 """OpenMetrics 1.0: an answer without its end was cut off."""
 FIRST = 2**40
-"""In place of the values: numbers that no page has by chance, exact in a float."""
+"""What Page puts in place of the values: numbers that no page has by chance, exact in a float."""
 LONGEST_VALUE = 64
 LARGEST_PAGE = 1 << 20
-"""A larger page, or one of more lines than are read, is read in full each time."""
+"""Bytes; a larger page, or one of more lines than are read, is read in full each time."""
 
 
 class ExpositionError(ValueError):
@@ -44,8 +44,8 @@ class ExpositionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """select: names; empty: all. counters: names that count up, if the form does not say so. first: names that are kept
-    before others, if there are more than MOST_SERIES."""
+    """What is wanted of an answer. select: names; empty: all. counters: names that count up, if the form does not say
+    so. first: names that are kept before others, if there are more than MOST_SERIES."""
 
     select: tuple[str, ...] = ()
     counters: tuple[str, ...] = ()
@@ -60,7 +60,8 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """left_out: reason -> names without a value. types: family -> its declared types (some names have two)."""
+    """The values, by name. counted: the names of counters. left_out: reason -> names without a value. types: family ->
+    its declared types (some names have two)."""
 
     values: Mapping[str, float]
     counted: frozenset[str]
@@ -110,7 +111,7 @@ class _Found:
         self._left_out.setdefault(reason, []).append(words(name, LONGEST_NAME))
 
     def exposed(self) -> Exposed:
-        """Nothing of a name that came twice, as one of the two is wrong."""
+        """What was found; nothing of a name that came twice, as one of the two is wrong."""
         twice = set(self._left_out.get("are exposed twice", ()))
         names = [name for name in self._values if name not in twice]
         if len(names) > MOST_SERIES:
@@ -137,7 +138,7 @@ def _stem(base: str) -> str:
 
 
 def read_prometheus(data: bytes, pick: Pick = Pick(), *, content_type: str = "") -> Exposed:
-    """Version 0.0.4, or OpenMetrics if the content type says so. ExpositionError."""
+    """Text for Prometheus, version 0.0.4, or OpenMetrics if the content type says so. ExpositionError."""
     text = _text(data)
     if "html" in content_type or text[:64].lstrip().startswith("<"):
         raise ExpositionError("it is a page of HTML")
@@ -168,7 +169,7 @@ def _add_family(family: Metric, collected: _Found) -> None:
 
 
 def _lines(text: str, pick: Pick, collected: _Found) -> Iterator[str]:
-    """Ends after MOST_LINES and the family that is begun there. ExpositionError after LONGEST_READING_S."""
+    """Ends after MOST_LINES and the family that has begun there. ExpositionError after LONGEST_READING_S."""
     stems = {_stem(split(wanted).base) for wanted in pick.select}
     until_s = time.thread_time() + LONGEST_READING_S
     taken = 0
@@ -194,12 +195,12 @@ def _lines(text: str, pick: Pick, collected: _Found) -> Iterator[str]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """At line feeds only; without a list of them all."""
+    """Lines, split only at line feeds, without a list of them all."""
     return (line.removesuffix("\n").removesuffix("\r") for line in StringIO(text, newline="\n"))
 
 
 def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
-    """Named by their keys joined with dots ("pool.in_use"); places in lists from 0. ExpositionError."""
+    """Numbers named by their keys joined with dots ("pool.in_use"); places in lists from 0. ExpositionError."""
     try:
         document = parse_json(data)
     except JsonError as error:
@@ -227,7 +228,7 @@ def _leaves(before: str, container: Any, collected: _Found) -> Iterator[tuple[st
 
 
 def read_lines(data: bytes, pick: Pick = Pick()) -> Exposed:
-    """ "name value", with labels as in Prometheus, blank lines and comments. ExpositionError for others."""
+    """Lines "name value", with labels as in Prometheus, blank lines and comments. ExpositionError for others."""
     collected = _Found(pick)
     for number, line in enumerate(_split(_text(data)), start=1):
         if not line.strip() or line.startswith("#"):
@@ -266,7 +267,7 @@ class Page:
         self._counted = frozenset[str]()
 
     def read(self, data: bytes, *, content_type: str = "") -> Exposed:
-        """Of a known page only the values. ExpositionError."""
+        """What read_prometheus finds, but of a known page only the values are parsed. ExpositionError."""
         plain = "openmetrics" not in content_type and "html" not in content_type
         heads, tails = _parted(data) if plain else ([], [])
         known = bool(heads) and heads == self._heads

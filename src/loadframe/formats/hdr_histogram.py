@@ -15,7 +15,7 @@ COMPRESSED, PLAIN, WORD_SIZES = 0x1C849304, 0x1C849303, 0xF0
 OUTER, INNER = struct.Struct(">II"), struct.Struct(">IIIIQQd")
 MOST_BYTES_OF_A_COUNT = 6
 MOST_COUNTED = 2**40
-"""Sums of histograms stay within 64 bits."""
+"""Requests: a million a second for twelve days. Sums of histograms stay within 64 bits."""
 MOST_PLAIN_BYTES = 1 << 20
 MOST_DIGITS = 5
 MOST_BITS = 62
@@ -23,7 +23,7 @@ MOST_BITS = 62
 
 @dataclass(frozen=True)
 class Histogram:
-    """digits, lowest, highest: of its layout. bins: indices of the non-empty ones, ascending."""
+    """digits, lowest, highest: of its layout. bins: indices of the non-empty ones, ascending; counts: of each."""
 
     digits: int
     lowest: int
@@ -33,7 +33,7 @@ class Histogram:
 
     @property
     def middles(self) -> NDArray[np.float64]:
-        """Of each of `bins`, in the unit in which it was recorded."""
+        """The middle of each of `bins`, in the unit in which it was recorded."""
         half = half_bucket(self.digits)
         doubled = np.maximum(self.bins // half - 1, 0)
         size = np.ldexp(1.0, doubled + (self.lowest.bit_length() - 1))
@@ -42,12 +42,12 @@ class Histogram:
 
 
 def half_bucket(digits: int) -> int:
-    """Bins of each doubling."""
+    """Bins of each doubling, for this number of significant digits."""
     return 1 << (2 * int(10**digits) - 1).bit_length() - 1
 
 
 def decode(encoded: bytes | str, most_plain_bytes: int = MOST_PLAIN_BYTES) -> Histogram:
-    """ValueError, in words."""
+    """The histogram in base64 text. ValueError, in words, for other text."""
     plain = _plain(encoded, most_plain_bytes)
     cookie, _, offset, digits, lowest, highest, _ = INNER.unpack_from(plain)
     if (cookie & ~WORD_SIZES, offset) != (PLAIN, 0):

@@ -8,7 +8,7 @@ REMEDY = "Choose a path in plain letters, or a locale of UTF-8 (LC_ALL=C.UTF-8, 
 
 
 def why_no_text(path: Path) -> str | None:
-    """Bytes invalid in, or letters beyond, the locale's encoding."""
+    """Why a path is not text: bytes invalid in, or letters beyond, the locale's encoding; None if it is."""
     try:
         whole = str(path.absolute())
     except OSError:  # the working folder is gone

@@ -5,31 +5,32 @@ import re
 from typing import TypeGuard
 
 MOST_DIGITS = 20
-"""An unsigned 64-bit integer has 20. int() of thousands raises, or is slow."""
+"""Of a whole number: an unsigned 64-bit integer has 20, and int() of thousands raises, or is slow."""
 _WHOLE = re.compile(rf"-?[0-9]{{1,{MOST_DIGITS}}}", re.ASCII)
 SMALLEST, LARGEST = 1e-9, 1e15
-"""A measurement beyond these was given by mistake, or has another unit; squares would leave the range of a double."""
+"""A load, a throughput or a latency beyond these was given by mistake, or has another unit; and squares would leave the
+range of a double."""
 _LONGEST = 400
-"""The smallest double, written out in full, has fewer significant ones."""
+"""Characters of a number with a point: the smallest double, written out in full, has fewer significant ones."""
 
 
 def plausible(value: float) -> bool:
-    """0, or from SMALLEST to LARGEST."""
+    """Whether a measured value is possible: 0, or from SMALLEST to LARGEST."""
     return value == 0 or SMALLEST <= value <= LARGEST
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Of JSON or TOML: true and false are none."""
+    """Whether a value of JSON or TOML is a number: true and false are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def whole(text: str) -> int | None:
-    """With an optional "-"; None for more than MOST_DIGITS."""
+    """A decimal whole number with an optional "-"; None for anything else and for more than MOST_DIGITS."""
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def finite(text: str) -> float | None:
-    """As float() reads it."""
+    """A number as float() reads it; None for other text, and for what is not finite."""
     try:
         value = float(text[: _LONGEST + 1])
     except ValueError:

@@ -11,5 +11,5 @@ def words(text: object, most: int = MOST) -> str:
 
 
 def why(error: Exception) -> str:
-    """Its words, or its name where it has none."""
+    """The words of an exception, or its name where it has none."""
     return words(error) or type(error).__name__

@@ -23,7 +23,7 @@ from loadframe.formats.plain_numbers import is_number
 from loadframe.formats.said import words
 
 MOST = 64
-"""RobinHood has seven stages, and one reader for each metadata target."""
+"""Stages, and readers: RobinHood has seven, and one reader for each metadata target."""
 _STAGE = re.compile(
     r"(?P<order>\d{1,3}): (?:STAGE_)?(?P<name>[A-Za-z]\w{0,39}) *\| *(?:Wait: *)?(?P<wait>\d{1,12}) \|"
     r" *(?:Curr: *)?(?P<curr>\d{1,12}) \| *(?:Done: *)?\d{1,12} \| *(?:Total: *)?(?P<total>\d{1,15}) \|"
@@ -52,7 +52,7 @@ OF_STAGES = frozenset(
 )
 OF_LOGS = frozenset({"read", "applied", "pending", "lag_s", "follow"})
 _OF_ANY = frozenset({STAGE, "time", "process", "ended"})
-"""Other programs call something else a stage (production)."""
+"""Keys of any line of a stage, in addition to its numbers: other programs call something else a stage (production)."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
 _MEANT = (b'"stage"', b'"log"')
 MARKS = (*_MEANT, b"STATS")
@@ -61,7 +61,7 @@ _OTHER = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
 
 @dataclass
 class RobinHood:
-    """of_periods: totals are since the last report, else since its start."""
+    """What its lines have said so far. of_periods: totals are since the last report, else since its start."""
 
     of_periods: bool = True
     _before: dict[str, tuple[float, float]] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class RobinHood:
     _reader: str = ""
 
     def read(self, line: str) -> "list[StageLine]":
-        """What follows from a line with STATS. StageLineError."""
+        """What follows from a line with STATS, mostly nothing. StageLineError."""
         said = line.partition("STATS")[2]
         if (idle := _IDLE.search(said)) is not None:
             self._idle = float(idle[1])
@@ -103,7 +103,7 @@ class RobinHood:
         return [StageLine(STAGE, name, "", None, {**levels, **pool, **sums})]
 
     def _compare(self, name: str, total: float, ms: float) -> None:
-        """If a stage has done less than in the report before, totals are not since its start."""
+        """Note whether a stage has done less than in the report before: then totals are not since its start."""
         before, before_s = self._before.get(name, (0.0, 0.0))
         self._again |= before > 0
         self._went_back |= total < before or total * (ms + ROUNDED_MS) < before_s
@@ -111,7 +111,7 @@ class RobinHood:
 
     @property
     def since_start(self) -> bool:
-        """Totals of periods seldom grow in all stages."""
+        """Whether all totals reported twice only grew. Totals of periods seldom do in all stages."""
         return self._again and not self._went_back
 
     def _log(self, said: str) -> "list[StageLine]":
@@ -136,8 +136,8 @@ class StageLineError(ValueError): ...
 
 @dataclass(frozen=True, slots=True)
 class StageLine:
-    """process: who prints it, where several print lines of a stage. at_s: CLOCK_MONOTONIC, or None. values: by field,
-    at or above 0. ended: the last line of its process: cumulative values stay, gauges are dropped."""
+    """What one line says. process: who prints it, where several print lines of a stage. at_s: CLOCK_MONOTONIC, or None.
+    values: by field, at or above 0. ended: the last line of its process: cumulative values stay, gauges are dropped."""
 
     kind: str
     name: str
@@ -149,7 +149,7 @@ class StageLine:
 
 @dataclass
 class StageLines:
-    """A growing file, read piece by piece. strange: reason -> number of malformed lines of statistics."""
+    """A growing file of lines, read piece by piece. strange: reason -> number of malformed lines of statistics."""
 
     strange: Counter[str] = field(default_factory=Counter)
     read: int = 0
@@ -159,7 +159,8 @@ class StageLines:
 
     @classmethod
     def of(cls, pieces: Iterable[bytes | None]) -> "StageLines":
-        """pieces: None where the file begins again. Only several reports show what RobinHood's totals are of."""
+        """The lines in all pieces of a file; None stands where it begins again. Only several reports show what
+        RobinHood's totals are of."""
         scout = cls()
         for piece in pieces:
             if piece is None:
@@ -170,7 +171,7 @@ class StageLines:
         return cls(_robinhood=RobinHood(of_periods=not scout._robinhood.since_start))
 
     def feed(self, piece: bytes) -> Iterator[StageLine]:
-        """A line longer than LONGEST_LINE is ignored."""
+        """The lines that end in a piece. A line longer than LONGEST_LINE is ignored."""
         whole, newline, rest = (self._rest + piece).rpartition(b"\n")
         if newline:
             for number, line in enumerate(whole.split(b"\n")):
@@ -215,7 +216,7 @@ class StageLines:
 
 
 def parse_stage_line(line: bytes) -> StageLine | None:
-    """Whatever a logger puts around it; None for another line. StageLineError for a malformed one."""
+    """What a line says, whatever a logger puts around it; None for another line. StageLineError for a malformed one."""
     text = line.strip()
     if b"{" not in text or not any(word in text for word in _MEANT):
         return None
@@ -245,7 +246,7 @@ def parse_stage_line(line: bytes) -> StageLine | None:
 
 
 def _object_in(text: bytes) -> Any:
-    """From the first brace on, or from the one before the marking word, if a logger has braces of its own."""
+    """The text from the first brace on, or from the one before the marking word, if a logger has braces of its own."""
     end = text.rfind(b"}") + 1
     marked = min(place for word in _MEANT if (place := text.find(word)) >= 0)
     try:

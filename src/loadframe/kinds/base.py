@@ -17,47 +17,48 @@ class Target(Protocol):
     embedded: bool
     """True where the target runs inside the driver's processes (SQLite): it has no pids of its own."""
     counter_specs: tuple[CounterSpec, ...]
-    """What `counters` returns, with the metric of each."""
+    """The counters that `counters` returns, with the metric of each."""
 
     def create(self) -> None:
-        """Make the data directory. MissingTool without its programs."""
+        """Make the data directory. MissingTool where its programs are not installed."""
 
     def check(self, state: TargetState) -> None:
-        """By the server's own check; nothing changes. TargetError, in its words, where it would not start."""
+        """Have the server's own check examine a state; nothing changes. TargetError, in its words, where it would not
+        start."""
 
     def start(self, state: TargetState) -> None:
-        """Returns once it answers."""
+        """Start with this state and wait until it answers."""
 
     def apply(self, state: TargetState) -> None:
-        """With few restarts; the data stay."""
+        """Go to another state with few restarts; the data stay. A front end of shards may restart for any change."""
 
     def reset(self) -> None:
-        """Before a step: reset high-water marks and caches of handles."""
+        """Before a step: reset high-water marks and caches of handles, so that what is read after it belongs to it."""
 
     def stop(self) -> None: ...
 
     def destroy(self) -> None:
-        """Never raises for what is gone already."""
+        """Stop whatever runs and remove the data. Never raises for what is gone already."""
 
     def effective(self) -> dict[str, SettingValue]:
-        """As it really uses them, with the process's resource limits by their name."""
+        """The settings that the running target really uses, and the process's resource limits by their name."""
 
     def counters(self) -> dict[str, float]: ...
 
     def pids(self) -> tuple[int, ...]:
-        """The root of the process tree first; empty for an embedded target."""
+        """Its processes, the root of the process tree first; empty for an embedded target."""
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        """By component: "target" alone, or "shard1", "shard2", ..."""
+        """The processes by component: "target" alone, or "shard1", "shard2", ... of a target in several pieces."""
 
     def endpoint(self) -> Endpoint:
         """How a driver reaches it; `shards` has the endpoint of each of several pieces."""
 
     def healthy(self) -> bool:
-        """Never raises."""
+        """Whether it answers now. Never raises."""
 
     def version(self) -> str:
-        """For example "MariaDB 10.11.6"."""
+        """Name and version, for example "MariaDB 10.11.6"."""
 
     def log_tail(self, lines: int = 20) -> str: ...
 
@@ -78,7 +79,7 @@ class Listening(Protocol):
     """A private target that other machines can reach, where its kind says so (KindOfTarget.listening)."""
 
     def listen_on(self, number: str) -> None:
-        """Before its first start: accept connections on this numeric address; administration stays local."""
+        """Called before its first start: accept connections on this numeric address; administration stays local."""
 
 
 @runtime_checkable
@@ -86,13 +87,13 @@ class Losing(Protocol):
     """A private target that loses its data when it goes to a state that has no room for them."""
 
     def has_lost_data(self) -> bool:
-        """Whether it has since the last call: then the workload has to create them again."""
+        """Whether it has lost data since the last call: then the workload has to create them again."""
 
 
 @runtime_checkable
 class Noting(Protocol):
     def notes(self) -> tuple[str, ...]:
-        """Sentences for the report of a run; more may come later."""
+        """Sentences for the report of a run; more may come later in the target's life."""
 
 
 @runtime_checkable
@@ -100,7 +101,7 @@ class Answering(Protocol):
     """A running server that may have no setting to read, and is checked by a connection."""
 
     def answers(self) -> bool:
-        """Never raises."""
+        """Whether it accepts a connection. Never raises."""
 
 
 @runtime_checkable
@@ -132,15 +133,15 @@ class Attached(Protocol):
     def words(self) -> str: ...
 
     def counters(self) -> dict[str, float]:
-        """By CounterSpec.name; one that this server does not have is absent."""
+        """The counters now, by CounterSpec.name; one that this server does not have is absent."""
 
     def effective(self) -> dict[str, SettingValue]: ...
 
     def read(self, name: str) -> SettingValue:
-        """In the form that `write` takes, once the server has settled."""
+        """A setting of the catalogue, in the form that `write` takes, once the server has settled."""
 
     def write(self, name: str, value: SettingValue) -> None:
-        """For all new connections, without a restart. TargetError where the server refuses."""
+        """Set it for all new connections, without a restart. TargetError where the server refuses."""
 
     def settle(self) -> None:
         """Wait until no other connection of the account changes a setting or the load's schema: a server finishes the
@@ -178,12 +179,13 @@ class Attached(Protocol):
     def describe(self) -> str: ...
 
     def close(self) -> None:
-        """Never raises."""
+        """Close the connection. Never raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """account: as the user names one. number: the numeric address when recorded; "": the name is resolved now."""
+    """Where a running server is, and the account to use. account: how the user names an account. number: the numeric
+    address when it was recorded; "": the name is resolved now."""
 
     address: str = ""
     option_file: Path | None = None
@@ -192,7 +194,7 @@ class ServerAddress:
     number: str = ""
 
     def written(self, kind: str, address: str, thing: str, number: str) -> dict[str, str]:
-        """The record for Attached.address. thing: which server it is."""
+        """The record for Attached.address; address, number: as resolved; thing: which server it is."""
         return {
             "kind": kind,
             "address": address,

@@ -11,7 +11,7 @@ from loadframe.host.identity import Identity
 from loadframe.recording.socket_rows import unix_sockets
 
 SOCKET_KEEPER = "systemd"
-"""Holds the sockets of services that it starts at their first connection (systemd.socket(5))."""
+"""The program that holds the sockets of services and starts these at their first connection (systemd.socket(5))."""
 
 
 class Behind:
@@ -23,7 +23,7 @@ class Behind:
         self.first: tuple[Identity, ...] = self._found()
 
     def pids(self) -> tuple[int, ...]:
-        """The listening ones first; empty once they have ended."""
+        """All of them now, the listening ones first; empty once they have ended."""
         if not any(identity.alive(process) for process in self.first):
             try:
                 self.first = self._found()
@@ -40,7 +40,7 @@ def family(first: int) -> tuple[int, ...]:
 
 
 def family_of(first: Sequence[Identity]) -> tuple[int, ...]:
-    """The living ones of these and their current descendants, these first."""
+    """The living ones of these processes and their current descendants, these first."""
     alive = [process for process in first if identity.alive(process)]
     came = (descendant.pid for process in alive for descendant in identity.family(process.pid))
     return tuple(dict.fromkeys([*(process.pid for process in alive), *came]))
@@ -58,7 +58,7 @@ def parents(pids: Collection[int]) -> tuple[int, ...]:
 
 
 def comm_of(pid: int) -> str:
-    """ "" where it has ended."""
+    """The name of a process; "" where it has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -66,7 +66,8 @@ def comm_of(pid: int) -> str:
 
 
 def listeners(number: str, port: int) -> tuple[int, ...]:
-    """Without descendants. TargetError, with the reason: not visible."""
+    """The processes that listen at an address, without descendants. TargetError, with the reason, where they are not
+    visible."""
     sockets = listening.at(port, number)
     if not sockets:
         raise TargetError(
@@ -89,14 +90,15 @@ def listeners(number: str, port: int) -> tuple[int, ...]:
 
 
 class Components:
-    """The programs of this machine that a target connects to; looked up again when it has connected to new places."""
+    """The programs of this machine that a target connects to, not its clients; looked up again when it has connected to
+    new places."""
 
     def __init__(self) -> None:
         self._places: frozenset[object] = frozenset()
         self._first: dict[str, list[Identity]] = {}
 
     def look(self, pids: Collection[int], taken: Collection[str] = ()) -> None:
-        """taken: names that get the suffix "-behind"."""
+        """Find the programs that the target is connected to now. taken: names that get the suffix "-behind"."""
         tcp = [peer for peer in listening.peers(pids) if peer.here]
         unix = _unix_peers(pids)
         places: frozenset[object] = frozenset([*((peer.number, peer.port) for peer in tcp), *unix])

@@ -27,10 +27,11 @@ Per = Literal["server", "connection"]
 
 @dataclass(frozen=True, slots=True)
 class SettingSpec:
-    """low: -1 stands for a special value (off, automatic). sized_at_start: at its start the target adapts this setting,
-    or others, to the rest and to the process's limits; only a restart shows the effective value. gives_up: what may be
-    lost with values that are not `safe`, by default the default alone. source: of low, high, choices and default. unit:
-    of a duration. takes: the memory or disk space that its value takes, and when."""
+    """One setting. low, high: None where the target has no bound that matters; -1 stands for a special value (off,
+    automatic). dynamic: the running target accepts a new value. sized_at_start: at its start the target adapts this
+    setting, or others, to the rest and to the process's limits; only a restart shows the effective value. gives_up:
+    what may be lost with values that are not `safe`, by default the default alone. source: of low, high, choices and
+    default. unit: of a duration. takes: the memory or disk space that its value takes, and when."""
 
     name: str
     kind: Kind
@@ -61,7 +62,7 @@ class Catalogue:
         return next((spec for spec in self.specs if spec.name == name), None)
 
     def spelt(self, name: str) -> SettingSpec | None:
-        """By its name in any spelling: some targets write capitals."""
+        """The setting by its name in any spelling: some targets write capitals."""
         return next((spec for spec in self.specs if plain(spec.name) == plain(name)), None)
 
     def known(self, name: str) -> SettingSpec:
@@ -92,7 +93,8 @@ class Catalogue:
         return as_shown(text)
 
     def check(self, settings: Mapping[str, SettingValue], also: Iterable[str] = ()) -> dict[str, SettingValue]:
-        """also: further names, passed on unchecked. StudyError for an unknown name, a wrong kind or out of bounds."""
+        """The settings in canonical form. also: further names, passed on unchecked. StudyError for an unknown name, a
+        value of the wrong kind or out of bounds."""
         others = frozenset(also)
         checked: dict[str, SettingValue] = {}
 
@@ -115,7 +117,8 @@ class Catalogue:
 
 
 def catalogue_in(*files: Path) -> Catalogue:
-    """From the [settings] of TOML files; the last gives the kind, and the source of rows without one. ValueError."""
+    """The catalogue in the [settings] of TOML files; the last file gives the kind, and the source of rows without one.
+    ValueError, with file and row, for an invalid one."""
     documents = [toml_rows(file) for file in files]
     last = documents[-1]
     specs = (
@@ -140,7 +143,7 @@ def _spec(where: str, name: str, row: Mapping[str, Any], source: str, document: 
 
 
 def sized(value: Any) -> Any:
-    """In bytes, where it is written as 32M."""
+    """A size that may be written as 32M, in bytes; any other value is returned unchanged."""
     is_sized = isinstance(value, str) and value[:-1].isdigit()
     return int(value[:-1]) * UNITS[value[-1]] if is_sized else value
 
@@ -160,7 +163,8 @@ def differing(settings: Mapping[str, SettingValue], other: Mapping[str, SettingV
 
 def counters_in(file: Path, *sources: str, kind: str = "") -> dict[str, CounterSpec]:
     """From a table of metrics (name | unit | what | source, with the server's own name after the source where it
-    differs): the counters of these sources, of all without any, by those names. kind: for tables that kinds share."""
+    differs): the counters of these sources (none: of all), by the server's own names. A unit per second means a counter
+    that only grows; any other is a level. kind: for tables that kinds share."""
     counters: dict[str, CounterSpec] = {}
     rows = (row for row in metric_rows(file).splitlines() if row.count("|") == 3)
     for cells in ([cell.strip() for cell in row.split("|")] for row in rows):
@@ -172,7 +176,7 @@ def counters_in(file: Path, *sources: str, kind: str = "") -> dict[str, CounterS
 
 
 def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue:
-    """StudyError, with what would be right."""
+    """One value in canonical form. StudyError, with what would be right, for one that the target does not accept."""
     words_or_switch = spec.kind in ("boolean", "text")
     read, right = _READERS[spec.kind]
     parsed = read(spec, value) if words_or_switch or not isinstance(value, bool) else None
@@ -191,7 +195,7 @@ def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue
 
 
 def as_shown(text: str) -> SettingValue:
-    """Of an unknown setting: a whole number, or printable words."""
+    """A value of an unknown setting as a server shows it: a whole number, or printable words."""
     number = whole(text)
     return words(text) if number is None else number
 
@@ -240,9 +244,9 @@ def _wrong(kind: str, spec: SettingSpec, value: SettingValue, right: str) -> Stu
 
 @dataclass(frozen=True, slots=True)
 class Tunable:
-    """Over these values, or from low to high in equal ratios. high: None is half of the machine's memory. relaxed:
-    values that give up durability. unit_bytes: memory that each unit takes, per server or per connection.
-    without_effect: settings with any of which this one has no effect."""
+    """How far a setting may be varied: over these values, or from low to high in equal ratios. high: None is half of
+    the machine's memory. relaxed: values that give up durability. unit_bytes: memory that each unit of the value takes,
+    per server or per connection. without_effect: settings with any of which this one has no effect."""
 
     name: str
     values: tuple[SettingValue, ...] = ()
@@ -255,7 +259,7 @@ class Tunable:
 
 
 def tunables_in(file: Path) -> tuple[Tunable, ...]:
-    """The [tune] of our TOML file."""
+    """The [tune] table of our TOML file; a size may be written as 32M, and the largest as "half of memory"."""
     rows = toml_rows(file).get("tune", {}).items()
     return tuple(
         row_of(

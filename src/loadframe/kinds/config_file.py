@@ -61,7 +61,7 @@ class ConfigFile:
 
     @classmethod
     def at(cls, address: Mapping[str, str]) -> "ConfigFile":
-        """From what `address` gave; an earlier restart may be under way. KeyError, ValueError."""
+        """The file by what `address` gave; an earlier restart may be under way. KeyError, ValueError."""
         server = {**{name: address[name] for name in ("address", "option_file", "user")}, "kind": address["server"]}
         server |= {name: address[name] for name in ("thing", "number") if name in address}
         restart = json.loads(address["restart"])
@@ -74,7 +74,7 @@ class ConfigFile:
         return config
 
     def make_room(self) -> None:
-        """ChangeError where a file is there already."""
+        """ChangeError where a file exists already: it is not ours."""
         if self._folder.exists(self._path.name) or self.read(NAME) != "":
             raise ChangeError(
                 f"target.config: {self._path} is there already",
@@ -82,8 +82,8 @@ class ConfigFile:
             )
 
     def read(self, name: str) -> SettingValue:
-        """Also of the file that is aside. ChangeError also for what we cannot have written: a link that the server's
-        user puts there would have us show a file that only we may read."""
+        """Its settings, also those of the file that is aside. ChangeError also for what we cannot have written: a link
+        that the server's user puts there would have us show a file that only we may read."""
         for name in (self._path.name, self._aside):
             with suppress(FileNotFoundError):
                 text = self._ours(name).decode("utf-8", "replace")
@@ -109,8 +109,8 @@ class ConfigFile:
         )
 
     def write(self, name: str, value: SettingValue) -> None:
-        """And restart the server; "": restart it without the file, which then goes. ChangeError where the file cannot
-        be written, TargetError where the restart fails or no answer comes within RESTARTED_WITHIN_S."""
+        """Write the file and restart the server; "": restart it without the file, which then goes. ChangeError where
+        the file cannot be written, TargetError where the restart fails or no answer comes within RESTARTED_WITHIN_S."""
         try:
             if value != "":
                 lines = [f"{line}\n" for line in str(value).split(BETWEEN)]
@@ -138,7 +138,8 @@ class ConfigFile:
         self._underway = False
 
     def _settle(self) -> None:
-        """Asked to end while it starts, a server may do neither (MariaDB 10.11 hung in one of 25)."""
+        """Wait for an earlier restart: a server that is asked to end while it starts may do neither (MariaDB 10.11 hung
+        in one of 25)."""
         until = time.monotonic() + RESTARTED_WITHIN_S
         arguments = "".join(f"{word}\0" for word in self._restart)
         while identity.naming(arguments) and time.monotonic() < until:

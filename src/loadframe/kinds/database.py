@@ -52,7 +52,7 @@ NEVER: Mapping[str, re.Pattern[str]] = {
 
 
 class Control(ABC):
-    """One connection, for one thread at a time; reconnects once where it was lost. A driver's exceptions become
+    """Our own connection, for one thread at a time; reconnects once where it was lost. A driver's exceptions become
     TargetErrors here. lost: those after which a connection may be lost; errors: all of its own; garbled: for an answer
     outside of its protocol. patience_s: a server that is silent for longer counts as hung."""
 
@@ -63,7 +63,7 @@ class Control(ABC):
     garbled: tuple[type[Exception], ...]
 
     def __init__(self, died: Callable[[], TargetError | None]) -> None:
-        """died: why the server is gone; None while its process lives."""
+        """died: the TargetError that explains why the server is gone; None while its process lives."""
         self._died = died
         self._connection: Any = None
         self._silent = False
@@ -122,7 +122,7 @@ class Control(ABC):
         return died
 
     def close(self) -> None:
-        """Idempotent; never raises."""
+        """Close the connection. Idempotent; never raises."""
         with self._lock:
             self._drop()
 
@@ -141,7 +141,7 @@ class Control(ABC):
 
     @abstractmethod
     def _is_lost(self, error: Exception) -> bool:
-        """Whether a new connection may work."""
+        """Whether the connection was lost, so that a new one may work."""
 
     @abstractmethod
     def _is_late(self, error: Exception) -> bool:
@@ -181,7 +181,7 @@ Own = TypeVar("Own", bound=Control)
 
 
 class DatabaseTarget(PrivateTarget, Generic[Own]):
-    """owner: the account of its processes, where we are root."""
+    """A private server that is asked through a Control. owner: the account of its processes, where we are root."""
 
     owner: str
     _control: Own | None = None
@@ -269,7 +269,7 @@ class AttachedDatabase(ABC, Generic[Own]):
 
 
 def shortened(statement: str) -> str:
-    """As messages quote it: in one line of at most 80 characters."""
+    """A statement as messages quote it: in one line of at most 80 characters."""
     shown = " ".join(statement.split())
     return shown if len(shown) <= 80 else f"{shown[:77]}..."
 

@@ -38,7 +38,7 @@ from loadframe.study.exposed_tables import LOG, PORT, Address, MetricsTable
 
 ANSWER_BYTES, ANSWER_S = 8 * MIB, 2.0
 Port = Callable[[], int]
-"""Where the target is loaded now: another one after each start."""
+"""The port at which the target is loaded now: another one after each start."""
 Who = Callable[[], Allowance]
 Environment = Callable[[], Mapping[str, str]]
 EVERY_S, SHORTEST_S, IN_A_STEP = 1.0, 0.2, 5
@@ -48,7 +48,7 @@ NOT_SELECTED = "it has none of the names of `select`"
 GIVEN_UP_AFTER = 3
 """Failures in a row, after which a source is not asked again in the same step."""
 GIVEN_UP_FOR_GOOD = 6
-"""Failures in a row that end it for the run: asking costs the measured service."""
+"""Failures in a row that end it for the run: an endless answer, or none, costs the measured service."""
 MOST_REMEMBERED = 10_000
 
 
@@ -58,7 +58,8 @@ class UnreadError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """at_s: CLOCK_MONOTONIC when the answer began. after: the load had ended, so levels are not those of the load."""
+    """The answer of a source. at_s: CLOCK_MONOTONIC when it began. after: the load had ended, so its levels are not
+    those of the load."""
 
     at_s: float
     data: bytes
@@ -67,8 +68,8 @@ class Taken:
 
 
 class HttpSource:
-    """words: its name in messages, with the port of its last reading. pick: the wanted counters. Each reading opens a
-    connection: one kept open could occupy a worker of the service."""
+    """An HTTP address. words: its name in messages, with the port of its last reading. pick: the wanted counters. Each
+    reading opens a connection: one kept open could occupy a worker of the service."""
 
     def __init__(self, table: MetricsTable, address: Address, pick: Pick, port: Port) -> None:
         self.words = self._text = table.prometheus or table.json_address or ""
@@ -76,7 +77,7 @@ class HttpSource:
         self._address, self._prometheus, self._port = address, table.prometheus is not None, port
 
     def take(self) -> Taken:
-        """UnreadError."""
+        """Ask it now. UnreadError where it does not answer, or not with counters."""
         number = self._port() if self._address.port is None else self._address.port
         self.words = self._text.replace(PORT, str(number))
         try:
@@ -98,14 +99,15 @@ class HttpSource:
             raise UnreadError(why(error)) from error
 
     def read(self, taken: Taken) -> Exposed:
-        """ExpositionError."""
+        """The counters in an answer. ExpositionError."""
         if self._prometheus:
             return read_prometheus(taken.data, self.pick, content_type=taken.content_type)
         return read_json(taken.data, self.pick)
 
 
 class CommandSource:
-    """Killed, with its whole session, once it has answered or its time is over."""
+    """A command that prints counters. It is killed, with its whole session, once it has answered or its time is
+    over."""
 
     def __init__(self, command: Sequence[str], pick: Pick, port: Port, who: Who, env: Environment) -> None:
         self.words = _told(command)
@@ -158,7 +160,8 @@ def _told(command: Sequence[str]) -> str:
 def sources_of(
     tables: Sequence[MetricsTable], first: Sequence[str], port: Port, who: Who, env: Environment = passed_on
 ) -> list[Source]:
-    """first: names that are kept before others. who, env: for commands; TargetError where they are not known."""
+    """The sources in a study's tables. first: names that are kept before others. who, env: for commands; TargetError
+    where they are not known."""
     sources: list[Source] = []
     for table in (table for table in tables if table.stages is None):
         pick = Pick(tuple(table.select), tuple(table.counters), (*first, *table.requests))
@@ -192,7 +195,7 @@ class _Asked:
 
 
 class Exposure:
-    """wanted: metric names that the study's limits mention, and who mentions them, in words."""
+    """All sources of a study. wanted: metric names that its limits mention, and who mentions them, in words."""
 
     def __init__(self, sources: Sequence[Source] = (), wanted: Mapping[str, str] | None = None) -> None:
         self._asked = [_Asked(source) for source in sources]
@@ -225,7 +228,7 @@ class Exposure:
                 thread.join()
 
     def readings(self) -> list[Reading]:
-        """Those since the last call."""
+        """The readings since the last call, each with its time."""
         for asked in self._asked:
             self._read(asked)
         with self._reading:
@@ -233,13 +236,13 @@ class Exposure:
         return readings
 
     def now(self) -> dict[str, float]:
-        """By CounterSpec.name; a source that does not answer contributes none."""
+        """Ask all sources once: counters by CounterSpec.name; a source that does not answer contributes none."""
         for asked in self._asked:
             self._take(asked)
         return {name: value for reading in self.readings() for name, value in reading.counters.items()}
 
     def _ask(self, asked: _Asked, every_s: float, over: threading.Event) -> None:
-        """Until the load has ended, and once more then: a cumulative counter needs a reading at the end."""
+        """Ask until the load has ended, and once more then: a cumulative counter needs a reading at the end."""
         failures, due_s = 0, time.monotonic()
         while failures < GIVEN_UP_AFTER and asked.in_a_row < GIVEN_UP_FOR_GOOD:
             failures = 0 if self._take(asked) else failures + 1

@@ -16,8 +16,9 @@ Settings = Mapping[str, SettingValue]
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """head: its first lines. line: with {name} and {value} in it. quotes: around a word. size: after a number of bytes.
-    words: for false and true. statement: the SQL that sets it on a running server; "" where there is none."""
+    """The server's own settings file. head: its first lines. line: with {name} and {value} in it. quotes: around a
+    word. size: after a number of bytes. words: for false and true. statement: the SQL that sets it on a running server;
+    "" where there is none."""
 
     file: str
     line: str
@@ -31,13 +32,14 @@ class SettingsFile:
 OF_STUDY = SettingsFile(
     "tuned.toml", "{name} = {value}", head="[target.settings]\n", quotes='"', words=("false", "true")
 )
-"""For servers whose own settings are in several files, or in no known one."""
+"""Settings as a study writes them: for servers whose own are in several files, or in no known one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attachable:
-    """host_of: from the address in a study and the option file; "" for a socket; raises as `attach` does. head: first
-    lines of a configuration file that its restart reads. password: the environment variable that may hold one."""
+    """How a running server of this kind is read and changed. host_of: from the address in a study and the option file;
+    "" for a socket; raises as `attach` does. head: the first lines of a configuration file that its restart reads.
+    password: the environment variable that may hold one. read_only: why not to change it."""
 
     attach: Attach
     host_of: Callable[[str, Path | None], str]
@@ -48,7 +50,8 @@ class Attachable:
 
 @dataclass(frozen=True, slots=True)
 class ByAddress:
-    """A running server, loaded only. host_of: from the settings that name it; StudyError. unseen: not observable."""
+    """A running server that is known by its address alone: loaded, never changed. host_of: from the settings that name
+    it; StudyError. unseen: what a study of it cannot observe, in a sentence or two."""
 
     host_of: Callable[[Settings], str]
     unseen: str
@@ -57,7 +60,7 @@ class ByAddress:
 @dataclass(frozen=True, slots=True)
 class KindOfTarget:
     """A kind of server that a study may name as `target.kind`; docs/writing-a-target.md explains the fields.
-    check_settings, declared: StudyError. running: TargetError. again: KeyError, ValueError, TargetError."""
+    check_settings and declared raise StudyError, running TargetError, again KeyError, ValueError or TargetError."""
 
     kind: str
     make: Callable[[Lease, Resources], Target]
@@ -88,7 +91,7 @@ class KindOfTarget:
         return self.catalogue.get(name)
 
     def gives_up(self, settings: Settings) -> str | None:
-        """The durability that these settings give up, in words. StudyError."""
+        """The durability that these settings give up, in words; None where they give up none. StudyError."""
         said = []
         for name, value in self.check_settings(settings).items():
             spec = self.setting(name)

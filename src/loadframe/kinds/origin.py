@@ -27,7 +27,7 @@ class Origin(Server):
         self._asked = self._answered = 0
 
     def start(self) -> None:
-        """Unless it runs. TargetError."""
+        """Start it unless it runs. TargetError."""
         if self.started and self.died() is None:
             return
         super().stop()
@@ -40,7 +40,7 @@ class Origin(Server):
             raise TargetError(f"the cache's origin: {died.fact}", remedy=died.remedy, details=died.details)
 
     def requests(self) -> int:
-        """Since its start, without those for its status; the last known number while it is busy."""
+        """Requests answered since its start, without those for its status; the last known number while it is busy."""
         if (counters := self.status.read()) is not None:
             self._asked += 1
             self._answered = int(counters["requests"]) - self._asked
@@ -61,7 +61,8 @@ class Origin(Server):
 
 
 class CacheTarget(PrivateTarget):
-    """A cache before an origin, which outlives its restarts. Requests ask for files in `Endpoint.options["files"]`."""
+    """A cache in front of an origin of its own, which outlives the cache's restarts. Requests ask for files in
+    `Endpoint.options["files"]`."""
 
     _origin: Origin
 
@@ -79,7 +80,7 @@ class CacheTarget(PrivateTarget):
             stored.remove_tree(name)
 
     def stop(self) -> None:
-        """The origin's files stay, and what is cached on the disk."""
+        """Stop the cache and its origin; the origin's files stay, and what is cached on the disk."""
         super().stop()
         self._origin.stop()
 

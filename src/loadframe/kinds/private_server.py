@@ -49,8 +49,8 @@ def ask(*command: str) -> subprocess.CompletedProcess[str]:
 
 @dataclass(frozen=True)
 class Package:
-    """programs: those needed, the server first. install: how to get them. asked: arguments that print the version.
-    told: a pattern whose group finds it. find: a program's path."""
+    """Where a server's programs come from. programs: those needed, the server first. install: how to get them. asked:
+    arguments that print the version. told: a pattern whose group finds it. find: a program's path."""
 
     name: str
     programs: tuple[str, ...]
@@ -63,7 +63,7 @@ class Package:
         return (self.find or installed)(name)
 
     def required(self, name: str = "") -> str:
-        """The path of a program, "" for the server itself. MissingTool."""
+        """The path of a program, "" for the server itself; MissingTool where it is not installed."""
         name = name or self.programs[0]
         path = self.program(name)
         if path is None:
@@ -85,7 +85,7 @@ def _printed(command: tuple[str, ...]) -> str:
 
 
 def installed(program: str) -> str | None:
-    """Also in /usr/sbin, which is often not in an ordinary user's PATH."""
+    """The path of a program, also in /usr/sbin, which is often not in an ordinary user's PATH."""
     return located(program, SYSTEM)
 
 
@@ -98,8 +98,9 @@ class Account:
 
 
 class PrivateServer:
-    """A server process in a lease's folder. name: in messages. host: the numeric address on which it listens.
-    stop_signal: asks it to end cleanly; kill_signal: at once. death_signal: what the kernel sends it when we end."""
+    """A server process in a lease's folder. package: where it is from. name: in messages. host: the numeric address on
+    which it listens. stop_signal: asks it to end cleanly; kill_signal: at once. death_signal: what the kernel sends it
+    when we end."""
 
     package: Package | None = None
     name: str
@@ -109,7 +110,7 @@ class PrivateServer:
     death_signal = signal.SIGKILL
 
     def __init__(self, lease: Lease, folder: str, user: Privilege, port: int | None) -> None:
-        """folder: its name in the lease's. port: also to listen on `host`, 0 for a free one."""
+        """folder: the name of its folder in the lease's. port: also to listen on `host`, 0 for a free one."""
         self.folder = lease.folder / folder
         self.log = self.folder / "error.log"
         self.port = port
@@ -119,11 +120,11 @@ class PrivateServer:
 
     @property
     def socket(self) -> Path | None:
-        """None for one that only listens on `host`."""
+        """The socket on which it listens; None for one that only listens on `host`."""
         return None
 
     def create(self) -> None:
-        """Its folders and their content. MissingTool, TargetError."""
+        """Make its folders and their content. MissingTool, TargetError."""
         for name in self.package.programs if self.package is not None else ():
             self.required(name)
         self.check_place()
@@ -169,7 +170,7 @@ class PrivateServer:
             self.give(folder)
 
     def give(self, path: Path) -> None:
-        """To the user who runs the server. TargetError where our user namespace does not map that user."""
+        """Give a path to the user who runs the server. TargetError where our user namespace does not map that user."""
         if self.user == US:
             return
         ids = ids_of(self.user)
@@ -185,7 +186,7 @@ class PrivateServer:
             ) from error
 
     def run_once(self, command: Sequence[str], log: str) -> None:
-        """To its end; its output is kept as `log`. TargetError where it fails."""
+        """Run a program as the server's user to its end; its output is kept as `log`. TargetError where it fails."""
         with self.log.open("ab") as output:
             process = self._spawned(command, Allowance(self.user), output)
             with self._abandoning(process):
@@ -198,7 +199,7 @@ class PrivateServer:
         self.log.rename(self.folder / log)
 
     def answer_of(self, command: Sequence[str], fact: str, remedy: str) -> str:
-        """What a program prints. TargetError with this fact where it fails."""
+        """What a program prints that the server's user runs. TargetError with this fact where it fails."""
         allowance = self._lease.admitted(Allowance(self.user), self.folder)
         with spawn(command, allowance, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=NO_FOLDER) as process:
             said, complained = (output.decode("utf-8", "replace") for output in process.communicate())
@@ -223,7 +224,7 @@ class PrivateServer:
             return process.returncode, to_its_end.told(output).strip()
 
     def refusal(self, state: TargetState, said: str) -> TargetError:
-        """The error that it would not start, with the settings that its output mentions, else all."""
+        """The error that it would not start with a state: with the settings that its output mentions, else all."""
         asked: dict[str, SettingValue] = {**state.settings, **state.limits}
         words = said.replace("-", "_")
         named = {name: value for name, value in asked.items() if name in words} or asked
@@ -235,7 +236,7 @@ class PrivateServer:
         )
 
     def take_port(self) -> None:
-        """TargetError where the requested one is in use."""
+        """Choose a free port where 0 was asked for; TargetError where the requested one is in use."""
         if self.port is None:
             return
         with sockets.socket(sockets.AF_INET6 if ":" in self.host else sockets.AF_INET) as probe:
@@ -268,8 +269,8 @@ class PrivateServer:
         env: Mapping[str, str] | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Return once `answers` is true. folder: its working directory; None: the lease's. TargetError, with the last
-        log lines, where it ends instead or does not answer within within_s."""
+        """Start it and return once `answers` is true. folder: its working directory; None: the lease's. TargetError,
+        with the last log lines, where it ends instead or does not answer within within_s."""
         self.command = tuple(command)
         if self.socket is not None:
             Folder(self.socket.parent, Whose.ANOTHERS, TargetError).remove(self.socket.name)
@@ -312,7 +313,7 @@ class PrivateServer:
     def await_change(
         self, done: Callable[[], bool], within_s: float, fact: str, *, new: str = "server", remedy: str = LAST_LINES
     ) -> None:
-        """TargetError where it dies or gives up (new: what did), or after within_s."""
+        """Return once `done` is true. TargetError where it dies or gives up (new: what did), or after within_s."""
         deadline = time.monotonic() + within_s
         while not done():
             if (error := self.died()) is not None:
@@ -356,7 +357,7 @@ class PrivateServer:
             identity.end_all(family, 0.0)  # what it could not end itself
 
     def kill_group(self) -> None:
-        """For a server whose processes are all in its process group."""
+        """As `kill`, for a server whose processes are all in its process group."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):  # all of them have ended
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -404,7 +405,7 @@ class PrivateServer:
         return self._process is not None
 
     def log_tail(self, lines: int = 20) -> str:
-        """Empty without a log; of an unbroken line the last TAIL_BYTES."""
+        """The last lines of its log, empty where there is none; of an unbroken line the last TAIL_BYTES."""
         try:
             with self.log.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -455,7 +456,7 @@ def do_all(actions: Iterable[Callable[[], None]]) -> None:
 
 
 def write_readable(path: Path, text: str) -> None:
-    """A file that the server's user can read, whatever our umask; the lease's folder is closed to others."""
+    """Write a file that the server's user can read, whatever our umask; the lease's folder is closed to others."""
     path.write_text(text, encoding="utf-8")
     path.chmod(0o644)
 
@@ -475,7 +476,7 @@ def open_descriptors(pid: int | None) -> int:
 
 
 def soft_nofile(pid: int | None) -> int:
-    """RLIMIT_NOFILE of a process. TargetError where it is gone."""
+    """RLIMIT_NOFILE (soft) of a process. TargetError where it is gone."""
     try:
         return int(parse_limits(Path(f"/proc/{pid}/limits").read_bytes())["Max open files"].soft)
     except (OSError, RecordingError) as error:  # empty while the process is ending

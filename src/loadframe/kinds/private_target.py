@@ -56,7 +56,7 @@ class PrivateTarget(PrivateServer, ABC):
             self._change(wanted, changed)
 
     def reset(self) -> None:
-        """What stays is part of what is measured."""
+        """Nothing to reset by default: what stays is part of what is measured."""
         self._running()
 
     def stop(self) -> None:
@@ -97,7 +97,7 @@ class PrivateTarget(PrivateServer, ABC):
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Never raises."""
+        """Whether it answers now. Never raises."""
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
         """Change the running server, then call `_entered`. changed: what differs, all dynamic."""
@@ -107,10 +107,10 @@ class PrivateTarget(PrivateServer, ABC):
         self._state = state
 
     def _hang_up(self) -> None:
-        """Close our connection to it, which may never have been opened."""
+        """Close our connection to it. The server may have died, or never have been started."""
 
     def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
-        """As settings are compared: with defaults, for a server whose defaults are written too."""
+        """Settings as they are compared: including defaults, for a server whose defaults are written too."""
         return settings
 
     def _left(self) -> None:

@@ -39,7 +39,7 @@ KINDS = Registry(KINDS_GROUP, KindOfTarget, _own, _flaw)
 
 
 def make_shards(kind: str, *, lease: Lease, resources: Mapping[str, Resources]) -> Target:
-    """resources: by its `components`. StudyError where there is none."""
+    """A target of this kind in several pieces; resources: by its `components`. StudyError where there is none."""
     made = kind_named(kind).make_shards
     if made is None:
         sharded = sorted(name for name, row in KINDS.items() if row.make_shards is not None)
@@ -51,7 +51,7 @@ def make_shards(kind: str, *, lease: Lease, resources: Mapping[str, Resources]) 
 
 
 def components(kind: str, shards: int | None, sql_nodes: int | None = None) -> tuple[str, ...]:
-    """ "target" alone, or its pieces. StudyError for an unknown kind."""
+    """The components of a target: "target" alone, or its pieces. StudyError for an unknown kind."""
     if shards is None:
         return ("target",)
     row = kind_named(kind)
@@ -81,7 +81,7 @@ def _for_others(key: str, kind: str, has_it: Callable[[KindOfTarget], bool]) -> 
 
 
 def canonical(study: Study) -> Study:
-    """With all settings in the form in which `effective` answers; all later code relies on it. StudyError."""
+    """The study with all settings in the form in which `effective` answers; all later code relies on it. StudyError."""
 
     def checked(target: Declared) -> Declared:
         row = of_study(study, getattr(target, "kind", None) or "")
@@ -105,7 +105,7 @@ def check() -> list[Requirement]:
 
 
 def kind_named(kind: str) -> KindOfTarget:
-    """StudyError for an unknown or unusable one."""
+    """The record of a kind. StudyError for an unknown or unusable one."""
     row = KINDS.get(kind)
     if row is not None:
         return row
@@ -127,8 +127,8 @@ def attachable_kinds() -> tuple[str, ...]:
 
 
 def attach(where: str, *, option_file: Path | None = None, user: str = "", account: str = BY_OPTION) -> Attached:
-    """To KIND or KIND:ADDRESS, for example "mariadb:/run/mysqld/mysqld.sock". account: how the user names an account.
-    StudyError for an unknown kind, TargetError where refused."""
+    """Connect to KIND or KIND:ADDRESS, for example "mariadb:/run/mysqld/mysqld.sock". account: how the user names an
+    account. StudyError for an unknown kind, TargetError where refused."""
     kind, _, address = where.partition(":")
     known = attachable(kind)
     if known is None:
@@ -140,7 +140,7 @@ def attach(where: str, *, option_file: Path | None = None, user: str = "", accou
 
 
 def again(address: Mapping[str, str]) -> Attached:
-    """By what Attached.address gave. KeyError for an unknown kind; otherwise raises as `attach` does."""
+    """Connect again by what Attached.address gave. KeyError for an unknown kind; otherwise raises as `attach` does."""
     option_file = Path(address["option_file"]) if address["option_file"] else None
     known = attachable(address["kind"])
     if known is None:

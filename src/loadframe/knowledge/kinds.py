@@ -59,7 +59,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The pages of one package of a distribution. tables: none with a flaw."""
+    """The pages of one package of a distribution. kinds: their names in studies. tables: none with a flaw."""
 
     package: str
     distribution: str
@@ -69,7 +69,7 @@ class Home:
 
     @property
     def beginnings(self) -> tuple[str, ...]:
-        """Its kinds, and its components in front of shards."""
+        """How its names begin: its kinds, and its components in front of shards."""
         spelt = (spelling for kind in self.kinds for spelling in (kind, kind.replace("-", "_")))
         return tuple(dict.fromkeys((*spelt, *self.tables.get(("metrics", "IN_FRONT"), ()))))
 
@@ -78,7 +78,7 @@ class Home:
 
 
 def homes() -> tuple[Home, ...]:
-    """By name; those without pages too."""
+    """The homes of all distributions that register kinds, by name; those without pages too."""
     so_far: list[Home] = []
     for (distribution, package), kinds in sorted(_packages().items()):
         home = _read(Home(package, distribution, tuple(sorted(kinds))))
@@ -92,7 +92,7 @@ def homes() -> tuple[Home, ...]:
 
 
 def _packages() -> dict[tuple[str, str], list[str]]:
-    """By distribution and package; none that two offer, that has our name, or without a package."""
+    """The kinds by distribution and package; none that two offer, that has our name, or without a package."""
     packages: dict[tuple[str, str], list[str]] = {}
     by_name: dict[str, list[Offer]] = {}
     for offer in offers(KINDS_GROUP):
@@ -110,7 +110,7 @@ class _Unusable(Exception):  # noqa: N818 - a row is
 
 
 def _read(home: Home) -> Home:
-    """Where the package does not load, the error of its entry point is enough."""
+    """The pages of a package. Where it does not load, the error of its entry point is enough."""
     try:
         import_module(home.package)
     except (Exception, SystemExit):  # noqa: BLE001 - a stranger's code, which must end no command of ours
@@ -340,7 +340,8 @@ _outside = cache(homes)
 
 
 def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
-    """In alphabetical order: ours by folder, others by their first kind. TypeError for another form."""
+    """What pages have under this name, in alphabetical order: ours by folder, others by their first kind. TypeError for
+    another form."""
     by_kind: dict[str, Row] = {}
     for kind, table in _own(page, name).items():
         if not isinstance(table, form):
@@ -353,7 +354,7 @@ def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
 
 
 def rows(page: Page, name: str, form: type[Row]) -> dict[str, tuple[Row, ...]]:
-    """As `tables`, of tuples of rows of this form."""
+    """As `tables`, for tuples of rows of this form. TypeError for another row."""
     by_kind = tables(page, name, tuple)
     for kind, table in by_kind.items():
         if wrong := [row for row in table if not isinstance(row, form)]:
@@ -362,10 +363,10 @@ def rows(page: Page, name: str, form: type[Row]) -> dict[str, tuple[Row, ...]]:
 
 
 def rows_of(kind: str) -> str:
-    """The key in `tables`: the first of the kinds that its distribution registers; else itself."""
+    """The key in `tables` of a kind's pages: the first of the kinds that its distribution registers; else itself."""
     return next((home.kinds[0] for home in _outside() if kind in home.kinds), kind)
 
 
 def flaw(kind: str) -> Flaw | None:
-    """Why the pages of another distribution's kind are not used."""
+    """Why the pages of another distribution's kind are not used; None where they are, or where it has none."""
     return next((home.flaw for home in _outside() if kind in home.kinds), None)

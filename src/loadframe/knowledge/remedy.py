@@ -7,24 +7,26 @@ from dataclasses import dataclass
 from loadframe.model import Change, Knob, Layer, Price, Remedy, SettingValue, TargetState
 
 OTHER_FILES = 100
-"""mysqld's arithmetic takes 10 for itself; MariaDB 10.11 took 31 (12,000 tables asked for under 20,000 files and 151
-connections: 9,909 given), and logs and temporary tables come on top."""
+"""Files in addition to connections and cached tables. mysqld's arithmetic takes 10 for itself; MariaDB 10.11 took 31
+(12,000 tables asked for under 20,000 files and 151 connections: 9,909 given), and logs and temporary tables come on
+top."""
 RESERVE = 1.2
-"""Beyond the use expected at the highest requested level."""
+"""A raised ceiling covers the use expected at the highest requested level, and a fifth more."""
 ENLARGE = 8
-"""The need only shows once there is enough: a visible effect, and small against a machine."""
+"""The need only shows once there is enough: a factor with a visible effect, and small against a machine."""
 MEMORY_SHARE = 0.5
-"""Connections, caches and the rest of the machine need the other half."""
+"""A setting gets at most half of the memory: connections, caches and the rest of the machine need the other half."""
 DISK_SHARE = 0.5
-"""Logs, temporary files and other programs need the other half."""
+"""A setting gets at most half of the free disk space: logs, temporary files and other programs need the other half."""
 OPEN_FILES, NOFILE = "process.open_files", "RLIMIT_NOFILE"
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """effective: settings and process limits. demands: limit id -> use at the highest level if uncapped (None: not
-    estimable). ceilings: limit id -> effective ceiling. most_open_files: of a process here. free_disk_bytes: with the
-    target's data; infinite where unknown. knobs: what the study declares."""
+    """What a remedy is made from. effective: settings and process limits in use. demands: limit id -> the use expected
+    at the highest level if nothing capped it (None: not estimable). ceilings: limit id -> effective ceiling.
+    most_open_files: what this machine allows a process. free_disk_bytes: of the file system with the target's data;
+    infinite where unknown. knobs: the settings that the study declares."""
 
     target_kind: str
     state: TargetState
@@ -38,7 +40,7 @@ class Situation:
 
 Builder = Callable[[Situation], Remedy | None]
 Builders = Mapping[str, tuple[Builder, ...]]
-"""By the id of the finding that they address."""
+"""Builders of remedies, by the id of the finding that they address."""
 
 
 def enlarged(
@@ -54,8 +56,8 @@ def enlarged(
     pieces: Callable[[Situation], int] = lambda _: 1,
 ) -> Builder:
     """Several times as much of a setting in bytes, within half of the memory of the machine or its cage, or (on_disk)
-    of the free disk space. kinds: that have it. documentation: whose page on the setting is the source. pieces: how
-    many of that size there are; note may have a place for the number."""
+    of the free disk space. kinds: of the targets that have it. documentation: its page on the setting is the source.
+    pieces: how many of that size there are; note may have a place for the number."""
 
     def build(situation: Situation) -> Remedy | None:
         size, many = whole(situation.effective, setting, 0), pieces(situation)
@@ -82,7 +84,8 @@ def _room_in_memory(situation: Situation) -> float:
 
 
 def _room_on_disk(situation: Situation, size: int) -> float:
-    """For what has `size` bytes; no more where they could not double: a log that fills the disk stops the server."""
+    """The most for what has `size` bytes; no more than these where they could not double: a log that fills the disk
+    stops the server."""
     if math.isinf(situation.free_disk_bytes):
         return _room_in_memory(situation)
     room = size + DISK_SHARE * situation.free_disk_bytes
@@ -90,7 +93,7 @@ def _room_on_disk(situation: Situation, size: int) -> float:
 
 
 def raised_alone(limit: str, title: str, why: str, note: str, source: str) -> Builder:
-    """By one setting of its own name."""
+    """A limit that one setting of its own name raises, with no other behind it."""
     setting = limit.partition(".")[2]
 
     def build(situation: Situation) -> Remedy | None:
@@ -110,7 +113,7 @@ def raised_alone(limit: str, title: str, why: str, note: str, source: str) -> Bu
 
 
 def more_open_files(situation: Situation, chain: Callable[[int], tuple[Change, ...]], *also: str) -> Remedy | None:
-    """Up to the machine's limit. chain: the changes for them. also: further causes."""
+    """More open files for the process, up to the machine's limit. chain: the changes for them. also: further causes."""
     files = raised(situation, OPEN_FILES, NOFILE)
     if files is None or (files := min(files, situation.most_open_files)) <= situation.ceilings[OPEN_FILES]:
         return None  # the machine allows no more
@@ -125,8 +128,8 @@ def more_open_files(situation: Situation, chain: Callable[[int], tuple[Change, .
 
 
 def raised(situation: Situation, limit: str, setting: str) -> int | None:
-    """The need of the highest level and a fifth more (unknown: four times), at least twice; None: the limit is
-    unread."""
+    """The ceiling to ask for: the need of the highest level and a fifth more (four times today's where that is
+    unknown), at least twice today's; None where the limit was not read."""
     ceiling = situation.ceilings.get(limit)
     if ceiling is None or setting not in situation.effective:
         return None
@@ -136,13 +139,13 @@ def raised(situation: Situation, limit: str, setting: str) -> int | None:
 
 
 def round_up(value: float) -> int:
-    """To two significant digits: people read and copy it."""
+    """The number rounded up to two significant digits, because people read and copy it."""
     step = 10 ** max(0, math.floor(math.log10(value)) - 1)
     return int(math.ceil(value / step) * step)
 
 
 def link(situation: Situation, layer: Layer, setting: str, least: int, why: str) -> Change:
-    """Raised to `least` where it is below."""
+    """A link of a chain: raised to `least` where it is below."""
     now = situation.effective.get(setting)
     have = whole(situation.effective, setting, 0)
     if have >= least and now is not None:

@@ -28,13 +28,13 @@ CLASSES: Mapping[str, str] = {
     "user": "the program's own code",
     "waiting": "waiting for something else",
 }
-"""The last three are for stacks that match no row."""
+"""Every class of work and its words. The last three are for stacks that match no row."""
 LAYERS = ("server", "application")
 Scope = Literal["kernel", "user"]
 
 
 def toml_rows(file: Path) -> dict[str, Any]:
-    """With tuples for lists, as records have them."""
+    """The content of a TOML file, with tuples for lists, as records have them."""
     return _parsed(file.read_text(encoding="utf-8", errors="strict"))
 
 
@@ -49,8 +49,8 @@ def _with_tuples(value: Any) -> Any:
 
 
 def documents(file: Path, **words: str) -> list[tuple[str, dict[str, Any]]]:
-    """With `{word}` replaced by `words`. A file that several kinds of server share: once for each, with its
-    [words.KIND] and `{kind}` replaced. With each: how the names of its rows begin."""
+    """As `toml_rows`, with `{word}` replaced by `words`. A file that several kinds of server share: once for each, with
+    its [words.KIND] and `{kind}` replaced. With each: how the names of its rows begin, "" for all."""
     text = file.read_text(encoding="utf-8", errors="strict")
     kinds: dict[str, dict[str, str]] = _parsed(text).get("words", {})
     if not kinds:
@@ -59,7 +59,7 @@ def documents(file: Path, **words: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def row_of(form: Callable[..., Row], name: str, columns: Mapping[str, Any]) -> Row:
-    """ValueError, with its name, for one that has an unknown column."""
+    """A row of a table, by its columns. ValueError, with its name, for an unknown column."""
     try:
         return form(**columns)
     except (TypeError, ValueError) as error:
@@ -67,7 +67,8 @@ def row_of(form: Callable[..., Row], name: str, columns: Mapping[str, Any]) -> R
 
 
 def metric_rows(file: Path) -> str:
-    """name | unit | what | source. Of a file that several kinds of server share, the rows of each."""
+    """The rows of a file of metrics: name | unit | what | source. Of a file that several kinds of server share, the
+    rows of each."""
     rows, home = file.read_text(encoding="utf-8", errors="strict").splitlines(), file.parent.name
     if home not in AT_HOME_ELSEWHERE.values():
         return "\n".join(rows)
@@ -83,7 +84,7 @@ def _filled(text: str, words: Mapping[str, str]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class FrameRow:
-    """pattern: of whole names. source: where they are defined."""
+    """Functions of one class. scope: where they run. pattern: of whole names. source: where they are defined."""
 
     class_id: str
     scope: Scope
@@ -132,7 +133,7 @@ class LimitRule:
 
 
 def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
-    """Each a table named by its id. words: for `{word}`. ValueError for an unknown column."""
+    """The rows of a TOML file, each a table named by its id. words: for `{word}`. ValueError for an unknown column."""
     limits = []
     for kind, tables in documents(file, **words):
         rules = (row_of(LimitRule, name, {"id": name, **row}) for name, row in tables.items() if name != "words")

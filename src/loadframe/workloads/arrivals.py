@@ -45,19 +45,20 @@ def instant_s(in_a_moment_s: float) -> float:
 
 
 def longest_s() -> float:
-    """Between being ready and the instant."""
+    """The most that may pass between being ready and the instant."""
     return 0.0 if _told.get() is None else LONGEST_S
 
 
 def wait() -> None:
-    """Until the instant, for a driver that begins as soon as it is started."""
+    """Return at the instant, for a driver that begins as soon as it is started."""
     if (instant := _told.get()) is not None:
         time.sleep(max(0.0, instant() - time.monotonic()))
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """offsets: ascending from 0 (s), shape (requests,); numbers: of the requests in the block, same shape."""
+    """Arrivals and requests. offsets: ascending from 0 (s), shape (requests,); numbers: of the requests in the block,
+    same shape."""
 
     offsets: NDArray[np.float64]
     numbers: NDArray[np.int64]
@@ -80,8 +81,8 @@ def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
 def let_begin(
     file: IO[bytes], rate: float | Schedule | None, duration_s: float, threads: int
 ) -> tuple[NDArray[np.float64] | None, float]:
-    """Let requests arrive from now on: at a rate, by a schedule, or, in a closed loop (None), one per thread. Returns
-    the arrivals (None in a closed loop) and the end (CLOCK_MONOTONIC, s)."""
+    """Let requests arrive from now on for duration_s: at a rate, by a schedule, or, in a closed loop (None), one per
+    thread. Returns the arrivals (None in a closed loop) and the end (CLOCK_MONOTONIC, s)."""
     import numpy as np
 
     begin_s = instant_s(HEAD_START_S)

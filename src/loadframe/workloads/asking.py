@@ -20,9 +20,9 @@ WHOLE_S = 60.0
 LARGEST_OBJECT = 256 << 20
 HEADERS_BYTES = 1 << 20
 RECOVERS_WITHIN_S = 75.0
-"""Ports stay in TIME_WAIT for 60 s (tcp(7))."""
+"""What a step used up comes back in that time: ports stay in TIME_WAIT for 60 s (tcp(7))."""
 STARTED_ANEW_AFTER_S = 20.0
-"""For a server that Loadframe can restart: two requests without an answer (TIMEOUT_S); our choice."""
+"""Less for a server that Loadframe can restart: two requests without an answer (TIMEOUT_S); our choice."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
 _OF_PORTS = frozenset(map(os.strerror, NO_PORTS))
@@ -47,7 +47,7 @@ def ask(
     headers: Sequence[tuple[str, str]] = (),
     content: bytes = b"",
 ) -> Answer:
-    """On a connection of its own. Raises TargetError if no answer is complete within WHOLE_S."""
+    """One request on a connection of its own. Raises TargetError if no answer is complete within WHOLE_S."""
     most, host = LARGEST_OBJECT + HEADERS_BYTES, host_of(endpoint)
     connection = Connection(endpoint.address, host=host, most_bytes=most, within_s=WHOLE_S, silent_s=TIMEOUT_S)
     try:
@@ -65,7 +65,7 @@ def met(
     endpoint: Endpoint, path: str, ask: Callable[[], Met], refused: Callable[[Met], bool] = lambda _: False
 ) -> tuple[Met, float]:
     """What `ask` returns once there is an answer that is not refused, and for how long (s) it was repeated. When that
-    is long enough: the refused answer, or NotRecovered if there was none; TargetError for any other failure."""
+    has taken long enough: the refused answer, or NotRecovered if there was none; TargetError for any other failure."""
     begun_s, pause_s, again_s = time.monotonic(), FIRST_PAUSE_S, 0.0
     while True:
         failure: TargetError | None = None

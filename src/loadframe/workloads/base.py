@@ -15,7 +15,7 @@ from loadframe.workloads.request_log import Requests
 
 ELSEWHERE = "elsewhere"
 STAGES_FILE = "stages.jsonl"
-"""In a step's folder: what the driver prints about the stages of a pipeline (docs/pipelines.md)."""
+"""File in a step's folder: what the driver prints about the stages of a pipeline (docs/pipelines.md)."""
 
 
 @runtime_checkable
@@ -28,7 +28,8 @@ class AsksForObjects(Protocol):
 
 @runtime_checkable
 class MakesObjects(Protocol):
-    """Makes what the target serves, in Endpoint.options["files"]; with `ELSEWHERE` its machine has them already."""
+    """Makes what the target serves, in Endpoint.options["files"]; if the endpoint has `ELSEWHERE`, the target's machine
+    has identical objects already."""
 
     def make_objects(self, endpoint: Endpoint) -> None:
         """Like `install`, without what a driver needs. Raises TargetError if there is no room."""
@@ -39,7 +40,7 @@ class MakesThings(Protocol):
     """A workload that makes things in a server that Loadframe did not start, in a place of their own."""
 
     def own_place(self, endpoint: Endpoint) -> OwnPlace:
-        """Where. Raises TargetError if there is none."""
+        """Where it makes them. Raises TargetError if there is no such place."""
 
 
 @runtime_checkable
@@ -47,13 +48,13 @@ class TellsTimes(Protocol):
     """A workload whose driver reports how long its requests took, in a unit that may be wrong."""
 
     def users(self, level: float) -> float | None:
-        """Requests in progress at a level; None if the level does not say it."""
+        """Requests in progress at a level, one after the other; None if the level does not say it."""
 
 
 @runtime_checkable
 class HasUsers(Protocol):
     def think_s(self) -> float:
-        """The mean pause between an answer and the next request."""
+        """The mean pause between an answer and the next request; 0 without pauses."""
 
 
 @runtime_checkable
@@ -67,7 +68,7 @@ class TellsMore(Protocol):
     """A workload that finds out something for the report of a run."""
 
     def notes(self) -> tuple[str, ...]:
-        """Each step may add some."""
+        """Sentences for the report; each step may add some."""
 
 
 @runtime_checkable
@@ -75,7 +76,7 @@ class ComparesAnswers(Protocol):
     """A workload that asks the target for what other programs also report."""
 
     def answers(self) -> tuple[AnswersCompared, ...]:
-        """Each step may add some."""
+        """The answers of both; each step may add some."""
 
 
 @runtime_checkable
@@ -93,7 +94,7 @@ class SendsRequests(TellsMore, Protocol):
 @runtime_checkable
 class ToldTheWarmUp(Protocol):
     def expect(self, warmup_s: float) -> None:
-        """Before a step: how much of its beginning does not count, as far as known."""
+        """Called before a step: how much of its beginning does not count, as far as known."""
 
 
 @runtime_checkable
@@ -106,38 +107,39 @@ class Marked(Protocol):
 @runtime_checkable
 class TakesOptions(Protocol):
     def with_options(self, changed: Mapping[str, SettingValue]) -> "Workload":
-        """With the same data. Raises StudyError for invalid ones."""
+        """The same workload with these options changed. Raises StudyError for invalid ones."""
 
 
 @runtime_checkable
 class PrintsStages(Protocol):
     def stage_files(self) -> Sequence[Path]:
-        """Of its step; they may appear while it runs."""
+        """Files of its step that may hold them; they may appear while it runs."""
 
 
 class Driver(Protocol):
     def pids(self) -> tuple[int, ...]:
-        """Of an embedded target, the target too."""
+        """The processes that make the load (and, for an embedded target, are the target)."""
 
     def running(self) -> bool: ...
 
     def wait(self, timeout_s: float) -> bool:
-        """True if it has ended."""
+        """Wait for its end, at most timeout_s; True if it has ended."""
 
     def waiting(self) -> int:
-        """In an open loop: requests that should have begun by now and have not ended; 0 in a closed loop."""
+        """In an open loop: how many requests should have begun by now and have not ended; 0 in a closed loop."""
 
     def offered(self, start_s: float, end_s: float) -> int | None:
         """In an open loop: requests due after start_s and not after end_s (CLOCK_MONOTONIC); None in a closed loop."""
 
     def moved_bytes(self, start_s: float, end_s: float) -> int | None:
-        """Bytes of answers, by the end of their requests (CLOCK_MONOTONIC). None if they are not counted."""
+        """After its end: bytes of answers, by the end of their requests (CLOCK_MONOTONIC). None if they are not
+        counted."""
 
     def requests(self) -> Requests:
-        """After its end. Raises WorkloadError with what the driver printed if it failed."""
+        """What it did, after its end. Raises WorkloadError with what the driver printed if it failed."""
 
     def kill(self) -> None:
-        """With all its processes. Idempotent; never raises."""
+        """End it at once, with all its processes. Idempotent; never raises."""
 
 
 class Workload(Protocol):
@@ -150,49 +152,52 @@ class Workload(Protocol):
     one_lock: bool
     """Whether waiting_ms is the wait for a lock that one request holds at a time."""
     runs_to_completion: bool
-    """A step ends when its work is done (a burst), not when its time is up."""
+    """True if a step ends when its work is done (a burst), False if it ends when its time is up."""
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """The kinds of request, to which the log's indices refer; a driver may add some until a step ends."""
+        """Names of the kinds of request, to which the log's indices refer; a driver may add some until a step ends."""
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The operations that count as throughput and latency, and, where a step runs until its end, as its window."""
+        """The operations whose requests are the throughput and the latency. A step that runs until its work is done has
+        the time of these requests as its window."""
 
     def check_level(self, level: float) -> int:
-        """As a whole number. Raises StudyError if it cannot be one of this workload."""
+        """The level as a whole number. Raises StudyError if it cannot be one of this workload."""
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """Commands that succeed for a user who may read the driver's programs and scripts."""
+        """Commands that succeed for a user who can run the driver, that is, who may read its programs and scripts."""
 
     def install(self, endpoint: Endpoint) -> None:
-        """Once in the life of the data: make the schema. TargetError if a server has another's; MissingTool."""
+        """Once in the life of the data: make the schema, replacing one that was there. TargetError if a server has one
+        that is not ours; MissingTool if the driver's program is not installed."""
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Outside the measured window. Raises TargetError if the target refuses."""
+        """Outside the measured window: bring the data to this level. Raises TargetError if the target refuses."""
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> Driver:
-        """Scratch files go into `folder`. duration_s is ignored by workloads that run to completion."""
+        """Start the load; scratch files go into `folder`. duration_s is ignored by workloads that run to completion."""
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Tidy up what a killed driver left behind, outside the measured window."""
+        """Tidy up what a step left behind (a killed driver's half-done jobs), outside the measured window."""
 
     def remove(self, endpoint: Endpoint) -> None:
-        """At the end, if the target goes on: all that install made."""
+        """At the end, if the target goes on: remove all that install made. Does nothing if it is gone."""
 
 
 Make = Callable[..., Workload]
-"""Called with options and allowance; with Declared if the kind has `tables`, and `axis` if it has `any_axis`."""
+"""Called with the options and the allowance; with Declared if the kind has `tables`, and `axis` if it has
+`any_axis`."""
 
 
 @dataclass(frozen=True)
 class KindOfWorkload:
-    """options: name -> rule, default. tables: of `[workload]`, by their names in Declared; a study with others is
-    refused. required: tables and options that a study must give, whose defaults mean "missing". any_axis: the axis is
-    the study's own word. knobs: options that are part of what is studied; `raises` names the stage (pipeline.STAGE).
-    examined: what `loadframe doctor` shows beside the requirements. places: how an
-    `own_place` is found again, by the `kind` of its address."""
+    """How a workload is made, its options (name -> rule, default), and its requirements. tables: of `[workload]`, by
+    their names in Declared; a study with others is refused. required: tables and options that a study must give, whose
+    defaults mean "missing". any_axis: the axis is the study's own word. knobs: options that are part of what is
+    studied; `raises` names the stage (pipeline.STAGE). examined: what `loadframe doctor` shows in addition to the
+    requirements. places: how an `own_place` is found again, by the `kind` of its address."""
 
     kind: str
     make: Make

@@ -20,16 +20,17 @@ FOR_OTHERS = "LOADFRAME_"
 WRITING = tuple(method for method in METHODS if method not in SAFE)
 
 REFUSALS = frozenset({429, 502, 503, 504})
-"""Of a server that is temporarily unable (RFC 9110, 15.6.3 to 15.6.5; RFC 6585, 4)."""
+"""Statuses of a server that is temporarily unable (RFC 9110, 15.6.3 to 15.6.5; RFC 6585, 4)."""
 MOST_BYTES = 512 << 20
-"""Of all pages: they are kept in memory, and wrk maps them."""
+"""Bytes of all pages together: they are kept in memory, and wrk maps them."""
 
 
 class ByAddress:
     def __init__(
         self, declared: Declared, paths: str = "", checked: Checked = "status", exponent: float = 0.0, *, writes: bool
     ) -> None:
-        """paths: "": the endpoint's. exponent: of Zipf's law. writes: may others' data change? StudyError."""
+        """paths: separated by blanks; "": those of the endpoint. exponent: of Zipf's law over the paths in this order.
+        writes: whether the study allows changing others' data. StudyError."""
         self._login, self._declared, self._paths = declared.login, declared.request, paths.split()
         self._checked, self._exponent, self._writes = checked, exponent, writes
         if paths and self._declared:
@@ -58,12 +59,12 @@ class ByAddress:
         return tuple(request.name for request in self._declared)
 
     def names_checked(self, checked: Checked) -> tuple[str, ...]:
-        """Of requests whose answers are checked no further than this."""
+        """The names of declared requests whose answers are checked no further than this."""
         unspoken = (request for request in self._declared if not (request.contains or request.fails))
         return tuple(request.name for request in unspoken if self._checked_of(request) == checked)
 
     def prepare(self, *, running: bool) -> None:
-        """Raises StudyError: see SendsRequests.check_requests."""
+        """Read what is to be sent. Raises StudyError: see SendsRequests.check_requests."""
         writing = [request for request in self._declared if request.method in WRITING]
         if running and writing and not self._writes:
             raise StudyError(
@@ -87,8 +88,9 @@ class ByAddress:
         self._known = None
 
     def check(self, endpoint: Endpoint) -> None:
-        """Learn the answers, or compare one with the known one; one temporarily unable is asked again for a while.
-        StudyError if the load is not allowed; NotRecovered if that goes on; TargetError if it answers otherwise."""
+        """Learn the answers, or compare one with the known one; a server that is temporarily unable is asked again for
+        a while. StudyError if the load is not allowed; NotRecovered if that goes on; TargetError if it answers
+        otherwise."""
         if self._known is None:
             self.refuse_to_tell(endpoint)
             self.prepare(running=endpoint.attached)
@@ -139,7 +141,7 @@ class ByAddress:
         return self._known
 
     def open_sessions(self, endpoint: Endpoint, count: int) -> list[bytes]:
-        """Headers of each connection; none without a login. Raises TargetError."""
+        """Additional headers of each connection; none without a login. Raises TargetError if the server refuses one."""
         if self._login is None:
             return []
         opened = sessions.open_sessions(endpoint, self._steps, self._login.token, count)
@@ -208,8 +210,8 @@ class ByAddress:
         self._known = tuple(known)
 
     def _learnt(self, endpoint: Endpoint, page: Ask, session: sessions.Headers, where: str) -> Learnt:
-        """What a page answers, asked twice. where: the study's key that names the pages. Raises TargetError if it is
-        missing, differs the second time as far as checked, or lacks the expected words."""
+        """What a page answers, asked twice. where: the study's key that names the pages, for advice. TargetError if it
+        is missing, differs the second time as far as checked, or lacks the expected words."""
         answer, again = self._answer(endpoint, page, session), self._answer(endpoint, page, session).body
         status, body = answer.status, answer.body
         if status != http.client.OK:
@@ -249,12 +251,12 @@ def _refused(answer: Answer) -> bool:
 
 
 def _is_page(request: Ask) -> bool:
-    """Whether later answers are compared with one before the load."""
+    """Whether it is asked for before the load, and later answers compared with that one."""
     return request.method == "GET" and request.lowest == request.highest == http.client.OK
 
 
 def _again(page: Ask, size: int, endpoint: Endpoint) -> Ask:
-    """Lists grow from step to step. Raises TargetError if it is much shorter."""
+    """A page that has grown: lists grow from step to step. Raises TargetError if it is much shorter."""
     if size < page.known.least:
         raise TargetError(
             f"The server at {endpoint.address} answers {page.path} with {size:,} bytes; it had "
@@ -269,7 +271,7 @@ def alike(body: bytes, other: bytes, checked: Checked) -> bool:
 
 
 def wrong_words(body: bytes, contains: bytes, fails: bytes) -> str:
-    """To follow "a body that"; "" for nothing."""
+    """What is wrong with the words of an answer, to follow "a body that"; "" for nothing."""
     if fails and fails in body:
         return f"has {fails.decode()!r}, which no right one has"
     if contains and contains not in body:

@@ -83,7 +83,7 @@ class Command(OwnProgram[CommandOptions]):
         return list(self._command)
 
     def working_folder(self, folder: Path) -> Path:
-        """The command may name files there."""
+        """Where Loadframe was called: the command may name files there."""
         return Path.cwd()
 
     def environment(self, folder: Path) -> dict[str, str]:

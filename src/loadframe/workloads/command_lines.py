@@ -19,7 +19,7 @@ from loadframe.workloads.options import did_you_mean
 
 MOST_LINE_BYTES = 1 << 20
 MOST_REQUESTS = 50_000_000
-"""Of one step: their records take 1.2 GB."""
+"""Requests of one step: their records take 1.2 GB."""
 MOST_OPERATIONS = 64
 MOST_ERRORS_TOLD = 20
 LONGEST_LATENCY_MS = 3_600_000.0
@@ -28,7 +28,7 @@ MOST_BYTES = 2**62
 OTHERS = "others"
 INFINITE = float("inf")
 AT_A_TIME = 2000
-"""Lines parsed as one document: a million take seconds, singly a minute."""
+"""Lines parsed as one document: a million lines take seconds, parsed singly a minute."""
 REQUEST_KEYS = ("end", "start", "intended", "latency_ms", "operation", "ok", "error", "bytes")
 REQUEST_SET = frozenset(REQUEST_KEYS)
 OF_STAGES = frozenset({"stage", "log"})
@@ -54,7 +54,8 @@ class _FaultError(ValueError): ...
 
 @dataclass(frozen=True)
 class Second:
-    """at_s: on the driver's clock. requests: successful ones, as values_ms, counts: None without a histogram."""
+    """What a driver counted in length_s. at_s: its begin on the driver's clock. requests: successful; errors: failed.
+    values_ms, counts: latencies of the successful ones and how many had each; None without a histogram."""
 
     line: int
     at_s: float
@@ -107,7 +108,7 @@ class Lines:
             raise LineError(number, f"there are more than {MOST_REQUESTS:,} requests")
 
     def grouped(self, name: str) -> int:
-        """The index of a kind of request; surplus ones are combined as OTHERS."""
+        """The index of a kind of request; those after the first MOST_OPERATIONS - 1 are combined as OTHERS."""
         name = words(name, LONGEST_NAME) or self.names[0]
         if name not in self.names:
             name = name if len(self.names) < MOST_OPERATIONS else OTHERS
@@ -124,7 +125,8 @@ class Lines:
 
 
 def read(file: IO[bytes], names: list[str], *, cut_off: bool, grouping: bool = False) -> Lines:
-    """names: of the operations so far; new ones are appended. cut_off: the last line may be torn. Raises LineError."""
+    """All lines of a file. names: of the operations so far; new ones are appended. cut_off: the writer was killed, so
+    the last line may be torn. LineError."""
     lines = Lines(names, grouping=grouping)
     numbered = whole_lines(file, cut_off=cut_off)
     while some := list(islice(numbered, AT_A_TIME)):
@@ -137,7 +139,7 @@ def read(file: IO[bytes], names: list[str], *, cut_off: bool, grouping: bool = F
 
 
 def whole_lines(file: IO[bytes], *, cut_off: bool) -> Iterator[tuple[int, bytes]]:
-    """The non-empty ones, stripped, with their numbers. Raises LineError."""
+    """The non-empty lines, stripped, with their numbers. LineError."""
     number = 0
     while line := file.readline(MOST_LINE_BYTES + 1):
         number += 1
@@ -150,8 +152,8 @@ def whole_lines(file: IO[bytes], *, cut_off: bool) -> Iterator[tuple[int, bytes]
 
 
 def _parsed(some: Sequence[tuple[int, bytes]]) -> Iterable[Any]:
-    """As one document they are parsed several times as fast; a null between them keeps a part of one line from joining
-    its neighbour. If that fails, singly: the error names the line."""
+    """Each line's value. Parsed as one document they are several times as fast; a null between them keeps a part of one
+    line from joining its neighbour. If that fails, singly: the error names the line."""
     try:
         parsed = parse_json(b"[" + b",null,".join(line for _, line in some) + b"]")
         if len(parsed) == 2 * len(some) - 1 and all(isinstance(entry, dict) for entry in parsed[::2]):

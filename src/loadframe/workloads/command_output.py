@@ -27,7 +27,7 @@ class ClockError(ValueError):
 
 @dataclass(frozen=True)
 class Instant:
-    """day_s: of the time of day."""
+    """One look at both clocks. day_s: of the time of day."""
 
     monotonic_s: float
     day_s: float
@@ -49,8 +49,8 @@ class Life:
 
 
 def offset_s(life: Life, first_s: float, last_s: float, zero_s: float | None, slack_s: float = SLACK_S) -> float:
-    """To add to a driver's times for CLOCK_MONOTONIC. first_s, last_s: the earliest and latest of them; zero_s: when
-    its clock showed 0. slack_s: how far they may lie outside its life. Raises ClockError."""
+    """What to add to a driver's times to get CLOCK_MONOTONIC. first_s, last_s: the earliest and latest of them; zero_s:
+    when its clock showed 0. slack_s: how far they may lie outside its life. ClockError."""
     if zero_s is not None:
         offset = zero_s + (_from_day(life) if zero_s >= EPOCH_S else 0.0)
         if why := _outside(life, first_s + offset, last_s + offset, slack_s):
@@ -111,8 +111,8 @@ def _told(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
 
 @dataclass(frozen=True)
 class Output:
-    """requests: in the order of their ends. moved_bytes: None if the driver does not count them. marks: flags of the
-    step (model.FLAGS). errors: the most frequent first."""
+    """requests: in the order of their ends. moved_bytes: of each; None if the driver does not count them. marks: flags
+    of the step (model.FLAGS). errors: the most frequent first."""
 
     requests: Requests
     moved_bytes: NDArray[np.uint64] | None = None
@@ -121,7 +121,7 @@ class Output:
 
 
 def of_lines(lines: Lines, life: Life) -> Output:
-    """Raises ClockError."""
+    """Requests from lines. Raises ClockError."""
     if not len(lines):
         return Output(_sorted(*(np.empty(0) for _ in range(4)))[0])
     made = _of_seconds(lines, life) if lines.seconds else _of_requests(lines, life)
@@ -162,7 +162,7 @@ def _of_seconds(lines: Lines, life: Life) -> Output:
 
 
 def _check_apart(lines: Lines) -> None:
-    """Of two seconds of one kind of request that overlap, one would be counted twice."""
+    """ClockError if two seconds of one kind of request overlap: one of them would be counted twice."""
     until: dict[int, tuple[float, int]] = {}
     for second in sorted(lines.seconds, key=lambda second: second.at_s):
         before_s, line = until.get(second.operation, (0.0, 0))
@@ -197,7 +197,7 @@ def _sorted(
     operation: NDArray[np.generic],
     failed: NDArray[np.generic],
 ) -> tuple[Requests, NDArray[np.intp]]:
-    """In the order of their ends, and that order. Latencies of 0 become SHORTEST_MS unless all are 0."""
+    """Requests in the order of their ends, and that order. Latencies of 0 become SHORTEST_MS unless all are 0."""
     order = np.argsort(end_s, kind="stable")
     if latency_ms.any():
         latency_ms = np.maximum(latency_ms, SHORTEST_MS)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Options = TypeVar("Options", bound="DataclassInstance")
 HIGHEST_RATE = 200_000
-"""Beyond, a driver of one process is the bottleneck long before the server."""
+"""Requests/s: beyond, a driver of one process is the bottleneck long before the server."""
 
 
 class Common(Generic[Options]):
@@ -36,7 +36,8 @@ class Common(Generic[Options]):
         *,
         axis: str = "",
     ) -> None:
-        """allowance: None if never started. axis: what grows, in the study's words; "": the class's. StudyError."""
+        """options: of `model`. allowance: None if it is never started. declared: what else the study declares. axis:
+        what grows, in the study's words; "": that of the class. StudyError for bad options."""
         self._allowance = allowance
         self.options: Options = read_options(self.model, self.kind, options)
         self.declared = declared or Declared()
@@ -45,7 +46,8 @@ class Common(Generic[Options]):
         self.set_up()
 
     def set_up(self) -> None:
-        """What follows from the options. StudyError for those that do not agree."""
+        """Called at the end of __init__: work out what follows from the options. StudyError for those that do not
+        agree."""
 
     @property
     def allowance(self) -> Allowance:
@@ -61,7 +63,7 @@ class Common(Generic[Options]):
         return self.operations
 
     def check_level(self, level: float) -> int:
-        """In `axis_unit`. Raises StudyError if it is not one of the axis."""
+        """The level as a whole number of `axis_unit`. Raises StudyError if it is not one of the axis."""
         (axis,) = self.axes
         return whole_level(self.kind, axis, level, *self.levels)
 
@@ -79,12 +81,12 @@ class Common(Generic[Options]):
         """Nothing was made."""
 
     def rate(self, level: int) -> int | None:
-        """In an open loop; None in a closed one."""
+        """The requests per second of a level in an open loop; None in a closed one."""
         return None
 
 
 def thinking(think_s: float) -> str:
-    """For the report: how long users pause."""
+    """How long users pause (s), in words for the report."""
     pause = f"{think_s:.3g} s" if think_s >= 1 else f"{1e3 * think_s:.3g} ms"
     return f"A user thinks for {pause} on average between an answer and the next request: N = X (R + Z) with this Z."
 

@@ -40,19 +40,19 @@ def marked(endpoint: Endpoint, mark: str) -> Endpoint:
 
 
 def mark_of(endpoint: Endpoint) -> str:
-    """ "" if the whole server is ours."""
+    """The table that marks the schema on this server as ours; "" if the whole server is ours."""
     return endpoint.options[MARK] if endpoint.attached else ""
 
 
 def await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
-    """Until each server has closed the connections of a killed driver. TargetError if one refuses."""
+    """Wait until each server has closed the connections of a killed driver. Raises TargetError if one refuses."""
     for front in endpoint.fronts or (endpoint,):
         with engine_of(front).connected(front, doing, patience_s=QUICK_S) as connection:
             await_gone(connection, front)
 
 
 def await_gone(connection: Any, endpoint: Endpoint) -> None:
-    """A killed driver's last statement may still run in the server."""
+    """As await_drivers_gone, over an open connection. A killed driver's last statement may still run in the server."""
     until, engine = time.monotonic() + DRIVERS_GONE_WITHIN_S, engine_of(endpoint)
     drivers = engine.DRIVERS.format(engine.schema_of(endpoint))
     while time.monotonic() < until and engine.ask(connection, drivers) != [(0,)]:
@@ -60,7 +60,7 @@ def await_gone(connection: Any, endpoint: Endpoint) -> None:
 
 
 def make_schema(endpoint: Endpoint) -> None:
-    """Empty. TargetError if there is one that is not ours to drop."""
+    """Make an empty schema of the driver's own. Raises TargetError if there is one that is not ours to drop."""
     with engine_of(endpoint).anywhere(endpoint, "to make a schema") as connection:
         make_schema_over(connection, endpoint)
 
@@ -79,7 +79,7 @@ def make_schema_over(connection: Any, endpoint: Endpoint) -> None:
 
 
 def drop_schema(endpoint: Endpoint) -> None:
-    """One that is not ours stays."""
+    """Drop the schema that make_schema made. One that is not ours stays."""
     engine = engine_of(endpoint)
     with (
         engine.anywhere(endpoint, "to drop the driver's schema") as connection,
@@ -90,7 +90,7 @@ def drop_schema(endpoint: Endpoint) -> None:
 
 
 def has_own_schema(endpoint: Endpoint) -> bool:
-    """TargetError for an empty one, which a killed run may have begun."""
+    """Whether the schema is there and ours. Raises TargetError for an empty one, which a killed run may have begun."""
     engine = engine_of(endpoint)
     with engine.anywhere(endpoint, "to look for the driver's schema", patience_s=QUICK_S) as connection:
         if _is_ours(connection, endpoint):
@@ -115,19 +115,19 @@ def make_room(endpoint: Endpoint) -> None:
 
 
 def tables(connection: Any, endpoint: Endpoint) -> set[str]:
-    """Without our mark."""
+    """The names of the tables in the schema, without our mark."""
     return {str(name) for (name,) in _asked(connection, endpoint, "TABLES")} - {endpoint.options.get(MARK)}
 
 
 def proof(endpoint: Endpoint) -> str:
-    """An expression that is 1 if names without a schema are looked up in ours alone."""
+    """An expression that is 1 if names without a schema are looked up in ours alone; else 0, or an error."""
     engine = engine_of(endpoint)
     here = engine.HERE.format(engine.schema_of(endpoint))
     return f"{here} + (SELECT count(*) FROM {mark_of(endpoint)})"
 
 
 def elsewhere(endpoint: Endpoint, program: str, said: str) -> WorkloadError:
-    """The error if that is not proved."""
+    """The error if it is not proved that a driver that names no schema would find only our tables."""
     engine = engine_of(endpoint)
     return WorkloadError(
         f"{program}, connected to {engine.where(endpoint)} as for the load, did not find the schema "
@@ -139,7 +139,7 @@ def elsewhere(endpoint: Endpoint, program: str, said: str) -> WorkloadError:
 
 
 def name_of(endpoint: Endpoint) -> str:
-    """As statements name it."""
+    """The schema as statements name it."""
     engine = engine_of(endpoint)
     return str(engine.NAME.format(engine.schema_of(endpoint)))
 

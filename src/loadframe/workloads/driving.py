@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GRACE_S = 2.0
-"""For its last requests; in a closed loop at least as long as its load."""
+"""How long a driver may finish its last requests before it is ended; in a closed loop at least as long as its load."""
 SILENT_S = 10.0
 """The same if no request has ended yet: the duration of one shows how long a step would have to be."""
 PAUSE_S = 0.1
@@ -43,11 +43,11 @@ START_AFTER_S = 0.05
 
 @dataclass(eq=False)
 class ProcessDriver:
-    """logs: the request logs. printed: files with what the processes printed. end_s: the CLOCK_MONOTONIC instant at
-    which they should end by themselves; GRACE_S later they are ended. None: they run until their work is done.
-    arrivals: when each request should begin, ascending (CLOCK_MONOTONIC, s); None for a closed loop. sizes: per log a
-    file with the bytes of each answer (uint64, in the order of the log). stages: files with statistics of a pipeline's
-    stages. one_each: each log belongs to one user of a closed loop, who does not pause."""
+    """Processes that make load. logs: the request logs. printed: files with what the processes printed. end_s: the
+    CLOCK_MONOTONIC instant at which they should end by themselves; GRACE_S later they are ended. None: they run until
+    their work is done. arrivals: when each request should begin, ascending (CLOCK_MONOTONIC, s); None for a closed
+    loop. sizes: per log a file with the bytes of each answer (uint64, in the order of the log). stages: files with
+    statistics of a pipeline's stages. one_each: each log belongs to one user of a closed loop, who does not pause."""
 
     name: str
     processes: Sequence[subprocess.Popen[bytes]]
@@ -72,7 +72,7 @@ class ProcessDriver:
         return self.stages
 
     def running(self) -> bool:
-        """A driver that lost one of its processes, or is overdue, is ended here."""
+        """Whether load is still made. A driver that lost one of its processes, or is overdue, is ended here."""
         self._note_failure()
         if not self.pids():
             return False
@@ -120,7 +120,8 @@ class ProcessDriver:
         return sum(request_log.moved_bytes(log, sizes, start_s, end_s) for log, sizes in pairs)
 
     def requests(self) -> Requests:
-        """WorkloadError if a process failed or was stopped, without requests, or if all failed with a reason."""
+        """What it did. WorkloadError if a process failed or was stopped, without requests, or if all failed with a
+        reason."""
         if self.running():
             raise WorkloadError(
                 f"The driver {self.name} is still running.", remedy="Wait for its end or kill it first."
@@ -182,7 +183,7 @@ class ProcessDriver:
                     pipe.close()
 
     def _note_failure(self) -> None:
-        """Before we end the others, which then fail by our hand."""
+        """Remember the process that failed by itself, before we end the others, which then fail by our hand."""
         if self._failed is None and not self._killed:
             self._failed = next((process for process in self.processes if process.poll() not in (None, 0)), None)
 
@@ -196,7 +197,8 @@ class ProcessDriver:
 def run_to_end(
     command: Sequence[str], environment: Mapping[str, str], allowance: Allowance, *, pass_fds: Sequence[int] = ()
 ) -> str | None:
-    """None if a preparing program succeeded, else the end of its output. It has no limits, and ends with us."""
+    """None if a program that prepares a target succeeded, else the end of its output. It has no resource limits, and
+    ends with us."""
     with tempfile.NamedTemporaryFile() as output:
         process = spawn(
             command,
@@ -217,7 +219,7 @@ def run_to_end(
 
 
 def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
-    """It may take as long as it needs. WorkloadError if it was stopped."""
+    """The exit status of a program that may take as long as it needs. WorkloadError if it was stopped."""
     while True:
         try:
             return process.wait(LOOK_EVERY_S)
@@ -230,7 +232,7 @@ def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
 
 
 def last_lines(path: Path) -> list[str]:
-    """As printable text, each once; earlier fatal ones come first."""
+    """The last lines of a driver's output, as printable text, each once; earlier fatal ones come first."""
     if (file := step_files.opened(path)) is None:
         return []
     with file:
@@ -251,8 +253,8 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """command: prints "ready" and reads the instant of the start (CLOCK_MONOTONIC, s) from its standard input. log: its
-    request log. printed: its standard error. pass_fds: descriptors that stay open in it."""
+    """One process of a load. command: prints "ready" and reads the instant of the start (CLOCK_MONOTONIC, s) from its
+    standard input. log: its request log. printed: its standard error. pass_fds: descriptors that stay open in it."""
 
     command: Sequence[str]
     log: Path
@@ -270,8 +272,9 @@ def start_together(
     once_ready: Callable[[], object] = lambda: None,
     one_each: bool = False,
 ) -> ProcessDriver:
-    """duration_s: None if they end when their work is done. once_ready: called before they begin. one_each: see
-    ProcessDriver. WorkloadError if one ends first or takes too long."""
+    """Start all workers and let them begin at one instant. duration_s: None if they end when their work is done.
+    once_ready: called when all are ready, before they begin. one_each: see ProcessDriver. WorkloadError if one ends
+    first or takes too long."""
     logs, printed = [worker.log for worker in workers], [worker.printed for worker in workers]
     for log in logs:
         log.unlink(missing_ok=True)

@@ -214,7 +214,7 @@ class HttpAtRate(AtRate, Http): ...
 
 
 class HttpByWorkingSet(Http):
-    """The level is the objects' total size in MiB."""
+    """The same requests for ever more objects: the level is their total size in MiB."""
 
     target_kinds = Http.target_kinds - by_address.KINDS
     axes = frozenset({"working_set"})
@@ -222,7 +222,7 @@ class HttpByWorkingSet(Http):
     _installed = 1
 
     def check_level(self, level: float) -> int:
-        """The bytes of all objects. StudyError if that takes too many objects."""
+        """The bytes of all objects together. Raises StudyError if that takes too many objects."""
         total = whole_level(self.kind, "working_set", level, 1, LARGEST_SET_MIB) << 20
         if total > MOST_OBJECTS * self.objects.smallest:
             raise StudyError(
@@ -261,8 +261,9 @@ def _explained(endpoint: Endpoint) -> Iterator[None]:
 
 
 def ask_for_all(address: str, count: int, clients: int = CLIENTS) -> None:
-    """Each of the first objects once: a cache fetches what it lacks. Several `clients` ask at a time, so that one
-    waiting for the disk does not delay the others. TargetError if it does not answer, or sends less than announced."""
+    """Ask a cache for each of the first objects once: it fetches what it lacks. Several `clients` ask at a time, so
+    that one waiting for the disk does not delay the others. TargetError if it does not answer, or sends less than
+    announced."""
     shares = [range(first, count, clients) for first in range(min(clients, count))]
     ended = threading.Event()
     with ThreadPoolExecutor(clients) as pool:

@@ -1,4 +1,4 @@
-"""wrk as a driver: starts http.lua with one thread per connection, as wrk does not tell its script which connection an
+"""wrk as a driver: starts http.lua with one thread per connection, as wrk does not show its script which connection an
 answer belongs to. In an open loop all connections take from one queue (arrivals.py)."""
 
 from __future__ import annotations
@@ -47,20 +47,22 @@ RECORD = [
     ("checked", "<u4"),
     ("repeatable", "<u4"),
 ]
-"""As in http.lua. up_to: cumulative weight. wanted: in the file of contents. repeatable: if the server has closed."""
+"""As in http.lua. up_to: cumulative weight. wanted: in the file of contents. repeatable: may be sent again if the
+server has closed the connection meanwhile."""
 LONGER = 256
 SCRIPT = Path(__file__).with_name("http.lua")
 MOST_CONNECTIONS = 1024
 OUTCOMES = ("done", "no answer", "wrong status", "wrong length", "wrong bytes", "wrong words")
 OWN_BYTES, CONNECTION_BYTES, COPIES = 512 << 20, 24 << 20, 8
-"""Memory of wrk; of each thread with a stack of 8 MiB; copies of an answer: read, in Lua, not yet collected."""
+"""Memory of wrk itself; of each thread with a stack of 8 MiB; copies of an answer in memory: as read, in Lua, and not
+yet collected."""
 Order = Literal["draw", "walk", "replay"]
-"""Drawn by weight, in sequence, or by a schedule."""
+"""How requests follow one another: drawn by weight, in sequence, or by a schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """body: kept if it or its length is checked. shortest, longest: seen, in bytes."""
+    """What a page was like. body: kept if it or its length is checked. shortest, longest: seen, in bytes."""
 
     body: bytes = b""
     shortest: int = 0
@@ -68,7 +70,7 @@ class Learnt:
 
     @property
     def least(self) -> int:
-        """Of an answer of about this size."""
+        """The fewest bytes of an answer of about this size."""
         return -(-self.shortest // 2)
 
     @property
@@ -79,8 +81,9 @@ class Learnt:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request, with its secrets. operation: its number. lowest, highest: right statuses. checked, known: what of
-    its body is compared, with what. contains, fails: words it must, must not have. think_s: the pause before."""
+    """One request, with its secrets. operation: its number. lowest, highest: statuses of a right answer. checked,
+    known: what of its body is compared, and with what. contains, fails: words that it must and must not have. think_s:
+    a user's pause before it."""
 
     method: str
     path: str
@@ -97,7 +100,7 @@ class Ask:
     think_s: float = 0.0
 
     def head(self, host: str, *, close: bool) -> bytes:
-        """Each line with its end, without the empty line."""
+        """The request line and headers, each with its line end, without the empty line."""
         lines = [f"{self.method} {self.path} HTTP/1.1", f"Host: {host}"]
         lines += [f"{name}: {value}" for name, value in self.headers]
         lines += ["Connection: close"] if close else []
@@ -141,9 +144,10 @@ def contents(asks: Sequence[Ask]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """address: numeric host and port. text: the file with contents. compared: one in this many answers is. table: of
-    objects, a file (objects.py); None if there is a block of requests. think: the pause before each. secret:
-    environment variables withheld from wrk. largest_bytes: of a right answer, or a request."""
+    """What wrk sends. address: numeric host and port. text: the file with the contents of answers. compared: one in
+    this many answers is compared with its content. table: of objects, a file (objects.py); None if there is a block of
+    requests. think: the pause before each. secret: environment variables withheld from wrk. largest_bytes: of a right
+    answer, or of a request."""
 
     address: str
     host: str
@@ -160,7 +164,7 @@ class Plan:
 
 
 def open_files(connections: int) -> int:
-    """Per thread a connection, two logs, and what it waits on (260 were counted at 64 connections)."""
+    """Descriptors. Per thread: a connection, two logs, and what it waits on (260 were counted at 64 connections)."""
     return 4 * connections + 32
 
 
@@ -173,7 +177,7 @@ def trials() -> tuple[tuple[str, ...], ...]:
 
 
 class ByWrk(Common[Options]):
-    """Its options have `keep_alive`."""
+    """A workload whose requests wrk sends. Its options have `keep_alive`."""
 
     trials = staticmethod(trials)
     levels = (1, MOST_CONNECTIONS)
@@ -194,7 +198,7 @@ class ByWrk(Common[Options]):
         think: Think | None = None,
         secret: frozenset[str],
     ) -> Plan:
-        """sessions: see `block`. Others: see Plan."""
+        """The plan for these requests. sessions: see `block`. Others: see Plan."""
         keep_alive: bool = self.options.keep_alive  # type: ignore[attr-defined]
         text, host, close = folder / "pages.bin", host_of(endpoint), not keep_alive
         step_files.write(text, contents(asked), self.allowance.user)
@@ -213,7 +217,7 @@ class ByWrk(Common[Options]):
         )
 
     def schedule(self, level: int, duration_s: float) -> float | Schedule | None:
-        """At a rate, or by a schedule. None: a closed loop."""
+        """When requests begin: at a rate, or by a schedule. None: a closed loop."""
         return self.rate(level)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:

@@ -82,7 +82,7 @@ class JobQueue(Common[JobQueueOptions]):
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """New enough for RETURNING."""
+    """Only Python's own SQLite, new enough for RETURNING (3.35)."""
     version = sqlite3.sqlite_version if sqlite3.sqlite_version_info >= (3, 35) else None
     return (Requirement(kind, "SQLite 3.35 or newer", version, "use a Python linked with a newer SQLite"),)
 

@@ -24,7 +24,7 @@ DELETE_JOB = "DELETE FROM job WHERE id = ?"
 
 
 class Log:
-    """Kept in memory and written every FLUSH_EVERY_S, so that a killed worker loses little."""
+    """A request log kept in memory and written every FLUSH_EVERY_S, so that a killed worker loses little."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -44,7 +44,7 @@ class Log:
 
 
 class Worker:
-    """Each request is one transaction that takes the write lock at its begin."""
+    """A connection and the three requests, each one transaction that takes the write lock at its begin."""
 
     def __init__(self, connection: sqlite3.Connection, log: Log, deadline_s: float, number: int, payload_bytes: int):
         self._connection = connection
@@ -104,7 +104,7 @@ def connect(database: str, pragmas: dict[str, str | int | float]) -> sqlite3.Con
 
 
 def main(arguments: list[str]) -> int:
-    """1 with one line on standard error if SQLite or the disk refused."""
+    """Exit 0 when the time was up; 1 with one line on standard error if SQLite or the disk refused."""
     database, pragmas, log_path, seconds, payload_bytes, number = arguments
     try:
         connection = connect(database, json.loads(pragmas))

@@ -21,7 +21,8 @@ RECORD = [("up_to", "<f8"), ("offset", "<u8"), ("size", "<u8")]
 
 @dataclass(frozen=True)
 class Objects:
-    """smallest, largest: bytes, spread evenly by their logarithms. exponent: of Zipf's law, 0: uniform popularity."""
+    """smallest, largest: sizes in bytes, spread evenly by their logarithms. exponent: of Zipf's law, 0 for uniform
+    popularity; the first object is the most popular."""
 
     smallest: int
     largest: int
@@ -33,12 +34,13 @@ class Objects:
         return np.random.default_rng(self.seed).bytes(self.largest + SPREAD)
 
     def sizes(self, count: int) -> NDArray[np.int64]:
-        """In bytes; a larger count begins with the same ones."""
+        """The sizes of the first objects (bytes); a larger count begins with the same ones."""
         drawn = np.random.default_rng([self.seed, 1]).random(count)
         return np.rint(self.smallest * (self.largest / self.smallest) ** drawn).astype(np.int64)
 
     def table(self, count: int) -> NDArray[np.void]:
-        """In RECORD's form. Weights: 1 / rank ^ exponent (Zipf; Breslau et al., INFOCOM 1999)."""
+        """The first objects in RECORD's form. Weights: 1 / rank ^ exponent (Zipf; Breslau et al., Web Caching and
+        Zipf-like Distributions, INFOCOM 1999)."""
         records = np.empty(count, dtype=RECORD)
         records["up_to"] = np.cumsum(np.arange(1, count + 1, dtype=np.float64) ** -self.exponent)
         records["offset"] = STRIDE * np.arange(count) % SPREAD
@@ -60,7 +62,7 @@ def path_of(number: int) -> str:
 
 
 class Folder:
-    """In which a server serves them. OSError if it cannot be written."""
+    """The objects in a folder that a server serves. Methods raise OSError if it cannot be written."""
 
     def __init__(self, path: Path, objects: Objects) -> None:
         self._path, self._objects = path, objects
@@ -70,7 +72,7 @@ class Folder:
         return self._path / ".text"
 
     def clear(self) -> None:
-        """Keep nothing but the text, written again."""
+        """Drop the objects; keep nothing but the text, written again."""
         self.remove()
         self.text.write_bytes(self._objects.text)
         self.text.chmod(0o644)  # the driver reads it, whatever our umask
@@ -81,11 +83,12 @@ class Folder:
             file.unlink(missing_ok=True)
 
     def lacking_bytes(self, count: int) -> int:
-        """Until the first objects are there."""
+        """How many bytes are still to be written until the first objects are there."""
         return int(self._objects.sizes(count)[self._made() :].sum()) if count > self._made() else 0
 
     def fill(self, count: int) -> None:
-        """On the disk and not in the page cache: the server that reads them caches them."""
+        """Make the missing first objects, on the disk and not in the page cache: the server that reads them caches
+        them."""
         have = self._made()
         for number, size in enumerate(self._objects.sizes(count)[have:].tolist(), start=have):
             file = self._path / path_of(number)[1:]

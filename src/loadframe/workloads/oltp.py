@@ -18,7 +18,7 @@ from loadframe.workloads.sysbench import OURS, BySysbench, requirements
 
 MOST_THREADS = 4096
 MIX = ("read", "update", "transfer")
-"""In the order of the request log, as in oltp.lua."""
+"""Operations in the order of the request log, as in oltp.lua."""
 _OF_MYSQL = (
     "CREATE TABLE {table} (id INT NOT NULL PRIMARY KEY, state INT NOT NULL,"
     " payload VARBINARY({payload_bytes}) NOT NULL) ENGINE = {engine}"
@@ -41,8 +41,8 @@ TABLE = {
         "VACUUM ANALYZE {table}",
     ),
 }
-"""PostgreSQL writes a changed row next to the old one: with room in its page, pages and indexes stay as they are (HOT
-updates), and a table does not grow from step to step."""
+"""How a table is made. PostgreSQL writes a changed row next to the old one: with room in its page, pages and indexes
+stay as they are (HOT updates), and a table does not grow from step to step."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Oltp(databases.InOwnSchema, BySysbench[OltpOptions]):
             )
 
     def install(self, endpoint: Endpoint) -> None:
-        """StudyError for an engine that the target does not have."""
+        """Make the schema with all its rows. Raises StudyError for an engine that the target does not have."""
         engine, options = databases.engine_of(endpoint), self.options
         demand((*requirements(self.kind), python_package(self.kind, *engine.PACKAGE)))
         if endpoint.kind == "postgres" and options.engine != OltpOptions.engine:

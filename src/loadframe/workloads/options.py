@@ -68,7 +68,7 @@ def readable(what: str) -> Any:
 
 
 def file_at(name: str) -> Path | None:
-    """Absolute; None for a file that we cannot read."""
+    """The absolute path of a file that we can read; None for any other name."""
     try:
         path = Path(name).expanduser().absolute()
         return path if path.is_file() and os.access(path, os.R_OK) else None
@@ -77,7 +77,7 @@ def file_at(name: str) -> Path | None:
 
 
 def content_of(name: str, most: int, what: str) -> bytes:
-    """Of a file named by a study. StudyError if it cannot be read, or has more than `most` bytes."""
+    """The content of a file named by a study. StudyError if it cannot be read, or has more than `most` bytes."""
     remedy = "Give the path of a file that can be read."
     try:
         content = read_up_to(Path(name).expanduser().absolute(), most)
@@ -101,12 +101,12 @@ def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:
 
 
 def rules(model: type[DataclassInstance]) -> dict[str, tuple[OptionRule, SettingValue]]:
-    """Name -> rule and default, in the order of declaration."""
+    """Name -> rule and default of every option, in the order of declaration."""
     return {field.name: (field.metadata["rule"], getattr(model, field.name)) for field in dataclasses.fields(model)}
 
 
 def read_options(model: type[Model], kind: str, options: Mapping[str, SettingValue]) -> Model:
-    """StudyError for an unknown option or a value out of range."""
+    """The options of workload `kind`, with defaults. StudyError for an unknown option or a value out of range."""
     known = rules(model)
     for name, value in options.items():
         if name not in known:
@@ -125,13 +125,13 @@ def read_options(model: type[Model], kind: str, options: Mapping[str, SettingVal
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """A question that ends in a blank, or ""."""
+    """A question that ends in a blank if one of the known words is close, else ""."""
     close = get_close_matches(word, known, n=1)
     return f"Did you mean {close[0]!r}? " if close else ""
 
 
 def whole_level(kind: str, axis: str, level: float, low: int, high: int) -> int:
-    """StudyError if it is not a whole number from low to high."""
+    """The level as an int. StudyError if it is not a whole number from low to high."""
     if level != level or level in (float("inf"), float("-inf")) or level != int(level) or not low <= level <= high:
         raise StudyError(
             f"The level {level:g} on the axis {axis} is impossible for the workload {kind}.",

@@ -32,10 +32,10 @@ SHORT_SHARE, SHORT_S, SHORTEST_SHARE = 0.1, 0.25, 0.25
 """How much of its time may be missing: a tenth; of short steps a quarter of a second, or a quarter."""
 MOST_PROCESSES = 512
 STEP_MARK = "LOADFRAME_STEP"
-"""In the environment of a driver, and so of all that it starts: a word unique to the step."""
+"""Variable in the environment of a driver, and so of all that it starts: a word unique to the step."""
 CONTRACT = "docs/driving-with-a-command.md says what is expected of a driver."
 TARGETS = frozenset({"nginx", "nginx-cache", "service", "url", "varnish"})
-"""Those that answer at HOST:PORT. Others name a workload themselves (KindOfTarget.loaded_by)."""
+"""Targets that answer at HOST:PORT. Others name a workload themselves (KindOfTarget.loaded_by)."""
 HIGHEST_LEVEL = 10**9
 STDOUT, STDERR = "stdout.txt", "stderr.txt"
 CONNECT_S = STARTUP_S = 10.0
@@ -43,7 +43,8 @@ CONNECT_S = STARTUP_S = 10.0
 
 @dataclass(eq=False, kw_only=True)
 class OutputDriver(ProcessDriver):
-    """folder: of the step. bounds: file -> the most bytes that it may write. mark: the value of STEP_MARK."""
+    """folder: of the step. bounds: file -> the most bytes that it may write. duration_s: of the load, from its first
+    request on. mark: the value of STEP_MARK in its environment."""
 
     program: "OwnProgram[Any]"
     folder: Path
@@ -58,11 +59,11 @@ class OutputDriver(ProcessDriver):
     _output: Output | None = field(default=None, init=False)
 
     def pids(self) -> tuple[int, ...]:
-        """With those that they started."""
+        """The processes that have not ended, and those that they started."""
         return tuple(dict.fromkeys(member for pid in super().pids() for member in family(pid)))
 
     def running(self) -> bool:
-        """Also ends a driver that prints without end."""
+        """Whether load is still made. Also ends a driver that prints without end."""
         for path, most in self.bounds.items():
             if not self._flooded and step_files.size(path) > most:
                 self._flooded = f"it wrote more than {most >> 20} MiB into {path.name}"
@@ -76,7 +77,7 @@ class OutputDriver(ProcessDriver):
         return running
 
     def waiting(self) -> int:
-        """Unknown while it runs."""
+        """Unknown while it runs: its output is read at its end."""
         return 0
 
     def offered(self, start_s: float, end_s: float) -> int | None:
@@ -99,7 +100,7 @@ class OutputDriver(ProcessDriver):
         return self._printed_output().marks
 
     def requests(self) -> Requests:
-        """WorkloadError also if its output cannot be what it did."""
+        """What it did. WorkloadError also if its output cannot be what it did."""
         if not self.running() and self._failed is None:
             if self._flooded:
                 raise self._failure(f"The driver {self.name} was ended: {self._flooded}.", "Let it print less.")
@@ -108,7 +109,7 @@ class OutputDriver(ProcessDriver):
         return super().requests()
 
     def kill(self) -> None:
-        """Also what has left its process group."""
+        """End it at once; also ends what has left its process group."""
         started = [process for pid in self.pids() if (process := identify(pid)) is not None]
         super().kill()
         # A process in the midst of execve shows no environment; one that has left its parent has no parent here.
@@ -168,7 +169,7 @@ class OutputDriver(ProcessDriver):
 
 
 def family(pid: int) -> list[int]:
-    """At most MOST_PROCESSES (proc(5), task/[tid]/children)."""
+    """A process and its descendants, at most MOST_PROCESSES (proc(5), task/[tid]/children)."""
     pids: list[int] = []
     waiting = [pid]
     while waiting and len(pids) < MOST_PROCESSES:
@@ -181,14 +182,14 @@ def family(pid: int) -> list[int]:
 
 
 class OwnProgram(Common[Options], Generic[Options]):
-    """late_s: how long it may continue with what it has begun when its time is up."""
+    """See base.Workload. late_s: how long it may continue with what it has begun when its time is up."""
 
     target_kinds = TARGETS
     levels = (1, HIGHEST_LEVEL)
     files: tuple[str, ...] = ("output.jsonl",)
-    """In the folder of a step. The first one is LOADFRAME_OUTPUT."""
+    """What it writes in the folder of a step. The first one is LOADFRAME_OUTPUT."""
     makes_files = True
-    """Whether they exist, empty, when it starts."""
+    """Whether the files exist, empty, when it starts. Otherwise it makes them."""
     stages: tuple[str, ...] = ()
     """Files that may hold statistics of a pipeline's stages."""
     late_s = 0.0
@@ -213,23 +214,23 @@ class OwnProgram(Common[Options], Generic[Options]):
         demand(self.needs(self.kind))
 
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
-        """Files that it needs are written into the folder."""
+        """What is run in a step. Files that it needs are written into the folder."""
         raise NotImplementedError
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """In addition to what all get."""
+        """Its environment in addition to what all get."""
         return {}
 
     def reads(self, folder: Path) -> Path:
-        """Which of its files."""
+        """Which of its files is read at its end."""
         return folder / self.files[0]
 
     def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
-        """cut_off: it was killed. Raises LineError."""
+        """Its requests, from that file. cut_off: it was killed. Raises LineError."""
         return command_lines.read(file, self.names, cut_off=cut_off)
 
     def written(self, folder: Path, life: Life, *, cut_off: bool) -> Output:
-        """Raises LineError, ClockError."""
+        """What it wrote into the folder of a step. Raises LineError, ClockError."""
         path = self.reads(folder)
         file = step_files.opened(path)
         if file is None and self.makes_files:
@@ -312,7 +313,7 @@ class OwnProgram(Common[Options], Generic[Options]):
 
 
 class OwnScript(OwnProgram[Options]):
-    """It runs a file of the user's, whose axis may be any word that the file follows."""
+    """A program that runs a file of the user's, whose axis may be any word that the file follows."""
 
     def set_up(self) -> None:
         super().set_up()
@@ -322,7 +323,7 @@ class OwnScript(OwnProgram[Options]):
         return () if self.file is None else (("test", "-r", str(self.file)), ("test", "-x", str(self.file.parent)))
 
     def working_folder(self, folder: Path) -> Path:
-        """It may open others there."""
+        """The file's own folder: it may open others there."""
         return folder if self.file is None else self.file.parent
 
 

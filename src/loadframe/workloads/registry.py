@@ -34,8 +34,9 @@ def make(
     axis: str | None = None,
     declared: Declared | None = None,
 ) -> Workload:
-    """allowance: None: it is never started. axis: None: its usual one. declared: None: no study. Raises StudyError for
-    an unknown kind, and for an option or table that does not fit or, in a study, is missing."""
+    """The workload of this kind with these options. allowance: None: it is never started. axis: None: its usual one.
+    declared: None: no study. StudyError for an unknown kind, and for an option or table that does not fit or, in a
+    study, is missing."""
     known = _kind(kind)
     if declared is not None:
         _check_required(known, options, declared)
@@ -65,27 +66,28 @@ def _check_required(known: KindOfWorkload, options: Mapping[str, SettingValue], 
 
 
 def knobs(kind: str, axis: str) -> tuple[Knob, ...]:
-    """The options that are part of what is studied, without the load axis. StudyError."""
+    """The options that are part of what is studied, without the load axis. StudyError for an unknown kind."""
     return tuple(knob for knob in _kind(kind).knobs if knob.name != axis)
 
 
 def options(kind: str, given: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """As given or by default. StudyError."""
+    """All options of a kind, as given or by default. StudyError for an unknown kind."""
     return {name: given.get(name, default) for name, (_, default) in _kind(kind).options.items()}
 
 
 def has_axis(kind: str, axis: str) -> bool:
-    """StudyError."""
+    """Whether a load may grow on this axis. StudyError for an unknown kind."""
     return _kind(kind).any_axis or axis in axes(kind)
 
 
 def axes(kind: str) -> frozenset[str]:
-    """StudyError."""
+    """The load axes of this kind of workload. StudyError for an unknown kind."""
     return _kind(kind).make({}, None).axes | _kind(kind).other_axes.keys()
 
 
 def check(*kinds: str) -> list[Requirement]:
-    """What these kinds (none: all, with broken ones of other distributions) need. StudyError."""
+    """What these kinds (none: all, with broken ones of other distributions) need on the machine. StudyError for an
+    unknown kind."""
     for kind in kinds:
         _kind(kind)
     needed = [

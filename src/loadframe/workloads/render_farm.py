@@ -40,7 +40,7 @@ MADE_AND_FILLED = (
 (error 1786). A driver killed between the two leaves one table without rows."""
 MOST_JOBS = 1_000_000
 MIX = ("dispatch", "report", "submit", "complete", "list")
-"""In the order of the request log, as in render_farm.lua."""
+"""Operations in the order of the request log, as in render_farm.lua."""
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
@@ -80,7 +80,7 @@ class Farm(InOwnSchema, sysbench.BySysbench[Options]):
             )
 
     def create_jobs(self, connection: Connection, schema: str, jobs: Sequence[int]) -> None:
-        """Half-made ones are replaced. schema: as statements name it."""
+        """Create these jobs with their rows, replacing half-made ones. schema: as statements name it."""
         # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
         # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
         made = f"(PRIMARY KEY (id)) ENGINE = {self.options.engine} SELECT * FROM {schema}.template"
@@ -96,7 +96,7 @@ class Farm(InOwnSchema, sysbench.BySysbench[Options]):
     def run(
         self, script: str, endpoint: Endpoint, folder: Path, seconds: float | None, own: sysbench.Options
     ) -> ProcessDriver:
-        """seconds: as in start_script."""
+        """Start sysbench with this script and its own options. seconds: as in start_script."""
         tables = ",".join(TABLE_KINDS[: self.options.tables_per_job])
         filled = "after" if endpoint.kind == "mysql" else "made"
         return self.start_script(
@@ -145,7 +145,8 @@ class RenderFarmOptions(FarmOptions):
 
 
 class RenderFarm(Farm[RenderFarmOptions]):
-    """A thread that completes a job submits another at once. Where there are fewer jobs, threads share them."""
+    """The number of active jobs stays the level's: a thread that completes a job submits another at once. With fewer
+    jobs than threads, threads share jobs."""
 
     kind = "render-farm"
     axes = frozenset({"active_jobs"})
@@ -158,7 +159,7 @@ class RenderFarm(Farm[RenderFarmOptions]):
         self._mix = mix_of(self.options, MIX)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """The pool never shrinks: jobs beyond the level are left alone."""
+        """Grow the pool of prepared jobs to the level. It never shrinks: jobs beyond the level are left alone."""
         wanted = self.check_level(level)
         with connected(endpoint, f"{wanted} active jobs") as connection:
             tidy(connection, endpoint)
@@ -194,7 +195,7 @@ class RenderFarmBurst(Farm[BurstOptions]):
     levels = (2, MOST_JOBS)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Empty but for the first job, which submits all others."""
+        """Empty the farm but for the first job, which submits all others."""
         self.check_level(level)
         self.install(endpoint)
         with connected(endpoint, "the first job") as connection:

@@ -23,7 +23,7 @@ FIELDS = [("end_s", "<f8"), ("latency_ms", "<f4"), ("waiting_ms", "<f4"), ("oper
 
 @dataclass(frozen=True)
 class Requests:
-    """In the order of their ends. Arrays of shape (requests,)."""
+    """All requests of one step, in the order of their ends. Arrays of shape (requests,)."""
 
     end_s: NDArray[np.float64]
     latency_ms: NDArray[np.float32]
@@ -35,7 +35,7 @@ class Requests:
         return len(self.end_s)
 
     def with_unfinished(self, begun_s: NDArray[np.float64], ended_s: float) -> Requests:
-        """In flight when the driver ended. begun_s: shape (unfinished,)."""
+        """The same with requests in flight when the driver ended. begun_s: when they began, shape (unfinished,)."""
         import numpy as np
 
         from loadframe.model import UNFINISHED
@@ -54,7 +54,7 @@ class Requests:
 
 
 def from_bytes(data: bytes) -> Requests:
-    """A torn last record (a killed driver) is left out."""
+    """Requests from the bytes of one or more logs; a torn last record (a killed driver) is left out."""
     import numpy as np
 
     records: NDArray[Any] = np.frombuffer(_whole(data, RECORD.size), dtype=FIELDS)
@@ -63,7 +63,7 @@ def from_bytes(data: bytes) -> Requests:
 
 
 def moved_bytes(log: Path, sizes: Path, start_s: float, end_s: float) -> int:
-    """Of requests that ended after start_s and not after end_s. sizes: uint64, in the order of the log."""
+    """Bytes of the requests that ended after start_s and not after end_s. sizes: uint64, in the order of the log."""
     import numpy as np
 
     from loadframe.workloads import step_files

@@ -18,7 +18,7 @@ from loadframe.workloads.http_driver import Ask
 from loadframe.workloads.options import content_of
 
 AT_ONCE = 16
-"""Many a server makes logins slow on purpose."""
+"""Concurrent logins: many a server makes them slow on purpose."""
 MOST_COOKIES, MOST_SESSION_BYTES = 50, 8 << 10
 
 Headers = tuple[tuple[str, str], ...]
@@ -33,7 +33,7 @@ ESCAPED: tuple[tuple[str, Callable[[str], str]], ...] = (
 
 
 def steps_of(login: Login) -> tuple[Ask, ...]:
-    """With their secrets; redirections are accepted. StudyError if a secret is missing."""
+    """The requests with their secrets; redirections are accepted. StudyError if a secret is missing."""
     return tuple(
         Ask(
             step.method,
@@ -48,13 +48,13 @@ def steps_of(login: Login) -> tuple[Ask, ...]:
 
 
 def open_sessions(endpoint: Endpoint, steps: Sequence[Ask], token: str, count: int) -> list[Headers]:
-    """TargetError if the server refuses, or sends an invalid cookie or token."""
+    """Log in `count` times. TargetError if the server refuses, or sends an invalid cookie or token."""
     with ThreadPoolExecutor(min(AT_ONCE, count)) as pool:
         return list(pool.map(lambda _: log_in(endpoint, steps, token), range(count)))  # ends the others where one fails
 
 
 def log_in(endpoint: Endpoint, steps: Sequence[Ask], token: str) -> Headers:
-    """A cookie, and the bearer token if one is named. TargetError."""
+    """The headers of one session: a cookie, and the bearer token if one is named. TargetError."""
     cookies: dict[str, str] = {}
     answer = Answer(0, b"")
     for step in steps:
@@ -123,7 +123,7 @@ def variables(request: Request) -> frozenset[str]:
 
 
 def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
-    """StudyError if a secret is missing, or cannot stand in a header."""
+    """Headers with secrets filled in. StudyError if one is missing, or cannot stand in a header."""
     headers = tuple((name, _filled(value, str)) for name, value in request.headers)
     for name, value in headers:
         if (why := wrong_header(name, value)) is not None:
@@ -136,7 +136,7 @@ def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
 
 
 def body_of(request: Request) -> bytes:
-    """Secrets escaped by Content-Type. StudyError if one is missing or it is too large."""
+    """The body, its secrets escaped by Content-Type. StudyError if one is missing or it is too large."""
     if request.body_file:
         return content_of(request.body_file, LARGEST_BODY, f"The body of the request {request.name!r}")
     kind = next((value.lower() for name, value in request.headers if name.lower() == "content-type"), "")

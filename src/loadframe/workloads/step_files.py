@@ -16,7 +16,7 @@ LARGEST = 2 << 30
 
 
 def create(path: Path, owner: Privilege) -> IO[bytes]:
-    """Replacing what was there; only its owner may read and write it. Unbuffered."""
+    """A new file, replacing what was there, that only its owner may read and write. Unbuffered."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     if owner != US:
@@ -31,7 +31,7 @@ def write(path: Path, content: bytes, owner: Privilege) -> None:
 
 
 def write_whole(file: IO[bytes], content: bytes) -> None:
-    """Into an unbuffered file."""
+    """Write all of it into an unbuffered file."""
     left = memoryview(content)
     while left:
         left = left[file.write(left) :]
@@ -39,14 +39,15 @@ def write_whole(file: IO[bytes], content: bytes) -> None:
 
 @contextmanager
 def in_memory(content: bytes) -> Iterator[int]:
-    """The descriptor of a file in memory, for a process that inherits it: no other user can read it."""
+    """The descriptor of a file in memory with this content, for a process that inherits it: no other user can read
+    it."""
     with os.fdopen(os.memfd_create("loadframe"), "wb", buffering=0) as file:
         write_whole(file, content)
         yield file.fileno()
 
 
 def read(path: Path) -> bytes:
-    """Empty if there is no such file. WorkloadError like `opened`."""
+    """What a driver wrote; empty if there is no such file. Raises WorkloadError like `opened`."""
     file = opened(path)
     if file is None:
         return b""
@@ -59,7 +60,7 @@ def text(path: Path) -> str:
 
 
 def size(path: Path) -> int:
-    """0 if there is no such file."""
+    """Bytes that a driver has written; 0 if there is no such file."""
     try:
         return os.lstat(path).st_size
     except FileNotFoundError:
@@ -67,7 +68,8 @@ def size(path: Path) -> int:
 
 
 def opened(path: Path) -> IO[bytes] | None:
-    """For reading, or None. WorkloadError for other than regular files, large ones, and those with a second name."""
+    """A driver's file, for reading, or None. WorkloadError for other than regular files, too large ones, and those with
+    a second name, which may be another's."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -82,7 +84,7 @@ def opened(path: Path) -> IO[bytes] | None:
 
 
 def check_room(folder: Path, wanted: int, what: str, remedy: str, error: type[UserError]) -> None:
-    """what: the subject of the error's message."""
+    """Raise `error` if the wanted bytes would fill the disk. what: the subject of its message."""
     free = shutil.disk_usage(folder).free
     if wanted > free:
         raise error(f"{what} {wanted / 2**30:.1f} GiB, and {folder} has {free / 2**30:.1f} GiB left.", remedy=remedy)

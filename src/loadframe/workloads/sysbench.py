@@ -98,7 +98,7 @@ class BySysbench(Common[ModelOptions]):
 
 
 def said(script: Path, what: str, endpoint: Endpoint, allowance: Allowance, options: Options) -> str | None:
-    """A command of a script ("prepare"), run to its end; see driving.run_to_end."""
+    """Run a command of a script ("prepare") to its end; see driving.run_to_end."""
     with _account(endpoint) as account:
         command = _command(script, what, endpoint, account, options)
         return run_to_end(command, _environment(endpoint), allowance, pass_fds=(account,))
@@ -115,8 +115,8 @@ def _environment(endpoint: Endpoint) -> dict[str, str]:
 
 
 def _shared_out(endpoint: Endpoint) -> dict[str, str]:
-    """For several servers: lists, from which sysbench takes the next one for each connection. It goes through all ports
-    of each host. Raises StudyError if that is not these servers."""
+    """Lists of hosts and ports for several servers, from which sysbench takes the next one for each connection. It goes
+    through all ports of each host. StudyError if that is not these servers."""
     of_fronts = [databases.engine_of(front).parameters(front) for front in endpoint.fronts]
     if not of_fronts:
         return {}
@@ -158,6 +158,6 @@ def search_paths() -> dict[str, str]:
 
 
 def scripts() -> Path | None:
-    """Of the sysbench on PATH; None without one."""
+    """The folder of the scripts of the sysbench on PATH; None without one."""
     program = located("sysbench")
     return Path(program).resolve().parents[1] / "share" / "sysbench" if program else None

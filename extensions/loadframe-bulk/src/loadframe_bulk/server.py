@@ -56,7 +56,7 @@ def shard_of(key: bytes, shards: int) -> int:
 
 
 class _Part:
-    """What of a file one shard gets. size: bytes that wait to be sent."""
+    """What one shard gets of a file. size: bytes that wait to be sent."""
 
     def __init__(self, prefix: bytes) -> None:
         self._prefix = prefix

@@ -24,7 +24,7 @@ from loadframe_bulk.metrics import IN_FRONT
 
 CATALOGUE = catalogue_in(Path(__file__).with_name("settings.toml"))
 SHARD = "shard_"
-"""Before the name of a setting of its shards."""
+"""What comes before the name of a setting of its shards."""
 LOADER = IN_FRONT[0]
 MOST_FILES_AT_ONCE = 256
 PREPARED = {"max_prepared_transactions": MOST_FILES_AT_ONCE, "max_connections": MOST_FILES_AT_ONCE + 20}
@@ -136,7 +136,8 @@ class _Server(PrivateServer):
         return self.folder / "run" / "stages.jsonl"
 
     def start(self, given: Mapping[str, SettingValue], shards: Sequence[str], allowance: Allowance) -> None:
-        """shards: their connection strings, which hold passwords. TargetError where it does not begin to listen."""
+        """Start the loader. shards: their connection strings, which hold passwords. TargetError where it does not begin
+        to listen."""
         self.settings = {**CATALOGUE.defaults(), **given}
         told = self.folder / "shards.json"
         told.unlink(missing_ok=True)
@@ -159,13 +160,15 @@ def shards_of(endpoint: Endpoint) -> list[str]:
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form: the loader's own, and those of the shards with SHARD before their names. StudyError."""
+    """The settings in canonical form: the loader's own, and those of the shards with SHARD before their names.
+    StudyError."""
     own, behind = _parted(settings)
     return {**own, **{f"{SHARD}{name}": value for name, value in behind.items()}}
 
 
 def _parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
-    """In canonical form: the loader's own settings, and those of the shards by PostgreSQL's names. StudyError."""
+    """The settings in canonical form, in two parts: the loader's own, and those of the shards by PostgreSQL's names.
+    StudyError."""
     own = {name: value for name, value in settings.items() if not name.startswith(SHARD)}
     behind = {name.removeprefix(SHARD): value for name, value in settings.items() if name.startswith(SHARD)}
     return CATALOGUE.check(own), PostgresTarget.check_settings(behind)

@@ -22,7 +22,7 @@ LONGEST_FILE = 4 << 20
 """Bytes after which a file of lines begins again."""
 WORD = 8
 AT, SINCE_S, SECONDS = range(3)
-"""Of a turn: its place now, since when, and the seconds at each place; then operations and entries by stage."""
+"""Words of a turn: its place now, since when, and the seconds at each place; then operations and entries by stage."""
 EXTRA_PLACES = 3
 
 
@@ -80,21 +80,21 @@ class Turn:
         self._words[self._done + 2 * stage + 1] += entries
 
     def seconds(self, now_s: float) -> list[float]:
-        """At each place, up to now_s."""
+        """The seconds at each place, up to now_s."""
         words = self._words
         spent = list(words[SECONDS : self._done])
         spent[int(words[AT])] += max(0.0, now_s - words[SINCE_S])
         return spent
 
     def counted(self) -> list[float]:
-        """Operations and entries of each stage, in turns."""
+        """The operations and the entries of each stage, in turns."""
         return list(self._words[self._done :])
 
 
 CLIENT = Chain(("READ", "PARSE"))
 LOADER = Chain(("OPEN", "SPLIT", "WRITE", "COMMIT"), first=2)
-"""Of a client of the bulk loader: a block from the source and the disk, its rows. Of a loading process: connections and
-a transaction on each shard, the shard of each row, rows to the shards, the commit on all."""
+"""Stages of a client of the bulk loader: a block from the source and the disk, its rows. Of a loading process:
+connections and a transaction on each shard, the shard of each row, rows to the shards, the commit on all."""
 READ, PARSE = range(2)
 OPEN, SPLIT, WRITE, COMMIT = range(4)
 

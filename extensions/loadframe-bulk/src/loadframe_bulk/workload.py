@@ -40,7 +40,7 @@ class BulkIngestOptions:
 
 
 class BulkIngest(Common[BulkIngestOptions]):
-    """As many pipelines as the level load files of one size."""
+    """As many pipelines as the level says load files of one size."""
 
     kind = "bulk-ingest"
     target_kinds = frozenset({"sharded bulk-loader"})
@@ -135,7 +135,7 @@ class BulkIngest(Common[BulkIngestOptions]):
 
 
 class BulkIngestBySize(BulkIngest):
-    """With ever smaller files: the smaller they are, the more of them for the same rows."""
+    """The same with ever smaller files: the smaller they are, the more of them for the same rows."""
 
     axes = frozenset({"files_per_gib"})
     axis_unit = "files per GiB"
@@ -147,7 +147,7 @@ class BulkIngestBySize(BulkIngest):
 
 @dataclass(frozen=True, slots=True)
 class _Pipeline:
-    """Its files are first + number, first + number + count, ... in turn."""
+    """One pipeline: its files are first + number, first + number + count, ... in turn."""
 
     number: int
     count: int

@@ -122,9 +122,9 @@ KIND = KindOfWorkload(
 
 
 MOST_REQUESTS = 300_000
-"""Per stretch: 16 bytes each, plus the distinct ones."""
+"""Requests of a stretch: 16 bytes each, plus the distinct ones."""
 MOST_DISTINCT_BYTES = 32 << 20
-"""Of the paths of a stretch, each counted once."""
+"""Bytes of the paths of a stretch, each counted once."""
 SHORTEST_S = 1.0
 """The shortest stretch: a single request has no rate."""
 LATE_S = 60.0

@@ -45,7 +45,7 @@ END_S = 0.5
 MOST_SCRIPT_BYTES = 1 << 20
 RUNS_A_PROGRAM = re.compile(rb"^[ \t]*\\(set)?shell\b[^\n]*", re.MULTILINE | re.IGNORECASE)
 SCRIPT, PROOF = "script.sql", "proof.sql"
-"""In a step's folder: the user's script; the query that proves where pgbench finds its tables."""
+"""Files in a step's folder: the user's script; the query that proves where pgbench finds its tables."""
 SCRIPTS = ("tpcb-like", "simple-update", "select-only")
 
 
@@ -173,19 +173,20 @@ class PgbenchDriver(ProcessDriver):
     _asked: bool = field(default=False, init=False)
 
     def running(self) -> bool:
-        """Also asks it to end once its time is up."""
+        """Whether load is still made. Also asks the driver to end once its time is up."""
         if self.end_s is not None and time.monotonic() > self.end_s:
             self._ask()
         return super().running()
 
     def _ask(self) -> None:
-        """As pgbench's own timer does: transactions under way complete, and the log has all of them."""
+        """Ask it to end as pgbench's own timer does: transactions under way complete, and the log has all of them."""
         if not self._asked and self.pids():
             self._asked = True
             self.processes[0].send_signal(signal.SIGALRM)
 
     def waiting(self) -> int:
-        """As many as arrive in the time that the last one in the log waited; the log is a little behind."""
+        """Requests that wait: as many as arrive in the time that the last one in the log waited; the log is a little
+        behind."""
         if self.rate is None:
             return 0
         return round(self.rate * max(lag_now_s(log) for log in self.logs))
@@ -230,7 +231,7 @@ TABLES = (
         for name, key in (("branches", "bid"), ("tellers", "tid"), ("accounts", "aid"))
     ),
 )
-"""As pgbench's --init-steps=tGvp makes them (pgbench.c), with the schema in each name."""
+"""The tables as pgbench's --init-steps=tGvp makes them (pgbench.c), with the schema in each name."""
 MANY_ACCOUNTS = 20_000
 """From this scale on account numbers have 64 bits."""
 TIDY = ("TRUNCATE {}.pgbench_history", "VACUUM {}.pgbench_branches", "VACUUM {}.pgbench_tellers")
@@ -257,7 +258,7 @@ def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> bytes
 
 
 def _await_connected(process: subprocess.Popen[bytes], clients: int, most_s: float) -> None:
-    """Until it has a socket for every client; the driver reports one that has ended."""
+    """Wait until it has a socket for every client; the driver reports one that has ended."""
     until, sockets = time.monotonic() + most_s, 0
     while process.poll() is None and sockets < clients and time.monotonic() < until:
         time.sleep(POLL_S)
@@ -267,7 +268,7 @@ def _await_connected(process: subprocess.Popen[bytes], clients: int, most_s: flo
 
 
 def _environment(endpoint: Endpoint) -> dict[str, str]:
-    """With the password, if any: Linux hides the environment from other users (proc(5)), and no file has it."""
+    """The environment with the password, if any: Linux hides it from other users (proc(5)), and no file has it."""
     password = postgres.parameters(endpoint)["password"]
     return {**postgres.environment(endpoint), **({"PGPASSWORD": password} if password else {})}
 

@@ -140,8 +140,8 @@ GROWS = ("lpush", "rpush", "lrange_100", "lrange_300", "lrange_500", "lrange_600
 WITHOUT_VALUES = ("incr", "sadd", "zadd")
 """Tests whose values do not have data_bytes."""
 BYTES_OF_A_KEY = 200
-"""In addition to its value (which jemalloc rounds up, to less than twice): name, entry, and the table, which has twice
-the entries while it grows. A test measures it."""
+"""Bytes of a key in addition to its value (which jemalloc rounds up, to less than twice): name, entry, and the table,
+which has twice the entries while it grows. A test measures it."""
 MOST_CLIENTS = 10_000
 
 
@@ -200,7 +200,7 @@ class Redis(OwnProgram[RedisOptions]):
         return given.keys * (BYTES_OF_A_KEY + (2 * given.data_bytes if has_value else 0))
 
     def install(self, endpoint: Endpoint) -> None:
-        """Also marks the database of a Redis that is not ours."""
+        """As in the base class; also marks the database of a Redis that is not ours."""
         super().install(endpoint)
         if (keys := OwnKeys.of(endpoint)) is not None:
             keys.make()

@@ -18,7 +18,7 @@ PORT = "6379"
 PATIENCE_S = 30.0
 LONGEST_LINE = 1 << 16
 MOST_BYTES = 1 << 22
-"""Of one value of an answer: names of keys, a thousand at a time."""
+"""Bytes of one value of an answer: names of keys, a thousand at a time."""
 AT_ONCE = "1000"
 LAST_DATABASE = 15
 """A Redis has 16 unless its configuration says otherwise (redis.conf, databases)."""
@@ -32,7 +32,7 @@ DATABASE = "database"
 
 
 class OwnKeys:
-    """See changes.places.OwnPlace: keys with our mark."""
+    """See changes.places.OwnPlace: its only setting, keys with our mark, can only be set to GONE."""
 
     def __init__(self, address: str, database: int, mark: str) -> None:
         """address: HOST:PORT."""
@@ -61,7 +61,7 @@ class OwnKeys:
 
     @staticmethod
     def at(address: Mapping[str, str]) -> "OwnKeys":
-        """From the `address` of an earlier one."""
+        """The keys at the `address` of an earlier OwnKeys."""
         return OwnKeys(address["address"], int(address["database"]), address["mark"])
 
     @staticmethod

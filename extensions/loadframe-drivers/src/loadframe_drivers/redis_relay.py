@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 FIRST_REQUESTS = 200
-"""Of the first part, for each client: too short to measure the rate well, long enough to size the next."""
+"""Requests of the first part, for each client: too short to measure the rate well, long enough to size the next."""
 SHORTEST_S, LONGEST_S = 0.25, 1.0
 PARTS = 6
 LATE_S = 1.5

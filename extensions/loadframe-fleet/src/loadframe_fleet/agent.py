@@ -52,13 +52,13 @@ class Standing:
 
 
 def standing_of(owner: int) -> Standing:
-    """Of the process with this number."""
+    """What the living process with this number has changed."""
     return _standing(record for record in _lists() if record.owner.pid == owner and record.alive())
 
 
 def cleaned_up(given: Mapping[str, str] | None = None) -> str:
     """Wait until the clean-up is done; what was done, or cannot be put back, in words. given: environment of the
-    process that left it, by default ours. Never raises."""
+    process that left it, by default ours. Never raises because of what is left."""
     within_s = CLEANED_WITHIN_S + _standing(record for record in _lists() if not record.alive()).within_s
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
@@ -103,7 +103,7 @@ MOST_SILENT_S = 60.0
 WAITING = frozenset("RD")
 """States of threads that run, or wait for a CPU or a disk, as on an overloaded machine."""
 ENDS_WITHIN_S = 25.0
-"""It gives up sooner, unless what it puts back takes longer, or it was stopped."""
+"""The worker gives up sooner, unless what it puts back takes longer, or it was stopped."""
 POLL_S = 0.05
 
 
@@ -130,8 +130,8 @@ class Kept:
         threading.Thread(target=self._pass_back, daemon=True).start()
 
     def pass_on(self, line: bytes, number: object = None) -> None:
-        """A line from the coordinator; number: of the question, None for a beat. A worker that answers no beats is
-        ended."""
+        """Pass on a line from the coordinator; number: of the question, None for a beat. A worker that answers no beats
+        is ended: it may have been stopped."""
         if self._spoke and self._is_silent():
             self._end(f"the worker of its agent has done nothing for {SILENT_S:g} s")
         with self._lock:
@@ -167,7 +167,8 @@ class Kept:
         return True
 
     def _is_silent(self) -> bool:
-        """One that is kept waiting has longer, but not one that has a CPU for most of the time."""
+        """Whether it has been silent for too long by its own fault: one that is kept waiting has longer, but not one
+        that has a CPU for most of the time."""
         before, (at_s, used_s) = self._used, (time.monotonic(), cpu_s(self._process.pid))
         self._used, spins = (at_s, used_s), used_s - before[1] > (at_s - before[0]) / 2
         if self._lines.unread() or not self._lines.silent_for(SILENT_S):  # in this order: it may be read meanwhile
@@ -214,7 +215,7 @@ def _clean_up() -> None:
 
 
 def tell(words: str) -> None:
-    """On stderr, which may lead nowhere by now."""
+    """Report on stderr, which may lead nowhere by now."""
     with contextlib.suppress(OSError):
         os.write(2, f"{words}\n".encode())
 
@@ -340,7 +341,7 @@ def _identity(message: Message) -> Identity:
 
 
 def main() -> None:
-    """Speak through the standard streams."""
+    """Speak through the standard streams. What a library prints goes to stderr."""
     no_core_dumps()
     agent = Agent(0, own_output())
     if why := agent.work():

@@ -24,8 +24,8 @@ from loadframe_fleet.on_hosts import OnHosts, Work
 from loadframe_fleet.records import HOSTS, TaskPurpose
 
 MARGIN = 1.2
-"""Trials are compared with the start on their own host, so a difference matters only where a setting is worth more on
-one than on the other; a search gives up what is below 0.7 of the best."""
+"""Trials are compared with the start on their own host, so a difference between hosts matters only where a setting is
+worth more on one than on the other; a search gives up what is below 0.7 of the best."""
 ERROR = 0.05
 PLAN = Plan(3, 8)
 """First and last block after which the answer is looked for."""
@@ -54,9 +54,10 @@ def calibrate(
     notes: list[str],
     affords: Callable[[], bool] = lambda: True,
 ) -> tuple[FleetHosts, dict[str, list[Shown]]]:
-    """Blocks until all hosts are known to be alike, with each host's results while all were loaded. measure: runs the
-    start on these hosts at the same time. The result goes into run and notes, also before a refusal. affords: time for
-    another block. FleetError where hosts differ, disturb one another, or that is not decided."""
+    """Measure blocks until all hosts are known to be alike, with each host's results while all were loaded. measure:
+    runs the start on these hosts at the same time. The result goes into run and notes, also before a refusal. affords:
+    whether there is time for another block. FleetError where hosts differ, disturb one another, or that is not
+    decided."""
     alone: dict[str, list[Sample]] = {host: [] for host in hosts}
     together: dict[str, list[Shown]] = {host: [] for host in hosts}
     fleet_hosts: FleetHosts | None = None
@@ -85,7 +86,7 @@ def calibrate(
 
 
 def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> FleetHosts:
-    """From each host's results by block."""
+    """The comparison of the hosts, from each host's results by block."""
     # The one with the middle throughput at the first level: of three, the odd one is named.
     ranked = sorted(alone, key=lambda host: median(sample.values[levels[0]] for sample in alone[host]))
     middle = ranked[len(ranked) // 2]
@@ -95,7 +96,7 @@ def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> Flee
 
 
 def judge(low: float, high: float) -> Likeness:
-    """From the interval of a ratio."""
+    """The verdict from the interval of a ratio."""
     if low >= 1 / MARGIN and high <= MARGIN:
         return "alike"
     middle = (low * high) ** 0.5
@@ -155,7 +156,7 @@ def steps_asked(
     purpose: Purpose = "trial",
     floors: Mapping[float, float] | None = None,
 ) -> dict[str, Any]:
-    """See trial.py. states: of all treatments but the start. floors: throughput by level below which no step is
+    """See trial.py. states: of all treatments but the start. floors: throughput by level below which no further step is
     worthwhile."""
     return {
         "study": study.resolved(),
@@ -177,8 +178,8 @@ def alike(
     notes: list[str],
     affords: Callable[[], bool],
 ) -> dict[str, Start]:
-    """The start on each host while all are loaded, which its trials are compared with. FleetError where hosts are not
-    alike."""
+    """The start on each host while all are loaded, which its trials are compared with. FleetError where the hosts are
+    not known to be alike at these levels."""
     measure = partial(start_of, on, study, levels)
     _, together = calibrate(on.engine.hosts, levels, measure, _sample, drawn, run, notes, affords)
     return {host: Start.of(list(chain.from_iterable(shown)), levels) for host, shown in together.items()}

@@ -46,8 +46,8 @@ Bodies = Callable[[Between], Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """A step as driven, by the coordinator's clock. answers_per_s, under_way: of all drivers; shares: of the level, by
-    driver. clocks, ticks: of each host."""
+    """A step as driven. started_s, ended_s: of the load, by the coordinator's clock. answers_per_s, under_way: of all
+    drivers together; shares: of the level, by driver. clocks, ticks: of each host."""
 
     started_s: float
     ended_s: float
@@ -60,14 +60,15 @@ class Loading:
 
 @dataclass(frozen=True, slots=True)
 class Carried(InterfaceCounts):
-    """Between two instants (CLOCK_MONOTONIC of that machine)."""
+    """What an interface carried between two instants (CLOCK_MONOTONIC of that machine)."""
 
     from_s: float
     to_s: float
 
 
 def carried(ticks: Sequence[Tick], name: str, start_s: float, end_s: float) -> Carried | None:
-    """Between the outer readings within start_s..end_s; None without two, without the interface, or after a reset."""
+    """What was carried between the outer readings within start_s..end_s; None without two, without the interface, or
+    after a reset."""
     inside = [tick for tick in ticks if start_s <= tick.monotonic_s <= end_s and INTERFACES in tick.entries]
     if len(inside) < 2:
         return None
@@ -145,8 +146,8 @@ ANSWER_HEADERS = (17, 1000)
 
 
 def other_traffic(seconds: float, counted: int, packets: int, bodies: int, answers: float, under_way: float) -> LinkUse:
-    """counted, packets: of an interface in one direction. bodies: bytes of the `answers` that ended; under_way: this
-    many more may have arrived in part. ValueError for no time."""
+    """counted, packets: of an interface in one direction. bodies: bytes of the answers that ended in that time;
+    answers: their number; under_way: this many more may have arrived in part. ValueError for no time."""
     if seconds <= 0:
         raise ValueError(f"nothing is carried in {seconds} s")
     edge = under_way * bodies / answers if answers > 0 else 0.0
@@ -182,7 +183,7 @@ class FleetBench(RealBench):
 
     def link_bytes_per_s(self) -> float | None:
         """The highest rate that one link from the target to a driver carries by itself, measured at the first call.
-        None where the target is on no host, or encryption limited a measurement."""
+        None where the target is on no host, or encryption and not the link limited a measurement."""
         if self._links is None:
             self._links = self.hosts.links()
             for link in self._links:

@@ -74,8 +74,8 @@ def _unreached(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
 
 
 def different(known: Mapping[str, Mapping[str, Any]], here: Mapping[str, Any]) -> Iterator[FleetProblem]:
-    """Other versions than on this machine would be a treatment that was not asked for. known, here: as from
-    looking.facts."""
+    """How a host differs: other versions than on this machine would be a treatment that was not asked for. known, here:
+    facts as from looking.facts."""
     for what in ("loadframe", "python"):
         having = defaultdict(list)
         for name, facts in known.items():
@@ -191,8 +191,8 @@ Told = Callable[[str], None]
 
 
 def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
-    """Check every host, and the link of each driver to each target; what is not reached is in the answer. FleetError
-    for workers of dask alone. told: receives progress in words."""
+    """Check every host, and the link of each driver to each target. What cannot be reached is in the answer. Workers of
+    dask are not checked; FleetError where there is nothing else. told: receives progress in words."""
     agents_on = [host for host in fleet.host if not host.worker]
     if not agents_on:
         raise FleetError(
@@ -261,7 +261,8 @@ def _seen(agent: Agent) -> tuple[Agent, HostCheck]:
 
 
 def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
-    """With what `loadframe doctor` finds missing there; after the quiet measurement, as it takes a second of a CPU."""
+    """The host with what `loadframe doctor` finds missing there; after the quiet measurement, as it takes a second of a
+    CPU."""
     agent, checked = seen
     if checked.why_not:
         return checked
@@ -273,7 +274,8 @@ def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
 
 
 def links_between(pairs: Sequence[tuple[Agent, Agent]], progress: Told) -> tuple[FleetLink, ...]:
-    """The link of each driver to its target, one after another: two at a time would share what they have in common."""
+    """The link of each driver to its target, one after another: two at a time would share what they have in common. For
+    one that cannot be measured, the reason."""
     links = []
     for driver, target in pairs:
         progress(f"The link from {driver.host.name} to {target.host.name}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 DRIFT = 500e-6
-"""NTP corrects no more (RFC 5905, 11.3): a clock that drifts more is broken, was set, or its machine slept."""
+"""The most that NTP corrects (RFC 5905, 11.3): a clock that drifts more is broken, was set, or its machine slept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ClockInStep:
         return self.at_s + (theirs_s - self.offset_s - self.at_s) / (1.0 + self._rate)
 
     def theirs_s(self, ours_s: float) -> float:
-        """Its time at one of the coordinator's times."""
+        """What the host's clock shows at a time of the coordinator's."""
         return ours_s + self.offset_s + self._rate * (ours_s - self.at_s)
 
     @property
@@ -75,7 +75,8 @@ class Drift:
 
 
 def offset(exchanges: Sequence[Exchange]) -> Offset:
-    """Of exchanges within a moment: that with the shortest round trip. ValueError for none, or a negative one."""
+    """The offset from exchanges within a moment: that with the shortest round trip counts. ValueError for none, or a
+    negative one."""
     if not exchanges:
         raise ValueError("no exchange")
     best = min(exchanges, key=lambda exchange: exchange.round_trip_s)
@@ -86,7 +87,7 @@ def offset(exchanges: Sequence[Exchange]) -> Offset:
 
 
 def drift(first: Offset, last: Offset) -> Drift:
-    """From two offsets, some time apart. ValueError where there is no time between them."""
+    """The drift from two offsets, some time apart. ValueError where there is no time between them."""
     apart_s = last.at_s - first.at_s
     if apart_s <= 0:
         raise ValueError("two offsets of one moment have no drift")

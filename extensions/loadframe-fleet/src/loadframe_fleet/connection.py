@@ -35,7 +35,8 @@ GREETED_WITHIN_S = 30.0
 """A login may take its time; ssh itself gives up a connection after CONNECT_S."""
 CONNECT_S = 10
 ALIVE_EVERY_S, ALIVE_MISSED = 5, 3
-"""Seconds between ssh's keep-alive messages, and how many may go unanswered: TCP alone takes a quarter of an hour."""
+"""Seconds between ssh's keep-alive messages, and how many may go unanswered before it ends: TCP alone would keep ssh
+running for a quarter of an hour."""
 GREETING = b'{"schema"'
 MOST_PRINTED = 300
 NOT_FOUND = "not found", "No such file or directory"
@@ -47,8 +48,8 @@ EXCHANGED_WITHIN_S = 10.0
 LAST_WORDS_S = 0.5
 MOST_UNDER_WAY = 1000
 PLAIN = ("-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", "-o", "ControlMaster=no")
-"""Nothing of a user's configuration for terminals, and no master connection, which would stay; an existing one is
-used."""
+"""Disables what a user's configuration has for terminals, such as keys, displays, ports. No master connection is
+opened, as it would stay; an existing one is used."""
 Answered = Callable[[dict[str, Any], float], object]
 """Receives the answer to a question, and its time (CLOCK_MONOTONIC, s)."""
 
@@ -142,8 +143,8 @@ class Agent:
         return f"{self._why or 'its agent has gone'}{last and ': '}{last}"
 
     def close(self) -> None:
-        """Close its stdin, with which it ends. What takes longer than ENDS_WITHIN_S to put back is reported, and goes
-        on without us. Idempotent."""
+        """End it: its stdin is closed, and it then ends by itself. What takes it longer than ENDS_WITHIN_S to put back
+        is reported, and goes on without us. Idempotent."""
         self._closed = True
         self._over.set()
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -296,8 +297,8 @@ def _started(host: HostTable, words: Sequence[str], said: int) -> subprocess.Pop
 
 
 STRICT = ("-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes")
-"""Ask nothing and accept no unknown key, whatever the user's configuration (ssh_config(5): the command line
-precedes)."""
+"""Ask nothing, as no one can answer, and accept no unknown key, whatever the user's configuration (ssh_config(5):
+options on the command line take precedence)."""
 REFUSED = "Host key verification failed"
 """The last words of ssh for an unknown key as well as for a changed one."""
 CHANGED = "HOST IDENTIFICATION HAS CHANGED"

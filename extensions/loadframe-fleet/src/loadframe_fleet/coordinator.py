@@ -22,25 +22,25 @@ from loadframe_fleet.transport import ERRORS, REMEDY, Arrived, Transport, checke
 from loadframe_fleet.wire import PIECE_BYTES, Message
 
 EXCHANGES = 12
-"""With each host, before and after a step."""
+"""Round trips with each host, before and after a step."""
 CLOCKS_WITHIN_S = 10.0
-"""For one host; the exchanges measured by then give its bounds."""
+"""Time for one host; the exchanges measured by then give its bounds."""
 PACE_S = 0.3e-3
 """Between two questions for the time, to whichever hosts: twice what each takes of our CPU (benchmarks/fleet.py
---measured)."""
+--measured), so that none waits for another."""
 READY_WITHIN_S = 90.0
 """A driver may make thousands of connections and log in on each."""
 LEAD_S = 0.25
-"""From announcing the start to the start, with LEAD_TRIPS round trips and LEAD_TELLINGS times what sending to all
-took."""
+"""From announcing the start to the first host until the start, plus LEAD_TRIPS round trips and LEAD_TELLINGS times the
+time that sending to all of them took before."""
 LEAD_TRIPS = 3.0
 LEAD_TELLINGS = 2.0
 LATE_S = 60.0
-"""After its end a load may finish what it has begun; the agent itself ends it long before."""
+"""How long after its end a load may finish what it has begun; the agent itself ends it long before."""
 FLUSHED_WITHIN_S = 30.0
 MOST_RECORDED_BYTES = 64 << 20
 READ_WITHIN_S = 60.0
-"""For any piece, while some are requested."""
+"""Time for any piece, while some are requested."""
 READ_AT_ONCE_BYTES = 16 * PIECE_BYTES
 """Requested pieces of all hosts: a slow host keeps none of the others from sending."""
 CLOCKS_APART_S = 0.005
@@ -93,8 +93,8 @@ class Coordinator:
     def ask_all(
         self, questions: Mapping[str, tuple[str, Message]], within_s: float, reason: VoidReason
     ) -> dict[str, Message]:
-        """All answers to a question to each host. StepVoid where one is missing, with this reason unless the agent
-        gives one."""
+        """Ask each of these hosts at the same time; all answers. StepVoid where one is missing, with this reason unless
+        the agent gives one."""
         begun_s = self._transport.now_s()
         asked = {self._transport.ask(host, *question): host for host, question in questions.items()}
         self._telling_s = self._transport.now_s() - begun_s
@@ -116,8 +116,8 @@ class Coordinator:
         *,
         alone: bool = False,
     ) -> Arrived:
-        """A host's answer or error. StepVoid where a host (alone: this one) is lost meanwhile, or nothing comes in that
-        time."""
+        """A question to one host, and its answer or error. StepVoid where a host is lost meanwhile, or nothing comes in
+        that time. alone: ignore the loss of other hosts."""
         return next(self._answers({self._transport.ask(host, question, values): host}, within_s, reason, alone=alone))
 
     def _answers(
@@ -262,7 +262,8 @@ class Coordinator:
         ]
 
     def recorded(self, hosts: Iterable[str], offsets: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
-        """What each has recorded from its offset on, in pieces as they come. StepVoid."""
+        """What each has recorded from its offset on, in pieces as they come, those of one host in order: all together
+        may exceed memory. StepVoid."""
         asked = {host: ("flush", dict[str, Any]()) for host in hosts}
         wanted = {}
         for host, answer in self.ask_all(asked, FLUSHED_WITHIN_S, "recorder-failed").items():
@@ -345,8 +346,8 @@ class Coordinator:
         raise StepVoid(host, reason, fact, remedy=remedy or REMEDY)
 
     def _check_heard(self, host: str, late_s: object, start_s: float, told_s: float, clock: Offset) -> None:
-        """Whether it was received in time, and, by the clock with which the load begins, after sending and before the
-        answer."""
+        """Check that the start was received in time, and, by the clock with which the load begins, after sending and
+        before the answer."""
         if not isinstance(late_s, int | float) or late_s > 0:
             self._void(host, "late-start", f"host {host!r} heard of the start {_ms(late_s)} after it")
         heard_s = start_s + late_s
@@ -382,7 +383,8 @@ class Coordinator:
 
 
 def shares_of(level: int, drivers: Sequence[str]) -> dict[str, int]:
-    """A level in equal integer parts, the first ones larger by one; below their number only the first hosts drive."""
+    """A level in equal integer parts, the first ones larger by one where it cannot be divided. Of a level below their
+    number only the first hosts drive."""
     count = max(1, min(len(drivers), level))
     part, more = divmod(level, count)
     return {host: part + (number < more) for number, host in enumerate(drivers[:count])}

@@ -41,8 +41,8 @@ def make_key(folder: Path) -> None:
 
 
 def serve(folder: Path, names: Sequence[str]) -> None:
-    """As LocalCluster, with names: on loopback, by TLS, without a dashboard. On stdout the command reads only the
-    address."""
+    """As LocalCluster, with names: on loopback, by TLS, without a dashboard. What a library prints goes to stderr: on
+    stdout the command reads only the address."""
     sink = own_output()
     certificate, key = str(folder / CERTIFICATE), str(folder / KEY)
     nodes = {f"tls_{node}_{what}": path for node in ("client", "scheduler", "worker")

@@ -41,7 +41,7 @@ class Seen:
 
 
 def settings_of(client: Any) -> tuple[int, bool]:
-    """Of the scheduler: how often a task lost with its worker is begun again, and whether tasks move."""
+    """Settings of the scheduler: how often a task lost with its worker is begun again, and whether tasks move."""
 
     def asked(dask_scheduler: Any) -> tuple[int, bool]:
         return int(dask_scheduler.allowed_failures), "stealing" in dask_scheduler.extensions
@@ -51,7 +51,7 @@ def settings_of(client: Any) -> tuple[int, bool]:
 
 
 def workers_of(client: Any) -> Mapping[str, Seen]:
-    """By the names under which they were started."""
+    """The workers by the names under which they were started."""
 
     def asked(dask_scheduler: Any) -> dict[str, tuple[str, str, int, str]]:
         return {
@@ -69,12 +69,13 @@ def workers_of(client: Any) -> Mapping[str, Seen]:
 
 
 def open_of_scheduler(client: Any) -> tuple[str, ...]:
-    """Where strangers reach it."""
+    """Where strangers reach the scheduler."""
     return strangers_reach(client.run_on_scheduler(_listening(), callback_timeout=ASKED_WITHIN_S))
 
 
 def open_of_worker(client: Any, worker: Seen) -> tuple[str, ...]:
-    """Where strangers reach it, or the nanny that has started it. Raises what dask raises where one has gone."""
+    """Where strangers reach the worker, or the nanny that has started it. Raises what dask raises where one has
+    gone."""
     addresses: list[str] = []
     for address, nanny in ((worker.address, False), (worker.nanny, True)):
         if address:
@@ -104,7 +105,8 @@ def _listening() -> Callable[..., list[str]]:
 
 
 def strangers_reach(listening: Iterable[str]) -> tuple[str, ...]:
-    """The addresses that are neither on the loopback nor restricted to holders of a certificate, as pages never are."""
+    """The addresses that are neither on the loopback nor restricted to holders of a certificate. Pages are open to
+    everyone, even encrypted ones."""
     return tuple(address for address in listening if not address.startswith(ENCRYPTED) and not _is_loopback(address))
 
 
@@ -117,19 +119,20 @@ def _is_loopback(address: str) -> bool:
 
 
 OWN_LEASE_S = 30.0
-"""Of workers on the command's own machine, which end with it at once: only a stopped command (SIGSTOP) remains."""
+"""Lease of workers on the command's own machine, which end with it at once: only a stopped command (SIGSTOP) remains,
+which on a busy machine is no reason to lose trials."""
 _heard: dict[str, float] = {}
 """On a worker: when it last heard of each task (CLOCK_MONOTONIC, s)."""
 
 
 def hear(task: str) -> None:
-    """On a worker: the task's coordinator is there."""
+    """On a worker: note that the task's coordinator is there."""
     if task in _heard:
         _heard[task] = time.monotonic()
 
 
 class Lease:
-    """On the coordinator, from the beginning of a task until `end`."""
+    """The coordinator's lease on a worker, from the beginning of a task until `end`."""
 
     def __init__(self, client: Any, address: str, task: str) -> None:
         """client: of dask; address: of the worker."""
@@ -212,8 +215,8 @@ def carry_out(asked: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Without what dask sets for its own workers (threads of libraries, the allocator, hashes), and not of their
-    lease."""
+    """The environment without what dask sets for its own workers (threads of libraries, the allocator, hashes), which
+    servers would inherit, and without their lease."""
     given: dict[str, Any] = dask.config.get("distributed.nanny.pre-spawn-environ", {}) or {}
     given = {"PYTHONHASHSEED": NANNYS_SEED, **given, MARK: os.environ.get(MARK)}
     return {name: value for name, value in own_environment().items() if str(given.get(name)) != value}

@@ -134,7 +134,8 @@ class TlsTable(Table):
 
 
 class AboutFleet(Table):
-    """Its name; the configuration of the user's SSH client, if any; an existing dask scheduler of the workers."""
+    """The fleet's name; the configuration of the user's SSH client, if any; an existing dask scheduler of the
+    workers."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
     ssh_config: Path | None = None
@@ -184,7 +185,7 @@ class Fleet(Table):
 
     @property
     def observers(self) -> tuple[HostTable, ...]:
-        """Those that are nothing else: the other hosts of a step are recorded anyway."""
+        """Hosts that only observe: the other hosts of a step are recorded anyway."""
         return tuple(host for host in self.host if host.roles == ["observer"])
 
 
@@ -233,7 +234,7 @@ def _named(fleet: Fleet, folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _check_consent(fleet: Fleet) -> None:
-    """Before anything is sent: a host other than this machine needs its owner's authorisation."""
+    """StudyError, before anything is sent, for a host other than this machine without its owner's authorisation."""
     for host in fleet.host:
         begun_here = host.here or bool(host.worker and not fleet.fleet.scheduler)
         away = not begun_here or bool(host.address and not is_here(host.address))

@@ -89,8 +89,8 @@ class FarMachine(FarPlace):
 
 
 class FarServer(FarPlace, Attached):
-    """See kinds.base.Attached: a service on the target's host, whose agent follows its processes and records its
-    counters."""
+    """See kinds.base.Attached: a service that runs on the target's host. It has no process on this machine; its agent
+    follows its processes and records its counters."""
 
     counter_specs: tuple[CounterSpec, ...] = ()
 
@@ -122,7 +122,7 @@ class FarServer(FarPlace, Attached):
         return accepts(host, int(port))
 
     def endpoint(self) -> Endpoint:
-        """By the address of its host in the fleet file."""
+        """The endpoint, by the address of its host in the fleet file."""
         return self._endpoint
 
     def version(self) -> str:
@@ -141,14 +141,14 @@ class FarJournal(DurableJournal):
     def __init__(self, what: str, run: Path) -> None:
         super().__init__(what, run)
         self._far: dict[tuple[str, str], None] = {}
-        """By the words of the place, and the setting."""
+        """Changed settings, by the words of the place, and the setting."""
 
     @property
     def not_reverted(self) -> tuple[str, ...]:
         return (*super().not_reverted, *(name for _, name in self._far))
 
     def set(self, place: Place, name: str, value: SettingValue, moves: Sequence[str] = ()) -> SettingValue:
-        """As the base; StepVoid where the host is lost."""
+        """As in the base class; StepVoid where the host is lost."""
         if not isinstance(place, FarPlace):
             return super().set(place, name, value, moves)
         self._far[place.words, name] = None
@@ -170,12 +170,12 @@ ENDED_WITHIN_S = 30.0
 
 
 class FarTarget(OnBench):
-    """It has no processes and no files on this machine."""
+    """A private target on another host: it has no processes and no files on this machine."""
 
     private = True
     embedded = False
     cages: tuple[Cage, ...] = ()
-    """Of this machine."""
+    """The cages of this machine."""
 
     def __init__(self, coordinator: Coordinator, host: str, kind: str, prefix: str) -> None:
         """host: by its name; its agent serves the study's targets, of which this is that kind. prefix: see Rig."""
@@ -228,7 +228,7 @@ class FarTarget(OnBench):
             self._coordinator.ask(self._host, "target", self._said("destroy"), ENDED_WITHIN_S, "agent-lost")
 
     def follow(self) -> None:
-        """Record this one there from now on."""
+        """Record this process there from now on."""
         self._ask("follow")
 
     # --- what it is and does now ---
@@ -237,7 +237,7 @@ class FarTarget(OnBench):
         return dict(self._ask("effective")["value"])
 
     def counters(self) -> dict[str, float]:
-        """Also into the recording of its host."""
+        """The counters now, which also go into the recording of its host."""
         answer = self._ask("counters", prefix=self._prefix)
         if answer["stopped"]:
             raise TargetError(
@@ -250,7 +250,7 @@ class FarTarget(OnBench):
         return False
 
     def free_bytes(self) -> float:
-        """Of the file system there that holds its data."""
+        """Free bytes of the file system there that holds its data."""
         return float(self._ask("free")["bytes"])
 
     def pids(self) -> tuple[int, ...]:
@@ -267,7 +267,7 @@ class FarTarget(OnBench):
         return ()
 
     def endpoint(self) -> Endpoint:
-        """By its address, with the host on which the served data are made."""
+        """The endpoint by its address, with the host on which the served data are made."""
         return Endpoint(self.kind, self._address, {ELSEWHERE: self._host})
 
     def healthy(self) -> bool:
@@ -283,7 +283,7 @@ class FarTarget(OnBench):
         return {**self._ask("describe")["value"], "host": self._host}
 
     def notes(self) -> tuple[str, ...]:
-        """Unknown where its host is gone."""
+        """Sentences for the report; unknown where its host is gone."""
         with suppress(StepVoid):
             return tuple(str(note) for note in self._ask("notes")["value"])
         return ()

@@ -33,7 +33,7 @@ SET_UP_WITHIN_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The interface through which a host exchanges data with the target. Hosts with the same network share theirs."""
+    """The interface through which a host exchanges data with the target; network: which hosts share it."""
 
     interface: str
     network: str
@@ -95,7 +95,7 @@ class Hosts:
         return tuple(notes)
 
     def ways(self) -> Mapping[str, Way]:
-        """Of each host; asked once. Empty where the target is on none, or its host has no address. StepVoid."""
+        """The way of each host; asked once. Empty where the target is on none, or its host has no address. StepVoid."""
         if not self._ways and (at := self._address_of(self.target)):
             # An observer's traffic is not part of the load.
             in_load = self._agents.keys() - {host.name for host in self._observers}
@@ -129,7 +129,8 @@ class Hosts:
         return bool(boots[0]) and boots[0] == boots[1]
 
     def watch(self, address: str) -> None:
-        """Find the host with the target's address, and record what listens there; once per address. StepVoid."""
+        """Find the host with the target's address, and record what listens there; once per address. StepVoid where that
+        is not seen."""
         if address == self._watching or self.serving is not None:
             return
         self._watching = address
@@ -171,13 +172,14 @@ class Hosts:
         return self._machine
 
     def address(self) -> str:
-        """Of the host on whose machine the target runs. TargetError."""
+        """The address of the host on whose machine the target runs. TargetError."""
         if not (address := self._address_of(self.machine())):
             raise TargetError(f"host {self.machine()} has no address", remedy="Give it one in the fleet file.")
         return address
 
     def links(self) -> tuple[FleetLink, ...]:
-        """From the target's host to each driver on another one, measured now; none where the target is on no host."""
+        """The links from the target's host to each driver on another one, measured now; none where the target is on no
+        host."""
         if self.target is None:
             return ()
         target = self._agents[self.target]
@@ -186,8 +188,8 @@ class Hosts:
 
 
 def set_up(agents: Mapping[str, Agent], study: Study, drivers: Sequence[str], folder: str) -> Coordinator:
-    """Of these agents, by host, each with its part of the study. Only drivers get its secrets. folder: below which it
-    names files. StepVoid."""
+    """Give each of these agents, by host, its part of the study. Only drivers get the secrets that it names. folder:
+    below which it names files. StepVoid."""
     coordinator = Coordinator(OverAgents(agents), drivers, list(agents))
     common = {"study": study.resolved(), "folder": folder}
     secrets = {name: os.environ[name] for name in secrets_named(study) if name in os.environ}
@@ -220,7 +222,7 @@ class HostRecordings:
             self._offsets[host] = self._offsets.get(host, 0) + len(piece)
 
     def ticks(self, host: str, from_s: float, to_s: float) -> Sequence[Tick]:
-        """Those between two instants of the host's clock; none where nothing was recorded."""
+        """The ticks between two instants of the host's clock; none where nothing was recorded."""
         if host not in self._descriptors:
             return ()
         if host not in self._readers:
@@ -238,8 +240,8 @@ class HostRecordings:
 
 
 def serving_host(fleet: Fleet) -> HostTable:
-    """The host that starts a study's own targets. StudyError where it, its address or its owner's consent is not
-    stated."""
+    """The host that starts a study's own targets. StudyError where the fleet file does not state which, or its address,
+    or that its owner has authorised an open port."""
     hosts = fleet.with_role("target")
     if len(hosts) != 1:
         raise StudyError(
@@ -264,7 +266,8 @@ def serving_host(fleet: Fleet) -> HostTable:
 def reached(
     hosts: Sequence[HostTable], ssh_config: Path | None, say: Callable[[str], None], stack: ExitStack
 ) -> dict[str, Agent]:
-    """The agents of all of them; the stack ends them. FleetError for the first that is not reached, or is not alike."""
+    """The agents of all hosts, connected at the same time; the stack ends them. FleetError for the first that is not
+    reached, or has another version."""
     tried = tried_all(hosts, ssh_config)
     agents = {agent.host.name: stack.enter_context(agent) for agent in tried if isinstance(agent, Agent)}
     for agent in tried:

@@ -44,7 +44,7 @@ MORE_THAN_A_LINK = 1.05
 
 
 def hosts_of_run(run: RunFolder, rounds: Sequence[Round]) -> HostsOfRun:
-    """Limits of hosts and links, and the rounds with the host of each finding: the busiest driver for one about
+    """The limits of hosts and links, and the rounds with the host of each finding: the busiest driver for one about
     drivers, else the target's. Other traffic on a link is a finding of the first round. RunError."""
     limits = limits_of_fleet(run)
     others = tuple(others_found(limits))
@@ -70,7 +70,8 @@ def hosts_of_run(run: RunFolder, rounds: Sequence[Round]) -> HostsOfRun:
 
 
 def limits_of_fleet(run: RunFolder) -> tuple[FleetLimit, ...]:
-    """From the steps of the first curve, hosts in the order of the steps. Empty without one. RunError."""
+    """The limits that the steps of the first curve show, hosts in the order of the steps. Empty where no fleet drove.
+    RunError."""
     taken = _taken(run)
     if not taken:
         return ()

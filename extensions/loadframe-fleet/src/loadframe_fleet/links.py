@@ -54,8 +54,8 @@ _COUNTED = struct.Struct("!Qdd")
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """Round trips in seconds: the shortest, the median, the 99th percentile of `pings`. Bytes per second in each
-    direction, and the share of a CPU that the busier end used for it."""
+    """Round trips in seconds: the shortest, the median, and the 99th percentile of `pings`. Bytes per second that
+    arrived there and back, and the share of a CPU that the busier end used for each."""
 
     round_trip_s: float
     median_s: float

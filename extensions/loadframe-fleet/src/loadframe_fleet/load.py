@@ -24,8 +24,8 @@ from loadframe_fleet.transport import REMEDY
 from loadframe_fleet.wire import Message
 
 EARLY_SHARE, EARLY_LATENCIES = 0.2, 3.0
-"""Too early: the last request ended before the window by more than this share of it, and this many longest
-latencies."""
+"""A driver has ended too early if its last request ended before the window did by more than EARLY_SHARE of the window
+and by more than EARLY_LATENCIES times its longest latency."""
 LONGER_WARMUP = "Give measure.warmup more time than the slowest driver takes from its start to its first request."
 
 
@@ -39,7 +39,7 @@ class Merged:
 
     @property
     def apart_s(self) -> float:
-        """From the first driver's first request to the last one's first."""
+        """Time from the first driver's first request to the last one's first."""
         begun = [driver.began_s for driver in self.drivers if driver.requests]
         return max(begun) - min(begun) if begun else 0.0
 
@@ -86,8 +86,8 @@ def merge(logs: Sequence[LogOf], known: Sequence[str]) -> Merged:
 
 
 def check_all_along(merged: Merged, start_s: float, end_s: float) -> None:
-    """For a closed loop without pauses: StepVoid for a driver that began after the window, or ended long before its
-    end."""
+    """For a closed loop without pauses: StepVoid for a driver that began after the window did, or ended long before it:
+    the load would not be the stated one."""
     longest_s = float(merged.requests.latency_ms.max(initial=0.0)) / 1000.0
     for driver in merged.drivers:
         name = f"host {driver.host!r}"
@@ -153,7 +153,7 @@ class FleetLoad:
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """Those of all hosts, as far as reported."""
+        """The operations of all hosts, as far as reported."""
         return self._names
 
     @property
@@ -195,7 +195,7 @@ class FleetLoad:
         return self._inner.unchecked(target_kind) if isinstance(self._inner, SendsRequests) else ""
 
     def install(self, endpoint: Endpoint) -> None:
-        """From here, so that errors are reported before any host begins; each host learns the pages by itself."""
+        """Done from here, so that errors are reported before any host begins; each host learns the pages by itself."""
         if ELSEWHERE in endpoint.options:
             self._on_host(endpoint, "install")
         else:
@@ -255,8 +255,8 @@ class FleetLoad:
         return registry.options(self.kind, self._study.workload.options)
 
     def _each(self, level: float, shares: Mapping[str, int]) -> dict[str, Message]:
-        """Connections that serve a rate are divided like the rate; a driver of the user's own gets another seed on
-        each."""
+        """Options for each host. Connections that serve a rate are divided like the rate; a driver of the user's own
+        gets a different seed on each."""
         options = self._options
         by_host: dict[str, Message] = {}
         for number, host in enumerate(shares):
@@ -270,7 +270,7 @@ class FleetLoad:
 
 
 class FleetLoadOfObjects(FleetLoad):
-    """The level is the number of objects, of which each driver requests all: the connections are divided. A private
+    """The level is the number of objects, and each driver requests all of them: the connections are divided. A private
     target's cache is filled on its host."""
 
     def check_level(self, level: float) -> int:
@@ -351,7 +351,8 @@ class FleetDriver:
         )
 
     def counted(self, what: str, between: Mapping[str, tuple[float, float]]) -> dict[str, int]:
-        """What each of these hosts counts between two instants of its own clock; empty where one does not. StepVoid."""
+        """What each of these hosts counts between two instants of its own clock; empty where one does not count.
+        StepVoid."""
         asked = {host: ("counted", {"from_s": from_s, "to_s": to_s}) for host, (from_s, to_s) in between.items()}
         answers = self._coordinator.ask_all(asked, ASKED_WITHIN_S, "load-failed")
         counts = {host: answer.get(what) for host, answer in answers.items()}

@@ -20,11 +20,12 @@ from loadframe.system import kernel
 from loadframe.version import __version__
 
 WORKING = ("user", "nice", "system", "irq", "softirq")
-"""Of the line `cpu` in /proc/stat (proc(5)); guest time is part of user."""
+"""Columns of the line `cpu` in /proc/stat (proc(5)); guest time is part of user."""
 
 
 def facts() -> dict[str, Any]:
-    """code: differs between two checkouts of one version; boot: the same for all hosts of one kernel."""
+    """Versions, kernel, CPUs that this process may use, memory in bytes. code: differs between two checkouts of one
+    version; boot: the same for all hosts of one kernel."""
     return {
         "loadframe": __version__,
         "code": code_digest(),
@@ -38,8 +39,8 @@ def facts() -> dict[str, Any]:
 
 
 def use_of_cpus(seconds: float) -> dict[str, Any]:
-    """busy_cpus: by all but this process; steal_cpus: by other guests of the hardware; loudest: the program that used
-    most."""
+    """Use of the CPUs for so long. busy_cpus: by all but this process; steal_cpus: by other guests of the hardware;
+    loudest: the program that used most, without this process and its children."""
     before, first, mine, begin = _states(), kernel.spent(), time.process_time(), time.monotonic()
     time.sleep(seconds)
     after, last, mine, lasted = _states(), kernel.spent(), time.process_time() - mine, time.monotonic() - begin
@@ -64,8 +65,8 @@ DIGITS = 12
 
 @functools.cache
 def code_digest(*roots: Path) -> str:
-    """Of names and contents of these packages' source files, by default the core's and this one's; "" if unreadable. 30
-    ms."""
+    """Digest of names and contents of these packages' source files, by default the core's and this one's; "" if
+    unreadable. Takes 30 ms of a CPU."""
     whole = hashlib.sha256()
     try:
         for root in roots or (Path(str(loadframe.__file__)).parent, Path(__file__).parent):
@@ -87,7 +88,8 @@ UP = 0x1
 
 
 def interface_to(address: str, root: Path = Path("/")) -> str:
-    """Of the most specific route; for the host's own address that of its network. "" where unknown, as for IPv6."""
+    """The interface of the most specific route; for the host's own address that of its network. "" where unknown, as
+    for IPv6."""
     number = ipaddress.ip_address(address)
     if number.is_loopback:
         return LOOPBACK

@@ -33,7 +33,8 @@ kind = "http"
 axis = "concurrency"
 levels = [1]
 """
-"""For the agent: as it begins no load, it needs nothing of the study that is measured elsewhere, nor its secrets."""
+"""The study for the agent: as it begins no load, it needs nothing of the study that is measured elsewhere, nor its
+secrets."""
 UTILIZATION = "system.cpu.utilization"
 BUSY = 0.9
 REMEDY = "Mend that host, or take it out of the fleet file; what has ended is kept."
@@ -95,8 +96,8 @@ class Observing:
                 self._begun[task] = _Begun(time.monotonic(), self._coordinator.clocks(self._agents))
 
     def end(self, task: str, run: RunFolder) -> dict[str, SeenBeside]:
-        """What each observer recorded since the task's beginning, also stored in the run folder. FleetError as `check`,
-        and where a clock was set."""
+        """A task has ended: what each observer recorded since its beginning, also stored in the run folder. FleetError
+        as `check`, and where a clock was set meanwhile."""
         if not self._agents:
             return {}
         begun, ended_s = self._begun.pop(task), time.monotonic()

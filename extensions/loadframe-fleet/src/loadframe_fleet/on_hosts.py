@@ -38,7 +38,7 @@ class Engine(Protocol):
         """All of the fleet, by name, whether they are there or not."""
 
     def present(self) -> frozenset[str]:
-        """Those that may be given a task now. FleetError where there will be none any more."""
+        """The hosts that may be given a task now. FleetError where there will be none any more."""
 
     def begin(self, host: str, task: str, asked: Message) -> None:
         """Give a task to a host that is present. task: a name that no other task has had."""
@@ -76,7 +76,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """failed: why there is no result, in words: the target did not work, or it was lost too often."""
+    """The result of a piece of work on a host. failed: why there is none, in words: the target did not work, or it was
+    lost too often."""
 
     work: Work
     host: str
@@ -87,7 +88,7 @@ class Done:
 
 
 class OnHosts:
-    """See Engine, which its maker closes."""
+    """See Engine. Its maker closes it."""
 
     def __init__(
         self,
@@ -100,8 +101,9 @@ class OnHosts:
         kernels: Mapping[str, str] | None = None,
         observing: Observing | None = None,
     ) -> None:
-        """first_within_s: limit of a task before any has ended. notes: receives notes for the report. again: what to do
-        where no host is left. kernels: hosts of one kernel take turns. observing: entered."""
+        """first_within_s: time limit of a task before any has ended. notes: receives notes for the report. again: what
+        to do where no host is left, in words. kernels: of hosts; those of one kernel take turns. observing: entered; it
+        records each task."""
         self.engine = engine
         self._run = run
         self._progress = progress
@@ -119,14 +121,14 @@ class OnHosts:
         self.longest_s = 0.0
         """Longest duration of a task that has ended."""
         self._mine = secrets.token_hex(8)
-        """In the names of our tasks: of two with one name an engine would carry out one."""
+        """Part of the names of our tasks: of two with one name an engine would carry out one."""
 
     @property
     def running(self) -> list[Work]:
         return [work for _, work in self._running.values()]
 
     def say(self, words: str) -> None:
-        """To the user, and in the report."""
+        """Report to the user, and in the notes."""
         self._progress.say(words)
         self._notes.append(words if words.endswith(".") else f"{words}.")
 
@@ -168,8 +170,8 @@ class OnHosts:
                 ended(done)
 
     def all_of(self, works: Sequence[Work], notify: Callable[[Done], None] = lambda _: None) -> list[Done]:
-        """Each piece on one host; results in its order. notify: called with each as it ends. FleetError where no host
-        is left."""
+        """Carry out this work, each piece on one host; results in its order. notify: called with each as it ends.
+        FleetError where no host is left."""
         by_work = dict[int, Done]()
 
         def ended(done: Done) -> None:
@@ -217,8 +219,8 @@ class OnHosts:
     # --- the same on several hosts at the same time ---
 
     def together(self, hosts: Sequence[str], work: Callable[[], Work]) -> dict[str, Done]:
-        """The same work on each host at the same time; all of it again if one is lost. FleetError where a host cannot
-        carry it out, or it is lost too often."""
+        """The same work on each of these hosts, all at the same time. If one is lost, all are measured again.
+        FleetError where a host cannot carry it out, or it is lost too often."""
         for attempt in range(1, MOST_ATTEMPTS + 1):
             until = time.monotonic() + RETURNS_WITHIN_S
             while missing := set(hosts) - self.engine.present():
@@ -264,7 +266,8 @@ class OnHosts:
         self.engine.begin(host, task, asked)
 
     def _came(self) -> Came | None:
-        """One of our tasks that has ended; what comes after its loss was reported does not count."""
+        """One of our tasks that has ended; what comes after its loss was reported does not count. FleetError where an
+        observer is lost."""
         if self._observing is not None:
             self._observing.check()
         came = self.engine.came(POLL_S)

@@ -80,8 +80,8 @@ def _check_target(fleet: Fleet, study: Study) -> None:
 
 
 def check_may_change(fleet: Fleet, study: Study, role: Role = "target") -> None:
-    """StudyError where the study changes its target's machine, or a service there, and the fleet file does not allow
-    it. role: of the hosts on which the target runs."""
+    """StudyError where the study changes the machine of its target, or a service that runs there, and the fleet file
+    does not allow that. role: of the hosts on which the target runs."""
     if any(table.settings for table in study.host_tables) or "host" in study.remedies.allow:
         for host in _without(fleet, role, MACHINE):
             raise StudyError(

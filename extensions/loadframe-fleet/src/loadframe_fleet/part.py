@@ -49,8 +49,8 @@ class Serving:
     def __init__(
         self, study: Study, address: str, lease: Lease, recorder: Recorder, workload: Workload, user: Privilege
     ) -> None:
-        """address: the only one on which they accept connections. workload: makes their data. user: the driver's.
-        UserError where the study cannot be carried out here."""
+        """address: of this host, the only one on which they accept connections. workload: makes the data that they
+        serve. user: the driver's. UserError where the study cannot be carried out here."""
         check_study(study, driver_here=False)
         self._study, self._lease, self._recorder, self._workload = study, lease, recorder, workload
         number = listening_number(address)
@@ -98,7 +98,8 @@ class Serving:
         return {"specs": [asdict(spec) for spec in target.counter_specs]}
 
     def _counters(self, target: CagedTarget, said: Message) -> dict[str, Any]:
-        """Also into this host's recording: all measurements of the target then have one clock."""
+        """The target's counters, which also go into this host's recording: all measurements of the target then have one
+        clock."""
         counters = target.counters()
         prefix = said["prefix"]
         self._recorder.note("service", write_json({f"{prefix}{name}": value for name, value in counters.items()}))
@@ -123,7 +124,7 @@ def is_private(study: Study) -> bool:
 
 
 def state_of(said: Message) -> TargetState:
-    """From the coordinator's message; inverse of `state_told`."""
+    """The state in the coordinator's message; inverse of `state_told`."""
     return TargetState(**said["state"])
 
 

@@ -9,7 +9,7 @@ from loadframe.runs.folder import RunFolder
 from loadframe_fleet.clocks import ClockInStep
 
 ENCRYPTS = 0.9
-"""Of a CPU: from here on encryption, and not the link, may have limited the transfer."""
+"""Share of a CPU: from here on encryption, and not the link, may have limited the transfer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class HostFacts:
 
 @dataclass(frozen=True, slots=True)
 class HostClock:
-    """Wall clock ahead of the coordinator's by offset_s within uncertainty_s (half of the shortest round trip). drift:
-    of its monotonic clock, seconds per second, with bounds."""
+    """The host's wall clock is ahead of the coordinator's by offset_s, within uncertainty_s (half of the shortest round
+    trip). drift: seconds per second by which its monotonic clock runs faster, with bounds."""
 
     offset_s: float
     uncertainty_s: float
@@ -64,8 +64,8 @@ class HostCheck:
 
 @dataclass(frozen=True, slots=True)
 class FleetLink:
-    """From a driver to a target: round trips (s), bytes per second of one TLS connection in each direction, and the
-    share of a CPU that the busier end used. why_not: it was not measured."""
+    """A link from a driver to a target: round trips (s), bytes per second of one TLS connection in each direction, and
+    the share of a CPU that the busier end used. why_not: it was not measured; the rest is 0 then."""
 
     driver: str
     target: str
@@ -99,7 +99,7 @@ class FleetCheck:
 
     @property
     def fit(self) -> bool:
-        """Whether nothing refuses it."""
+        """Whether no problem refuses it."""
         return not any(problem.refuses for problem in self.problems)
 
 
@@ -121,8 +121,8 @@ request log is invalid or too large. change-failed: a setting there was not made
 
 @dataclass(frozen=True, slots=True)
 class DriverInStep:
-    """share: of the level. began_s, ended_s: of its first and last request, by the coordinator's clock; 0 where it made
-    none. log_bytes: of its request log, sent_bytes: compressed."""
+    """One host's part of a step. share: of the level. began_s, ended_s: of its first and last request, by the
+    coordinator's clock; 0 where it made none. log_bytes: of its request log, sent_bytes: compressed."""
 
     host: str
     share: int
@@ -136,8 +136,8 @@ class DriverInStep:
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
-    """Traffic from the target to the drivers through a host's interface. load_bytes_per_s: bodies of answers.
-    others_bytes_per_s: the rest, within error_bytes_per_s. why_not: why that is unknown, or ""."""
+    """Traffic through a host's interface, from the target to the drivers, under load. load_bytes_per_s: bodies of
+    answers. others_bytes_per_s: the rest, within error_bytes_per_s (a bound). why_not: why that is unknown, or ""."""
 
     load_bytes_per_s: float = 0.0
     others_bytes_per_s: float = 0.0
@@ -147,10 +147,10 @@ class LinkUse:
 
 @dataclass(frozen=True, slots=True)
 class FleetStep:
-    """start_s: the common start (coordinator's CLOCK_MONOTONIC). apart_s: between the first requests of the first and
-    the last driver, within unsure_s. watched: clocks of recorded hosts that did not drive. metrics: by host, in the
-    window. void: "" for a measurement; else why, at void_host. target: where the target was recorded, or "".
-    moved_bytes_per_s: to each driver."""
+    """One step. start_s: the common start (coordinator's CLOCK_MONOTONIC). apart_s: between the first requests of the
+    first and the last driver; unsure_s: error of that. watched: clocks of recorded hosts that did not drive. metrics:
+    by host, in the window. void: "" for a measurement; else the reason, at void_host. target: the host on which the
+    target was recorded, or "". moved_bytes_per_s: to each driver in the window."""
 
     name: str
     level: float
@@ -185,14 +185,14 @@ WATCHED = (
 """Metrics that are kept of each host in a step; the rest is in its recording."""
 
 TaskPurpose = Literal["alone", "together", "trial", "block", "capacity", "investigation"]
-"""alone: the start on one host while the others rest. together: on all at once. trial: of a search for settings. block:
-of a ladder."""
+"""alone: the start on one host while the others rest. together: the start on all hosts at once. trial: of a search for
+settings. block: of a ladder. capacity: a search with one set of settings. investigation: a whole one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenBeside:
-    """An observer's host while a task ran on another one, from_s to to_s by its own monotonic clock. clock: against
-    ours."""
+    """An observer's host while a task ran on another one, from_s to to_s by its own monotonic clock. clock: that clock
+    against the coordinator's."""
 
     from_s: float
     to_s: float
@@ -202,9 +202,10 @@ class SeenBeside:
 
 @dataclass(frozen=True, slots=True)
 class FleetAttempt:
-    """One task on a host. task: unique; number: of the trial, or of the block of the start. boot, process: of the host
-    and the worker; "" and 0 if lost. began_s, ended_s: wall clock here. steps: by that host's clocks. lost: why there
-    is no answer; failed: why the target would not work. counted: the one that counts for its number."""
+    """One task on a host. task: its unique name; number: of the trial, or of the block of the start. boot, process: of
+    the host and the worker that did it; "" and 0 if it was lost. began_s, ended_s: wall clock here. steps: by that
+    host's clocks. lost: why there is no answer; failed: why the target would not work. counted: this attempt counts for
+    its number."""
 
     task: str
     purpose: TaskPurpose

@@ -33,8 +33,9 @@ ERRORS: Mapping[str, type[UserError]] = {
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """From a host, at at_s by the transport's clock: the answer to a question; or why there is none (error, with kind,
-    the name of its class); or why the host is gone (number 0), after which nothing comes from it."""
+    """A message from a host, at at_s by the transport's clock: the answer to the question of that number; or why there
+    is none (error, with kind, the name of its class); or why the host is gone (number 0), after which nothing comes
+    from it."""
 
     host: str
     number: int
@@ -66,7 +67,7 @@ class Transport(Protocol):
     """Questions to agents and their answers, in order of arrival."""
 
     def now_s(self) -> float:
-        """Of the coordinator's monotonic clock (CLOCK_MONOTONIC, s, or a simulated one)."""
+        """Now, by the coordinator's monotonic clock (CLOCK_MONOTONIC, s, or a simulated one)."""
 
     def ask(self, host: str, question: str, values: Message) -> int:
         """Send a question, and return its unique number at once. For a host that is gone `arrived` reports that for

@@ -35,9 +35,9 @@ ASKED_WITHIN_S = 30.0
 
 
 def taken(asked: Message) -> dict[str, Any]:
-    """asked: study (as resolved), host, folder, cpus; for steps (alike.py) states, order (treatment and level), block,
-    round, step (its purpose), floors; or capacity (guess, changed); or investigate. The answer: steps, capacity or
-    investigation; failed: why there is none of this study; error: why this host cannot carry it out."""
+    """The answer to a question: steps, capacity or investigation; failed: why there is none of this study; error: why
+    this host cannot carry it out. asked: study (as resolved), host, folder, cpus; for steps (alike.py) states, order
+    (treatment and level), block, round, step (its purpose), floors; or capacity (guess, changed); or investigate."""
     if asked.get("cpus"):
         os.sched_setaffinity(0, parse_cpus(asked["cpus"]))
     if asked.get("folder") and Path(asked["folder"]).is_dir():
@@ -94,7 +94,8 @@ def _capacity(book: Bookkeeping, message: Message) -> dict[str, Any]:
 
 
 def _investigated(study: Study, runs: Path) -> dict[str, Any]:
-    """An error is the answer for this study: the host may be able to carry out others."""
+    """The whole loop of `loadframe investigate`. An error is the answer for this study: the host may be able to carry
+    out others."""
     try:
         investigation = investigate(study, runs)
     except Interrupted:
@@ -117,7 +118,7 @@ def _hopeless(study: Study, asked: Message, steps: list[Step]) -> bool:
 
 
 def _end_with_owner(lines: Lines) -> None:
-    """In another thread: until the pipe is closed, or silent; then the main thread is interrupted, and unwinds."""
+    """Runs in another thread until the pipe is closed, or silent; then the main thread is interrupted, and unwinds."""
     with suppress(OSError, Closed, Silent, WireError):
         while True:
             lines.line(LEASE_S)
@@ -127,7 +128,7 @@ def _end_with_owner(lines: Lines) -> None:
 
 
 def main() -> None:
-    """Answer one question."""
+    """Answer one question. What a library prints goes to stderr."""
     for number in (signal.SIGHUP, signal.SIGTERM):  # it only ends with the pipe
         signal.signal(number, ignore)
     sink = own_output()

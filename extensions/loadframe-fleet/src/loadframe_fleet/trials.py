@@ -203,8 +203,8 @@ class TrialsOver(Executor):
 def trials_over(
     fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None, *, capacities: bool = False
 ) -> Iterator[TrialsOver]:
-    """capacities: for capacity searches with other settings; StudyError where the study has none, or they change more.
-    Raises as `engine_over`, too."""
+    """Takes trials on the fleet's hosts. capacities: for capacity searches with other settings; StudyError where the
+    study has none, or they change more than settings. Raises as `engine_over`, too."""
     if capacities:
         check_settings_alone(study)
     with engine_over(fleet, [study], say) as (engine, observing):
@@ -234,7 +234,7 @@ AROUND = 1.5
 AT_ALL = 0.0
 """A capacity is one number: a placeholder for the level at which it is compared."""
 ENDS_S = 60.0
-"""After its budget a search may finish what it has begun."""
+"""How long after its budget a search may finish what it has begun."""
 
 
 class CapacitiesOnHosts(TakesOnHosts):
@@ -265,7 +265,8 @@ class CapacitiesOnHosts(TakesOnHosts):
     def _searched(
         self, guess: LoadInterval | None, block: int, purpose: TaskPurpose, those: Sequence[str]
     ) -> dict[str, Capacity]:
-        """An undecided search is repeated once, on all of these hosts: one of many would otherwise end the whole."""
+        """The start's capacity on each of these hosts. An undecided search is repeated once, with all of them: one of
+        many would otherwise end the whole."""
         told, before = self._told({}, guess), 0
 
         def work() -> Work:
@@ -311,7 +312,7 @@ def check_settings_alone(study: Study) -> None:
 
 
 def around(here: Capacity) -> LoadInterval | None:
-    """Where hosts that are like this machine should have their capacity."""
+    """The range in which hosts that are like this machine should have their capacity."""
     if not here.load:
         return None
     low, high = here.low or here.load, here.high or here.load
@@ -345,7 +346,7 @@ def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> CapacityBes
 
 
 def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> CapacityBeside:
-    """Against the capacities of several searches with equal settings. One bracket does not show how searches differ:
+    """A capacity against those of several searches with equal settings. One bracket does not show how searches differ:
     the bounds are widened by the factor by which these do. ValueError for none, or one not found."""
     loads = [search.load for search in start if search.load]
     lows = [search.low for search in start if search.low]

@@ -13,9 +13,9 @@ from loadframe.formats.json_text import JsonError, parse_json, write_json
 Message = Mapping[str, Any]
 """A question, an answer, or a part of one, as JSON has it."""
 AGENT = "loadframe.agent/2"
-"""Of the greeting; another one means an incompatible Loadframe."""
+"""Word of the greeting; another one means an incompatible Loadframe."""
 LONGEST_LINE = 4 << 20
-"""Bytes."""
+"""Bytes of a line."""
 LEASE_S = 5.0
 """An agent that has not heard from its coordinator for so long ends, with all that it does."""
 LOAD_LEASE_S = 4.0
@@ -24,7 +24,7 @@ SILENT_S = 6.0
 """An agent that has been silent to its coordinator for so long has ended its load, or its machine does nothing."""
 BEAT_S = 1.0
 PIECE_BYTES = 1 << 20
-"""Of compressed data, in one answer."""
+"""Bytes of compressed data in one answer."""
 
 
 class WireError(Exception):
@@ -79,8 +79,8 @@ class Lines:
 
 
 def send(descriptor: int, data: bytes, within_s: float) -> bool:
-    """False where the other side has taken nothing for so long: a part of a line may have been sent, and nothing more
-    may be. Of one thread at a time. OSError where it is gone."""
+    """Send all of it through a pipe. False where the other side, which is there, has taken nothing for so long: a part
+    of a line may have been sent, and nothing more may be. Of one thread at a time. OSError where it is gone."""
     view = memoryview(data)
     while view:
         if not _ready(descriptor, select.POLLOUT, within_s):
@@ -149,7 +149,7 @@ class LastWords:
         self._closed.set()
 
     def text(self, within_s: float) -> str:
-        """After waiting for its end at most so long."""
+        """The text, after waiting for its end at most so long."""
         self._ended.wait(within_s)
         left_out = self._bytes - len(self._first) - len(self._last)
         middle = f"\n[... {left_out:,} bytes are left out ...]\n" if left_out > 0 else ""

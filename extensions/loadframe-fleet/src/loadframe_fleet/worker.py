@@ -36,7 +36,7 @@ POLL_S = 0.05
 STUCK_S = 1.5
 """Work in progress may take so long to notice that it is over; then its processes are ended under it."""
 GIVEN_UP_S = 20.0
-"""After that, and after the time for putting back, the process ends as it is; its agent cleans up after it."""
+"""After so long, and the time for putting back, the process ends as it is; its agent cleans up after it."""
 
 
 class Over(Exception):  # noqa: N818 - it is an end, not an error
@@ -80,7 +80,7 @@ class Worker:
         }
 
     def work(self) -> str:
-        """Until it is over; why that is."""
+        """Work until it is over; returns why that is."""
         threading.Thread(target=self._hear, daemon=True).start()
         try:
             while True:
@@ -283,8 +283,8 @@ class Worker:
 
 
 def _work_in(folder: str) -> str:
-    """Enter the folder of the command, below which the study may name files; returns why that is not possible, in
-    words."""
+    """Enter the folder where the command was called, below which the study may name files; returns why that is not
+    possible, in words."""
     try:
         os.chdir(folder or ".")
     except OSError as error:
@@ -297,7 +297,7 @@ def _work_in(folder: str) -> str:
 
 
 def clean_up() -> None:
-    """After commands that were killed here before."""
+    """Clean up after commands that were killed here before."""
     from loadframe.bench.places import revert
     from loadframe.host.leftovers import sweep
 
@@ -308,7 +308,7 @@ def clean_up() -> None:
 
 
 def main() -> None:
-    """Speak through the standard streams."""
+    """Speak through the standard streams. What a library prints goes to stderr."""
     import signal
 
     no_core_dumps()

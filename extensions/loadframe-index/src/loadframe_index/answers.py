@@ -18,8 +18,8 @@ _EACH = ", ".join(f"{value} AS {name}" for name, value in zip(SUMS, ENTRY, stric
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """entries: names. files: each once. bytes_on_disk: as du. apparent_bytes: of all sizes; file_bytes: of files and
-    symbolic links alone, as du -b of coreutils 9.2 and later."""
+    """entries: names. files: each once, however many names it has. bytes_on_disk: as du. apparent_bytes: of all sizes;
+    file_bytes: of files and symbolic links alone, as du -b of coreutils 9.2 and later."""
 
     entries: int
     files: int
@@ -30,9 +30,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """None: any. under: a directory, itself included. type, name: as find -type, -name. larger_than, smaller_than:
-    bytes, exclusive. modified_after_s, modified_before_s: since the epoch, exclusive and inclusive, as find
-    -newermt."""
+    """Which entries to find; None: any. under: a directory, itself included. type, name: as find -type, -name.
+    larger_than, smaller_than: bytes, exclusive. modified_after_s, modified_before_s: since the epoch, exclusive and
+    inclusive, as find -newermt."""
 
     under: bytes = b""
     type: str | None = None
@@ -60,7 +60,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Of an owner or of a directory. of: a user's number, or a path."""
+    """The entries and bytes of an owner or of a directory. of: a user's number, or a path."""
 
     of: int | bytes
     entries: int
@@ -68,7 +68,7 @@ class Share:
 
 
 def usage(store: Store, under: bytes = b"") -> Usage:
-    """As du reports it for this directory. StoreError."""
+    """The usage as du reports it for this directory. StoreError."""
     entries, linked, blocks, high, low, other = (
         _kept(store, under) if store.keeps_totals() else _summed(store, _under(store, under))
     )
@@ -92,7 +92,7 @@ def _summed(store: Store, where: str) -> list[int]:
 
 
 def _kept(store: Store, under: bytes) -> list[int]:
-    """From the totals of the directories, and a directory's own entry."""
+    """The usage from the totals of the directories, and a directory's own entry."""
     if not under:
         (sums,) = store.ask(f"SELECT {_ADDED} FROM totals")
         return list(map(int, sums))
@@ -117,7 +117,7 @@ def find(store: Store, wanted: Wanted) -> Iterator[Found]:
 
 
 def largest_files(store: Store, most: int, under: bytes = b"") -> list[Found]:
-    """By size, the largest first; of equal ones, by path. StoreError."""
+    """Files by size, the largest first; of equal ones, by path. StoreError."""
     files = f"FROM entries WHERE type = 'f' AND {_under(store, under)}"
     # An index finds the size of the last one; none orders those of equal size.
     sizes = store.ask(f"SELECT size {files} ORDER BY size DESC LIMIT {most:d}")
@@ -128,7 +128,8 @@ def largest_files(store: Store, most: int, under: bytes = b"") -> list[Found]:
 
 
 def largest_owners(store: Store, most: int) -> list[Share]:
-    """By bytes on the disk, the largest first; of equal ones, by number. A file with several names counts once."""
+    """Owners by bytes on the disk, the largest first; of equal ones, by number. A file with several names counts
+    once."""
     linked = f"SELECT uid, max(blocks) AS blocks FROM entries WHERE {LINKED} GROUP BY uid, device, inode"
     single = f"SELECT uid, count(*) AS entries, sum(blocks) AS blocks FROM entries WHERE NOT ({LINKED}) GROUP BY uid"
     every = f"{single} UNION ALL SELECT uid, count(*), sum(blocks) FROM ({linked}) AS linked GROUP BY uid"
@@ -140,7 +141,8 @@ def largest_owners(store: Store, most: int) -> list[Share]:
 
 
 def fullest_directories(store: Store, most: int) -> list[Share]:
-    """By the number of entries directly in them; bytes_on_disk: of these. Of equal ones, by id. StoreError."""
+    """Directories by the number of entries directly in them; bytes_on_disk: of these. Of equal ones, by id.
+    StoreError."""
     of_root = f"<> {store.literal(NO_PARENT)}"
     counts = f"SELECT parent, count(*) AS entries FROM entries WHERE parent {of_root} GROUP BY parent"
     if store.keeps_totals():
@@ -187,7 +189,8 @@ def _under(store: Store, path: bytes) -> str:
 
 _SPECIAL = re.compile(rb"[*?\[\\]")
 _SPELT_OTHERWISE = re.compile(rb"\\(.)|\[([!^]?+)(.[^\]]*)\]|\[", re.DOTALL)
-"""By find and by fnmatch: an escaped byte; a bracket, whether it is negated, and its inside; one without end."""
+"""What find and fnmatch spell differently: an escaped byte; a bracket, whether it is negated, and its inside; one
+without end."""
 
 
 def matcher(glob: bytes) -> re.Pattern[bytes]:

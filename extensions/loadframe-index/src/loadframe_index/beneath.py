@@ -16,15 +16,15 @@ from loadframe.errors import MachineError
 from loadframe_index.entries import Entry, entry_of, split
 
 ENCODING, ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
-"""For the names that os.scandir gives, back to bytes. os.fsencode does the same, and takes longer."""
+"""How the names that os.scandir gives become bytes again. os.fsencode does the same, and takes longer."""
 OURS = frozenset({EMFILE, ENFILE, ENOMEM})
 _WAY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LIST = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def lasts(error: OSError) -> bool:
-    """Whether it stays unreadable as long as its rights stay; else the file system failed, and the entry may still
-    exist. MachineError for a lack of resources here."""
+    """Whether an entry stays unreadable as long as its rights stay; else the file system failed, and the entry may
+    still exist. MachineError for a lack of resources here."""
     if error.errno in OURS:
         raise MachineError(
             f"The tree cannot be read on: {error.strerror}.",

@@ -31,8 +31,8 @@ class Directory(NamedTuple):
 
 
 class Frontier:
-    """Last in, first out: few wait, and children come after their parent, whose path is open. The oldest, which have
-    the largest parts of the tree, are given away. Thread-safe."""
+    """Directories still to be listed. Last in, first out: few wait, and children come after their parent, whose path is
+    open. The oldest, which have the largest parts of the tree, are given away. Thread-safe."""
 
     def __init__(self, board: Board) -> None:
         """board: by it, processes give directories to one another."""
@@ -97,23 +97,24 @@ class Frontier:
 
 IDLE, BUSY, BLOCKED = 0, 1, 2
 STATE, SINCE_S, IDLE_S, BUSY_S, BLOCKED_S, TAKEN, DONE, ENTRIES, GIVEN, FOUND, HELD, SERVER_S, ASKED_S = range(13)
-"""Words of a worker. taken, done: operations begun and ended. entries: in those that ended. given: operations handed
-on. found: directories. held: entries in a batch that is not full yet. server: seconds in calls to the database. asked:
-since when the current call lasts, or 0."""
+"""Words of a worker. taken, done: operations begun and ended. entries: in those that ended. given: operations handed to
+the next stage. found: directories that a scan thread found. held: entries in a batch that is not full yet. server:
+seconds in calls to the database. asked: since when the current call lasts, or 0."""
 SCAN, GET_INFO_DB, GET_INFO_FS, DB_APPLY = range(4)
 STAGES = ("SCAN", "GET_INFO_DB", "GET_INFO_FS", "DB_APPLY")
 WORKER = 16
 STOP, SCANS, OFFSET_NS = range(3)
-"""Of the whole: whether it ends; how many scans have begun; the clock of looks minus CLOCK_MONOTONIC."""
+"""Words of the whole: whether it ends; how many scans have begun; the clock of looks minus CLOCK_MONOTONIC."""
 ASKED, SENT = range(2)
-"""Of a process. asked: NO, YES or GIVEN_SOME: whether it needs, or was given, directories. sent: how many it gave."""
+"""Words of a process. asked: NO, YES or GIVEN_SOME: whether it needs, or was given, directories. sent: how many it
+gave."""
 NO, YES, GIVEN_SOME = 0, 1, 2
 COUNTED = ("vanished", "unreadable", "failed", "loops", "elsewhere", "unchanged", "changed", "new")
 """Further counts of a process, from COUNTS on. failed: of the unreadable, for another reason than rights."""
 COUNTS = 4
 HEAD = 16
 LETTER_BYTES = 1 << 16
-"""For directories that are given at once: their paths, and those above them. A longer one stays where it is."""
+"""Bytes for directories that are given at once: their paths, and those above them. A longer one stays where it is."""
 WORD = 8
 
 
@@ -169,7 +170,7 @@ class Board:
                 yield self.of_worker(chosen, stage, number)
 
     def sum(self, stage: int, word: int, process: int | None = None) -> float:
-        """Over all workers of a stage, in one process or in all."""
+        """The sum over all workers of a stage, in one process or in all."""
         return sum(self.words[at + word] for at in self.workers(stage, process))
 
     def each(self, word: int) -> list[float]:
@@ -193,7 +194,7 @@ class Board:
         return {what: int(sum(self.each(COUNTS + number))) for number, what in enumerate(COUNTED)}
 
     def asks(self) -> int | None:
-        """Another process that has no directory."""
+        """The number of another process that has no directory; None for none."""
         if self.shape.processes == 1:
             return None
         for process, asked in enumerate(self.each(ASKED)):
@@ -202,8 +203,8 @@ class Board:
         return None
 
     def give(self, process: int, directories: Sequence[Directory]) -> int:
-        """As many as fit into its letter, or half as many, and so on; their number, 0 where it was given some
-        meanwhile."""
+        """Give a process that asks as many as fit into its letter, or half as many, and so on; their number, 0 where it
+        was given some meanwhile."""
         given = [tuple(directory) for directory in directories]
         while len(letter := marshal.dumps(given)) > LETTER_BYTES:
             given = given[: len(given) // 2]

@@ -20,7 +20,7 @@ from loadframe_index.store import Store
 PATIENCE_S = 3600.0
 MOST_TOLD = 20
 SAID_BYTES = 4000
-"""Of the standard error of du: its end."""
+"""Bytes of the end of du's standard error."""
 READ_BYTES = 1 << 20
 
 
@@ -87,7 +87,7 @@ def only(who: str, paths: Sequence[bytes]) -> tuple[str, ...]:
 
 
 def _full(root: Path, path: bytes) -> bytes:
-    """For find and du: from "/" on, so that it is no option."""
+    """The path for find and du: from "/" on, so that it is no option."""
     return joined(os.fsencode(root.absolute()), path) if path else os.fsencode(root.absolute())
 
 
@@ -118,7 +118,7 @@ def _du(full: bytes, unit: str) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """Without variables that change units or encodings."""
+    """The environment without variables that change units or encodings."""
     named = ("BLOCKSIZE", "BLOCK_SIZE", "DU_BLOCK_SIZE", "POSIXLY_CORRECT")
     return {**{name: value for name, value in os.environ.items() if name not in named}, "LC_ALL": "C"}
 

@@ -49,7 +49,7 @@ class InFolder:
 @dataclass(frozen=True)
 class Config(InFolder):
     """scanners: processes, each with the workers of the stages. batch: entries in one. queue: entries that may wait
-    before a stage. seconds: how long; 0: for one scan. rewrite: write unchanged entries, too."""
+    before a stage. seconds: how long to go on; 0: for one scan. rewrite: write unchanged entries, too."""
 
     scanners: int = 1
     scan_threads: int = 1

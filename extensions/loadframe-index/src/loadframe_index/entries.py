@@ -23,11 +23,11 @@ TYPES = {
     stat.S_IFCHR: "c",
     stat.S_IFBLK: "b",
 }
-"""As find(1) prints them by %y."""
+"""Types as find(1) prints them by %y."""
 FORMAT = 0o170000
-"""Of a mode: the type (inode(7), S_IFMT)."""
+"""The bits of a mode that are the type (inode(7), S_IFMT)."""
 BLOCK_BYTES = 512
-"""Of st_blocks (stat(3type))."""
+"""Bytes of a block in st_blocks (stat(3type))."""
 EARLIEST_NS, LATEST_NS = -(1 << 63), (1 << 63) - 1
 """The databases have 64 bits for a time in nanoseconds: the years 1677 to 2262. A file system may have any."""
 
@@ -103,8 +103,9 @@ KINDS = ("create", "unlink", "rename", "setattr", "close_write")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """to: where a rename leads. number: grows within a log. time_s: since the epoch. file: identifies the file
-    (Reader.inode_of), whatever its name; b"": unknown."""
+    """A record of a change log. path, to: relative to the root of the tree; to: where a rename leads. number: grows
+    within a log. time_s: since the epoch. file: identifies the file (Reader.inode_of), whatever its name; b"":
+    unknown."""
 
     kind: str
     path: bytes

@@ -35,7 +35,7 @@ READ_BYTES = 1 << 18
 ATTEMPTS = 3
 """How often to open a directory that the kernel refuses."""
 MOST_DIRECTORIES = 100_000
-"""Whose paths are remembered."""
+"""Directories whose paths are remembered."""
 KINDS = {
     DELETE: "unlink",
     MOVED_FROM: "unlink",
@@ -44,7 +44,7 @@ KINDS = {
     ATTRIB: "setattr",
     CLOSE_WRITE: "close_write",
 }
-"""Of a record with several, the name goes before it comes."""
+"""The kind of record for each bit; where a mask has several, the name goes before it comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """mask: perhaps several things. at: where; None where unknown. to: where a rename leads. file: its handle, or
-    b""."""
+    """mask: what happened, perhaps several things. at: where; None where unknown. to: where a rename leads. file: the
+    handle of the file, b"" where unknown."""
 
     mask: int
     at: Place | None = None
@@ -217,7 +217,7 @@ class Fanotify(OfKernel):
 
 
 def _supported(call: Callable[[int], T], newer: int, older: int) -> T:
-    """With the newer flags where the kernel knows them, else with the older ones."""
+    """What `call` gives with the newer flags where the kernel knows them, else with the older ones."""
     try:
         return call(newer)
     except OSError as error:
@@ -247,7 +247,8 @@ REMEDIES = {
 
 
 def path_of(opened: int) -> bytes | None:
-    """The path of an open directory; None where it is removed. One that is too long is found name by name. OSError."""
+    """The absolute path of an open directory; None where it has been removed. A path too long for the kernel is found
+    name by name. OSError."""
     below: list[bytes] = []
     at = os.dup(opened)
     try:

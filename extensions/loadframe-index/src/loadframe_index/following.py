@@ -20,14 +20,14 @@ from loadframe_index.readers import Reader
 from loadframe_index.store import Batch, Row, Store, as_signed, parts, rows_of
 
 ROWS_AT_ONCE = 10_000
-"""Of a directory that was renamed: more are written in several transactions, the last one with the number."""
+"""Rows of a directory that was renamed: more are written in several transactions, the last one with the number."""
 IDS_AT_ONCE = 1_000
 
 
 @dataclass
 class Followed:
-    """questions: entries looked up, once for all records of a path in a batch; moved: entries found below new or
-    renamed directories. fs_s, db_s: spent in each stage."""
+    """What was done so far. questions: entries that were looked up, once for all records of a path in a batch; moved:
+    entries found below new or renamed directories. fs_s, db_s: spent in each stage."""
 
     records: int = 0
     questions: int = 0
@@ -53,8 +53,8 @@ class Following:
         applied: Callable[[Sequence[Change]], object] = lambda _: None,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """batch: most records in a transaction. rows: most of directories that appear. applied: called with the records
-        of each committed batch. MachineError, StoreError."""
+        """batch: records at most in a transaction. rows: of directories that appear, at most in one. applied: called
+        with the records of each batch once it is committed. MachineError, StoreError."""
         self.done = Followed()
         self._store, self._reader, self._batch, self._rows = store, reader, batch, rows
         self._clock_ns, self._applied = clock_ns, applied
@@ -130,7 +130,7 @@ class Following:
         self.done.fs_s += time.monotonic() - began - (self.done.db_s - spent_s)
 
     def _unknown(self, directories: set[bytes]) -> set[bytes]:
-        """Those that the database lacks: a row without its directory's would outlive a removal further up."""
+        """Directories that the database lacks: a row without its directory's would outlive a removal further up."""
         ids = {id_of(path): path for path in directories}
         with self._in_database():
             known = self._store.known(list(ids))
@@ -233,8 +233,9 @@ class Following:
 
 
 class _Wanted:
-    """paths: to look up. above: directories further up. replaced: rows there and below are outdated. walked: what is
-    below a directory is looked up, too. files: by path, the files of its records."""
+    """What the records of a batch require. paths: to look up. above: directories further up. replaced: rows there and
+    below are outdated. walked: what is below a directory is looked up, too. files: by path, the files of its
+    records."""
 
     def __init__(self, changes: Iterable[Change]) -> None:
         self.paths: set[bytes] = set()

@@ -141,7 +141,7 @@ class Inotify(OfKernel):
             self._paths.pop(watch, None)
 
     def _file(self, path: bytes) -> bytes:
-        """Its inode, if it still exists: it may be a further name of a known file."""
+        """The file's inode, if it still exists: it may be a further name of a known file."""
         try:
             return b"%d" % self._tree.entry(path).st_ino
         except OSError:

@@ -32,7 +32,7 @@ APPLIED, DONE = 0, 0
 LINE_EVERY_S = 0.2
 WAIT_S = 0.05
 MOST_PATHS = 100_000
-"""Over which records are injected."""
+"""Paths over which records are injected."""
 INJECTED = "injected"
 
 
@@ -52,7 +52,8 @@ class Keeping(InFolder):
 
 
 KERNEL: Mapping[str, Callable[[Path], Reader]] = {"fanotify": Fanotify, "inotify": Inotify}
-"""In the order of preference: the first needs one mark for a file system, the second a watch for each directory."""
+"""The kernel's logs, the preferred first: that needs one mark for a file system, the second a watch for each
+directory."""
 OTHERWISE = "Records can be injected instead: they load the pipeline and say nothing of the tree."
 
 
@@ -134,7 +135,7 @@ class Program:
         self._log.write(b"".join(packed))
 
     def run(self, start_s: float) -> None:
-        """From start_s on, for the time of the configuration."""
+        """Run from start_s on, for the time of the configuration."""
         time.sleep(max(0.0, start_s - time.monotonic()))
         self._began_s = self._line_s = time.monotonic()
         until_s = self._began_s + self.keeping.seconds
@@ -185,7 +186,7 @@ class Program:
 
 
 def work(keeping: Keeping) -> None:
-    """From "ready" on. StoreError, MachineError, OSError."""
+    """All from "ready" on. StoreError, MachineError, OSError."""
     with ExitStack() as stack:
         store = stack.enter_context(closing(connect(keeping.database)))
         chosen = opened(keeping, store)

@@ -12,7 +12,8 @@ from loadframe_index.store import COLUMNS, INDEXED, SET, Row, Store, StoreError
 IN_THE_WAY = frozenset({1205, 1213, 1020})
 """Errors of MariaDB: a lock took too long, a deadlock, a record has changed since it was read."""
 NOT_PERMITTED = frozenset({1142, 1227, 1419})
-"""To make a trigger: the account lacks TRIGGER, or the server writes a binary log and the account lacks SUPER."""
+"""Errors where a trigger may not be made: the account lacks TRIGGER, or the server writes a binary log and the account
+lacks SUPER."""
 STATEMENT_BYTES = 1 << 20
 """A statement ends after the row that exceeds this; max_allowed_packet is 16 MiB by default."""
 INSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ".encode()
@@ -21,7 +22,7 @@ REPLACE = (
     " ON DUPLICATE KEY UPDATE "
     + ", ".join(f"{name} = IF(VALUES(seen_ns) >= seen_ns, VALUES({name}), {name})" for name in SET)
 ).encode()
-"""From left to right: seen_ns, which decides, is the last."""
+"""Assignments take effect from left to right: seen_ns, which decides, is the last."""
 
 
 def connect(database: Mapping[str, str]) -> "MariadbStore":
@@ -61,7 +62,7 @@ class MariadbStore(Store):
         return bool(error.args) and error.args[0] in IN_THE_WAY
 
     def _keep_totals(self) -> None:
-        """Without triggers where the account may not make them: answers are summed up then."""
+        """Go on without triggers where the account may not make them: answers are summed up then."""
         try:
             super()._keep_totals()
         except StoreError as error:

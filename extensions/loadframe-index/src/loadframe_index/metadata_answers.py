@@ -50,7 +50,8 @@ def differing(compared: AnswersCompared) -> list[str]:
 
 
 def lacking(store: Store, config: Config, of_tree: int | None) -> str:
-    """What is missing, in words, or "". Entries count by the first 8 bytes of their ids. of_tree: of a tree of ours."""
+    """What is missing, in words, or "". Entries count by the first 8 bytes of their ids. of_tree: whether we made the
+    tree."""
 
     def numbers(ids: bytes) -> Any:
         whole_ids = ids[: len(ids) - len(ids) % 16]  # a killed pipeline may have torn the last one

@@ -43,8 +43,9 @@ MOST_FILES = 1_000
 
 @dataclass
 class _Prepared:
-    """Shared by all workloads made of one another. indexed: the tree that the database has, and with which indexes.
-    cold: what a cold start took, in words. compared: answers of the database, by their tree."""
+    """Shared by all workloads made of one another with other options. indexed: the tree that the database has, and with
+    which indexes; "" for none. cold: what a cold start took, in words. compared: answers of the database, by their
+    tree."""
 
     trees: dict[Shape, Path] = field(default_factory=dict)
     indexed: tuple[str, str] = ("", "")
@@ -57,7 +58,7 @@ class _Ran:
     config: Config
     load: float
     entries: int | None
-    """Of the tree, if we made it."""
+    """Entries of the tree, if we made it."""
 
 
 class MetadataIndex(Common[MetadataIndexOptions]):
@@ -128,7 +129,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return config
 
     def _forget(self, config: Config | Keeping) -> None:
-        """With cold = true memory then holds nothing of the tree, apart from a database that is a file."""
+        """With cold = true, have the kernel forget the tree: memory then holds nothing of it, apart from a database
+        that is a file."""
         if self.options.cold:
             self._prepared.cold = metadata_cold.forget(Path(config.tree), config.database.get("path"))
 
@@ -191,8 +193,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         return tuple(self._prepared.compared.values())
 
     def _other_answers(self, store: Store, ran: _Ran) -> str:
-        """After the first whole scan of a tree: where the database differs from du and find, in words. In a user's
-        tree, which may change, a difference is no error."""
+        """If a step was the first whole scan of a tree: where the database differs from du and find, in words. In a
+        user's tree, which may change meanwhile, a difference is no error."""
         tree = ran.config.tree
         if (
             not self.runs_to_completion
@@ -226,7 +228,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             )
 
     def _tree(self, options: MetadataIndexOptions, folder: Path) -> tuple[str, int | None]:
-        """Its path, and how many entries it has if we made it. It is removed with the folder."""
+        """The tree's path, and how many entries it has if we made it. It is removed with the folder."""
         if options.tree:
             return options.tree, None
         names = ("entries", "files_per_directory", "depth", "median_bytes", "sigma", "owners", "age_days", "seed")
@@ -279,8 +281,8 @@ class MetadataIndexByEntries(MetadataIndex):
 
 
 class MetadataIndexByChangeRate(AtRate, MetadataIndex):
-    """Records of changes are injected at a given rate (AtRate), looked up and written like those of a change log; the
-    tree stays as it is."""
+    """Changes of a tree at a given rate (AtRate). The tree stays as it is: records are injected, looked up and written
+    like those of a change log."""
 
     axes = frozenset({"change_rate"})
     axis_unit = "changes/s"

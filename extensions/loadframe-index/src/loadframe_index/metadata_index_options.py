@@ -62,5 +62,5 @@ KNOBS = (
         price="answers that had an index or totals of their own read the whole table",
     ),
 )
-"""What gives each stage more. Larger batches come first, fewer indexes last: whoever asks the database pays for
-them."""
+"""What gives each stage more. Larger batches come first: a query and a transaction have a price of their own. Fewer
+indexes come last: whoever asks the database pays for them."""

@@ -50,7 +50,7 @@ class Process:
         return file
 
     def coordinator(self) -> Coordinator:
-        """Of the first process. Every look from now on is later than those in the database."""
+        """The coordinator of the first process. Every look from now on is later than those in the database."""
         store = self._store()
         last_ns = max(time.time_ns(), store.last_seen_ns() + 1)
         self.board.words[OFFSET_NS] = last_ns - time.monotonic_ns()
@@ -133,8 +133,8 @@ class Process:
 
 
 def stay_on_one_cpu(number: int) -> None:
-    """A different one of the permitted CPUs for each number: on two, threads wait at each release of the interpreter
-    lock."""
+    """Stay on a different one of the permitted CPUs for each number: on two CPUs, threads wait for each other at every
+    release of the interpreter lock (GIL)."""
     cpus = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cpus[number % len(cpus)]})
 

@@ -13,8 +13,8 @@ from loadframe_index.entries import Change
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """lost: why records are missing, in words: the whole tree has to be scanned again. drained: nothing more was
-    waiting."""
+    """What a reader has got since the last time. lost: why records are missing, in words; then the whole tree has to be
+    scanned again. drained: nothing more was waiting."""
 
     changes: Sequence[Change] = ()
     lost: str = ""
@@ -25,7 +25,7 @@ class Reader(abc.ABC):
     """An open change log."""
 
     name: str
-    """As a study names it: fanotify, inotify, injected, recorded."""
+    """Its name in a study: fanotify, inotify, injected, recorded."""
     resumes: bool = False
     """Whether the log outlives its reader, and is read on from the last acknowledged record."""
 

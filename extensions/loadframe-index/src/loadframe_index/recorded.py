@@ -32,7 +32,7 @@ class UnreadableRecordError(ValueError):
 
 
 def record_of(line: bytes) -> Change:
-    """UnreadableRecordError says what is wrong."""
+    """The record in a line. UnreadableRecordError says what is wrong."""
     if len(line) > LONGEST_LINE:
         raise UnreadableRecordError(f"a line of more than {LONGEST_LINE:,} bytes")
     try:
@@ -121,7 +121,7 @@ class Recorded(Reader):
 
 
 SHARES = {"create": 0.4, "close_write": 0.3, "setattr": 0.2, "unlink": 0.1}
-"""Of the records. A rename would cause a walk through what it names."""
+"""Shares of the records. A rename would cause a walk through what it names."""
 RECORDS_AT_ONCE = 10_000
 """The most records of one reading: one that has fallen behind catches up in several."""
 
@@ -175,7 +175,7 @@ class Injected(Reader):
 
     @property
     def waiting(self) -> int:
-        """Those that are due and were not read."""
+        """Records that are due and were not read."""
         return self._due()
 
     def _due(self) -> int:

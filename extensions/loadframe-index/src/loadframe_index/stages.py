@@ -30,7 +30,7 @@ from loadframe_index.store import AgainError, Batch, Known, Store, as_signed, ro
 
 DEVICE_SHIFT = 64
 ACCESSED, MODIFIED, SEEN = 1, 2, 4
-"""Of Known: atime_ns, mtime_ns and ctime_ns, which also are the last ones of an Entry; and seen_ns."""
+"""Places in Known: atime_ns, mtime_ns and ctime_ns, which also are the last ones of an Entry; and seen_ns."""
 TICK_NS, WHOLE_TICK_NS = 20_000_000, 2_000_000_000
 """How long two changes of a file may have the same time: until the kernel's next tick (at least 100 a second, before
 6.13); with whole seconds only, up to two of them."""
@@ -151,7 +151,7 @@ class Lister:
 
 
 def hand_on(out: Queue[Work], work: Work, meter: Meter) -> None:
-    """To the next stage; waiting counts as blocked."""
+    """Give a batch to the next stage; waiting counts as blocked."""
     before = meter.state
     meter.turn(BLOCKED)
     taken = out.put(work)
@@ -187,8 +187,8 @@ def ask_database(store: Store, work: Work, meter: Meter) -> int:
 
 
 def _known(store: Store, ids: Sequence[bytes], meter: Meter) -> dict[bytes, Known]:
-    """While DB_APPLY has the database locked, as at each commit of SQLite, this counts as blocked. AgainError after
-    LOCKED_FOR_S."""
+    """What the database knows. While DB_APPLY has it locked, as at each commit of SQLite, this stage counts as blocked.
+    AgainError after LOCKED_FOR_S."""
     until_s = time.monotonic() + LOCKED_FOR_S
     while True:
         try:
@@ -203,8 +203,8 @@ def _known(store: Store, ids: Sequence[bytes], meter: Meter) -> dict[bytes, Know
 
 @dataclass(slots=True)
 class Asker:
-    """GET_INFO_FS. rewrite: unchanged entries are written again. give: called with each part of a batch. held_s: after
-    which a part ends with its current entry."""
+    """GET_INFO_FS. rewrite: unchanged entries are written again. give: called with each part of a batch. held_s: the
+    time after which a part ends with its current entry."""
 
     tree: Beneath
     board: Board
@@ -265,8 +265,8 @@ class Asker:
         return part
 
     def _take(self, work: Work, key: bytes, entry: Entry) -> None:
-        """Unchanged where the database has its inode and times, and its last look excludes a later change with the same
-        time. The atime of a directory is ignored: the scan itself reads it."""
+        """An entry is unchanged where the database has its inode and times, and its last look was late enough to
+        exclude a later change with the same time. The atime of a directory is ignored: the scan itself reads it."""
         known = None if self.rewrite else work.known.get(key)
         first = MODIFIED if entry[5] == "d" else ACCESSED
         same = known is not None and known[first:SEEN] == entry[first - SEEN :] and known[0] == as_signed(entry[4])

@@ -33,7 +33,7 @@ COLUMNS = (
     "ctime_ns",
     "seen_ns",
 )
-"""Of the table `entries`. parent: the id of the directory. seen_ns: when the entry was looked at."""
+"""Columns of the table `entries`. parent: the id of the directory. seen_ns: when the entry was looked at."""
 SET = COLUMNS[1:]
 INDEXES: Mapping[str, tuple[str, ...]] = {
     "none": (),
@@ -41,12 +41,12 @@ INDEXES: Mapping[str, tuple[str, ...]] = {
     "du": ("parent", "linked"),
     "all": ("parent", "linked", "size", "mtime_ns", "uid", "name"),
 }
-"""Columns with an index besides the key, by the workload's option. Without one of `parent`, the content of a removed
-directory is looked for in the whole table."""
+"""Which columns have an index in addition to the key, by the workload's option. Without one of `parent`, the content of
+a removed directory is looked for in the whole table."""
 WITH_TOTALS = frozenset({"du", "all"})
-"""With these the database also keeps totals of each directory (totals.py)."""
+"""Values of the option with which the database also keeps totals of each directory (totals.py)."""
 LINKED = "links > 1 AND type <> 'd'"
-"""Of files with several names."""
+"""The condition for files with several names."""
 INDEXED: Mapping[str, str] = {"linked": f"(inode) WHERE {LINKED}", "uid": "(uid, type, links, blocks)"}
 """Indexes that are not just their column. uid: for the sums of the largest owners."""
 KINDS = ("sqlite", "mariadb", "postgres")
@@ -69,7 +69,8 @@ REPLACED = (
 ATTEMPTS = 8
 """How often a transaction is tried that another one made impossible (a deadlock)."""
 PAUSE_S = 0.01
-"""Longest pause before the second attempt, doubled for each further one, of random length: else they collide again."""
+"""The longest pause before the second attempt, doubled before each further one; of random length, so that the same
+transactions do not collide again."""
 IDS_PER_QUESTION = 10_000
 Row = tuple[bytes, bytes, bytes, bytes, int, int, str, int, int, int, int, int, int, int, int, int, int]
 """A row of `entries`, in the order of COLUMNS."""
@@ -89,8 +90,9 @@ class AgainError(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one transaction does. touched: ids of unchanged entries, seen again at seen_ns. removed: paths that were not
-    found then; what is beneath them goes, too. log, number: the change log, or "", and its last acknowledged change."""
+    """What one transaction does. rows: inserted or replaced. touched: ids of unchanged entries, seen again at seen_ns.
+    removed: paths that were not found then; what is beneath them goes, too. log, number: the change log, or "", and its
+    last acknowledged change."""
 
     rows: Sequence[Row] = ()
     touched: Sequence[bytes] = ()
@@ -298,7 +300,7 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def _run(self, statement: str, values: Sequence[Any]) -> Any:
-        """The cursor that has the result."""
+        """The cursor with the result of a statement."""
 
     @abc.abstractmethod
     def _among(self, column: str, ids: Sequence[bytes]) -> tuple[str, Sequence[Any]]:
@@ -320,8 +322,9 @@ class Store(abc.ABC):
 
 
 def connect(database: Mapping[str, str]) -> Store:
-    """database: kind (sqlite, mariadb, postgres); path, pragmas (JSON); socket or host and port, user, password,
-    schema; or libpq's parameters, and schema. proof: an expression that is 1 where the tables are ours. StoreError."""
+    """A connection. database: kind (sqlite, mariadb, postgres); path, pragmas (JSON); socket or host and port, user,
+    password, schema; or libpq's parameters, and schema. proof: an expression that is 1 where the tables are ours.
+    StoreError where it refuses, and where they are not."""
     kind = database["kind"]
     if kind not in KINDS:
         raise StoreError(f"{kind!r} is no database of this pipeline; it knows {', '.join(KINDS)}")

@@ -23,11 +23,11 @@ def _of(row: str) -> tuple[str, ...]:
 
 
 ENTRY = _of("entries")
-"""Of an entry, in the order of the sums."""
+"""What an entry adds to the sums, in their order."""
 _NEW = ", ".join(_of("NEW"))
 _LESS = ", ".join(f"{name} = {name} - ({value})" for name, value in zip(SUMS, _of("OLD"), strict=True))
 _OTHERWISE = " OR ".join(f"OLD.{name} <> NEW.{name}" for name in ("type", "links", "blocks", "size"))
-"""Of an entry that is written again. Its id is a hash of its path, so its directory stays."""
+"""Whether an entry that is written again differs. Its id is a hash of its path, so its directory stays."""
 _SUBTRACT = f"UPDATE totals SET {_LESS} WHERE directory = OLD.parent;"
 _EMPTY = "DELETE FROM totals WHERE directory = {id} AND entries = 0 AND above IS NULL;"
 _GONE = f"UPDATE totals SET above = NULL WHERE directory = OLD.id; {_EMPTY.replace('{id}', 'OLD.id')}"
@@ -83,7 +83,7 @@ _FUNCTION = (
 )
 _FOR_EACH_STATEMENT = "FOR EACH STATEMENT EXECUTE FUNCTION"
 FUNCTIONS: tuple[str, ...] = ("totals_new", "totals_other", "totals_less")
-"""Of PostgreSQL: dropping the table does not drop them."""
+"""Functions of PostgreSQL: dropping the table does not drop them."""
 POSTGRES = (
     _FUNCTION.format(
         "totals_new",

@@ -21,7 +21,7 @@ from loadframe.system.files import Folder, Whose
 from loadframe_index.beneath import Beneath
 
 FORM = 1
-"""Of a tree: another one is made where this changes."""
+"""Version of how trees are made: another tree is made where this changes."""
 LARGEST_BYTES = 1 << 40
 FIRST_OWNER = 20_000
 MOST_NOTE_BYTES = 4_096
@@ -29,14 +29,15 @@ DAY_NS = 86_400 * 10**9
 WORDS = ("data", "log", "img", "tmp", "txt", "h5", "tar", "old")
 MOST_DEPTH = 400
 GET_FLAGS, SET_FLAGS, TOP_OF_TREES = 0x80086601, 0x40086602, 0x20000
-"""Of linux/fs.h: FS_IOC_GETFLAGS, FS_IOC_SETFLAGS on 64-bit machines, FS_TOPDIR_FL."""
+"""Numbers of linux/fs.h: FS_IOC_GETFLAGS, FS_IOC_SETFLAGS on 64-bit machines, FS_TOPDIR_FL."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """entries: in all, the root included. depth: of directories below it. files_per_directory: the last one has fewer.
-    median_bytes, sigma: of the log-normal sizes. owners: user ids, from FIRST_OWNER on; 0, or without root: all are
-    ours. age_days: times are spread evenly over these days before now."""
+    """entries: in all, the root and the directories included. depth: of directories below the root.
+    files_per_directory: the last one has fewer. median_bytes, sigma: of the log-normal sizes; sigma is of the natural
+    logarithm. owners: user ids, from FIRST_OWNER on; 0, or without root: all are ours. age_days: times are spread
+    evenly over these days before now."""
 
     entries: int
     files_per_directory: int = 30
@@ -114,8 +115,8 @@ def spread(folder: Path) -> None:
 
 
 def apart(folder: Path) -> Path:
-    """Where a tree may be made. Its name is random: by the same name ext4 would give it the inodes of one just
-    removed."""
+    """Where in a folder a tree may be made. Its name is random: ext4 places a folder by the hash of its name, and would
+    give it the inodes of one of that name that was just removed."""
     return folder / f"tree-{secrets.token_hex(4)}"
 
 

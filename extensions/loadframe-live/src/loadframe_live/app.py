@@ -38,7 +38,7 @@ ASSETS = {
 }
 """Public parts: the page without its data."""
 HAS_KEY = "has_key"
-"""In the state of a request with the token, or with a ticket (ASGI, scope["state"])."""
+"""Name in the state of a request with the token, or with a ticket (ASGI, scope["state"])."""
 REPORTS = "/report/"
 """Addresses below it have a ticket in the path: a frame cannot send a token."""
 
@@ -76,7 +76,7 @@ class Secrets:
 
 
 class Guard:
-    """In front of the application. hosts: the names under which this server is reached, with its port."""
+    """Stands in front of the application. hosts: the names under which this server is reached, with its port."""
 
     def __init__(self, app: ASGIApp, known: Secrets, hosts: Callable[[], frozenset[str]]) -> None:
         self._app = app

@@ -43,7 +43,8 @@ MOST_REQUESTS = 20_000_000
 
 
 def _hdrhistogram(run: RunFolder) -> bytes:
-    """One log of all steps, in rising order of their starts: CLOCK_MONOTONIC, without a wall-clock time."""
+    """One log of all steps, in rising order of their starts, which are in CLOCK_MONOTONIC: there is no wall-clock
+    time."""
     middles, (text, _), empty = bin_latencies_ms(), begun_log(), True
     for step in sorted(run.steps(), key=lambda step: step.window_start_s):
         counts, payload = run.latency_counts(step.number), run.latency_payload(step.number)
@@ -212,7 +213,7 @@ def limits_table(run: CaseStudy) -> polars.DataFrame:
 
 
 def of_folders() -> tuple[OfFolders, ...]:
-    """Those that are installed and can be used."""
+    """The formats that are installed and can be used."""
     return tuple(usable(EXPORTS_GROUP, lambda found: isinstance(found, OfFolders)))
 
 

@@ -85,7 +85,7 @@ class Follower:
         self._reading = asyncio.Lock()
 
     async def follow(self) -> None:
-        """Until it is cancelled."""
+        """Look again and again until it is cancelled."""
         while True:
             if self._hub.subscribers:
                 await self.look()

@@ -38,7 +38,7 @@ class Hub:
 
     @property
     def last_id(self) -> str:
-        """Of the last event; later events come after it."""
+        """The id of the last event; later events come after it."""
         return f"{self._epoch}-{self._number}"
 
     def publish(self, kind: str, data: Mapping[str, Any]) -> None:

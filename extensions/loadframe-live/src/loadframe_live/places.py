@@ -19,7 +19,7 @@ from loadframe_live.watches import is_watch
 MOST_RUNS = 200
 """The newest of a folder: their names begin with the time."""
 ID = re.compile(r"([0-9]{1,3})/([A-Za-z0-9][A-Za-z0-9._-]{0,199})")
-"""Of a run: the number of its folder among the given ones, and its name in it."""
+"""Form of a run's id: the number of its folder among the given ones, and its name in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Places:
         self._roots = [_root(path) for path in paths]
 
     def changed_ns(self) -> tuple[int, ...]:
-        """Changes when runs come or go."""
+        """A time that changes when runs come or go."""
         return tuple(root.storage.changed_ns() for root in self._roots)
 
     def ids(self) -> list[str]:

@@ -32,7 +32,7 @@ ACCEPTED_AT_ONCE = 16
 ASKS_WITHIN_S = 5.0
 """A request's headers must arrive so long after the connection or the previous answer, or it is closed."""
 TAKES_WITHIN_S = 10.0
-"""Without the key: the answer must be read so long after that."""
+"""A client without the key must have read the answer so long after that."""
 LOGGED_EVERY_S = 60.0
 ENDS_WITHIN_S = 2
 
@@ -109,7 +109,7 @@ class _Connection(H11Protocol):
 
 
 def most_connections() -> int:
-    """Also limited by the available descriptors."""
+    """The most connections at a time, also limited by the available descriptors."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS

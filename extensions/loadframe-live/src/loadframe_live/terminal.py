@@ -27,7 +27,7 @@ from loadframe_live.view import RunView
 COLOURS = ("dark_orange", "deep_sky_blue1", "green3", "orchid", "grey62")
 BRAILLE = 0x2800
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
-"""Of a braille cell: by column, then by row."""
+"""Dots of a braille cell: by column, then by row."""
 LEFT = 9
 LOGARITHMIC = 8
 """Levels further apart than this factor are drawn on a logarithmic scale, as on the page."""
@@ -37,7 +37,7 @@ Points = Mapping[str, Sequence[tuple[float, float]]]
 
 
 def points_of(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[float, float]]]:
-    """By treatment, each level with the median of its throughputs, of steps that count."""
+    """The points by treatment: each level with the median of its throughputs, of steps that count."""
     throughputs: dict[str, dict[float, list[float]]] = {}
     for step in steps:
         if step["counts"]:
@@ -110,7 +110,7 @@ READY = b"."
 
 
 LOG_FROM_ROWS = 20
-"""Of a terminal: in a lower one the curve and the limits take the room of the log."""
+"""Rows of a terminal: in a lower one the curve and the limits take the room of the log."""
 
 
 class Drawn(Static):

@@ -226,7 +226,7 @@ class RunView:
         }
 
     def _described(self) -> Change:
-        """For a study that this version cannot carry out, only what any study has."""
+        """The heading; for a study that this version cannot carry out, only what any study has."""
         raw = self.run.study()
         described: Change = {
             "name": self.run.path.name,

@@ -1,4 +1,4 @@
-"""Watches beside the runs: the extension that watches registers how their folders are read (`loadframe.pages`)."""
+"""Watches next to the runs: the extension that watches registers how their folders are read (`loadframe.pages`)."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -33,7 +33,8 @@ class WatchMetrics(Protocol):
 
 
 class Watches(Protocol):
-    """The object of an entry point. view, metrics: of a folder and its id. families: of the samples."""
+    """The object of an entry point that reads watches. view, metrics: of a folder and its id. families: of the
+    samples."""
 
     is_watch: Callable[[Folder], bool]
     view: Callable[[Folder, str], WatchView]
@@ -43,7 +44,7 @@ class Watches(Protocol):
 
 @cache
 def watches() -> Watches | None:
-    """None where no extension reads watches."""
+    """What reads watches; None where no extension does."""
     return next(iter(usable(PAGES_GROUP, lambda found: hasattr(found, "is_watch"))), None)
 
 

@@ -45,7 +45,7 @@ class AttachedSqlNode(AttachedMysql):
         return read_counters(self._control)
 
     def endpoint(self) -> Endpoint:
-        """With the engine, so that tables are in the cluster and all SQL nodes have them."""
+        """The endpoint with the engine, so that tables are in the cluster and all SQL nodes have them."""
         return with_engine(super().endpoint())
 
     def told(self, *names: str) -> dict[str, str]:
@@ -62,7 +62,8 @@ class AttachedCluster:
     counter_specs: tuple[CounterSpec, ...] = (*COUNTERS, *SPECS)
 
     def __init__(self, asked: ServerAddress) -> None:
-        """Its address: those of its SQL nodes, separated by commas, each as a MySQL's. Raises as AttachedMysql."""
+        """Connect to the addresses of its SQL nodes, separated by commas, each as a MySQL's. Raises as
+        AttachedMysql."""
         places = each_of(asked.address)
         numbers = asked.number.split(",") if asked.number else [""] * len(places)
         self._nodes: list[AttachedSqlNode] = []
@@ -135,7 +136,7 @@ class AttachedCluster:
         return {**self._of_data_nodes(), **sql}
 
     def _of_data_nodes(self) -> dict[str, SettingValue]:
-        """As ndbinfo has them. Of several nodes the first one counts."""
+        """The data nodes' values as ndbinfo has them. Of several nodes the first one counts."""
         rows = [row for row in self._of_ndbinfo(CONFIGURED) or () if len(row) == 2]
         named = ((own_name("ndbd", str(name)), str(value)) for name, value in rows)
         return {name: canonical(name, value) for name, value in named if name is not None}
@@ -154,7 +155,7 @@ class AttachedCluster:
             node.settle()
 
     def configured(self) -> dict[str, SettingValue]:
-        """Only of the first SQL node: the data nodes' are known to the management server alone."""
+        """The first SQL node's configured values: the data nodes' are known to the management server alone."""
         return {f"{SQL}{name}": value for name, value in self._nodes[0].configured().items()}
 
     def pid(self) -> int | None:
@@ -164,7 +165,8 @@ class AttachedCluster:
         return self._nodes[0].listener()
 
     def pids(self) -> tuple[int, ...]:
-        """Of its SQL nodes, and of data nodes in ndbinfo that run here: another program may have such a pid."""
+        """The processes of its SQL nodes, and of data nodes in ndbinfo that run here: another program may have such a
+        pid."""
         pids = [pid for node in self._nodes for pid in node.pids()]
         for number, where in self._of_ndbinfo(PROCESSES) or ():
             host, pid = _host(str(where)), whole(str(number))

@@ -63,9 +63,9 @@ def check_ndb(
     memory_bytes: int | None = None,
     bound: Mapping[str, frozenset[int]] | None = None,
 ) -> NdbReport:
-    """name: for messages. servers: option files of MySQL servers. cpus, memory_bytes: of each data node's host;
-    default: this machine's for nodes on localhost. bound: CPUs of other processes, by name. TargetError where an option
-    file cannot be read."""
+    """What this configuration makes of a cluster, and what is wrong with it. name: for messages. servers: option files
+    of MySQL servers. cpus, memory_bytes: of each data node's host; default: this machine's for nodes on localhost.
+    bound: CPUs that other processes are bound to, by process name. TargetError where an option file cannot be read."""
     known = None if cpus is None else frozenset(range(cpus))
     hosts = Hosts(known, memory_bytes, bound or {}, None)
     if cpus is None and memory_bytes is None:
@@ -120,8 +120,8 @@ MOST_STARTED = 4
 
 
 def start_ndb(config: Config) -> NdbStart:
-    """Start a private cluster with this file on this machine, and end it; one that does not start is a result, too.
-    TargetError for errors in the file or too little room; MissingTool."""
+    """Start a private cluster with the nodes and settings of this file on this machine, and end it; one that does not
+    start is a result, too. TargetError for errors in the file or too little room; MissingTool without the programs."""
     for name in PACKAGE.programs:
         PACKAGE.required(name)
     cluster = cluster_of(config)

@@ -25,7 +25,7 @@ KINDS = {
     "tcp": "tcp",
     "shm": "shm",
 }
-"""By the word of a heading, in any case: the kind of its section."""
+"""The kind of a section, by the word of its heading, in any case."""
 
 HEADING = re.compile(r"\[\s*(?P<kind>\w+)\s*\]|\[(?P<defaults>\w+)\s+default\]", re.I)
 VALUE = re.compile(r"([^=:]*[=:][\r\t ]*)[^#]*?([\r\t ]*(?:#.*)?)")
@@ -86,8 +86,8 @@ class Config:
         return [section for section in self.sections if section.kind == kind and section.default is default]
 
     def changed(self, heading: str, name: str, value: str) -> "Config":
-        """With this setting in every section of this heading ("ndbd default", "mysqld"), a missing default section put
-        before all others. ValueError says what is wrong."""
+        """The configuration with this setting in every section of this heading ("ndbd default", "mysqld"); a missing
+        default section is put before all others. ValueError says what is wrong."""
         kind, default = _read_heading(f"[{heading.strip()}]")
         if kind is None:
             raise ValueError(f"a config.ini has no section [{heading}]")

@@ -20,8 +20,8 @@ DATA_NODES = MANUAL + "25.4.3.6"
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """cpus, memory_bytes: of each data node's host, None where unknown. bound: CPUs of other processes there, by name.
-    names: the hosts of which this is known; None for all."""
+    """What is known of data nodes' hosts: cpus and memory_bytes of each, None where unknown. bound: CPUs that other
+    processes there are bound to, by name. names: the hosts of which this is known; None for all."""
 
     cpus: frozenset[int] | None = None
     memory_bytes: int | None = None

@@ -10,7 +10,7 @@ SQL_NODES = ("sql1", "sql2", "sql3", "sql4")
 IN_FRONT = ("management", *SQL_NODES)
 
 OWN_WAITS = 1.0
-"""Of each SQL node without clients: 1.003 threads waited on average in 9.7.4, its ndb_binlog always."""
+"""Waits of each SQL node without clients: 1.003 threads waited on average in 9.7.4, its ndb_binlog always."""
 
 
 def _clients_alone(wait: float, nodes: float) -> float:
@@ -22,7 +22,7 @@ def _on_each(wait: float, nodes: float, pool: float) -> float:
 
 
 def _slots(pool: float, receive_from: float) -> float:
-    """With 0 that thread receives from the first one on."""
+    """Connections of the pool times the receiving thread's threshold; with 0 it receives from the first one on."""
     return pool * max(1.0, receive_from)
 
 

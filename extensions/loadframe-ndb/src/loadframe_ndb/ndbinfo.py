@@ -22,16 +22,16 @@ from loadframe_ndb.nodes import LOADED, NDBINFO, Management
 PAGE = 32 * 1024
 """Bytes of a page, the unit of resources."""
 TRANSACTION_MEMORY, DATA_MEMORY, TRANSPORTER_BUFFERS = "1", "3", "6"
-"""resources.resource_id."""
+"""Values of resources.resource_id."""
 LOCKS_WAITED = ("ex_wait_ok", "ex_wait_fail", "sh_wait_ok", "sh_wait_fail")
 LOCKS_TIMED = ("wait_ok_millis", "wait_fail_millis")
 """Columns of frag_locks, counted when a wait ends."""
 REDO = "0"
-"""log_type, in logspaces and logbuffers."""
+"""Value of log_type, in logspaces and logbuffers."""
 REDO_KEPT = 4 << 20
 """Bytes of each part of the redo log that are never used (c_free_mb_tail_problem_limit in DblqhMain.cpp)."""
 CONNECTED = "0"
-"""transporters.connection_status."""
+"""Value of transporters.connection_status."""
 COUNTERS: Mapping[str, Sequence[str]] = {
     "transactions": ("2",),
     "commits": ("3",),
@@ -43,9 +43,9 @@ COUNTERS: Mapping[str, Sequence[str]] = {
     "operations": ("10",),
     "overload_refusals": ("26", "27", "28", "29", "30"),
 }
-"""By our names: the values of counters.counter_id that are added up."""
+"""The values of counters.counter_id that are added up, by our names."""
 SEND_CPU = CounterSpec("send_cpu", "ndb.send_cpu", cumulative=False)
-"""Of the last second alone."""
+"""CPU of the last second alone."""
 SPECS = (*counters_in(Path(__file__).with_name("metrics.txt"), "ndbinfo").values(), SEND_CPU)
 COUNTED = tuple(spec.name for spec in SPECS if spec.cumulative)
 COLUMNS: Mapping[str, Sequence[str]] = {
@@ -64,7 +64,8 @@ COLUMNS: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 """All columns that `read_block` reads of the base tables of ndbinfo (ndb$counters, ...)."""
 TABLES = (*COLUMNS, "nodes")
-"""In the order in which they are printed. The last one is not used: where it begins, those before it are complete."""
+"""The tables in the order in which they are printed. The last one is not used: where it begins, those before it are
+complete."""
 Row = Mapping[str, str]
 Block = Mapping[str, Sequence[Row]]
 US, MS = 1e6, 1e3
@@ -129,8 +130,8 @@ class Ceilings:
 
 
 def ceilings_of(effective: Mapping[str, object]) -> Ceilings:
-    """effective: by names of config.ini. By default a transaction may change as many rows as there may be operations
-    (Configuration.cpp, Dbtc::execREAD_CONFIG_REQ)."""
+    """Ceilings from settings by their names in config.ini. Without a limit of its own a transaction may change as many
+    rows as there may be operations (Configuration.cpp, Dbtc::execREAD_CONFIG_REQ)."""
 
     def number(name: str) -> int | None:
         value = effective.get(name)
@@ -146,8 +147,8 @@ def ceilings_of(effective: Mapping[str, object]) -> Ceilings:
 def read_block(
     block: Block, api: frozenset[int], totals: Totals, ceilings: Ceilings | None = None
 ) -> tuple[float, dict[str, float]] | None:
-    """The time (CLOCK_MONOTONIC of the nodes) and the values by the names of SPECS; None without the threads'
-    statistics. api: the numbers of the API nodes."""
+    """The time (CLOCK_MONOTONIC, by the nodes' clock) and the values by the names of SPECS; None for a block without
+    the threads' statistics. api: the numbers of the API nodes."""
     stats = block.get("threadstat", ())
     if not stats:
         return None
@@ -238,7 +239,7 @@ def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:
 
 
 def _fullest(name: str, pairs: Iterable[tuple[str, str]], factor: int) -> Iterator[tuple[str, float]]:
-    """Of several nodes or parts, the values of the one with the largest used share."""
+    """The values of the node or part with the largest used share, of several."""
     parts = [(float(used) * factor, float(total) * factor) for used, total in pairs if float(total) > 0]
     if parts:
         used, total = max(parts, key=lambda part: part[0] / part[1])

@@ -46,7 +46,7 @@ def told_threads(log: Iterable[str]) -> dict[int, str]:
 
 
 def read_threads(pid: int, kinds: Mapping[int, str]) -> tuple[NodeThread, ...]:
-    """Those of these threads that the process has now. Empty where it has ended."""
+    """The threads, of these, that the process has now. Empty where it has ended."""
     read = []
     for thread in kinds.keys() & threads(pid):  # a log has those of earlier starts, too
         with suppress(OSError):  # it has just ended
@@ -104,8 +104,8 @@ class Management(_Node):
         self.launch(self._command("--nodaemon", self.config, text, number), allowance, lambda: bool(self.states()))
 
     def check(self, state: TargetState, text: str, number: int, allowance: Allowance) -> str:
-        """The whole configuration that the nodes would have. TargetError, in its own words, where it prints none: its
-        exit status is 1 in both cases."""
+        """The whole configuration that the nodes would have with this config.ini. TargetError, in its own words, where
+        it prints none: its exit status is 1 in both cases."""
         command = self._command("--print-full-config", self.folder / "check.ini", text, number)
         _, said = self.said_to_its_end(command, allowance)
         if PRINTED.search(said) is None:

@@ -18,7 +18,7 @@ from loadframe_ndb.config import Cluster, Section
 from loadframe_ndb.settings import SETTINGS, read_cpus
 
 PREFIXES = {"ndbd": "", "mysqld": "api_", "tcp": "tcp_"}
-"""By the kind of section: the prefix of the names of its settings."""
+"""The prefix of the names of a section's settings, by the kind of section."""
 OURS = frozenset(
     {"nodeid", "id", "hostname", "executeoncomputer", "serverport", "tcpbind_inaddr_any", "nodegroup",
      "locationdomainid", "datadir", "filesystempath", "backupdatadir", "filesystempathdd", "filesystempathdatafiles",
@@ -48,7 +48,7 @@ CATALOGUE = Catalogue(
 )
 
 LINKS, PARTS = 50, 4
-"""Of a data node, each with memory of its own: its links, with the API slots of one SQL node; parts of its redo log."""
+"""What has memory of its own in a data node: its links, with the API slots of one SQL node; parts of its redo log."""
 TUNABLES = (
     Tunable("MaxNoOfExecutionThreads", values=(2, 4, 8), without_effect=("ThreadConfig", "AutomaticThreadConfig")),
     Tunable("SchedulerSpinTimer", values=(0, 50, 200)),
@@ -66,7 +66,7 @@ def own_name(section: str, name: str) -> str | None:
 
 
 def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form. StudyError, also for CPUs and threads that config.ini does not accept."""
+    """The settings in canonical form. StudyError, also for CPUs and threads that config.ini does not accept."""
     accepted = CATALOGUE.check(settings)
     for name, value in accepted.items():
         setting = SETTING_BY_NAME[name]
@@ -92,7 +92,7 @@ SQL = "sql_"
 CPUS = "cpus"
 """Our own: the CPUs that the SQL node's process is bound to, as by taskset."""
 MOST_CONNECTIONS = 32
-"""Of the pool: the configuration has as many API nodes, and some for others."""
+"""Connections of the pool: the configuration has as many API nodes, and some for others."""
 OF_MYSQL = (
     "max_connections", "table_open_cache", "table_open_cache_instances", "table_definition_cache", "thread_cache_size",
     "back_log", "open_files_limit", "thread_handling", "log_bin", "binlog_cache_size", "join_buffer_size",
@@ -101,7 +101,7 @@ OF_MYSQL = (
 _FILE = Path(__file__).with_name("sql_settings.toml")
 _OF_NDB = catalogue_in(_FILE)
 SQL_NODE = Catalogue(SQL_KIND, (*_OF_NDB.specs, *(MYSQL.known(name) for name in OF_MYSQL)), _OF_NDB.source)
-"""Of the SQL node, by its own names."""
+"""Settings of the SQL node, by its own names."""
 _BOUND = SettingSpec(CPUS, "text", True, source="sched_setaffinity(2)")
 SQL_CATALOGUE = Catalogue(
     SQL_KIND,
@@ -175,7 +175,7 @@ HEADING = re.compile(r"\[(\w+)(?:\((\w+)\))?\]")
 
 
 def read_full_config(text: str) -> dict[str, SettingValue]:
-    """From what ndb_mgmd prints, by our names. Of several nodes or connections the first one counts."""
+    """The settings that ndb_mgmd prints, by our names. Of several nodes or connections the first one counts."""
     settings: dict[str, SettingValue] = {}
     section = ""
     for line in text.splitlines():
@@ -205,7 +205,8 @@ PLACES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class AsPrivate:
-    """left_out: "SECTION.NAME" of settings that a private cluster cannot have, without the places of nodes."""
+    """shape, settings: of the cluster. left_out: "SECTION.NAME" of settings that a private cluster cannot have; the
+    places of nodes, which always change, are not listed."""
 
     shape: Shape
     settings: Mapping[str, SettingValue]
@@ -213,7 +214,8 @@ class AsPrivate:
 
 
 def as_private(cluster: Cluster) -> AsPrivate:
-    """With the nodes of the file by their numbers, and one management server. The file must have no errors."""
+    """A private cluster with the nodes of the file by their numbers, and one management server. The file must have no
+    errors."""
     left_out: dict[str, None] = {}
     settings: dict[str, SettingValue] = {}
     for section in cluster.config.sections:

@@ -58,13 +58,14 @@ class PrivateCluster:
             node.create()
 
     def allow(self, limits: Mapping[str, int]) -> None:
-        """From the next start on: resource limits of each data node's process, besides those of its allowance."""
+        """Set resource limits of each data node's process, in addition to those of its allowance, from the next start
+        on."""
         for name in self.data:
             given = self._given[name]
             self._allowances[name] = replace(given, limits={**given.limits, **limits})
 
     def check(self, settings: Settings) -> dict[str, SettingValue]:
-        """By the management server; nothing is started or stopped. All settings that the nodes would have."""
+        """Have the management server check all settings that the nodes would have; nothing is started or stopped."""
         wanted = self.wanted(settings)
         text = self._config(wanted, self.management.port or 1186)
         said = self.management.check(TargetState(wanted), text, self.shape.management, self._allowances[MANAGER])
@@ -82,8 +83,9 @@ class PrivateCluster:
         self._has_data = True
 
     def apply(self, settings: Settings) -> None:
-        """Go to other settings with as few restarts as possible; the data stay. TargetError, before any restart, where
-        they would be lost; but rows that no longer fit into a smaller DataMemory are lost, and `lost_data` grows."""
+        """Go to other settings with as few restarts as possible; the data stay, and with two copies the cluster answers
+        where the settings allow it. TargetError, before any restart, where data would be lost; but rows that no longer
+        fit into a smaller DataMemory are lost, and `lost_data` grows."""
         old, wanted = self._running(), self.wanted(settings)
         ways = stages(old, wanted, _number(old, "NoOfReplicas"))
         with self._room_or_nothing(wanted):
@@ -114,7 +116,7 @@ class PrivateCluster:
     # --- what it is and does now ---
 
     def wanted(self, settings: Settings) -> dict[str, SettingValue]:
-        """In canonical form. StudyError where the number of data nodes is no multiple of the copies."""
+        """The settings in canonical form. StudyError where the number of data nodes is no multiple of the copies."""
         wanted = checked(settings)
         replicas = _number(wanted, "NoOfReplicas")
         if len(self.data) % replicas:
@@ -224,7 +226,7 @@ class PrivateCluster:
         self._grown = max(self._grown, memory)
 
     def _await(self, names: Collection[str], how: str) -> None:
-        """Until these data nodes are started. TargetError where one dies (how: in words), or it takes too long."""
+        """Wait until these data nodes are started. TargetError where one dies (how: in words), or it takes too long."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while any(self.states()[name] != STARTED for name in names):
             for name in (*names, *(other for other in self.data if other not in names)):
@@ -260,11 +262,12 @@ def _number(settings: Settings, name: str) -> int:
 
 
 Restart = Literal["rolling", "rolling, initial", "system"]
-"""The data nodes in turn, while the cluster answers; the same, each with an empty file system; all at once."""
+"""The data nodes in turn, while the cluster answers; the same, each with an empty file system, which it fills from the
+other node of its group; all at once, from their disks."""
 OF_SETTING: Mapping[str, Restart] = {"N": "rolling", "IN": "rolling, initial", "S": "system", "": "system"}
-"""By settings.RESTARTS; where it is unknown, all of it restarts."""
+"""The restart that a setting takes, by settings.RESTARTS; where it is unknown, all of it restarts."""
 NEVER = "IS"
-"""Only a cluster without data can have another value."""
+"""The key of RESTARTS of settings of which only a cluster without data can have another value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,8 @@ class NdbStartedNode:
 
 @dataclass(frozen=True, slots=True)
 class NdbStart:
-    """A private cluster with the nodes of a config.ini, ended at once. seconds: until all data nodes were started, None
-    where that failed (refused; words: its log). left_out: settings without a place there."""
+    """A trial of a config.ini: a private cluster with its nodes, ended at once. seconds: until all data nodes were
+    started, None where that failed (refused; words: its log). left_out: settings without a place there."""
 
     version: str
     seconds: float | None
@@ -76,7 +76,7 @@ class NdbStart:
 
 @dataclass(frozen=True, slots=True)
 class NdbReport:
-    """not_checked: what was not, and why. programs: a cluster's, and where they are."""
+    """A checked config.ini. not_checked: what was not, and why. programs: a cluster's, and where they are."""
 
     file: str
     data_nodes: tuple[NdbDataNode, ...]

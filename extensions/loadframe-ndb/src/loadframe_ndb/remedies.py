@@ -144,7 +144,7 @@ def _operations(situation: Situation) -> Mapping[str, int] | None:
 
 
 def _changes(situation: Situation) -> Mapping[str, int] | None:
-    """Its own number, if set, and the number of operations, which it may not exceed."""
+    """The limit's own number, if set, and the number of operations, which it may not exceed."""
     size = raised(situation, "ndb.transaction_size", OPERATIONS)
     operations = whole(situation.effective, OPERATIONS, 0)
     if size is None:
@@ -215,7 +215,7 @@ ENLARGED: Mapping[str, tuple[str, str, str, int, Callable[[Situation], int], str
         ", for each of {} parts of the log",
     ),
 }  # fmt: skip
-"""By the cause: see `_enlarged`."""
+"""What to enlarge, by the cause: see `_enlarged`."""
 NEEDED = "what the highest level needs, and a fifth more"
 BUILDERS: Builders = {
     "ndb.sql_pool": (_more_connections,),

@@ -21,8 +21,9 @@ LARGEST_CPU = 65535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting(SettingSpec):
-    """type: its form in config.ini. unit: of a number, "" for a count. restart: a key of RESTARTS. first: what must be
-    changed before a value is accepted or has an effect. deprecated: it is still read."""
+    """A setting in one kind of section. type: its form in config.ini. unit: of a number, "" for a count. restart: what
+    has to be restarted for a new value, a key of RESTARTS. first: what must be changed before a value is accepted or
+    has an effect. deprecated: it is still read."""
 
     section: str
     type: Type
@@ -173,7 +174,7 @@ def _bound(word: str | None) -> int | None:
 
 
 SETTINGS = {section: _table(section, **table) for section, table in _FILE["section"].items()}
-"""By kind of section and name in small letters."""
+"""All settings, by kind of section and name in small letters."""
 
 POOL, POOL_MOST = "ndb_cluster_connection_pool", 63
 """A MySQL server's own option, 1 by default: its connections to the cluster, each a node (manual, 25.4.3.9.1)."""

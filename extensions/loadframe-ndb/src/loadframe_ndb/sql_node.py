@@ -17,11 +17,11 @@ from loadframe_ndb.nodes import Management
 from loadframe_ndb.own_settings import CPUS, SQL_KIND, SQL_NODE
 
 ENGINE = {"storage_engine": "ndbcluster", "request_errors": "1114,1296,1297"}
-"""Options of the endpoint for drivers: the engine of tables, and errors that end a request but not its client: "table
-is full" (NDB's 827), a temporary error (a data node that ended, full logs or buffers), any other (a transaction that is
-too large)."""
+"""Options of the endpoint for drivers: the engine that tables must name, and errors that end a request but not its
+client, by MySQL's numbers: "table is full" (NDB's 827), a temporary error (a data node that ended, full logs or
+buffers), any other (a transaction that is too large)."""
 WAITS_S = 60
-"""For the cluster, before it accepts clients."""
+"""How long it waits for the cluster before it accepts clients."""
 READY = "Ndb_number_of_ready_data_nodes"
 WAITED = "Ndb_api_wait_nanos_count"
 NANOSECONDS = 1e9
@@ -106,7 +106,7 @@ class SqlNode(MysqlTarget):
     # --- inside ---
 
     def _ready(self) -> bool:
-        """It accepts clients before all of it is connected, and refuses their tables then."""
+        """Whether it is connected: it accepts clients before all of it is, and refuses their tables then."""
         assert self._control is not None, "it is asked from its start on"
         try:
             return float(self._control.pairs("SHOW GLOBAL STATUS", [READY]).get(READY, 0)) > 0
@@ -140,7 +140,7 @@ def in_front(endpoints: Iterable[Endpoint]) -> Endpoint | None:
 
 
 LEAST = frozenset({READY, "ndb_recv_thread_activation_threshold"})
-"""Not added up: the count of the worst connected SQL node, and the smallest activation threshold."""
+"""Counters that are not added up: the count of the worst connected SQL node, and the smallest activation threshold."""
 
 
 def added_up(nodes: Sequence[Mapping[str, float]]) -> dict[str, float]:

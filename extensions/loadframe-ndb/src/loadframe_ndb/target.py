@@ -33,7 +33,7 @@ class NdbTarget:
     kind = "ndb"
     embedded = False
     counter_specs: tuple[CounterSpec, ...] = ()
-    """Of SQL nodes; those of ndbinfo are read at its own pace: see `exposure`."""
+    """Counters of SQL nodes; those of ndbinfo are read at its own pace: see `exposure`."""
 
     def __init__(self, lease: Lease, resources: Mapping[str, Resources]) -> None:
         """resources: of "management", of each SQL node, and of each data node in order."""
@@ -118,7 +118,8 @@ class NdbTarget:
     # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
-        """As the management server gives them to the nodes; limits of the first data node; the first SQL node's."""
+        """The settings as the management server gives them to the nodes; limits of the first data node; the first SQL
+        node's settings."""
         self._cluster.check_alive()
         first = next(pid for name, pids in self._cluster.processes().items() if name != MANAGER for pid in pids)
         sql = {} if self._first is None else self._first.effective()

@@ -37,7 +37,8 @@ TC_FROM = 9
 
 
 def by_number(threads: int) -> tuple[Threads, ...]:
-    """Of MaxNoOfExecutionThreads: with 8 a main, a receiving and a replication thread and four LDM threads."""
+    """The threads of MaxNoOfExecutionThreads: with 8 a main, a receiving and a replication thread and four LDM
+    threads."""
     ldm = next(count for start, count in reversed(LDM_FROM.items()) if threads >= start)
     fixed = (Threads("main", 1), Threads("ldm", ldm))
     if threads < TC_FROM:
@@ -117,8 +118,8 @@ def _check_counts(groups: Sequence[Threads]) -> None:
 
 
 def bound(groups: Sequence[Threads], locked: frozenset[int]) -> tuple[Threads, ...]:
-    """With LockExecuteThreadToCPU: its CPUs go to the execution threads that ThreadConfig does not bind. ValueError for
-    too few."""
+    """The threads with LockExecuteThreadToCPU: its CPUs go to the execution threads that ThreadConfig does not bind.
+    ValueError where they are too few for the kinds of thread."""
     taken = (group for group in groups if group.kind in EXECUTION or (group.shared and group.kind not in PASSING))
     free = sorted(locked - {cpu for group in taken for cpu in group.cpus or ()})
     counts = Counter[str]()
@@ -154,7 +155,8 @@ def check_apart(groups: Iterable[Threads]) -> None:
 
 
 def _fewer(loose: Sequence[Threads], free: Sequence[int]) -> list[Threads]:
-    """LDM threads have a CPU each where that leaves one for the others; else the first CPU is for the others."""
+    """LDM threads have a CPU each where that leaves one for the others to share; else the first CPU is for the others,
+    and the LDM threads share the rest."""
     ldm = sum(group.count for group in loose if group.kind == "ldm")
     own = len(free) > ldm
     rest = free[ldm:] if own else free[:1]

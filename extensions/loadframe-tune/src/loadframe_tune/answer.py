@@ -62,7 +62,7 @@ def _with_one_proof(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _whole(run: RunFolder, tuning: Tuning, end: Ended) -> Tuning:
-    """With run quality, trials and file. RunError for settings that the target cannot have."""
+    """The record of a search with run quality, trials and file. RunError for settings that the target cannot have."""
     try:
         study = run.declared()
         tuning = with_file(tuning, registry.of_study(study) if study.target.kind in registry.KINDS else None)

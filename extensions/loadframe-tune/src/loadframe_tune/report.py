@@ -255,7 +255,7 @@ def deciding_sentence(tuning: Tuning) -> str:
 
 
 def _after_it(tuning: Tuning) -> str:
-    """Without a gain: how many more candidates failed their proofs."""
+    """How many more candidates failed their proofs, without a gain."""
     count = len(other_proofs(tuning))
     return f", and the next best {'one' if count == 1 else f'{count} ones'} did not hold either" if count else ""
 

@@ -50,7 +50,7 @@ def measure_start(book: Bookkeeping) -> None:
 
 
 class Start(settings_search.Start):
-    """As it was measured on this machine, where it can be measured again."""
+    """The start as it was measured on this machine, where it can be measured again."""
 
     def blocks(self) -> list[float]:
         """The same of each of its own blocks: the noise; without stalled ones, unless all disagree with the median."""
@@ -279,7 +279,7 @@ class Trials:
         self.search.observe(Outcome(point, value, missed=missed))
 
     def _write(self, trial: TuningTrial) -> None:
-        """Of two lines for one trial the later one counts."""
+        """Append a line for the trial; of two lines for one trial the later one counts."""
         self.run.append_line(TRIALS, TRIAL, trial)
 
     def _look_at_start_again(self) -> None:
@@ -326,5 +326,5 @@ def named(changes: Mapping[str, SettingValue]) -> str:
 
 
 def trials_in(run: RunFolder) -> list[TuningTrial]:
-    """Those so far, continued runs' first; of two lines for one trial the later one."""
+    """The trials so far, continued runs' first; of two lines for one trial the later one."""
     return list({trial.number: trial for trial in run.records(TRIALS, TRIAL, TuningTrial)}.values())

@@ -1,4 +1,5 @@
-"""The objective besides throughput: on which levels, how much of it a trial used, what a proof shows."""
+"""An objective in addition to throughput: on which levels it is judged, how much of it a trial used, what a proof
+shows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +12,8 @@ from loadframe_tune.model import ObjectiveLevel, ObjectiveSide, TuningObjective
 
 
 def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjective) -> Curve:
-    """Below the first level that misses the objective, or the lowest; in an open loop that first one, too."""
+    """The levels of the start's curve on which settings are judged: below the first that misses the objective, or the
+    lowest. In an open loop that first one, too: below it all that is offered is served already."""
     levels = [point.load for point in curve.points]
     met = list(takewhile(lambda level: side(objective, start, level).met, levels))
     count = len(met) + 1 if curve.axis in OPEN_LOOP_AXES else max(len(met), 1)

@@ -200,7 +200,7 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "Raise LimitNOFILE of the unit (or ulimit -n) and start the service again.",
     ),
 }  # fmt: skip
-"""By the id of a limit, or by the kind of an alarm with its subject."""
+"""Advice by the id of a limit, or by the kind of an alarm with its subject."""
 OTHERWISE = (
     "`loadframe limits` shows all limits and what asks for this one.",
     "`loadframe investigate` on a copy of the service proves which change moves it.",

@@ -19,9 +19,10 @@ HORIZON_S = 7 * DAY_S
 HALF = 0.5
 """Share of the limit's load below which nothing is reported; and of the time of the rise in which it must be met."""
 QUARTER, QUICK_S = 0.25, 4 * 3600.0
-"""On the first day, for a rise that took longer than QUICK_S."""
+"""Share of the time of the rise on the first day, for a rise that took longer than QUICK_S."""
 WHOLE, HOUR_S = 1.0, 3600.0
-"""For a rise within HOUR_S: no morning is as steep, and after half of that time again it is nearly over."""
+"""Share of the time of a rise within HOUR_S: no morning is as steep, and after half of that time again it is nearly
+over."""
 ABOVE = 1.1
 """Within a day the load must exceed the highest of the days before by this factor, as only its pace indicates more.
 Over days the test of the rise decides: a peak that grows by 4 % a day is never 1.1 times the last."""
@@ -33,7 +34,7 @@ SMOOTHED, FEWEST_RISING = 3, 6
 """Rows over which the load is averaged, so that it lags by one; least rows of a rise within a day."""
 FEWEST_DAYS, MOST_DAYS = 3, 14
 LEVEL = 0.01
-"""Of the daily test that daily maxima rise: with the other conditions false alarms are rarer than monthly."""
+"""Level of the daily test that daily maxima rise: with the other conditions false alarms are rarer than monthly."""
 FEWEST_OF_STEP = 2
 """Days on either side of a step: one day alone may be the first of a rise."""
 FIRM, FAR, WEEK = 0.001, 2.0, 7

@@ -23,7 +23,7 @@ from loadframe_watch.days import Observed, observed
 POSTED_WITHIN_S = 20.0
 MOST_ANSWER = 1 << 16
 LEVEL = 9
-"""Of zstd: a day of samples every 10 s, 6 MB, takes half a second."""
+"""Level of zstd: a day of samples every 10 s, 6 MB, takes half a second."""
 LARGEST = 256 << 20
 """Bytes of a compacted day; at a sample a second it has 5 MiB."""
 ROW_S, FINE_ROW_S, FEW_ROWS = 60.0, 10.0, 120

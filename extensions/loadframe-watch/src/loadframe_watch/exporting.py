@@ -70,7 +70,7 @@ def export_watch(folder: Path, name: str) -> bytes:
 
 
 def _samples(folder: Path) -> Iterator[polars.DataFrame]:
-    """In columns of eight bytes a cell: a year as rows of Python objects would not fit into memory."""
+    """The samples in columns of eight bytes a cell: a year as rows of Python objects would not fit into memory."""
     texts: dict[str, list[Any]] = {name: [] for name, kind in SAMPLE.items() if kind != polars.Float64}
     measured = {name: array("d") for name, kind in SAMPLE.items() if kind == polars.Float64}
     most = CELLS + CELLS_PER_BYTE * sum(day.bytes_on_disk for day in days(folder))

@@ -17,7 +17,8 @@ from loadframe.system.trust import user
 
 MOST_PIDS = 256
 MOST_THREADS = 64
-"""Of a service whose children are looked up thread by thread; with more, a walk over all processes costs less."""
+"""Threads of a service whose children are looked up thread by thread; with more, a walk over all processes costs
+less."""
 
 
 CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")

@@ -31,7 +31,7 @@ from loadframe_watch.records import ImportedWatch, WatchPlan
 from loadframe_watch.saturation_of_rows import bend, ranges
 
 FORGET_S = 14 * 86400.0
-"""As in watch_watcher: the fit reads so far back."""
+"""As in watcher.py: the fit reads so far back."""
 FIRST_S = 315_532_800.0
 """1980: rows before it have no wall clock, such as those of a CSV file without times, which begin at 0."""
 AHEAD_S = DAY_S = 86400.0
@@ -61,7 +61,7 @@ class _Times(Clocks):
 
 
 def mapping_of(terms: Sequence[str], counters: Sequence[str]) -> ObservedMapping:
-    """From terms `NAME=SERIES`: NAME is load, throughput, response or a limit. UsageError."""
+    """The mapping in terms `NAME=SERIES`: NAME is load, throughput, response or a limit. UsageError."""
     series = named_series("--as", terms, "Write --as load=SERIES, --as response=SERIES, or --as LIMIT=SERIES.")
     load, throughput, response = (series.pop(name, None) for name in ROLES)
     return ObservedMapping(load=load, throughput=throughput, response=response, use=series, counters=tuple(counters))

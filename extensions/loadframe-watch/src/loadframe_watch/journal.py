@@ -242,7 +242,7 @@ SUSPENDED_S = 1.0
 SET_S = 2.0
 """The wall clock ahead of or behind CLOCK_BOOTTIME: NTP slews by 500 ppm, which is 0.15 s in five minutes."""
 LATE = 2.0
-"""Intervals."""
+"""There is a gap where more than this many intervals are missing."""
 
 
 @dataclass(frozen=True, slots=True)

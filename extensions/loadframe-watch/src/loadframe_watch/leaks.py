@@ -23,8 +23,8 @@ FORESIGHT_OF_GROWTH = 50.0
 AROUND = 2.0
 """Deviations of the rows from the line: a lasting deviation is no error of the slope, but moves the end."""
 MOST_ROWS, LEVEL = (300, 768, 1024), 0.001
-"""For `grows`. Each number of rows in turn: few batches may miss by chance that neighbours are still correlated. One in
-a thousand uses that do not grow is reported."""
+"""Numbers of rows and the level for `grows`. Each number of rows in turn: few batches may miss by chance that
+neighbours are still correlated. One in a thousand uses that do not grow is reported."""
 DAY_S = 86400.0
 
 

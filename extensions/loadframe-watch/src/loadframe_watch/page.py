@@ -27,19 +27,19 @@ WATCH = "loadframe.live-watch/1"
 LOCK = "watch.lock"
 MINUTE_S = 60
 MOST_MINUTES, MOST_EVENTS, MOST_USES, MOST_LIMITS = 1440, 100, 100, 400
-"""Of a day, of alarms and of gaps, of the uses of a sample, and of all limits, of which Loadframe itself knows 174."""
+"""The most minutes of a day, alarms and gaps, uses of a sample, and limits, of which Loadframe itself knows 174."""
 LONGEST_EVENT = 1 << 14
 """Bytes up to which a line is kept whole: an alarm has some 2 KiB."""
 LONGEST_WORD, LONGEST_SENTENCE = 100, 500
 EARLIER_DAYS = 31
-"""Of the days before the last two only the alarms, and when the watch began, are shown."""
+"""Days before the last two, of which only the alarms, and when the watch began, are shown."""
 OF_BEFORE = re.compile(rb'"kind":\s*"(head|alarm)"')
 LOADLESS_MINUTES = 3
 """Connections are counted once a minute: a load that no sample of so many minutes has is not read at all."""
 FEW_MINUTES, MOST_RECENT = 10, 120
 """A watch of so few minutes is shown by its samples, at most the last MOST_RECENT."""
 TITLES: Mapping[str, str] = {rule.id: rule.title for rule in RULES}
-"""Of the limits in a sample; those that a study declares are in the line `ledger`."""
+"""Titles of the limits in a sample; those that a study declares are in the line `ledger`."""
 EVENTS = ("alarm", "gap")
 OF_AN_ALARM = ("alarm", "about", "title", "evidence", "try", "at_load", "ends_s")
 OF_THE_COST = ("cpu_s", "children_cpu_s", "elapsed_s", "rss_bytes", "written_bytes")
@@ -330,7 +330,7 @@ class WatchMetrics(WatchView):
         self._seen = Seen()
 
     def samples(self) -> Iterator[Sample]:
-        """Of what was read so far; what cannot be read is left out."""
+        """Samples of what was read so far; what cannot be read is left out."""
         self.refresh()
         return self._seen.samples(self.id.partition("/")[2])
 

@@ -71,7 +71,7 @@ class WatchAlarm:
         return f"{self.alarm} {self.about}"
 
     def as_record(self) -> dict[str, Any]:
-        """As in a day file."""
+        """The record as in a day file."""
         data = asdict(self)
         data["try"] = data.pop("advice")
         return data

@@ -265,7 +265,7 @@ def widening(scores: Sequence[float]) -> float:
 
 
 def _weights(values: Sequence[float]) -> list[float]:
-    """Of an autoregression; for a series that wanders, of its steps, as weights of its values."""
+    """Weights of an autoregression; for a series that wanders, of its steps, as weights of its values."""
     weights = autoregression(values, ORDER)
     if sum(weights) < WANDERS:
         return weights
@@ -289,8 +289,8 @@ def _knots(loads: Sequence[float | None], values: Sequence[float]) -> list[tuple
 
 
 def _range(loads: Sequence[float], knots: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """From the lowest load to the highest one, but beyond the outermost knots by at most half of their distance: a few
-    rows at a distant load, as on one evening before a weekend, show little of what is usual."""
+    """The loads from the lowest to the highest one, but beyond the outermost knots by at most half of their distance: a
+    few rows at a distant load, as on one evening before a weekend, show little of what is usual."""
     reach = math.inf if len(knots) == 1 else (knots[-1][0] - knots[0][0]) / 2
     return max(min(loads), knots[0][0] - reach), min(max(loads), knots[-1][0] + reach)
 

@@ -36,7 +36,7 @@ DRIFT = 0.1
 """Least relative width of the interval to either side: a request's demand changes by about this much within minutes on
 the servers of benchmarks/observed.py, however long and even the rows are. Chosen on these servers."""
 MOST_POWER = 2.5
-"""Of U = a N^b, one of the forms that a use may have beyond the observed loads."""
+"""The largest power b of U = a N^b, one of the forms that a use may have beyond the observed loads."""
 DRAWS, SEED, EDGES = 400, 20261127, (0.025, 0.975)
 
 Cells = Sequence[float | None] | Floats
@@ -102,7 +102,8 @@ def of_rows(
 
 
 def _straight(averaged: Ranges, rows: Floats, furthest: float, *, last: bool) -> Saturation | None:
-    """By lines. None where fewer than FEWEST_WORTH rows are independent, or these do not prove that the use rises."""
+    """The answer by lines. None where fewer than FEWEST_WORTH rows are independent, or these do not prove that the use
+    rises."""
     alike, top = series.rows_alike(_left(rows, 1)), float(averaged.loads[-1])
     alike = min(alike, len(rows) / FEWEST_WORTH) if last else alike
     straight = saturation.ahead(list(zip(averaged.loads.tolist(), averaged.means.tolist(), strict=True)), 1.0)

@@ -14,7 +14,7 @@ LONGEST_HEAD = 1 << 16
 LONGEST_LINE = 1 << 12
 """Bytes of the line before a chunk."""
 MOST_DIGITS = 16
-"""Of a length."""
+"""Digits of a length."""
 NO_BODY = frozenset((204, 304))
 _TIMEVAL = struct.Struct("@ll")
 

@@ -39,7 +39,7 @@ LOADLESS_S = 90.0
 NAMED = 8
 """Metrics that are suggested as loads."""
 FORGET_S = 14 * 86400.0
-"""The fit reads so far back."""
+"""How far back the fit reads."""
 
 
 class Watcher:

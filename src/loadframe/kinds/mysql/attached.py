@@ -69,7 +69,7 @@ class Control(database.Control):
             return self._connection is None or int(answering) % (1 << 32) == self._connection.thread_id()
 
     def pairs(self, statement: str, names: Iterable[str]) -> dict[str, str]:
-        """The answer of a SHOW statement, by name."""
+        """The answer of a SHOW statement, for these names only, by name."""
         wanted = list(names)
         marks = ", ".join(["%s"] * len(wanted))
         rows = self.ask(f"{statement} WHERE Variable_name IN ({marks})", wanted)
@@ -124,8 +124,9 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
     patterns = ("SET GLOBAL %", f"%`{SCHEMA}`%")
 
     def __init__(self, asked: ServerAddress) -> None:
-        """asked.address: a socket's path, or HOST[:PORT]; "": by the option file, else Debian's socket. TargetError
-        where the option file cannot be read, the server refuses us or a proxy answers, MissingTool without pymysql."""
+        """Connect to asked.address: a socket's path, or HOST[:PORT]; "": by the option file, else Debian's socket.
+        TargetError where the option file cannot be read, the server refuses us or a proxy answers, MissingTool without
+        pymysql."""
         options = read_client_options(asked.option_file) if asked.option_file is not None else {}
         self._control = FamilyControl(self.kind, self.name, options, asked)
         try:
@@ -184,7 +185,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
             time.sleep(0.01)
 
     def configured(self) -> dict[str, SettingValue]:
-        """From its command line, and its option files as far as its user may read them."""
+        """The configured values, from its command line, and its option files as far as its user may read them."""
         files, pid, asked = self._control.ask(self.files), self.pid(), dict[str, str]()
         with suppress(OSError):  # it has just ended; the next statement says so
             if pid is not None:
@@ -249,12 +250,12 @@ class AttachedMysql(AttachedFamily):
 
 
 def host_of(address: str, option_file: Path | None) -> str:
-    """ "" for a socket. Raises as AttachedFamily does; contacts no server."""
+    """The host that AttachedFamily would connect to, "" for a socket. Raises as that does; contacts no server."""
     return _where(address, read_client_options(option_file) if option_file is not None else {})[1]
 
 
 class FamilyControl(Control):
-    """With the options that the family's own clients take. kind: of its endpoint."""
+    """A Control for any server, with the options that the family's own clients take. kind: of its endpoint."""
 
     def __init__(self, kind: str, name: str, options: Mapping[str, str], asked: ServerAddress) -> None:
         password = options.get("password") or os.environ.get(PASSWORD, "")
@@ -273,7 +274,7 @@ class FamilyControl(Control):
 
     @property
     def number(self) -> str:
-        """ "" for a socket."""
+        """The numeric address of the server; "" for a socket."""
         return "" if self._reach.place is None else self._reach.place.number
 
     @property
@@ -297,7 +298,7 @@ class FamilyControl(Control):
 
 
 def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, int]:
-    """(socket, host, port); socket is None for a host. StudyError, TargetError."""
+    """(socket, host, port); socket is None for a host. StudyError for a bad port, TargetError for a bad protocol."""
     protocol = options.get("protocol", "").lower()
     if protocol not in ("", "tcp", "socket"):
         raise TargetError(

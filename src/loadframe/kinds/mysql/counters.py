@@ -32,8 +32,8 @@ FILLED = "redo_fill"
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """redo: names in `status` of the redo log's used bytes and of its capacity. usable: its share before pages have to
-    be written. waits: by performance schema's names, in seconds."""
+    """The counters of one kind. redo: names in `status` of the redo log's used bytes and of its capacity. usable: the
+    share of it that is used before pages have to be written. waits: by performance schema's names, in seconds."""
 
     kind: str
     status: tuple[CounterSpec, ...]
@@ -53,7 +53,8 @@ class Counting:
         return self.counted(texts) | self._waited(control)
 
     def counted(self, texts: Mapping[str, str]) -> dict[str, float]:
-        """Values that are not numbers are left out."""
+        """The counters by CounterSpec.name, from the values of the two SHOW statements; values that are not numbers are
+        left out."""
         numbers = {name: number for name, text in texts.items() if (number := finite(text)) is not None}
         age, most = (numbers.get(name, 0.0) for name in self.redo or ("", ""))
         return numbers | ({FILLED: age / (self.usable * most)} if most > 0 else {})

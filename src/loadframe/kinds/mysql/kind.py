@@ -61,7 +61,7 @@ MYSQL_PACKAGE = Package(
 
 @functools.cache
 def known_options(server: str) -> frozenset[str]:
-    """Every option with a value, from the server's own help; names with underscores."""
+    """Every option with a value that this server knows, from its own help; names with underscores."""
     text = ask(server, "--no-defaults", "--verbose", "--help").stdout
     table = text.partition("\nVariables (--variable-name=value)\n")[2]
     rows = (line.split() for line in table.splitlines())
@@ -70,8 +70,8 @@ def known_options(server: str) -> frozenset[str]:
 
 
 class FamilyTarget(DatabaseTarget[Control]):
-    """See kinds.base.Target. A change restarts the server unless its settings are dynamic and not sized at the
-    start."""
+    """See kinds.base.Target. A change of state restarts the server unless every setting that differs is dynamic and not
+    sized at the start."""
 
     owner = "mysql"
     package: Package
@@ -79,7 +79,8 @@ class FamilyTarget(DatabaseTarget[Control]):
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """The installed server is asked about settings outside of the catalogue. StudyError."""
+        """The settings in canonical form; the installed server is asked about those outside of the catalogue.
+        StudyError."""
         return check_passed_on(
             cls.catalogue,
             settings,
@@ -105,7 +106,7 @@ class FamilyTarget(DatabaseTarget[Control]):
         self.run_once(self.installing(), "install.log")
 
     def check(self, state: TargetState) -> None:
-        """Exit status 0 may hide an error."""
+        """Have the server check its options; its exit status 0 may hide an error."""
         wanted = self._wanted(state)
         own = (option for option in self.own_options() if "--init-file" not in option)
         command = (self.required(), *own, *options_of(wanted.settings), *self.checking())
@@ -127,7 +128,8 @@ class FamilyTarget(DatabaseTarget[Control]):
         return self.counting.read(self._talk())
 
     def endpoint(self) -> Endpoint:
-        """options: user, password, schema, socket, `option_file` with them; host and port if asked for."""
+        """options: user, password, schema, socket; `option_file` holds them for --defaults-extra-file; host and port
+        where a port was asked for."""
         return self._endpoint(self.socket, schema=SCHEMA)
 
     def describe(self) -> Mapping[str, str]:
@@ -200,7 +202,7 @@ class FamilyTarget(DatabaseTarget[Control]):
         return self._answers()
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """`_state` follows each SET GLOBAL, so that it is true on failure."""
+        """Change the running server. `_state` follows each SET GLOBAL, so that it is true on failure."""
         control, current = self._talk(), self._running()
         for name in changed:
             settings = {other: kept for other, kept in current.settings.items() if other != name}
@@ -232,7 +234,8 @@ class MariadbTarget(FamilyTarget):
         return "DELETE FROM mysql.global_priv WHERE User IN ('root', '');\nFLUSH PRIVILEGES;\n"
 
     def checking(self) -> Sequence[str]:
-        """In its bootstrap mode, which allocates the memory, reads the data, changes nothing, and ends after 0.2 s."""
+        """Options for its bootstrap mode, which allocates the memory, reads the data, changes nothing, and ends after
+        0.2 s."""
         return ("--help", "--verbose") if self.started else ("--bootstrap", "--innodb-read-only")
 
     def own_options(self) -> Sequence[str]:
@@ -262,7 +265,7 @@ class MysqlTarget(FamilyTarget):
         return "DROP USER 'root'@'localhost';\n"
 
     def checking(self) -> Sequence[str]:
-        """It leaves the data alone, and allocates no memory."""
+        """Options with which it reads the others and ends. It leaves the data alone, and allocates no memory."""
         return ("--validate-config",)
 
     def own_options(self) -> Sequence[str]:
@@ -273,7 +276,7 @@ class MysqlTarget(FamilyTarget):
 
 
 def options_of(settings: Mapping[str, SettingValue]) -> list[str]:
-    """For the command line, where `log_bin` takes a file's name: in a study it is a switch."""
+    """The settings for the command line, where `log_bin` takes a file's name: in a study it is a switch."""
     words = {name: ("OFF", "ON")[value] if isinstance(value, bool) else value for name, value in settings.items()}
     return [
         f"--{'' if settings[name] else 'skip-'}log-bin" if name == "log_bin" else f"--{name}={word}"

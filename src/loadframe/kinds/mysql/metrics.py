@@ -7,8 +7,8 @@ from loadframe.knowledge.metric import Derived, connections, derived, difference
 
 KINDS = ("mariadb", "mysql")
 OF_CAPACITY = 30 / 32 * 0.95
-"""Of the redo log's capacity: two of 32 files stay empty, and a twentieth is the log writer's (log0files_capacity.cc).
-Pages are flushed unconditionally from 7/8 of it on: at most 0.74 of 8 MiB was seen in use."""
+"""The usable share of the redo log's capacity: two of 32 files stay empty, and a twentieth is the log writer's
+(log0files_capacity.cc). Pages are flushed unconditionally from 7/8 of it on: at most 0.74 of 8 MiB was seen in use."""
 
 
 def _files_wanted(connections: float, tables: float, asked: float) -> float:

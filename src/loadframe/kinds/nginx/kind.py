@@ -39,7 +39,7 @@ DEFAULTS = {name: value for name, value in CACHE_CATALOGUE.defaults().items() if
 
 
 class NginxTarget(PrivateTarget, Server):
-    """See kinds.base.Target. A change of state is a reload, or a restart."""
+    """See kinds.base.Target. A change of state is a reload; a restart where a differing setting or limit needs one."""
 
     kind = "nginx"
     counter_specs = COUNTERS
@@ -59,11 +59,12 @@ class NginxTarget(PrivateTarget, Server):
             self.status.close()
 
     def effective(self) -> dict[str, SettingValue]:
-        """From `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
+        """The settings from `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
         return {**super().effective(), "worker_processes": len(self._workers())}
 
     def counters(self) -> dict[str, float]:
-        """While all connections are taken, nginx tells nothing: then only the number of open connections is known."""
+        """stub_status, the new lines of the log, and the activity of the workers. While all connections are taken,
+        nginx does not report its status: then only the number of open connections is known."""
         self._running()
         pids, per_worker = self._workers(), int(self._effective["worker_connections"])
         room = max(per_worker - OWN_CONNECTIONS, 0)
@@ -110,7 +111,7 @@ class NginxTarget(PrivateTarget, Server):
         return len(self.workers()) == workers_of(wanted) and self.status.answers()
 
     def _workers(self) -> tuple[int, ...]:
-        """Looked up again only where one is missing or has ended, as a look walks over all processes."""
+        """Its workers; looked up again only where one is missing or has ended, as a look walks over all processes."""
         count = workers_of(self._state) if self._state is not None else 1
         if len(self._known) < count or not all(Path(f"/proc/{pid}").exists() for pid in self._known):
             self._known = self.workers()
@@ -169,7 +170,7 @@ class Looks:
 
 
 class NginxCacheTarget(CacheTarget, NginxTarget):
-    """origin: host:port, set before the start; any will do for a check."""
+    """A private cache in front of an origin. origin: host:port, set before the start; any will do for a check."""
 
     kind = "nginx-cache"
     counter_specs = (*COUNTERS, FETCHES)

@@ -19,7 +19,8 @@ NGINX = ("nginx", "nginx-cache")
 
 FILES_PER_CONNECTION = 2
 OTHER_CONNECTIONS = 10
-"""Its listening sockets, the channel to its master, and one reader of its status."""
+"""Connections of a worker besides clients': its listening sockets, the channel to its master, and one reader of its
+status."""
 
 
 def _raise_worker_connections(situation: Situation) -> Remedy | None:

@@ -28,7 +28,8 @@ Context = Literal["main", "events", "http", "listen", "cache", "proxy"]
 _FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", "metrics.txt"))
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
 CACHE_CATALOGUE = catalogue_in(_FILE, Path(__file__).with_name("cache_settings.toml"))
-"""Our defaults differ from nginx's: with these nothing expires or is fetched twice in the middle of a study."""
+"""Settings of a cache in front of an origin. Our defaults differ from nginx's: with these nothing expires or is fetched
+twice in the middle of a study."""
 
 _ROWS = toml_rows(_FILE)
 DIRECTIVES: Mapping[Context, list[str]] = {
@@ -38,9 +39,9 @@ DIRECTIVES: Mapping[Context, list[str]] = {
 LEFT_OUT = frozenset(_ROWS["left_out"])
 
 COUNTERS = tuple(counters_in(_METRICS).values())
-"""status: our own reading is counted too. ceiling: clients before idle connections are closed; descriptors that a
-worker may have, and those of the worker that has most. work: seconds of CPU, and in uninterruptible sleep (sampled),
-averaged over the workers. log: counted in the error log."""
+"""status: stub_status; our own reading is counted too. ceiling: clients before idle connections are closed; descriptors
+that a worker may have, and those of the worker that has most. work: seconds of CPU, and in uninterruptible sleep
+(sampled), averaged over the workers. log: counted in the error log, as nginx keeps no counter."""
 
 PACKAGE = Package("nginx", ("nginx",), "apt-get install nginx", ("-v",), r"nginx/(\S+)")
 RELOAD_TIMEOUT_S = 30.0
@@ -67,7 +68,7 @@ NAMES = ("connections", "accepts", "handled", "requests", "reading", "writing", 
 
 
 class Server(PrivateServer):
-    """A master and its workers. SIGQUIT ends it after its requests, SIGTERM at once; SIGKILL leaves workers."""
+    """An nginx master and its workers. SIGQUIT ends it after its requests, SIGTERM at once; SIGKILL leaves workers."""
 
     package, name = PACKAGE, PACKAGE.name
     stop_signal = signal.SIGTERM
@@ -87,7 +88,7 @@ class Server(PrivateServer):
 
     @property
     def socket(self) -> Path:
-        """Of its status."""
+        """The socket of its status."""
         return self.folder / "run" / "status.sock"
 
     def prepare(self) -> None:
@@ -96,7 +97,8 @@ class Server(PrivateServer):
         self.files.chmod(0o755)
 
     def try_out(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """TargetError, in nginx's words. `nginx -t` does not check workers, so a stopped one is started for 0.1 s."""
+        """Check a configuration. TargetError, in nginx's words. `nginx -t` does not check workers, so a stopped one is
+        started for 0.1 s."""
         if self.started:
             self._test(state, allowance)
             return
@@ -113,7 +115,7 @@ class Server(PrivateServer):
             raise self.refusal(state, said)
 
     def begin(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """Return once `answers` is true. TargetError, with nginx's words, where it fails."""
+        """Start it and return once `answers` is true. TargetError, with nginx's words, where it fails."""
         self.take_port()
         self._configure(settings, allowance)
         self._lost = self.logged()[NO_WORKER]
@@ -138,7 +140,7 @@ class Server(PrivateServer):
         return self.logged()[NO_WORKER] > self._lost
 
     def workers(self) -> tuple[int, ...]:
-        """The present ones, without the two processes of a cache that manage and load it."""
+        """The present workers, without the two processes of a cache that manage and load it."""
         return (
             ()
             if self.pid is None
@@ -182,11 +184,11 @@ class Server(PrivateServer):
         )  # fmt: skip
 
     def before_servers(self, settings: Mapping[str, SettingValue]) -> list[str]:
-        """Further directives of the context http."""
+        """Further directives of the context http, without their semicolons."""
         return []
 
     def what_it_serves(self, settings: Mapping[str, SettingValue]) -> list[str]:
-        """The directives that say where answers come from."""
+        """The directives that say where answers come from, without their semicolons."""
         return [f"root {self.files}"]
 
 

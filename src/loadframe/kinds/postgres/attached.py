@@ -37,7 +37,8 @@ CHILDREN = "SELECT pid FROM pg_stat_get_activity(NULL)"
 
 
 class AttachedPostgres(AttachedDatabase[Control]):
-    """See kinds.base.Attached. The password comes from the option file or where libpq looks, never from argv."""
+    """See kinds.base.Attached. The password comes from the option file or from where libpq looks, never from a command
+    line."""
 
     kind = "postgres"
     names = ("postgres", "postmaster")
@@ -49,9 +50,10 @@ class AttachedPostgres(AttachedDatabase[Control]):
     counter_specs = ASKED
 
     def __init__(self, asked: ServerAddress) -> None:
-        """asked.address: the folder of a socket, or the socket, or HOST[:PORT]; empty: by the option file (the first
-        section of a connection service file of libpq), else Debian's folder. TargetError where the server refuses us or
-        is too old, the account may not see the activity of others, or a pooler answers; MissingTool without psycopg."""
+        """Connect to asked.address: the folder of a socket, or the socket, or HOST[:PORT]; empty: by the option file
+        (the first section of a connection service file of libpq), else Debian's folder. TargetError where the server
+        refuses us or is too old, the account may not see the activity of others, or a pooler answers; MissingTool
+        without psycopg."""
         options = _options(asked.option_file)
         name = asked.user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
         self._where = {**options, **_where(asked.address, options), "user": name}
@@ -106,7 +108,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return words(version).partition(" ")[0], statement(number), thing, words(port)
 
     def counters(self) -> dict[str, float]:
-        """What only the log has (refused connections) is left out."""
+        """Read by one statement. What only the log has (refused connections) is left out."""
         return counted(self._control.row(self._statement), self._waited)
 
     def effective(self) -> dict[str, SettingValue]:
@@ -151,14 +153,15 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return () if first is None else (first, *sorted(pid for (pid,) in self._control.ask(CHILDREN)))
 
     def local(self) -> bool:
-        """By a socket, or an address of this machine unless the server sees another (a container's port)."""
+        """Whether it is on this machine: by a socket, or an address of this machine unless the server sees another (a
+        container's port)."""
         if self._where["host"].startswith("/") or not self._here:
             return self._here
         (same,) = self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)
         return bool(same)
 
     def endpoint(self) -> Endpoint:
-        """A password that only libpq knows is left to it."""
+        """As that of a private server, in our database; a password that only libpq knows is left to it."""
         where = self._where
         options = {
             "user": where["user"],
@@ -180,7 +183,8 @@ class AttachedPostgres(AttachedDatabase[Control]):
 
 
 def host_of(address: str, option_file: Path | None) -> str:
-    """ "" for a socket. Raises as AttachedPostgres does; contacts no server."""
+    """The first host that is another machine, else the first; "" for sockets. Raises as AttachedPostgres does; contacts
+    no server."""
     where = _where(address, _options(option_file))
     return "" if where["host"].startswith("/") else where.get(NUMBER, where["host"])
 
@@ -228,8 +232,9 @@ def _where(address: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_pooler(control: Control, where: Mapping[str, str], words: str, port: str) -> None:
-    """TargetError where `where` is not a server itself: another process answers than the connection was given, start-up
-    parameters have not arrived, or two connections share a process, change it or reach two servers."""
+    """TargetError where connections to `where` (libpq's parameters) are not those of a server itself: another process
+    answers than the connection was given, start-up parameters have not arrived, or two connections share a process,
+    change it or reach two servers."""
     why = _other_process(control)
     if not why:
         try:

@@ -15,7 +15,7 @@ from loadframe.kinds.database import BUSY_REMEDY, Answer
 
 PORT = 5432
 ANSWER_BYTES, ANSWER_S = 16 * MIB, 30.0
-"""For a whole statement that reads. No timeout of the server's: it would be a setting of ours in what we read."""
+"""Bounds of a whole statement that reads. No timeout of the server's: it would be a setting of ours in what we read."""
 OURS: Mapping[str, str | int] = {"connect_timeout": 30, "application_name": "loadframe"}
 
 
@@ -47,7 +47,8 @@ class Control(database.Control):
         return rows[0]
 
     def reload(self, who: str, within_s: float, log: Callable[[], str] = str) -> None:
-        """Return once the postmaster has read its files. TargetError after within_s. who: in messages. log: details."""
+        """Have the server read its configuration, and return once the postmaster has. TargetError after within_s. who:
+        the server, in messages. log: its log, for details."""
         loaded, until = "SELECT pg_conf_load_time()", time.monotonic() + within_s
         before = self.ask(loaded)
         self.ask("SELECT pg_reload_conf()")

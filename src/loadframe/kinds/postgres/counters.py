@@ -15,10 +15,10 @@ CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
 RESERVED, HARMLESS_TEXTS = (frozenset(toml_rows(_FILE)[names]) for names in ("reserved", "harmless_texts"))
 
 ASKED = tuple(counters_in(_METRICS, "activity", "ceiling", "counted", "wait").values())
-"""activity: as it is at this moment; without our own connection, except in `connections`. counted: sums over all
-databases; a connection reports at most once a second and when it ends (pgstat.c), so in a window of a second or two
-these are right to about a fifth; wal_bytes and checkpoints are exact. wait: seconds that connections waited, by
-cause."""
+"""What is asked for. activity: as it is at this moment; without our own connection, except in `connections`. counted:
+sums over all databases; a connection reports at most once a second and when it ends (pgstat.c), so in a window of a
+second or two these are right to about a fifth; wal_bytes and checkpoints are exact. wait: seconds that connections
+waited, by cause."""
 REFUSALS = tuple(counters_in(_METRICS, "log").values())
 
 OLDEST = 14
@@ -34,7 +34,8 @@ WAITING = {
     "waiting_io": "wait_event_type = 'IO' AND wait_event NOT LIKE 'WAL%'",
     "waiting_wal": "wait_event LIKE 'WAL%' AND wait_event_type IN ('IO', 'LWLock')",
 }
-"""Of a connection that works ("Wait Events"): WALSync and WALWrite are the wait for a commit to reach the disk."""
+"""Waits of a connection that works on a statement ("Wait Events"): WALSync and WALWrite are the wait for a commit to
+reach the disk."""
 
 _ACTIVITY = """
     SELECT count(*) FILTER (WHERE backend_type = 'client backend') AS connections,
@@ -97,7 +98,7 @@ _SETTINGS = (
 
 
 def statement(version: int) -> str:
-    """For a server of this version (server_version_num, from 140000 on): one row with every number."""
+    """The statement for a server of this version (server_version_num, from 140000 on): one row with every number."""
     waiting = (f"count(*) FILTER (WHERE {_THEIRS} AND state = 'active' AND {what}) AS {name}"
                for name, what in WAITING.items())  # fmt: skip
     activity = _ACTIVITY.format(theirs=_THEIRS, lock=WAITING["waiting_lock"], waiting=", ".join(waiting))

@@ -66,7 +66,8 @@ def requirements() -> list[Requirement]:
 
 @functools.cache
 def described(postgres: str) -> dict[str, str]:
-    """Every setting from the server's own list, with what it takes: BOOLEAN, INTEGER, REAL, ENUM, STRING (any text)."""
+    """Every setting that this server knows, from its own list, and what it takes: BOOLEAN, INTEGER, REAL, ENUM or
+    STRING, which is any text."""
     rows = (line.split("\t") for line in ask(postgres, "--describe-config").stdout.splitlines())
     return {row[0].lower(): row[3] for row in rows if len(row) > 3}
 
@@ -85,7 +86,8 @@ class PostgresTarget(DatabaseTarget[Control]):
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """The installed server is asked about settings outside of the catalogue. StudyError."""
+        """The settings in canonical form; the installed server is asked about those outside of the catalogue.
+        StudyError."""
 
         def known() -> dict[str, str]:
             return described(PACKAGE.required())
@@ -119,7 +121,8 @@ class PostgresTarget(DatabaseTarget[Control]):
         super().create()
 
     def create_like(self, other: "PostgresTarget") -> None:
-        """With a copy of the data of one that was created and has never run, which is quicker than initdb."""
+        """As `create`, with a copy of the data of one that was created and has never run, which is quicker than
+        initdb."""
         self._like = other
         self.create()
 
@@ -138,9 +141,9 @@ class PostgresTarget(DatabaseTarget[Control]):
             shutil.copytree(self._like.data, self.data, symlinks=True, dirs_exist_ok=True)
 
     def check(self, state: TargetState) -> None:
-        """With an hba_file that does not exist: read with its memory taken, before it touches the data, it ends the
-        server (postmaster.c); the lock of a running one does so earlier. `postgres -C` omits what only the postmaster
-        sees."""
+        """Start another postmaster with an hba_file that does not exist: it reads that with its memory taken, before it
+        touches the data, and ends (postmaster.c); where a server runs, its lock ends it earlier. `postgres -C` omits
+        what only the postmaster sees."""
         wanted = self._wanted(state)
         if not self.started:
             self.take_port()
@@ -157,13 +160,13 @@ class PostgresTarget(DatabaseTarget[Control]):
         self._talk().ask("SELECT 1")
 
     def destroy(self) -> None:
-        """Also removes the shared memory of a killed one, which its data directory identifies."""
+        """Remove the data, and the shared memory of a killed server, which its data directory identifies."""
         self.kill()
         shared_memory.remove_of_postgres(self.data, KILL_TIMEOUT_S)
         super().destroy()
 
     def given_up(self) -> bool:
-        """Without a process for a connection it goes on, and accepts no client."""
+        """Whether it could not start a process for a connection: it goes on, and accepts no client."""
         return self._log_counts.read()[NO_PROCESS] > self._without_process
 
     def effective(self) -> dict[str, SettingValue]:
@@ -274,8 +277,8 @@ class PostgresTarget(DatabaseTarget[Control]):
 
 
 class PostgresShards:
-    """See kinds.base.Target. All shards have the same state. Counters are sums over the shards, but for OF_THE_MOST the
-    largest. The endpoint is the first one's; `shards` has all of them, in order."""
+    """See kinds.base.Target. All shards have the same state. Counters are sums over the shards, but of those in
+    OF_THE_MOST the largest. The endpoint is the first one's; `shards` has all of them, in order."""
 
     kind = "postgres"
     embedded = False
@@ -288,7 +291,7 @@ class PostgresShards:
         }
 
     def create(self) -> None:
-        """A copy of the first one's data takes a tenth of initdb's second."""
+        """The first one's empty data are copied to the others: initdb takes a second, a copy a tenth."""
         first, *others = self._shards.values()
         first.create()
         for shard in others:

@@ -23,7 +23,8 @@ _LOWEST, _HIGHEST = 1, 65535
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """words: as people call it. program: a pattern of the program's whole name, or the script's or module's."""
+    """A runtime, or a framework on one. words: as people call it. program: a pattern of the program's whole name; of a
+    framework, that of a program, a script or a module."""
 
     id: str
     words: str
@@ -37,8 +38,9 @@ SCRIPT = Runtime("script", "a script", "")
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """of: a runtime's or framework's id. flags: the one to write first. variable: "" for a flag. glued: its value
-    follows the flag without a blank (-Xmx64m). default: None where it depends. source: of flag and default."""
+    """A setting of a runtime or framework (of: its id) for how much it does at a time. flags: the one to write first.
+    variable: of the environment, "" for a flag. glued: its value follows the flag without a blank (-Xmx64m). default:
+    None where it depends. source: of flag and default."""
 
     of: str
     setting: str
@@ -55,7 +57,7 @@ KNOBS = tuple(Knob(**row) for row in _ROWS["knobs"])
 
 
 def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> Runtime:
-    """By the program's name, the mark of Go's linker (go), or the name of a script's interpreter."""
+    """The runtime, by the program's name, the mark of Go's linker (go), or the name of a script's interpreter."""
     if go:
         return GO
     runtime = _by_name(RUNTIMES, PurePath(executable).name) or NATIVE
@@ -66,7 +68,7 @@ def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> R
 
 
 def framework_of(command: Sequence[str]) -> Runtime | None:
-    """By the names of a command line's first four words that are no options."""
+    """The framework that a command line starts, by the names of its first four words that are no options."""
     words = [word for word in command if not word.startswith("-")][:4]
     known = (_by_name(FRAMEWORKS, PurePath(word).name.partition(":")[0]) for word in words)
     return next(filter(None, known), None)
@@ -78,7 +80,7 @@ def _by_name(rows: Sequence[Runtime], name: str) -> Runtime | None:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """value: None where unknown. said: whether the command line or the environment sets it."""
+    """A knob and its value (None where unknown). said: whether the command line or the environment sets it."""
 
     knob: Knob
     value: str | None
@@ -86,7 +88,7 @@ class Given:
 
 
 def knobs_of(runtime: str, framework: str, command: Sequence[str], environment: Mapping[str, str]) -> tuple[Given, ...]:
-    """Of a runtime and a framework (ids, "" for none), the framework's first."""
+    """Every knob of a runtime and a framework (ids, "" for none), the framework's first."""
     given = []
     for knob in (knob for of in (framework, runtime) if of for knob in KNOBS if knob.of == of):
         place, default = place_of(knob, command), None if knob.default is None else str(knob.default)
@@ -122,7 +124,7 @@ def place_of(knob: Knob, command: Sequence[str]) -> Place | None:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """environment: variables before its words. port: the number that {port} replaces."""
+    """What starts a service. environment: variables before its words. port: the number that {port} replaces."""
 
     words: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -134,7 +136,8 @@ class CommandLine:
 
 
 def parsed(text: str) -> CommandLine:
-    """As a POSIX shell does, without its other features. StudyError for a line that uses these, or is empty."""
+    """A line split as a POSIX shell does, without its other features. StudyError for a line that uses these, or is
+    empty."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -152,7 +155,7 @@ def parsed(text: str) -> CommandLine:
 
 
 def without_secrets(line: CommandLine) -> tuple[CommandLine, dict[str, str]]:
-    """With {ENV:NAME} for secrets; and the secrets by the names of variables."""
+    """Words with {ENV:NAME} for secrets, variables without them; and the secrets by the names of variables."""
     values = {name: value for name, value in line.environment.items() if any(secrets_in({name: value}))}
     environment = {name: value for name, value in line.environment.items() if name not in values}
 
@@ -172,7 +175,8 @@ def _variable(option: str, taken: Mapping[str, str]) -> str:
 
 
 def with_port(line: CommandLine, port: int | None) -> CommandLine:
-    """With {port} in place of the number where it listens: `port`, else that of a usual flag or the variable PORT."""
+    """The command with {port} in place of the number where it listens: `port`, else that of a usual flag or the
+    variable PORT."""
     number = port if port is not None else _named(line)
     if number is None:
         return line
@@ -197,7 +201,7 @@ def _named(line: CommandLine) -> int | None:
 
 
 def with_knobs(line: CommandLine, given: Sequence[Given]) -> CommandLine:
-    """With {setting} in place of the value of each knob that the line itself sets."""
+    """The line with {setting} in place of the value of each knob that it sets itself."""
     for knob in (one.knob for one in given if one.said):
         place, setting = place_of(knob, line.words), f"{{{knob.setting}}}"
         if place is None:

@@ -30,7 +30,7 @@ from loadframe.system.trust import weak_point
 
 PROC = Path("/proc")
 GO_MARK = b"\xff Go buildinf:"
-"""Go's debug/buildinfo."""
+"""How the build information of a Go program begins (Go's debug/buildinfo)."""
 MOST_SEARCHED_BYTES = 256 << 20
 _CONTAINER = re.compile(r"(?:^|[/:-])([0-9a-f]{64})(?:\.scope)?(?:/|$)")
 _UNIT = re.compile(r"/([^/\n]+\.service)(?=/|$)", re.M)
@@ -43,8 +43,8 @@ MOST_GROUPS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """words: runtime, pid and user, for people. unit, container: by its control group, "" for none. processes, threads:
-    with its descendants. open_files: number and limit; None where not visible."""
+    """A process and its descendants. words: runtime, pid and user, for people. unit, container: by its control group,
+    "" for none. processes, threads: with its descendants. open_files: number and limit; None where not visible."""
 
     pid: int
     command: tuple[str, ...]
@@ -58,7 +58,7 @@ class Discovered:
 
 
 def discover(pid: int) -> Discovered:
-    """TargetError where it does not exist."""
+    """What this process is. TargetError where it does not exist."""
     place = PROC / str(pid)
     try:
         command = tuple(os.fsdecode(word) for word in (place / "cmdline").read_bytes().split(b"\0")[:-1])
@@ -108,7 +108,7 @@ def is_go(file: Path) -> bool:
 
 
 def interpreter_of(file: Path) -> str:
-    """The program in a script's first line, also behind env(1); "" for none."""
+    """The program that a script names in its first line, also behind env(1); "" for none."""
     try:
         with os.fdopen(regular_file(file, links=True), "rb") as script:
             line = script.read(MOST_OF_A_LINE).partition(b"\n")[0]
@@ -124,8 +124,8 @@ def interpreter_of(file: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """first: the processes that started all others of it; several where they share the port and have no parent with
-    their command line. holders: its processes that hold the port."""
+    """A service that listens at a port. first: the processes that started all others of it; several where they share
+    the port and have no parent with their command line. holders: its processes that hold the port."""
 
     port: int
     number: str
@@ -138,12 +138,12 @@ class Candidate:
 
     @property
     def listen(self) -> int | str:
-        """As `target.listen` names it."""
+        """The address where it listens, as `target.listen` names it."""
         return self.port if self.number in LOOPBACK else joined(self.number, self.port)
 
 
 def candidates(port: int | None = None) -> tuple[Candidate, ...]:
-    """Of one port, or all; without this process and what is not visible."""
+    """The services that listen at this port, or at any. Without this process and what is not visible."""
     held = listening.held()
     ports: dict[int, list[Listening]] = {}
     for socket in listening.sockets():
@@ -168,8 +168,8 @@ def _of_port(sockets: list[Listening], held: dict[int, tuple[int, ...]]) -> Iter
 
 
 def of_process(pid: int, all_of_them: Collection[Candidate]) -> tuple[int, tuple[Candidate, ...]]:
-    """The first process of its service, and where that listens: this one where it or a descendant listens; else the one
-    from which it inherited a port, or that listens with the same command line."""
+    """The first process of the service to which this one belongs, and where that listens: this one where it or a
+    descendant listens; else the one from which it inherited a port, or that listens with the same command line."""
     family = {process.pid for process in identity.family(pid)}
     own = tuple(candidate for candidate in all_of_them if family.issuperset(candidate.first))
     if own:
@@ -187,7 +187,8 @@ def of_process(pid: int, all_of_them: Collection[Candidate]) -> tuple[int, tuple
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """first: those that started the others. group: the control group with all. address: HOST:PORT. words: a name."""
+    """A running service. first: the processes that started the others. group: the control group with all of them; None
+    where it is known by its processes. address: HOST:PORT at which it is reached. words: for people."""
 
     first: tuple[Identity, ...]
     group: Path | None
@@ -202,7 +203,7 @@ class Found:
 
 
 def find(target: TargetTable) -> Found:
-    """TargetError where there is none, or it is not visible."""
+    """The running service that a study names. TargetError where there is none, or it is not visible."""
     if target.unit:
         return _of_group(target, _unit(target.unit), f"the unit {target.unit}")
     if target.container:
@@ -223,7 +224,7 @@ def find(target: TargetTable) -> Found:
 
 
 def where(listen: str) -> tuple[str, int]:
-    """Of `target.listen`, which may be a port alone. StudyError."""
+    """Host and port of `target.listen`, which may be a port alone. StudyError."""
     host, port = parted(listen if not listen.isdigit() else f"127.0.0.1:{listen}", "80")
     return host, int(port)
 
@@ -284,8 +285,8 @@ def _container(name: str) -> Path:
 
 
 def _in_use(groups: Sequence[Path]) -> Path:
-    """Of the groups of one name one that has processes. TargetError where another user could have made each of them:
-    below user@UID.service that user gives groups any name."""
+    """Of the groups of one name, the one that has processes. TargetError where another user could have made each of
+    them: below user@UID.service that user gives groups any name."""
     made_by_others = {folder: weak_point(folder.parent) for folder in groups}
     trusted = [folder for folder in groups if made_by_others[folder] is None]
     if not trusted:

@@ -37,7 +37,7 @@ ITS_FAULTS = (AttributeError, KeyError, IndexError, TypeError, RecursionError, V
 SECTION = re.compile(r"\s*\[([^\]]*)\]\s*")
 LINE = re.compile(r"(\s*)([^=:#;\[\s][^=:]*?)(\s*[=:][^\S\r]*)(.*)")
 Entry = tuple[int, str, re.Match[str]]
-"""Index of the line, section, parts of the line."""
+"""A setting as it is written: index of the line, section, parts of the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Copy:
 
 
 class Files:
-    """One copy for each file, whatever the number of its keys."""
+    """The copies of all files that settings are written to; one for each file, whatever the number of its keys."""
 
     def __init__(self, target: TargetTable, folder: Path) -> None:
         self._target, self._folder = target, folder
@@ -57,7 +57,7 @@ class Files:
         self._user: Privilege
 
     def make(self, user: Privilege) -> None:
-        """Read as the service's user. TargetError, OSError."""
+        """Read the user's files as the service's user, and make folders for the copies. TargetError, OSError."""
         self._user = user
         if not self._tables:
             return
@@ -83,7 +83,7 @@ class Files:
         return {**paths, **({"file": only.pop()} if len(only) == 1 else {})}
 
     def write(self, state: TargetState, values: Mapping[str, str]) -> None:
-        """A key without a value is as in the user's file. TargetError."""
+        """Write the copies for a state. A key without a value in it is as in the user's file. TargetError."""
         for source, copy in self._copies.items():
             text = copy.text
             for name, table in self._tables.items():
@@ -116,14 +116,14 @@ def _text(path: Path, user: Privilege) -> str:
 
 
 class OwnFile:
-    """keys: all that may be set in it."""
+    """A settings file of a running service's owner. keys: all that may be set in it."""
 
     def __init__(self, path: Path, format_: str, keys: Iterable[str]) -> None:
         self._path, self._format, self._keys = path, format_, tuple(keys)
         self._folder = Folder(path.parent, Whose.ANOTHERS, ChangeError)
 
     def read(self, key: str) -> SettingValue | None:
-        """None: unchanged. ChangeError."""
+        """The value that we gave a key, even before the service has read it; None: unchanged. ChangeError."""
         try:
             kept = self._kept()
             if not kept.exists():
@@ -134,7 +134,8 @@ class OwnFile:
             raise self._refused(key, error) from error
 
     def set(self, key: str, value: SettingValue) -> None:
-        """Once every key is as at first, so is every byte, unless the owner has changed the file. ChangeError."""
+        """Set one existing key; all else stays. Once every key is as at first, so is every byte, unless the owner has
+        changed the file meanwhile. ChangeError."""
         try:
             (now, status), kept = self._now(), self._kept()
             if self._found(now, key) is None:
@@ -149,7 +150,7 @@ class OwnFile:
             raise self._refused(key, error) from error
 
     def done(self) -> None:
-        """After the service has read it: the kept bytes are dropped where no key is changed. ChangeError."""
+        """Called after the service has read it: the kept bytes are dropped where no key is changed. ChangeError."""
         try:
             kept = self._kept()
             if kept.exists() and self._values(_kept_text(kept)) == self._values(self._now()[0]):
@@ -195,7 +196,7 @@ def _kept_text(path: Path) -> str:
 
 
 def of_name(name: str) -> str:
-    """ValueError for an unknown one."""
+    """The format of a file, by the ending of its name. ValueError for an unknown one."""
     known = ENDINGS.get(Path(name).suffix.lower())
     if known is None:
         raise ValueError(f"what format {name} has is not known; give `format`")
@@ -203,13 +204,13 @@ def of_name(name: str) -> str:
 
 
 def edited(text: str, format_: str, key: str, value: SettingValue) -> str:
-    """key: "a.b.c". ValueError for another format, or without a place for it."""
+    """The text with this key ("a.b.c") set to the value. ValueError for another format, or without a place for it."""
     editor = _EDITORS.get(format_)
     return _edit_lines(text, format_, key, value) if editor is None else editor(text, key, value)
 
 
 def found(text: str, format_: str, key: str) -> SettingValue | None:
-    """None where there is no single value. ValueError as `edited`."""
+    """The value of a key; None where there is none, or no single value. ValueError as `edited`."""
     if format_ not in _TABLES:
         entry = _entry(_lines(text), format_, key)
         return entry[2][4].strip() if entry else None
@@ -218,7 +219,7 @@ def found(text: str, format_: str, key: str) -> SettingValue | None:
 
 
 def numbers(text: str, format_: str) -> dict[str, int]:
-    """Every key whose value is a whole number above 0. ValueError as `edited`."""
+    """Every key whose value is a whole number above 0, with dots between its parts. ValueError as `edited`."""
     if format_ in ("ini", "properties"):
         entries = _in_order(_lines(text), format_)[::-1]  # of several of one key, keep the one that counts
         values = {_key(entry): whole(entry[2][4].strip()) or 0 for entry in entries}
@@ -317,7 +318,8 @@ def _json(text: str) -> Any:
 
 
 def _edit_lines(text: str, format_: str, key: str, value: SettingValue) -> str:
-    """INI: SECTION.KEY, or KEY before the first. Properties: the whole key; a line with an escaped end goes on."""
+    """INI: SECTION.KEY, or KEY before the first section. Properties: the whole key; a line whose end is escaped goes on
+    in the next."""
     lines = _lines(text)
     if entry := _entry(lines, format_, key):
         first, _, parts = entry
@@ -351,7 +353,8 @@ def _entry(lines: Sequence[str], format_: str, key: str) -> Entry | None:
 
 
 def _in_order(lines: Sequence[str], format_: str) -> list[Entry]:
-    """Of several of one key, the one that counts comes first: the first in an INI file, the last in properties."""
+    """The order in which to look: of several of one key the one that counts comes first, the first in an INI file, the
+    last in properties."""
     entries = list(_entries(lines, format_))
     return entries if format_ == "ini" else entries[::-1]
 

@@ -41,7 +41,7 @@ def get(url: str, *, within_s: float = WITHIN_S) -> tuple[int, bytes]:
 
 
 def here(host: str, port: int) -> address.Place:
-    """StudyError for another machine."""
+    """The address of a service of this machine. StudyError for another machine."""
     place = address.decide(host, port)
     if not place.here:
         raise StudyError(f"{host} is not this machine", remedy="A service of this machine is asked on 127.0.0.1.")
@@ -51,7 +51,7 @@ def here(host: str, port: int) -> address.Place:
 def read(
     name: str, table: ReadBackTable, run: Run, fill: Callable[[str], str], text_of: Callable[[Path], str]
 ) -> SettingValue:
-    """fill: replaces names in braces; text_of: reads a file as the service. TargetError."""
+    """The value in use. fill: replaces names in braces; text_of: reads a file as the service. TargetError."""
     if table.command:
         command = [fill(word) for word in table.command]
         said = run(command).strip()
@@ -95,7 +95,7 @@ def _unread(name: str, fact: str) -> TargetError:
 
 
 class Readiness:
-    """missing: what was not there at the last look, in words that follow a colon."""
+    """What one start waits for. missing: what was not there at the last look, in words that follow a colon."""
 
     def __init__(self, table: ReadyTable, values: Mapping[str, str], log: Path, run: Status) -> None:
         """values: for names in braces. log: its output; only new lines count."""
@@ -108,7 +108,7 @@ class Readiness:
         self.missing = ""
 
     def look(self) -> bool:
-        """StudyError where another machine would be asked."""
+        """Whether it is ready now. StudyError where another machine would be asked."""
         self.missing = self._look()
         return not self.missing
 

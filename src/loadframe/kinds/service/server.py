@@ -38,11 +38,11 @@ NOT_ENDED = "had not ended after {:g} s, printed without an end, or was killed (
 MOST_LOOKS = 20
 LOOK_AGAIN_S = 0.05
 MARK = "LOADFRAME_SERVICE"
-"""In the environment of a service: all that it starts inherits it, also what leaves its session."""
+"""Variable in the environment of a service: all that it starts inherits it, also what leaves its session."""
 
 
 def started_by(user: str, lease: Lease) -> Privilege:
-    """ "": the lease's. TargetError, CageError where we may not."""
+    """The user of a service whose study names this one; "": the lease's. TargetError, CageError where we may not."""
     if user and os.geteuid() != 0:
         raise TargetError(
             f"target.user = {user!r}: only root starts a service as another user", remedy="Omit it, or become root."
@@ -78,7 +78,7 @@ class Server(PrivateServer):
         return f"service {Path(self._target.command[0]).name}"
 
     def begin(self, state: TargetState, allowance: Allowance, beside: Mapping[str, str]) -> None:
-        """Return once it is ready. beside: values for its helpers' names in braces."""
+        """Start it and return once it is ready. beside: values for its helpers' names in braces."""
         self.take_port()
         self._beside = beside
         values = self.values(state)
@@ -87,7 +87,7 @@ class Server(PrivateServer):
         until_s = time.monotonic() + within_s
 
         def exit_status(command: Sequence[str]) -> int:
-            """Of a command that says whether it is ready; it has only the time left for that."""
+            """The exit status of a command that says whether it is ready; it has only the time left for that."""
             left_s = max(LOOK_AGAIN_S, until_s - time.monotonic())
             return self.said_to_its_end(self._findable(command), allowance, passed(self._target), within_s=left_s)[0]
 
@@ -126,7 +126,8 @@ class Server(PrivateServer):
                 self._end_left(())
 
     def died(self, how: str = DIED) -> TargetError | None:
-        """Also of one whose first process has ended while its children go on: nothing then says what belongs to it."""
+        """The error that it has died; also where its first process has ended while its children go on: nothing then
+        says what belongs to it."""
         error = super().died(how)
         if error is None or self._process is None:
             return error
@@ -157,7 +158,7 @@ class Server(PrivateServer):
         return self.failed(f"{fact}; {seen}", "Correct target.ready, or give it longer (within).")
 
     def bound_log(self) -> None:
-        """It would fill the disk."""
+        """Drop all but the end of its output where that is more than MOST_LOG_BYTES: it would fill the disk."""
         with self.log.open("r+b") as log:
             if log.seek(0, os.SEEK_END) <= MOST_LOG_BYTES:
                 return
@@ -169,13 +170,13 @@ class Server(PrivateServer):
             log.write(b"[what was written before is dropped]\n" + tail)
 
     def values(self, state: TargetState) -> dict[str, str]:
-        """For names in braces."""
+        """The values for names in braces, in a state."""
         settings = {name: shown(value) for name, value in state.settings.items()}
         own = {"port": str(self.port), "data": str(self.data)}
         return {**settings, **self._beside, **self.files.places(), **own, **of_environment(self._target)}
 
     def run(self, command: Sequence[str], allowance: Allowance, fact: str) -> str:
-        """As the service's user. MissingTool, TargetError."""
+        """Run a command of the study to its end, as the service's user; its output. MissingTool, TargetError."""
         try:
             status, said = self.said_to_its_end(self._findable(command), allowance, passed(self._target))
         except MissingTool as error:
@@ -193,7 +194,7 @@ class Server(PrivateServer):
         return accepts("127.0.0.1", self.port or 0)
 
     def stop(self) -> None:
-        """It is killed after target.stop_within, and all that it has started ends with it."""
+        """Ask it to end and wait; it is killed after target.stop_within, and all that it has started ends with it."""
         if self._process is None:
             return
         family = identity.family(self._process.pid)
@@ -214,7 +215,7 @@ class Server(PrivateServer):
         return identity.marked(f"{MARK}={self._mark}")
 
     def _end_left(self, family: Sequence[identity.Identity]) -> None:
-        """It may fork meanwhile: it has ended once nothing is found twice in a row."""
+        """End all that has come from it. It may fork meanwhile: it has ended once nothing is found twice in a row."""
         identity.end_all(family, 1.0)
         absent = 0
         for _ in range(MOST_LOOKS):
@@ -225,7 +226,7 @@ class Server(PrivateServer):
             identity.end_all(left, 1.0)
 
     def _argv(self, state: TargetState, values: Mapping[str, str]) -> list[str]:
-        """Settings without a place in braces, also in helpers' commands, come at the end."""
+        """The command with its settings, at the end where they have no place in braces, also in helpers' commands."""
         words = [filled(word, values) for word in self._target.command]
         placed = places([*self._target.command, *(text for helper in self._target.with_ for text in texts_of(helper))])
         for name, table in self._target.setting.items():
@@ -235,7 +236,7 @@ class Server(PrivateServer):
         return self._findable(words)
 
     def _findable(self, command: Sequence[str]) -> list[str]:
-        """With the path of its program, where PATH has one that the user of the service may run."""
+        """The command with the path of its program, where PATH has one that the user of the service may run."""
         if "/" in command[0]:
             return list(command)
         program, first = runnable(command[0], self.user, self._lease.user), located(command[0])
@@ -259,7 +260,7 @@ class Server(PrivateServer):
 
 
 class Company:
-    """In the order in which the study names them."""
+    """All helpers of a service, in the order in which the study names them."""
 
     def __init__(self, target: TargetTable, lease: Lease | None, cpus: frozenset[int] | None) -> None:
         """lease: None where the service runs already, and so do they. cpus: those of the service."""
@@ -277,7 +278,7 @@ class Company:
             server.create()
 
     def start(self, settings: Mapping[str, str] | None = None) -> None:
-        """Restarts those with changed commands. TargetError."""
+        """Start those that do not run, restart those with changed commands, find the others. TargetError."""
         for name, table in self._tables.items():
             server = self._servers.get(name)
             given = {

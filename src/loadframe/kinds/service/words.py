@@ -40,7 +40,7 @@ def texts_of(helper: WithTable) -> list[str]:
 
 
 def passed(target: TargetTable) -> dict[str, str]:
-    """TargetError where a variable that the study names is not set."""
+    """The usual variables, and those that the study names. TargetError where one of these is not set."""
     if unset := [name for name in target.pass_environment if name not in os.environ]:
         raise TargetError(
             f"target.pass_environment: {unset[0]} is not set where Loadframe was called",
@@ -62,7 +62,7 @@ def not_passed(target: TargetTable, said: str) -> str | None:
 
 
 def knob_of(name: str, table: SettingTable, limit: str = "") -> Knob:
-    """limit: the id of the [[target.limit]] that names it."""
+    """The knob of a table [target.setting.NAME]. limit: the id of the [[target.limit]] that names it."""
     values = tuple(table.values)
     if any(isinstance(value, str) for value in values) or len({isinstance(value, bool) for value in values}) > 1:
         values = tuple(map(shown, values))  # a number or a switch among words ("auto", 4): as the service is given it
@@ -108,5 +108,5 @@ def tunable(knob: Knob) -> Tunable:
 
 
 def catalogue(knobs: Iterable[tuple[Knob, bool]]) -> Catalogue:
-    """Each knob with whether it is dynamic."""
+    """The catalogue of the declared settings, each with whether it is dynamic."""
     return Catalogue(kind=KIND, source=SOURCE, specs=tuple(_spec(knob, dynamic) for knob, dynamic in knobs))

@@ -18,7 +18,7 @@ from loadframe.system.trees import remove_tree
 
 _FILE = Path(__file__).with_name("settings.toml")
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
-"""In the order in which to set them. The default of busy_timeout is that of Python's sqlite3.connect (5 s)."""
+"""Settings in the order in which to set them. The default of busy_timeout is that of Python's sqlite3.connect (5 s)."""
 
 NUMBERED = {name: tuple(map(str, CATALOGUE.known(name).choices)) for name in ("synchronous", "temp_store")}
 """PRAGMAs that answer with the index of the word they were set to."""
@@ -32,7 +32,8 @@ COUNTERS = tuple(counters_in(_FILE.with_name("metrics.txt"), "file").values())
 
 
 class SqliteTarget:
-    """See kinds.base.Target. The file keeps page_size and WAL; connections set the rest, JSON in options["pragmas"]."""
+    """See kinds.base.Target. The file keeps page_size and WAL; each connection sets the rest, which `endpoint` has as
+    JSON in options["pragmas"]."""
 
     kind = "sqlite"
     embedded = True
@@ -67,7 +68,8 @@ class SqliteTarget:
         self.apply(state)
 
     def apply(self, state: TargetState) -> None:
-        """Changing page_size rewrites the file (VACUUM). TargetError where a process still uses the database."""
+        """Bring the file to this state. Changing page_size rewrites the file (VACUUM). TargetError where a process
+        still uses the database."""
         self.check(state)
         settings = CATALOGUE.check(state.settings)
         wanted = {**CATALOGUE.defaults(), **settings}

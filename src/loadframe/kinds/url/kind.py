@@ -63,7 +63,7 @@ class UrlTarget:
                 self._why_not = f"Its processes are not recorded: {error.fact}. {error.remedy}"
 
     def notes(self) -> tuple[str, ...]:
-        """Why its processes are not recorded."""
+        """Why its processes are not recorded; empty where they are."""
         return (self._why_not,) if self._why_not else ()
 
     def apply(self, state: TargetState) -> None:
@@ -98,7 +98,7 @@ class UrlTarget:
         return {"target": self.pids()}
 
     def endpoint(self) -> Endpoint:
-        """options: `paths`, separated by blanks; `host`, for that header."""
+        """address: numeric, and the port. options: `paths`, separated by blanks; `host`, for that header."""
         settings, place = self._known().settings, self._place
         assert place is not None, "what is known has a place"
         named = joined(place.host, place.port)
@@ -123,7 +123,7 @@ class UrlTarget:
         return self._state
 
     def _silent(self) -> str | None:
-        """Why a GET, as the load will send, gets no answer. Many servers drop or refuse HEAD."""
+        """Why a GET, as the load will send, gets no answer; None where it does. Many servers drop or refuse HEAD."""
         endpoint = self.endpoint()
         connection = Connection(endpoint.address, host=endpoint.options["host"], within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
         try:
@@ -135,7 +135,7 @@ class UrlTarget:
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """In canonical form, complete. StudyError."""
+    """The settings in canonical form, complete. StudyError."""
     checked = {"paths": "/", **CATALOGUE.check(settings)}
     if "url" not in checked:
         raise StudyError("a target of kind url has no target.settings.url", remedy=EXAMPLE)
@@ -150,7 +150,7 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
 
 
 def host_of(settings: Mapping[str, SettingValue]) -> str:
-    """StudyError."""
+    """The host in the address that a study gives. StudyError."""
     return address_of(str(check_settings(settings)["url"]))[0]
 
 

@@ -55,7 +55,7 @@ def library() -> str | None:
 
 
 class Counters:
-    """Read with the user's rights. group: see rights_of."""
+    """Counters of the instance in this directory, read with its user's rights. group: see rights_of."""
 
     def __init__(self, directory: Path, user: Privilege, group: int | None) -> None:
         self._directory, self._user, self._group = directory, user, group
@@ -64,7 +64,7 @@ class Counters:
         self._vsc: Any = None
 
     def read(self) -> dict[str, int]:
-        """By varnishstat's names; the storage's as STORAGE.*. Empty while no cache process runs."""
+        """All counters, by varnishstat's names; the storage's as STORAGE.*. Empty while no cache process runs."""
         self._api = self._api or _load()
         counters: dict[str, int] = {}
 
@@ -146,14 +146,15 @@ class VarnishTarget(CacheTarget):
 
     @property
     def socket(self) -> Path:
-        """A second place where it accepts requests."""
+        """A second place where it accepts requests: whether it answers is asked there."""
         return self.folder / "run" / "varnish.sock"
 
     def prepare(self) -> None:
         self.make_folders(self._work, self.data)
 
     def check(self, state: TargetState) -> None:
-        """`varnishd -C` reads all options, then compiles. While one runs, its storage is not made a second time."""
+        """`varnishd -C` reads all options, then compiles. While a server runs, its storage is not made a second
+        time."""
         wanted = self._wanted(state)
         settings, beside = self._complete(wanted.settings), self.data / "check.bin"
         storage = () if self.started else _storage(settings, beside)
@@ -166,7 +167,8 @@ class VarnishTarget(CacheTarget):
             raise self.refusal(wanted, said)
 
     def ask_to_end(self) -> None:
-        """The cache process first: a manager that is starting one waits for it for ever (Varnish 7.1.1, one of ten)."""
+        """End the cache process first: a manager that is starting one waits for it for ever (Varnish 7.1.1, one of
+        ten)."""
         if self.died() is None:
             with contextlib.suppress(TargetError):  # it also reports where there is none to stop
                 self._ask("stop")

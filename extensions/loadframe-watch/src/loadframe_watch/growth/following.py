@@ -14,15 +14,17 @@ from loadframe.model import LoadInterval
 Verdict = Literal["followed", "behind", "not proven"]
 CONFIDENCE = 0.95
 SLOW = 0.02
-"""Share of the offered rate (the interval's high end) up to which a lag's growth counts as none."""
+"""A lag that grows by less than this share of the offered rate (the interval's high end) counts as not growing: a
+window of seconds cannot distinguish less from none."""
 STRICT = 2.0
-"""Times the half-width: a lag summed over slices keeps the noise of all before. Simulated with 12 slices: of readers
-that are 3 % and more behind, up to 6 % seem to follow; of those with a tenth to spare 71 % do (without: 16)."""
+"""Times the half-width: a lag that is summed over slices keeps the noise of all before. Simulated with 12 slices: of
+readers that are 3 % and more behind, up to 6 % seem to follow; of those with a tenth to spare 71 % do (without: 16)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """slope: of the lag, changes/s, with its 95 % interval, infinite for too few independent readings."""
+    """slope: of the lag, changes/s, with its 95 % interval; infinite where too few readings are independent. applied:
+    changes/s that were applied, offered less slope."""
 
     offered: float
     slope: float
@@ -37,8 +39,9 @@ class Following:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """up_to: the highest rate (changes/s) proved to be followed, as all below it; 0 for none. behind_from: the lowest
-    proved not to be. rate: what a reader that is behind applies (95 %); None for none behind."""
+    """up_to: the highest offered rate (changes/s) that is proved to be followed, as all below it; 0 for none.
+    behind_from: the lowest rate proved not to be followed; None for none. rate: what a reader that is behind applies,
+    with a 95 % interval: the highest rate that can be followed; None where no level is behind."""
 
     up_to: float
     behind_from: float | None
@@ -46,7 +49,8 @@ class Followed:
 
 
 def following(times_s: Sequence[float], lags: Sequence[float], offered: float) -> Following:
-    """times_s ascending, lags in changes, offered above zero."""
+    """One step: times of the readings (s, ascending), the lag (changes), and the rate at which changes were made (1/s,
+    above zero)."""
     rows = series.independent(list(zip(times_s, lags, strict=True)), residuals, fitted=2, fewest=FEWEST_BATCHES)
     fitted = line(*zip(*rows, strict=True)) if len(rows) >= FEWEST_BATCHES else None
     if fitted is None:
@@ -56,8 +60,9 @@ def following(times_s: Sequence[float], lags: Sequence[float], offered: float) -
 
 
 def by_rates(applied: Sequence[float], offered: float) -> Following:
-    """From the applied rates (1/s) of equal slices, in time order. Where the lag only swings, the mean's interval is
-    too wide; then the line through the lag itself may prove it. ValueError unless offered is above zero."""
+    """One step from the rates at which changes were applied in equal slices of its time (1/s, in time order). Where the
+    lag only swings, the interval of their mean is too wide; then the line through the lag itself may prove it.
+    ValueError unless offered is above zero."""
     if not offered > 0:
         raise ValueError(f"{offered} changes/s were offered; a rate above zero is needed")
     missing = offered - np.asarray(applied, dtype=np.float64)
@@ -86,7 +91,8 @@ def _verdict(low: float, high: float, offered: float) -> Verdict:
 
 
 def followed(steps: Sequence[Following]) -> Followed:
-    """A rate is followed where every step of it and of lower ones is; not where most of its steps are behind."""
+    """All steps of a sweep over the change rate. A rate is followed where every step of it and of lower ones is; it is
+    not followed where most of its steps are behind."""
     by_rate: Mapping[float, list[Following]] = {
         rate: [step for step in steps if step.offered == rate] for rate in sorted({step.offered for step in steps})
     }

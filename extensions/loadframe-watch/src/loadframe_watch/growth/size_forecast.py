@@ -35,7 +35,7 @@ TAILS = 4
 """Degrees of freedom of the t-distributed error."""
 SEED = 20261126
 ROUNDING = 1e-9
-"""Of sizes that are sums of the entries of windows."""
+"""Rounding error of sizes that are sums of the entries of windows."""
 NOT_SCORED = (
     "Not scored: no load was noted on its way from an empty database to that size, so that neither the rate there nor "
     "the time to it is known."

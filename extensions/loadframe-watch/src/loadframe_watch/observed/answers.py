@@ -81,12 +81,12 @@ def learned_json(learned: Learned) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Production:
-    """Rows in time order, for the verbs of the core."""
+    """Production data, rows in time order, for the verbs of the core."""
 
     observed: Observed
 
     def curve(self, within_latency_p95_ms: float | None, unit: str) -> tuple[Json, str]:
-        """As JSON and as text."""
+        """The curve, as JSON and as text."""
         learned = learn(self.observed, within_latency_p95_ms=within_latency_p95_ms)
         return learned_json(learned), render_learned(learned, unit=unit)
 
@@ -95,7 +95,8 @@ class Production:
 
 
 def production(files: Sequence[tuple[str, str]], series: SeriesOptions) -> Production:
-    """files: their texts and names. UsageError for a --use without a name, SampleError as `import_observed`."""
+    """The rows in these files. files: their texts and names. UsageError for a --use without a name, SampleError as
+    `import_observed`."""
     mapping = ObservedMapping(
         load=series.load,
         throughput=series.throughput,

@@ -19,7 +19,8 @@ MOST_BLOCKS = 400
 """More add no information, and each is left out in turn."""
 
 FEWEST_BLOCKS = 20
-"""Also where rows are correlated over a twentieth of the data or more; a note then calls the intervals too narrow."""
+"""The fewest blocks, also where rows are correlated over a twentieth of the data or more; a note then calls the
+intervals too narrow."""
 
 SHORTEST = 4
 """Rows of a block, where there are enough rows: counts at the edge of one window belong to the next."""

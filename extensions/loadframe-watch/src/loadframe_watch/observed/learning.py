@@ -131,14 +131,14 @@ def _of_late(rows: Rows) -> list[str]:
 
 
 def _apart(rows: Rows, observed: Observed) -> tuple[Apart, ...]:
-    """Of all rows: in the curve an hour of each night is no more than outliers."""
+    """Found in all rows: in the curve an hour of each night is no more than outliers."""
     response = rows.columns.get("response")
     uses_apart = (apart(name, rows.time_s, rows.load, rows.columns[use_of(name)], response) for name in observed.use)
     return tuple(use for use in uses_apart if use is not None)
 
 
 def _growing(rows: Rows, observed: Observed, changes: Sequence[RegimeChange]) -> tuple[GrowsByItself, ...]:
-    """Without uses that changed at one moment: a step looks like growth."""
+    """The uses that grow, without those that changed at one moment: a step looks like growth."""
     changed = {change.what for change in changes}
     names = [name for name in observed.use if named(use_of(name)) not in changed]
     growths = (grows(name, rows.time_s, rows.load, rows.columns[use_of(name)]) for name in names)

@@ -31,7 +31,7 @@ MOST_CHANGES = 6
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """Of each batch and bin the number of rows and the sum of their logarithms, (batches, BINS)."""
+    """The number of rows of each batch and bin, and the sum of their logarithms, (batches, BINS)."""
 
     number: Floats
     total: Floats

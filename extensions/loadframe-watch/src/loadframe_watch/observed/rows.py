@@ -146,7 +146,7 @@ class Rows:
 
     @classmethod
     def of(cls, observed: Observed) -> "Rows":
-        """From the record, with columns "throughput", "response" and `use_of` each resource."""
+        """The rows of the record, with columns "throughput", "response" and `use_of` each resource."""
         columns: dict[str, Floats] = {}
         if observed.throughput is not None:
             columns["throughput"] = np.array(observed.throughput, dtype=np.float64)
@@ -166,7 +166,8 @@ class Rows:
         return Rows(self.time_s[indices], self.load[indices], picked, self.uses)
 
     def counted(self) -> "tuple[Rows, list[str]]":
-        """Without a throughput that is 0 in most rows with a load, as medians would then be 0; and a note on that."""
+        """The rows without a throughput that is 0 in most rows with a load, as medians would then be 0; and a note on
+        that."""
         served = self.columns.get("throughput")
         if served is None:
             return self, []
@@ -199,7 +200,7 @@ class Rows:
             )
 
     def without(self, residuals: list[Floats]) -> "Rows":
-        """With outliers as missing cells."""
+        """The rows with outliers as missing cells."""
         columns = {
             name: np.where(np.abs(away) > in_blocks.FAR, np.nan, values)
             for (name, values), away in zip(self.columns.items(), residuals, strict=True)
@@ -211,8 +212,8 @@ class Rows:
         return {named(name): values for name, values in self.columns.items()}
 
     def levels(self, blocks: Blocks, *, ahead: bool = False) -> tuple[Level, ...]:
-        """As levels and blocks of a curve, ascending. ahead: only as many as a forecast needs. Rows without a positive
-        load are left out."""
+        """The rows as levels and blocks of a curve, ascending. ahead: only as many as a forecast needs. Rows without a
+        positive load are left out."""
         there = np.isfinite(self.load) & (self.load > 0)
         load, label = self.load[there], blocks.label[there]
         if not len(load):
