@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -110,7 +111,14 @@ def killed_amid_its_load(port: int, folder: Path) -> None:
     finally:
         process.kill()
         process.wait()
-    await_that(lambda: _clients(port) == 1, "the end of the driver, which outlives the command by a moment")
+    await_that(lambda: _left_alone(port), "the end of the driver, which outlives the command by a moment")
+
+
+def _left_alone(port: int) -> bool:
+    """For half a second: a driver may have been started and not be connected yet."""
+    seen = dump(port), _clients(port)
+    time.sleep(0.5)
+    return seen == (dump(port), _clients(port)) and seen[1] == 1
 
 
 def _clients(port: int) -> int:

