@@ -271,11 +271,11 @@ def registered(group: str, name: str, form: Callable[[Any], bool] = callable) ->
 
 def usable(group: str, form: Callable[[Any], bool]) -> list[Any]:
     """All that a group has; what cannot be used affects nothing else."""
-    found = []
+    objects = []
     for offer in offers(group):
         with suppress(OutsideFault):
-            found.append(_loaded(offer, WHAT[group], form))
-    return found
+            objects.append(_loaded(offer, WHAT[group], form))
+    return objects
 
 
 def _loaded(offer: Offer, what: str, form: Callable[[Any], bool]) -> Any:
@@ -283,14 +283,14 @@ def _loaded(offer: Offer, what: str, form: Callable[[Any], bool]) -> Any:
     try:
         if offer.point is None:
             raise OutsideFault(f"{offer.distribution}: {offer.fact}", remedy=_repair(offer.distribution))
-        found = offer.point.load()
+        registered_object = offer.point.load()
     except (Exception, SystemExit) as error:
         if isinstance(error, OutsideFault):
             raise
         raise OutsideFault(f"{whose} does not load: {shown(error)}", remedy=_repair(offer.distribution)) from error
-    if not form(found):
-        raise OutsideFault(f"{whose} is of type {type(found).__name__}, and cannot be used", remedy=AUTHOR)
-    return found
+    if not form(registered_object):
+        raise OutsideFault(f"{whose} is of type {type(registered_object).__name__}, and cannot be used", remedy=AUTHOR)
+    return registered_object
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def arrange(before: Sample, after: Sample) -> Arranged:
         return Arranged(before, after, None, (*notes, NOT_IN_TURNS))
     if left := abs(len(before.values) - len(after.values)):
         notes.append(f"The longer sample has {counted(left, 'value')} more at its end, without a partner; left out.")
-    pairs = tuple(((one,), (other,)) for one, other in zip(before.values, after.values, strict=False))
+    pairs = tuple(((value,), (other,)) for value, other in zip(before.values, after.values, strict=False))
     return Arranged(before, after, pairs, tuple(notes))
 
 

@@ -102,8 +102,10 @@ def _lines(inv: Investigation) -> list[str]:
                 seen = "what limits it was not judged"
             return [f"Throughput {phrase} (peak {peak}), and {seen}.", action, _tried(inv)]
         case "no-proven-gain" if inv.unfinished is not None:
-            told, wait = inv.unfinished.told, rounding.seconds(math.ceil(inv.unfinished.more_s))
-            gain = f"{verdict_words.ratio(told)}x {verdict_words.verdict_levels(told, inv.study.load_unit)}".strip()
+            verdict, wait = inv.unfinished.told, rounding.seconds(math.ceil(inv.unfinished.more_s))
+            gain = (
+                f"{verdict_words.ratio(verdict)}x {verdict_words.verdict_levels(verdict, inv.study.load_unit)}".strip()
+            )
             likely = f"Likely: {inv.unfinished.remedy}, {gain}; not proved. About {wait} more would decide."
             return [_limit(inv), likely]
         case "no-proven-gain":

@@ -43,16 +43,16 @@ def _aside(aside: doc.Aside, width: int) -> list[str]:
 def blocks(shown: Iterable[doc.Block], width: int) -> Iterator[str]:
     for block in shown:
         match block:
-            case doc.Prose(told, look) if not look.startswith("note"):
-                yield from wrapped(doc.plain(told), width, 2, 0)
+            case doc.Prose(text, look) if not look.startswith("note"):
+                yield from wrapped(doc.plain(text), width, 2, 0)
             case doc.Items(items):
                 for item in items:
                     yield from wrapped(f"- {doc.plain(item)}", width)
             case doc.Table():
                 yield from _table(block, width)
             case doc.Facts(rows):
-                for name, told in rows:
-                    yield from wrapped(f"- {doc.plain(name)}: {doc.plain(told)}", width)
+                for name, text in rows:
+                    yield from wrapped(f"- {doc.plain(name)}: {doc.plain(text)}", width)
             case doc.Settings(lines):
                 yield from (f"    {line}" for line in lines)
             case doc.Diff(changes):

@@ -390,7 +390,7 @@ def test_what_is_known_of_it_names_what_there_is(row: KindOfTarget) -> None:
 
 def test_the_requests_that_it_counts_are_held_against_those_of_the_driver(unstarted: Target) -> None:
     counted = {spec.metric for spec in unstarted.counter_specs}
-    requests = [one for one in OF_SERVERS if one.witnesses == (("throughput",),) and counted.issuperset(one.counter)]
+    requests = [row for row in OF_SERVERS if row.witnesses == (("throughput",),) and counted.issuperset(row.counter)]
     assert unstarted.embedded or requests or not counted, "metrics.py: AGREEMENTS has no requests(...)"
 
 

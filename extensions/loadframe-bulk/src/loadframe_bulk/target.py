@@ -139,11 +139,11 @@ class _Server(PrivateServer):
         """Start the loader. shards: their connection strings, which hold passwords. TargetError where it does not begin
         to listen."""
         self.settings = {**CATALOGUE.defaults(), **given}
-        told = self.folder / "shards.json"
-        told.unlink(missing_ok=True)
-        write_secret(told, write_json(shards))
-        self.give(told)
-        command = python("loadframe_bulk.server", str(self.socket), str(told))
+        shards_file = self.folder / "shards.json"
+        shards_file.unlink(missing_ok=True)
+        write_secret(shards_file, write_json(shards))
+        self.give(shards_file)
+        command = python("loadframe_bulk.server", str(self.socket), str(shards_file))
         command += [str(self.settings["batch_bytes"]), str(self.settings["pool"]), str(self.stages)]
         self.launch(command, allowance, lambda: listening(str(self.socket)) is not None)
 

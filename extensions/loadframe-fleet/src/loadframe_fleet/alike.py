@@ -114,8 +114,10 @@ def _beside(
         level: (max(sample.grain[level] for sample in theirs), max(sample.grain[level] for sample in mine))
         for level in levels
     }
-    told = verdict(before, after, confidence=1 - ERROR, plan=PLAN, grain=grain)
-    return HostRatio(host, other, told.ratio, told.low, told.high, told.blocks, judge(told.low, told.high))
+    outcome = verdict(before, after, confidence=1 - ERROR, plan=PLAN, grain=grain)
+    return HostRatio(
+        host, other, outcome.ratio, outcome.low, outcome.high, outcome.blocks, judge(outcome.low, outcome.high)
+    )
 
 
 def _refuse(fleet_hosts: FleetHosts) -> None:

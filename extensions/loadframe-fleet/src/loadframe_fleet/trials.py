@@ -276,9 +276,9 @@ class CapacitiesOnHosts(TakesOnHosts):
         if left_open := [
             host
             for host, result in done.items()
-            if (found := result.capacity) is not None
-            and found.end == "undecided"
-            and None in (found.load, found.low, found.high)
+            if (capacity := result.capacity) is not None
+            and capacity.end == "undecided"
+            and None in (capacity.load, capacity.low, capacity.high)
         ]:
             self._on.say(f"A search of the start did not decide on {', '.join(left_open)}: it is made again.")
             before = max(result.work.attempts for result in done.values())

@@ -202,7 +202,7 @@ def _named(line: CommandLine) -> int | None:
 
 def with_knobs(line: CommandLine, given: Sequence[Given]) -> CommandLine:
     """The line with {setting} in place of the value of each knob that it sets itself."""
-    for knob in (one.knob for one in given if one.said):
+    for knob in (knob_given.knob for knob_given in given if knob_given.said):
         place, setting = place_of(knob, line.words), f"{{{knob.setting}}}"
         if place is None:
             others = {name: value for name, value in line.environment.items() if name != knob.variable}
