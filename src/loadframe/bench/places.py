@@ -50,7 +50,12 @@ def _way_in(address: Mapping[str, str]) -> str:
 
 def places() -> Places:
     server = PlaceKind(registry.again, longest_s=SERVER_S, way_in=_way_in)
-    return {
+    return {  # those of this package win over names that others take
+        **{
+            kind: PlaceKind(find, longest_s=SERVER_S, namespace=lambda _: "net")
+            for row in workloads.KINDS.values()
+            for kind, find in row.places.items()
+        },
         "host": PlaceKind(
             lambda address: Host(Path(address["root"])),
             ends_with_boot=True,
@@ -65,11 +70,6 @@ def places() -> Places:
             if row.again
         },
         "config": PlaceKind(ConfigFile.at, longest_s=config_file.LONGEST_S, namespace=lambda _: "mnt", way_in=_way_in),
-        **{
-            kind: PlaceKind(find, longest_s=SERVER_S, namespace=lambda _: "net")
-            for row in workloads.KINDS.values()
-            for kind, find in row.places.items()
-        },
         "schema": PlaceKind(_schema, longest_s=SERVER_S, way_in=_way_in),
     }
 

@@ -322,7 +322,7 @@ def _found(places: Places, record: Record, change: ChangeRecord) -> Place | Chan
         return became(change, "failed", None, f"{cannot(change)}: {why}")
 
     if (kind := places.get(change.place["kind"])) is None:
-        return failed(f"this version does not know what {change.place['kind']!r} is")
+        return failed(f"{change.place['kind']!r} is not known here: an extension that is not installed may know it")
     if kind.ends_with_boot and record.boot != identity.boot_id():
         because = "the machine was restarted since, and the setting was not made again"
         return became(change, "reverted", None, because)

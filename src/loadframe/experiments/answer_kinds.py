@@ -1,6 +1,7 @@
 """The kinds of answers that a run is made for, besides an investigation: how each is kept in the run folder, completed
 and written down, also of a run that was stopped or killed. Other distributions register theirs (docs/extensions.md)."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
@@ -18,6 +19,11 @@ from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import NamedSchema
 
 Answer = TypeVar("Answer", bound=RunAnswer)
+NAME = re.compile(r"[a-z][a-z0-9-]*")
+TAKEN = frozenset(
+    {"bench", "conduct", "findings", "forecast", "host", "investigation", "rounds", "run", "stop", "study", "verdicts"}
+)
+"""Documents that every run may have: no kind of answer of another distribution is called so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,8 @@ def of_run(run: RunFolder) -> KindOfAnswer[Any] | None:
     MissingTool where the distribution that has it is not installed, OutsideFault where it cannot be used."""
     if (own := next((kind for kind in OWN if run.has(kind.file)), None)) is not None:
         return own
-    others = {*EXTENSIONS[ANSWERS_GROUP], *(offer.name for offer in offers(ANSWERS_GROUP) if offer.name)}
+    offered = {offer.name for offer in offers(ANSWERS_GROUP) if NAME.fullmatch(offer.name)} - TAKEN
+    others = {*EXTENSIONS[ANSWERS_GROUP], *offered}
     name = next((name for name in sorted(others) if run.has(f"{name}.json")), None)
     if name is None:
         return None

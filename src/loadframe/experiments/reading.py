@@ -103,7 +103,7 @@ def _answer(run: RunFolder, steps: Sequence[Step]) -> RunAnswer | None:
     if (investigation := run.investigation()) is not None:
         return replace(renewed(run, investigation, steps), run=str(run.path), report=str(run.place(REPORT)))
     if (kind := answer_kinds.of_run(run)) is not None and (stored := kind.stored(run)) is not None:
-        answer: RunAnswer = kind.completed(run, stored, ended(run, steps))
+        answer: RunAnswer = kind.completed(run, stored, ended(run, steps)) if steps else stored
         return answer
     rounds = partial(run)
     return concluded(run, rounds, steps, interrupted=not run.closed()) if rounds else None

@@ -22,7 +22,7 @@ from loadframe.diagnosis.conclusion import kept_trials, net_changes
 from loadframe.diagnosis.findings import settle
 from loadframe.diagnosis.windows import blind_counters
 from loadframe.entry_points import READERS_GROUP, not_installed, registered
-from loadframe.errors import RecordingError, RunError, StudyError
+from loadframe.errors import OutsideFault, RecordingError, RunError, StudyError
 from loadframe.experiments.examination import examine
 from loadframe.experiments.profiling import profiles_of, with_collecting
 from loadframe.experiments.proof import compared, in_blocks, level_ratios, verdict_on
@@ -124,19 +124,28 @@ def concluded(
         stop=stop,
         variants=variants,
         unfinished=unfinished,
-        rules=RULES,
+        rules=0 if hosts.missing else RULES,  # concluded again, with the hosts, where their extension is installed
     )
 
 
 def hosts_of(run: RunFolder, rounds: Sequence[Round] = ()) -> HostsOfRun:
-    """What the hosts of a fleet add to a run and these rounds of it, read by its extension. RunError, OutsideFault."""
+    """What the hosts of a fleet add to a run and these rounds of it, read by its extension; a warning where that is not
+    installed or cannot be used. RunError."""
     if not run.has("fleet.jsonl"):
         return HostsOfRun(tuple(rounds))
-    if (read := registered(READERS_GROUP, "fleet")) is None:
-        fact, remedy = not_installed(READERS_GROUP, "fleet", "The part about the hosts of this run")
-        return HostsOfRun(tuple(rounds), missing=(f"{words.sentence(fact)} {remedy}",))
-    hosts: HostsOfRun = read(run, rounds)
-    return hosts
+    try:
+        if (read := registered(READERS_GROUP, "fleet")) is not None:
+            hosts: HostsOfRun = read(run, rounds)
+            return hosts
+        missing = _no_reader()
+    except OutsideFault as error:
+        missing = f"{words.sentence(error.fact)} {error.remedy}"
+    return HostsOfRun(tuple(rounds), missing=(missing,))
+
+
+def _no_reader() -> str:
+    fact, remedy = not_installed(READERS_GROUP, "fleet", "The part about the hosts of this run")
+    return f"{words.sentence(fact)} {remedy}"
 
 
 def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step]) -> Investigation:
@@ -151,7 +160,9 @@ def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step])
         return replace(investigation, rounds=rounds, variants=variants_of(rounds, steps, None), next_limit=limit)
     return replace(
         again,
-        warnings=tuple(dict.fromkeys((*again.warnings, *investigation.warnings))),
+        warnings=tuple(
+            dict.fromkeys((*again.warnings, *(said for said in investigation.warnings if said != _no_reader())))
+        ),
         latencies=again.latencies or investigation.latencies,  # the raw files may be gone
         fleet_limits=again.fleet_limits or investigation.fleet_limits,  # the fleet's extension may be missing
         profiles=again.profiles or investigation.profiles,

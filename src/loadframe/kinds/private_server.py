@@ -188,7 +188,7 @@ class PrivateServer:
     def run_once(self, command: Sequence[str], log: str) -> None:
         """Run a program as the server's user to its end; its output is kept as `log`. TargetError where it fails."""
         with self.log.open("ab") as output:
-            process = self._spawned(command, Allowance(self.user), output)
+            process = self._spawned(command, Allowance(self.user), output, death_signal=signal.SIGKILL)
             with self._abandoning(process):
                 status = process.wait()
         if status != 0:
@@ -421,7 +421,9 @@ class PrivateServer:
         output: IO[bytes],
         env: Mapping[str, str] | None = None,
         folder: Path | None = None,
+        death_signal: signal.Signals | None = None,
     ) -> subprocess.Popen[bytes]:
+        """In the lease's record when this returns; ended where it cannot be written there."""
         process = spawn(
             command,
             self._lease.admitted(allowance, self.folder),
@@ -429,9 +431,10 @@ class PrivateServer:
             stderr=output,
             cwd=folder or self._lease.folder,
             env=env,
-            death_signal=self.death_signal,
+            death_signal=death_signal or self.death_signal,
         )
-        self._lease.add_process(process.pid)
+        with self._abandoning(process):
+            self._lease.add_process(process.pid)
         return process
 
     def _wait(self, seconds: float) -> bool:

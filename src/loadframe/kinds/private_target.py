@@ -32,6 +32,7 @@ class PrivateTarget(PrivateServer, ABC):
     def __init__(self, lease: Lease, folder: str, allowance: Allowance, port: int | None = None) -> None:
         super().__init__(lease, folder, allowance.user, port)
         self._allowance = allowance
+        self.data = self.folder
 
     def check_settings(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
         return self.catalogue.check(settings)

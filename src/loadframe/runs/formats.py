@@ -132,7 +132,7 @@ def _with_records(body: dict[str, Any]) -> dict[str, Any]:
 
 def _with_the_kinds_name(body: dict[str, Any]) -> dict[str, Any]:
     """The version before called the cause of a bulk loader spawn.per_file; causes begin with the name of their kind."""
-    renamed = json.dumps(body).replace("spawn.per_file", "bulk_loader.spawn_per_file")
+    renamed = json.dumps(body).replace('"spawn.per_file"', '"bulk_loader.spawn_per_file"')
     return dict(json.loads(renamed))
 
 

@@ -78,7 +78,7 @@ class FarPlace:
 
 
 class FarMachine(FarPlace):
-    """See bench.surroundings.Machine."""
+    """See bench.rig.Machine."""
 
     def __init__(self, hosts: Hosts) -> None:
         super().__init__(hosts, MACHINE, {})

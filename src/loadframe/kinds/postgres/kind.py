@@ -178,12 +178,13 @@ class PostgresTarget(DatabaseTarget[Control]):
         return {**counted(row, self._waited), REFUSALS[0].name: float(self._log_counts.read()[REFUSED])}
 
     def pids(self) -> tuple[int, ...]:
-        if self.pid is None or self._control is None:
+        postmaster = self.pid
+        if postmaster is None or self._control is None:
             return ()
         try:
-            return (self.pid, *sorted(child for (child,) in self._control.ask(CHILDREN)))
+            return (postmaster, *sorted(child for (child,) in self._control.ask(CHILDREN)))
         except TargetError:  # it is starting or ending: whoever needs its answer will report that
-            return () if self.pid is None else (self.pid,)
+            return (postmaster,)
 
     def endpoint(self) -> Endpoint:
         """address: the socket's folder. options: user, password, port, database, schema; `socket`, that folder;
