@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from loadframe.errors import CageError
 from loadframe.host import identity, to_its_end
 from loadframe.host.identity import naming
 from loadframe.host.leases import Lease, mark_of
@@ -61,6 +62,19 @@ def test_ctrl_c_while_a_program_runs_ends_all_that_it_has_started(
     with pytest.raises(KeyboardInterrupt):
         run(server, ["sh", "-c", INSTALLER.format(folder=lease.folder.name)])
     assert naming(lease.folder.name) == ()
+
+
+@pytest.mark.parametrize("run", [once, checked])
+def test_one_that_the_lease_cannot_note_is_ended(
+    server: Server, lease: Lease, monkeypatch: pytest.MonkeyPatch, run: Callable[[Server, list[str]], None]
+) -> None:
+    def full(pid: int) -> None:
+        raise CageError("the disk of the state directory is full", remedy="Free some of it.")
+
+    monkeypatch.setattr(lease, "add_process", full)
+    with pytest.raises(CageError, match="is full"):
+        run(server, ["sleep", "1000"])
+    assert identity.marked(mark_of(lease.id)) == ()
 
 
 @pytest.mark.parametrize("printed", [1, to_its_end.MOST_PRINTED_BYTES + 1])
