@@ -14,6 +14,7 @@ from loadframe.bench.checking import check_study
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
+from loadframe.kinds.mysql.kind import MysqlTarget
 from loadframe.kinds.registry import again, attach
 from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.study import parse
@@ -190,9 +191,14 @@ def test_it_is_read_and_loaded_and_is_after_that_as_it_was(cluster: NdbSqlTarget
 
 
 @pytest.mark.mysql
-def test_a_mysql_by_itself_is_no_cluster(mysql: NdbSqlTarget) -> None:
-    mysql.start(TargetState({}))
-    options = mysql.endpoint().options
-    with pytest.raises(TargetError, match="without a running cluster") as caught:
-        attach(f"ndb-sql:{options['socket']}", option_file=Path(options["option_file"]))
-    assert "kind = mysql" in caught.value.remedy
+def test_a_mysql_by_itself_is_no_cluster(lease: Lease) -> None:
+    mysql = MysqlTarget(lease=lease, resources=Resources())
+    mysql.create()
+    try:
+        mysql.start(TargetState({}))
+        options = mysql.endpoint().options
+        with pytest.raises(TargetError, match="without a running cluster") as caught:
+            attach(f"ndb-sql:{options['socket']}", option_file=Path(options["option_file"]))
+        assert "kind = mysql" in caught.value.remedy
+    finally:
+        mysql.destroy()
