@@ -16,7 +16,7 @@ from loadframe.model.verdict import decide
 
 Cell = tuple[str, float]
 FEWEST_QUIET = 2
-"""So many steps of a state and load must be quieter before a louder step does not count."""
+"""A louder step is left out only where at least this many steps of the same state and load are quieter."""
 ERROR = 0.05
 """Probability that a quantity that follows time alone is called an effect."""
 PERMUTATIONS = 999

@@ -253,7 +253,8 @@ def _verdict(
 
 
 RARE = 1.64
-"""One-sided 5 %: samples with so many deviations fewer changes than a random order were not taken in turns."""
+"""Standard deviations, one-sided 5 %: samples that change sides this much less often than a random order would were not
+taken in turns."""
 
 
 def taken_in_turns(before: Sequence[float], after: Sequence[float]) -> bool:

@@ -8,7 +8,8 @@ from loadframe.analysis.disturbance import disturbed, least_disturbed
 from loadframe.model import NOT_RECOVERED, TOO_FEW, UNSETTLED, Round, Step
 
 FEWEST_SETTLED = 2
-"""With so many settled steps at a level the others do not count; likewise with steps of a longer warm-up."""
+"""Where a level has at least this many settled steps, the others do not count. The same holds for steps with a longer
+warm-up."""
 WARMS = "it only warmed the target"
 DECIDED = "it decided whether a change is kept; fresh steps tell what the change gives"
 FELL = "the target failed in it or after it"

@@ -138,7 +138,8 @@ class Lease:
         return self._unprivileged(privilege.free_user(besides=self._user))
 
     def account(self, *preferred: str) -> Privilege:
-        """The first of these accounts that exists; else as `runs_services_as`, not "nobody", which others use."""
+        """The first of these accounts that exists, else that of `runs_services_as`. "nobody" is not the
+        default, as other programs run under that account."""
         if os.geteuid() != 0:
             return US
         known = {entry.pw_name for entry in pwd.getpwall()}

@@ -34,9 +34,9 @@ from loadframe_fleet.wire import (
 
 POLL_S = 0.05
 STUCK_S = 1.5
-"""Work in progress may take so long to notice that it is over; then its processes are ended under it."""
+"""Longest time in which work in progress may notice that it is over; then its processes are ended."""
 GIVEN_UP_S = 20.0
-"""After so long, and the time for putting back, the process ends as it is; its agent cleans up after it."""
+"""After this time, and the time for putting back, the process ends as it is; its agent cleans up after it."""
 
 
 class Over(Exception):  # noqa: N818 - it is an end, not an error

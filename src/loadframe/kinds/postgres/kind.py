@@ -147,11 +147,11 @@ class PostgresTarget(DatabaseTarget[Control]):
         wanted = self._wanted(state)
         if not self.started:
             self.take_port()
-        nobody = self.folder / "nobody.conf"
+        absent = self.folder / "absent.conf"
         configuration = self.folder / "check.conf"
-        write_readable(configuration, self._text(wanted.settings, hba_file=str(nobody)))
+        write_readable(configuration, self._text(wanted.settings, hba_file=str(absent)))
         _, said = self.said_to_its_end(self._command(configuration), self._allowed(wanted))
-        if str(nobody) not in said and LOCKED not in said:
+        if str(absent) not in said and LOCKED not in said:
             lines = [line for line in said.splitlines() if "LOG:  starting" not in line]
             raise self.refusal(wanted, "\n".join(lines))
 
