@@ -19,7 +19,7 @@ from loadframe.formats.said import words
 from loadframe.host.environment import NO_FOLDER
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
-from loadframe.host.signals import told
+from loadframe.host.signals import stopped_by_signal
 from loadframe.workloads import arrivals, request_log, step_files
 from loadframe.workloads.forking import LOOK_EVERY_S, STOPPED_REMEDY, ForkedWorker, Patience, Worker, fork_server
 from loadframe.workloads.request_log import RECORD, Requests
@@ -77,7 +77,7 @@ class ProcessDriver:
         if self._failed is not None:
             self._end()
         elif self.end_s is not None and time.monotonic() > self.end_s + GRACE_S and self._late():
-            self._stopped = told(self.pids())
+            self._stopped = stopped_by_signal(self.pids())
             self.kill()
         return bool(self.pids())
 
@@ -222,7 +222,7 @@ def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
         try:
             return process.wait(LOOK_EVERY_S)
         except subprocess.TimeoutExpired:
-            if why := told([process.pid]):
+            if why := stopped_by_signal([process.pid]):
                 raise WorkloadError(
                     f"{name} makes no progress: {why}.",
                     remedy=STOPPED_REMEDY,

@@ -20,7 +20,7 @@ from typing import IO
 from loadframe.errors import WorkloadError
 from loadframe.host.environment import NO_FOLDER, python
 from loadframe.host.processes import Allowance, marked, spawn
-from loadframe.host.signals import told
+from loadframe.host.signals import stopped_by_signal
 
 LOOK_EVERY_S = 2.0
 READY_WITHIN_S = 60.0
@@ -184,7 +184,7 @@ class Patience:
     def await_words(self, stream: IO[bytes] | socket.socket, pid: int) -> None:
         """Until the process has written something, or ended. WorkloadError if it is stopped, or takes too long."""
         while not readable(stream, max(0.0, min(LOOK_EVERY_S, self.until_s - time.monotonic()))):
-            if why := told([pid]):
+            if why := stopped_by_signal([pid]):
                 raise WorkloadError(f"A worker of {self.name} does not begin: {why}.", remedy=STOPPED_REMEDY)
             if time.monotonic() >= self.until_s:
                 raise WorkloadError(
