@@ -35,7 +35,7 @@ SILENT_S = 10.0
 PAUSE_S = 0.1
 """A user silent for this long at the load's end has a request in flight: back-offs and log flushes are shorter."""
 TAIL_LINES, TAIL_BYTES = 12, 64 << 10
-START_AFTER_S, START_EACH_S = 0.01, 0.0005
+START_AFTER_S, START_EACH_S = 0.005, 0.0005
 """What workers need to take note of the instant of their start, and each of them more: they share CPUs."""
 
 
@@ -72,11 +72,9 @@ class ProcessDriver:
     def running(self) -> bool:
         """Whether load is still made. A driver that lost one of its processes, or is overdue, is ended here."""
         self._note_failure()
-        if not self.pids():
-            return False
         if self._failed is not None:
             self._end()
-        elif self.end_s is not None and time.monotonic() > self.end_s + GRACE_S and self._late():
+        elif self.end_s is not None and time.monotonic() > self.end_s + GRACE_S and self.pids() and self._late():
             self._stopped = stopped_by_signal(self.pids())
             self.kill()
         return bool(self.pids())

@@ -20,7 +20,6 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(arguments: list[str]) -> int:
-    """Returns in each worker with its exit status, and in the server at the end."""
     module = importlib.import_module(arguments[0])
     library, server = ctypes.CDLL(None), os.getpid()
     gc.freeze()  # a collection in a worker would copy all pages that it shares
@@ -54,8 +53,10 @@ def main(arguments: list[str]) -> int:
         os.dup2(descriptor, number)
     for descriptor in {*descriptors, *free}.difference(numbers):
         os.close(descriptor)
-    status: int = module.main(asked["arguments"])
-    return status
+    status = module.main(asked["arguments"])
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status)  # as multiprocessing does: freeing all that is shared takes 9 ms, in which the step is over
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from loadframe.errors import WorkloadError
 from loadframe.host.environment import NO_FOLDER, python
@@ -29,9 +29,10 @@ STOPPED_REMEDY = "Find out what stopped it, and run it again."
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One process of a load. module: its `main` gets the arguments, prints "ready" and reads the instant of the start
-    (CLOCK_MONOTONIC, s) from its standard input. log: its request log. printed: its standard error. environment: None
-    for ours. pass_fds: descriptors that stay open in it, with their numbers."""
+    """One process of a load. module: its `main` gets the arguments, prints "ready", reads the instant of the start
+    (CLOCK_MONOTONIC, s) from its standard input, and returns the exit status, with all that it wrote flushed. log: its
+    request log. printed: its standard error. environment: None for ours. pass_fds: descriptors that stay open in it,
+    with their numbers."""
 
     module: str
     arguments: Sequence[str]
@@ -48,10 +49,10 @@ class ForkedWorker:
 
     def __init__(self, server: ForkServer, pid: int, stdin: IO[bytes], stdout: IO[bytes]) -> None:
         self.pid, self.stdin, self.stdout = pid, stdin, stdout
-        self.returncode: int | None = None
+        self.returncode: int | Any = None
         self._server = server
 
-    def poll(self) -> int | None:
+    def poll(self) -> int | Any:
         with suppress(subprocess.TimeoutExpired):
             self.wait(0.0)
         return self.returncode
@@ -89,15 +90,12 @@ class ForkServer:
         except BaseException:
             self._orders.close()
             raise
-        self.allowance = allowance
-        self._made_as = module, environment, threading.get_ident()
         self._started: list[int] = []
         self._statuses: dict[int, int] = {}
         self._status: int | None = None
 
-    def serves(self, module: str, allowance: Allowance, environment: Mapping[str, str]) -> bool:
-        asked = module, environment, threading.get_ident()
-        return (self._made_as, self.allowance) == (asked, allowance) and self._process.poll() is None
+    def runs(self) -> bool:
+        return self._process.poll() is None
 
     def start(self, worker: Worker, stderr: IO[bytes], patience: Patience) -> ForkedWorker:
         """Where the server fails, this is the server itself, which has ended. Raises WorkloadError as `patience`."""
@@ -154,23 +152,26 @@ class ForkServer:
         self._orders.close()
 
 
-_fork_servers: list[ForkServer] = []
+_servers: list[tuple[Allowance, tuple[object, ...], ForkServer]] = []
 
 
 def fork_server(worker: Worker, allowance: Allowance, stderr: IO[bytes]) -> ForkServer:
+    """One for all workers that differ in their arguments alone."""
     environment = marked(os.environ if worker.environment is None else worker.environment)
-    for server in _fork_servers:
-        if server.serves(worker.module, allowance, environment):
+    others = worker.module, environment, threading.get_ident()
+    for *asked, server in _servers:
+        if asked == [allowance, others] and server.runs():
             return server
-    _fork_servers.append(ForkServer(worker.module, allowance, environment, stderr))
-    return _fork_servers[-1]
+    server = ForkServer(worker.module, allowance, environment, stderr)
+    _servers.append((allowance, others, server))
+    return server
 
 
 def end_fork_servers(allowance: Allowance) -> None:
     """End what later steps under this allowance would have used."""
-    for server in [server for server in _fork_servers if server.allowance == allowance]:
-        server.end()
-        _fork_servers.remove(server)
+    for row in [row for row in _servers if row[0] == allowance]:
+        _servers.remove(row)
+        row[2].end()
 
 
 @dataclass(frozen=True)
