@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     status = module.main(asked["arguments"])
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    os._exit(status)  # as multiprocessing does: freeing all that is shared takes 9 ms, in which the step is over
+    os._exit(status or 0)  # as multiprocessing does: freeing all that is shared takes 9 ms, in which the step is over
 
 
 if __name__ == "__main__":
