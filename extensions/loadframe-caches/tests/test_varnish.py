@@ -13,9 +13,9 @@ import pytest
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.kinds.nginx.kind import NginxCacheTarget
-from loadframe.kinds.varnish.kind import VarnishTarget
 from loadframe.model import TargetState
+from loadframe_caches.nginx.kind import NginxCacheTarget
+from loadframe_caches.varnish.kind import VarnishTarget
 from waiting import await_that
 
 pytestmark = pytest.mark.server

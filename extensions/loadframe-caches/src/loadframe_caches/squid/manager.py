@@ -6,7 +6,7 @@ import threading
 
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.model import SettingValue
-from loadframe_squid.settings import CATALOGUE, COUNTERS, GAUGES
+from loadframe_caches.squid.settings import CATALOGUE, COUNTERS, GAUGES
 
 TIMEOUT_S = 5.0
 """Squid is one thread: without an answer for longer it is too busy, or has no descriptor left for us."""

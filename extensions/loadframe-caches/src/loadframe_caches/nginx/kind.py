@@ -10,7 +10,12 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.kinds.nginx.server import (
+from loadframe.kinds.own_counts import Waited
+from loadframe.kinds.private_server import soft_nofile
+from loadframe.kinds.private_target import PrivateTarget
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.recording.procfs import ProcessStat, parse_process_stat
+from loadframe_caches.nginx.server import (
     CACHE_CATALOGUE,
     CATALOGUE,
     COUNTERS,
@@ -25,12 +30,7 @@ from loadframe.kinds.nginx.server import (
     read_back,
     written,
 )
-from loadframe.kinds.origin import CacheTarget, Origin, requirements
-from loadframe.kinds.own_counts import Waited
-from loadframe.kinds.private_server import soft_nofile
-from loadframe.kinds.private_target import PrivateTarget
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
-from loadframe.recording.procfs import ProcessStat, parse_process_stat
+from loadframe_caches.origin import CacheTarget, Origin, requirements
 
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -205,27 +205,25 @@ class NginxCacheTarget(CacheTarget, NginxTarget):
 
 
 FILE = SettingsFile("tuned.conf", "{name} {value};")
-KINDS = (
-    KindOfTarget(
-        NginxTarget.kind,
-        NginxTarget,
-        CATALOGUE,
-        CATALOGUE.check,
-        requirements,
-        tunables=TUNABLES,
-        listening=True,
-        file=FILE,
-    ),
-    KindOfTarget(
-        NginxCacheTarget.kind,
-        NginxCacheTarget,
-        CACHE_CATALOGUE,
-        CACHE_CATALOGUE.check,
-        requirements,
-        cache=True,
-        tunables=TUNABLES,
-        listening=True,
-        file=FILE,
-        ruled_as=NginxTarget.kind,
-    ),
+NGINX = KindOfTarget(
+    NginxTarget.kind,
+    NginxTarget,
+    CATALOGUE,
+    CATALOGUE.check,
+    requirements,
+    tunables=TUNABLES,
+    listening=True,
+    file=FILE,
+)
+NGINX_CACHE = KindOfTarget(
+    NginxCacheTarget.kind,
+    NginxCacheTarget,
+    CACHE_CATALOGUE,
+    CACHE_CATALOGUE.check,
+    requirements,
+    cache=True,
+    tunables=TUNABLES,
+    listening=True,
+    file=FILE,
+    ruled_as=NginxTarget.kind,
 )

@@ -13,15 +13,15 @@ from loadframe.host import shared_memory
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, ids_of
 from loadframe.host.processes import Allowance, Resources
-from loadframe.kinds import origin
 from loadframe.kinds.catalogue import on_or_off
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.own_counts import LogCounts
 from loadframe.kinds.private_server import Package, open_descriptors, write_readable
 from loadframe.model import SettingValue, TargetState
-from loadframe_squid.manager import MARK, Manager, descriptors, mark, parse_config
-from loadframe_squid.settings import ALL_COUNTERS, CATALOGUE, TUNABLES
+from loadframe_caches import origin
+from loadframe_caches.origin import CacheTarget, Origin
+from loadframe_caches.squid.manager import MARK, Manager, descriptors, mark, parse_config
+from loadframe_caches.squid.settings import ALL_COUNTERS, CATALOGUE, TUNABLES
 
 PACKAGE = Package("Squid", ("squid",), "apt-get install squid", ("-v",), r"Version (\S+)")
 RECONFIGURE_TIMEOUT_S = 30.0

@@ -17,14 +17,14 @@ from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege, rights_of
 from loadframe.host.processes import Allowance, Resources
-from loadframe.kinds import origin
 from loadframe.kinds.catalogue import catalogue_in, counters_in, on_or_off, tunables_in
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import Package, PrivateServer, installed, soft_nofile
 from loadframe.kinds.private_target import NOFILE
 from loadframe.model import Requirement, SettingValue, TargetState
 from loadframe.system.files import Folder, Whose
+from loadframe_caches import origin
+from loadframe_caches.origin import CacheTarget, Origin
 
 _FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", "metrics.txt"))
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
@@ -273,16 +273,14 @@ def requirements() -> list[Requirement]:
     return [*PACKAGE.requirements("varnish"), compiler, shared, *origin.requirements()]
 
 
-KINDS = (
-    KindOfTarget(
-        VarnishTarget.kind,
-        VarnishTarget,
-        CATALOGUE,
-        CATALOGUE.check,
-        requirements,
-        cache=True,
-        listening=True,
-        tunables=TUNABLES,
-        file=SettingsFile("tuned.args", "-p {name}={value}"),
-    ),
+KIND = KindOfTarget(
+    VarnishTarget.kind,
+    VarnishTarget,
+    CATALOGUE,
+    CATALOGUE.check,
+    requirements,
+    cache=True,
+    listening=True,
+    tunables=TUNABLES,
+    file=SettingsFile("tuned.args", "-p {name}={value}"),
 )

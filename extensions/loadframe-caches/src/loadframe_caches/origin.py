@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
-from loadframe.kinds.nginx.server import PACKAGE, Server
 from loadframe.kinds.private_target import PrivateTarget
 from loadframe.model import Endpoint, Requirement, TargetState
 from loadframe.system.files import Folder, Whose
+from loadframe_caches.nginx.server import PACKAGE, Server
 
 MOST_STORES = 1000
 SETTINGS = {"worker_processes": 2, "worker_connections": 4096, "sendfile": True, "tcp_nopush": True}
