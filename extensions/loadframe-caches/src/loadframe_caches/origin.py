@@ -1,6 +1,7 @@
 """The origin of a cache: a private nginx that serves files, outside of the cache's resources."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
@@ -8,7 +9,7 @@ from loadframe.host.processes import Allowance
 from loadframe.kinds.private_target import PrivateTarget
 from loadframe.model import Endpoint, Requirement, TargetState
 from loadframe.system.files import Folder, Whose
-from loadframe_caches.nginx.server import PACKAGE, Server
+from loadframe_caches.nginx.server import PACKAGE, NoRoom, Server
 
 MOST_STORES = 1000
 SETTINGS = {"worker_processes": 2, "worker_connections": 4096, "sendfile": True, "tcp_nopush": True}
@@ -41,9 +42,10 @@ class Origin(Server):
 
     def requests(self) -> int:
         """Requests answered since its start, without those for its status; the last known number while it is busy."""
-        if (counters := self.status.read()) is not None:
-            self._asked += 1
-            self._answered = int(counters["requests"]) - self._asked
+        with suppress(NoRoom):
+            if counters := self.status.read():
+                self._asked += 1
+                self._answered = int(counters["requests"]) - self._asked
         return self._answered
 
     def _answers(self) -> bool:
