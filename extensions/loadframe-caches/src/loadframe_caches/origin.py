@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cached_property
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds.private_target import PrivateTarget
-from loadframe.model import Endpoint, Requirement, TargetState
+from loadframe.model import Endpoint, Requirement, SettingValue, TargetState
 from loadframe.system.files import Folder, Whose
 from loadframe_caches.nginx.server import PACKAGE, NoRoom, Server
 
@@ -33,7 +34,7 @@ class Origin(Server):
             return
         super().stop()
         self._asked = self._answered = 0
-        self.begin(SETTINGS, self._allowance, self._answers)
+        self.begin(TargetState(SETTINGS), self._allowance, self._answers)
         self.watch_workers()
 
     def check(self) -> None:
@@ -66,7 +67,9 @@ class CacheTarget(PrivateTarget):
     """A cache in front of an origin of its own, which outlives the cache's restarts. Requests ask for files in
     `Endpoint.options["files"]`."""
 
-    _origin: Origin
+    @cached_property
+    def _origin(self) -> Origin:
+        return Origin(self._lease, f"origin-of-{self.name.lower()}")
 
     def create(self) -> None:
         super().create()
@@ -94,6 +97,9 @@ class CacheTarget(PrivateTarget):
         """options: `origin`, the origin's host and port; `files`, the folder that it serves."""
         options = {"files": str(self._origin.files), "origin": self._origin.listens}
         return Endpoint(self.kind, self.listens, options)
+
+    def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
+        return {**self.catalogue.defaults(), **settings}
 
     def describe(self) -> Mapping[str, str]:
         return {**super().describe(), "origin": f"a private nginx before {self._origin.files}"}
