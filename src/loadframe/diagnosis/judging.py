@@ -14,7 +14,7 @@ from loadframe.diagnosis.operational import OPERATIONAL, confirmed_title
 from loadframe.diagnosis.others import Cost, cost
 from loadframe.diagnosis.sizes import SERVED_AT_ONCE, is_another, other_reading
 from loadframe.diagnosis.waiting_limits import is_told_twice
-from loadframe.metrics.pipelines import STAGES
+from loadframe.knowledge.families import in_series
 from loadframe.model import Finding, Mechanism, Remedy, Step, Verdict, by_block
 
 NO_EFFECT = 1.1
@@ -103,9 +103,7 @@ def judge(
         most = verdict.high * math.exp(cost(before, after).after)
         refuted = refutes and not remedy.guessed and most < NO_EFFECT
         wrong = [
-            finding
-            for finding in aimed_at
-            if refuted and not (finding.id in OPERATIONAL or finding.id.startswith(STAGES))
+            finding for finding in aimed_at if refuted and not (finding.id in OPERATIONAL or in_series(finding.id))
         ]
         return tuple(replace(finding, status="refuted") if finding in wrong else finding for finding in findings)
     seen = {finding.id: moved(finding, before, after, verdict.low, cured=cured) for finding in aimed_at}

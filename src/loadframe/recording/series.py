@@ -12,7 +12,8 @@ import numpy as np
 import polars
 
 from loadframe.errors import RecordingError
-from loadframe.metrics import is_known, pipelines
+from loadframe.knowledge.families import derived
+from loadframe.metrics import is_known
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.recording.cage_metrics import CAGE, FILES
@@ -147,7 +148,7 @@ class _Columns:
 def _add_service(columns: _Columns, ticks: Sequence[Tick]) -> None:
     """Add a service's metrics. Counters have their growth since the reading before, and none if they went back, or
     between steps: the server may have been restarted. Histograms become quantiles since the note before; what follows
-    from a pipeline's stages is added."""
+    from families of metrics is added."""
     texts = [tick.entries[COUNTERS_NOTE] for tick in ticks if COUNTERS_NOTE in tick.entries]
     specs = {spec.metric: spec for text in texts for spec in read_specs(text)}
     before: dict[str, tuple[float, float]] = {}
@@ -165,4 +166,4 @@ def _add_service(columns: _Columns, ticks: Sequence[Tick]) -> None:
             before[metric] = at_s, count
         noted_s = at_s
         values = with_quantiles(values)
-        columns.add(at_s, "", values | pipelines.derived(values))
+        columns.add(at_s, "", values | derived(values))

@@ -14,9 +14,9 @@ from loadframe.reporting import (
     forecasts,
     latencies,
     limits_report,
+    plots,
     quality_words,
     rounding,
-    stages,
     time_spent,
     trials,
     verdict_words,
@@ -277,9 +277,11 @@ def _ruled_out(inv: Investigation, items: Sequence[RuledOut]) -> Iterator[doc.Bl
 
 
 def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
-    yield doc.Group(tuple(map(doc.Prose, stages.sentences(inv))), only="text")
-    if helping := stages.helping(inv):
-        yield doc.Group((doc.Prose(helping),), only="page")
-    yield from _figures(drawn, "stages", "stages-after", "waits", "waits-after")
+    for part in plots.parts():
+        yield doc.Group(tuple(map(doc.Prose, part.sentences(inv))), only="text")
+        if summary := part.summary(inv):
+            yield doc.Group((doc.Prose(summary),), only="page")
+        yield from _figures(drawn, *(name for name, _ in part.rounds(inv)))
+    yield from _figures(drawn, "waits", "waits-after")
     yield from time_spent.use(inv)
     yield doc.Group((*_figures(drawn, *(name for name in drawn if name.startswith("footprint"))),), "pair")

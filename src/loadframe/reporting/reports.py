@@ -37,7 +37,6 @@ from loadframe.reporting import (
     markdown,
     plots,
     quality_words,
-    stages,
     terminal,
     vega,
     waits,
@@ -167,7 +166,8 @@ def _of_investigation(inv: Investigation) -> Iterator[Chart]:
             drawing = partial(plots.metric, inv, name, limit_id=limit_id)
             title = words.sentence(finding_words.metric_words(name))[:-1]
             yield from drawn(f"evidence-{number}", title, "", drawing, HALF, metric=name)
-    for picture in (stages, waits):
+    pictures: list[plots.Picture] = [*plots.parts(), waits]
+    for picture in pictures:
         for name, state in picture.rounds(inv):
             title, drawing = picture.title(state, inv.study.load_unit), partial(picture.chart, inv, state)
             yield from drawn(name, title, picture.note(state), drawing, *BOTH)
