@@ -44,7 +44,7 @@ def behind(
             continue
         cause = judge(signature, seen)
         if isinstance(cause, Finding) and cause.id not in {known.id for known in causes}:
-            causes.append(_told(cause, stage, share, where, per))
+            causes.append(_in_requests(cause, stage, share, where, per))
     if not causes:
         return list(findings)
     causes.sort(key=lambda cause: -cause.score)
@@ -59,7 +59,7 @@ def behind(
     return [*others, *placed]
 
 
-def _told(cause: Finding, stage: Finding, share: float, where: Window, per: float) -> Finding:
+def _in_requests(cause: Finding, stage: Finding, share: float, where: Window, per: float) -> Finding:
     """The cause with its evidence in requests of the load, as all other evidence, and with that of the stage."""
     name = stage.id.removeprefix(OF)
     more = f"a request of the server is an operation of {name}, which takes {per:.3g} entries"
