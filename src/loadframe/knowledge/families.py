@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from loadframe.entry_points import FAMILIES_GROUP, Flaw, Registry
+from loadframe.knowledge.kinds import OURS, PLAIN
 from loadframe.knowledge.rows import LimitRule
 from loadframe.knowledge.signature import Trace
 
@@ -34,13 +35,16 @@ class Family:
     report: str = ""
 
 
-def _flaw(family: Family) -> Flaw | None:
+def flaw_of(family: Family) -> Flaw | None:
+    """Why a family cannot be used."""
+    if family.kind in OURS or PLAIN.fullmatch(family.kind) is None:
+        return Flaw(f"its metrics cannot begin with {family.kind!r}: that is Loadframe's own, or no name")
     form = re.compile(rf"{re.escape(family.kind)}\.\{{name\}}\.\w+ *\|[^|]+\|[^|]+")
     wrong = next((row for row in family.rows.splitlines() if row and form.fullmatch(row) is None), None)
     return None if wrong is None else Flaw(f"{wrong!r} is not `{family.kind}.{{name}}.END | unit | what`")
 
 
-FAMILIES = Registry(FAMILIES_GROUP, Family, tuple, _flaw)
+FAMILIES = Registry(FAMILIES_GROUP, Family, tuple, flaw_of)
 
 
 def family_of(name: str) -> Family | None:
