@@ -178,7 +178,7 @@ PROC: Mapping[str, Callable[[bytes], Any]] = {
 
 def _listening(data: bytes, family: socket.AddressFamily) -> None:
     for line in data.decode("ascii", "replace").splitlines():
-        found = listening.parse(line, family)
+        found = listening.parse(line.split(), family)
         if found is not None and not 0 <= found.port < 2**16:
             raise WrongAnswerError(f"a port that is none: {found}")
 
