@@ -119,7 +119,7 @@ def _check_exposed(found: Exposed) -> None:
 def damaged_within(rng: random.Random, data: bytes) -> bytes:
     """A recording with proper checksums over a block whose content is damaged: what a broken recorder writes."""
     _, start = parse_header(data, Path("x.lfr"))
-    blocks = scan_blocks(data, start).blocks
+    blocks = scan_blocks(data[start:], start).blocks
     if not blocks:
         return data
     block = rng.choice(blocks)
