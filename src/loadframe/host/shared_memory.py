@@ -20,7 +20,7 @@ FOLDER = Path("/dev/shm")
 SEGMENTS = Path("/proc/sysvipc/shm")
 MOST_BYTES = 1 << 20
 VERSIONS = range(14, 18)
-"""Of PostgreSQL."""
+"""Versions of PostgreSQL."""
 HEADER = struct.Struct("=iiQQI4xQQQ")
 """Magic, its creator's pid, two sizes, the number of the list, a pointer, device and inode of the data directory."""
 HEADER_MAGIC = 679834894

@@ -56,7 +56,7 @@ class Recorder:
         self._stderr: IO[bytes] | None = None
         self._cost: RecorderCost | None = None
         self.cost_so_far: RecorderCost | None = None
-        """Until the last flush; None before the first."""
+        """The cost until the last flush; None before the first."""
         self._killed = False
         self._unsent = b""
         """The rest of interrupted commands, sent before the next one."""

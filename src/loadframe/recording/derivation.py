@@ -50,7 +50,7 @@ class Derivation:
         return gather(partial(part, first, last, elapsed_s) for part in self.rates) if self.rates else {}
 
     def looks(self, before: Entries, after: Entries, elapsed_s: float) -> tuple[Metrics, list[RecordingError]]:
-        """Of two looks at this machine, and why metrics are missing; no rates if both are of one moment."""
+        """The metrics of two looks at this machine, and why others are missing; no rates if both are of one moment."""
         try:
             first, last = self.reading(before), self.reading(after)
         except RecordingError as error:

@@ -118,7 +118,7 @@ class FrameWriter:
         self.end = end
 
     def begin_entry(self, source: int) -> None:
-        """Of several parts: `pull` and `TASK` add to it, `end_entry` ends it."""
+        """An entry of several parts: `pull` and `TASK` add to it, `end_entry` ends it."""
         self._entry = self.end
         self.put(source, b"")
 
@@ -143,7 +143,7 @@ class FrameWriter:
         return len(data)
 
     def keep_tail(self, length: int, most: int) -> int:
-        """Of the last `length` bytes; returns how many are kept."""
+        """Keep the end of the last `length` bytes; returns how many are kept."""
         kept = min(length, most)
         tail, self.end = bytes(self.buffer[self.end - kept : self.end]), self.end - length
         return self.append(tail)

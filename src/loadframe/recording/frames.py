@@ -103,7 +103,7 @@ class Facts:
 
 
 Entries = Mapping[str, bytes]
-"""By source."""
+"""The recorded bytes, by source."""
 
 
 @dataclass(frozen=True, slots=True)

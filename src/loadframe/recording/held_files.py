@@ -63,7 +63,7 @@ class HeldFiles:
         return self._writer.source(name)
 
     def open(self, held: Held, source: str, path: str, directory: int | None = None) -> None:
-        """Once. Raises OSError if descriptors are used up."""
+        """Hold a file, once per source. Raises OSError if descriptors are used up."""
         if source in self._names:
             return
         try:
@@ -75,7 +75,7 @@ class HeldFiles:
         held.append((self.source(source), descriptor))
 
     def is_second(self, now_s: float) -> bool:
-        """If so, it is not again for a second."""
+        """Whether what is read once per second is due; then it is not for a second."""
         if due := now_s >= self._next_second_s:
             self._next_second_s = now_s + SECOND_S
         return due

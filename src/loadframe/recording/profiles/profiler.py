@@ -22,7 +22,7 @@ Keep = Callable[[str, str], None]
 
 
 class Profiler:
-    """Of one step. scratch: an empty folder for what perf writes."""
+    """For one step. scratch: an empty folder for what perf writes."""
 
     def __init__(self, permission: Permission, scratch: Path) -> None:
         self._permission = permission
