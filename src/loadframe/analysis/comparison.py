@@ -295,7 +295,6 @@ def _lent(variances: Floats, blocks: int) -> tuple[float, float]:
 
 
 def _half(variance: float, freedom: float, alpha: float, blocks: int) -> float:
-
     return float(student.quantile(1 - alpha / 2, freedom)) * math.sqrt(variance / blocks)
 
 

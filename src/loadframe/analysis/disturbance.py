@@ -68,7 +68,6 @@ VOIDING = frozenset(quantity.flag for quantity in QUANTITIES if quantity.voids)
 
 
 def exceeded(metrics: Mapping[str, float], length_s: float) -> frozenset[str]:
-
     seen = ((quantity, quantity.amount(metrics, length_s)) for quantity in QUANTITIES)
     return frozenset(quantity.flag for quantity, amount in seen if amount is not None and amount > quantity.threshold)
 

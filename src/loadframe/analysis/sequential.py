@@ -47,7 +47,6 @@ class ErrorBudget:
     left: float
 
     def level(self, *, last: bool) -> float:
-
         return self.left if last else self.left / 2
 
     def after(self, level: float, *, decided: bool) -> "ErrorBudget":

@@ -188,7 +188,6 @@ def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
 
 
 def _surely_negative(values: Sequence[float]) -> bool:
-
     if len(values) < FEWEST_BLOCKS or not all(map(math.isfinite, values)):
         return False
     quantile = float(student.quantile(CONFIDENCE, len(values) - 1))

@@ -58,7 +58,7 @@ class CapacityObjective:
 
 
 @dataclass(frozen=True, slots=True)
-class CapacityBeside:
+class AlternativeCapacity:
     """An alternative's on a host of a fleet. end: "" where the target failed (`failed`). verdict: against the capacity
     as given on that host."""
 
@@ -77,8 +77,8 @@ class Capacity:
     """low: the highest level shown to meet the objective, high: the lowest shown to miss it. load: best estimate, None
     where even the lowest level misses. error_probability: that the capacity lies outside low..high. held_s: time under
     loads from `low` on that met. seconds_above_share: part of load_seconds above `load`. open_loop: latencies count
-    from the intended start. expected: by a guess, or a forecast from trials. beside: with other settings, on hosts of a
-    fleet; hosts: how equal these are."""
+    from the intended start. expected: by a guess, or a forecast from trials. alternatives: with other settings, on
+    hosts of a fleet; hosts: how equal these are."""
 
     axis: str
     axis_unit: str
@@ -98,11 +98,11 @@ class Capacity:
     expected: LoadInterval | None = None
     run: str = ""
     warnings: tuple[str, ...] = ()
-    beside: tuple[CapacityBeside, ...] = ()
+    alternatives: tuple[AlternativeCapacity, ...] = field(default=(), metadata={"alias": "beside"})
     hosts: FleetHosts | None = None
 
     @property
-    def told(self) -> None:
+    def reported(self) -> None:
         """A search for a capacity changes nothing."""
 
     @property

@@ -21,7 +21,7 @@ class RunAnswer(Protocol):
         """Path of the run folder."""
 
     @property
-    def told(self) -> LevelRatio | Verdict | None:
+    def reported(self) -> LevelRatio | Verdict | None:
         """The gain of what it recommends, against the first state; None if nothing is kept."""
 
 
@@ -59,8 +59,7 @@ class CaseStudy:
 
     @property
     def gain(self) -> LevelRatio | Verdict | None:
-
-        return None if self.answer is None else self.answer.told
+        return None if self.answer is None else self.answer.reported
 
     def compared(self, before: str, after: str) -> Compared | None:
         if not isinstance(self.answer, Investigation):
