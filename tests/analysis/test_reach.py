@@ -49,6 +49,10 @@ def test_a_peak_below_the_highest_level_does_not_still_grow() -> None:
         samples = [LevelSample(2.0**n, (0.7 * value, value, 1.4 * value), ()) for n, value in enumerate(values)]
         return fit(samples, axis="clients", treatment="A")
 
+    before = noisy([22, 44, 88, 176])
     for values, grows in (([9_900, 37_000, 38_300, 34_900], False), ([9_900, 19_000, 38_300, 77_000], True)):
         after = noisy(values)
+        found = reach(before, after)
+        assert found is not None
+        assert found.rising is grows
         assert any("still grows" in warning for warning in after.warnings) is grows

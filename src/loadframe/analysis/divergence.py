@@ -93,14 +93,17 @@ def _proved(table: Floats, shapes: Floats, gain: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """ratio: the peak after over that before, 95 % interval. knee: before and after."""
+    """ratio: the peak after over that before, 95 % interval. rising: throughput after the change still grows at the
+    highest level. knee, capacity: before and after."""
 
     ratio: float
     low: float
     high: float
     before: Peak
     after: Peak
+    rising: bool
     knee: tuple[LoadInterval | None, LoadInterval | None]
+    capacity: tuple[LoadInterval | None, LoadInterval | None]
 
 
 def reach(before: Curve, after: Curve) -> Reach | None:
@@ -109,7 +112,9 @@ def reach(before: Curve, after: Curve) -> Reach | None:
     first, second = before.at_peak, after.at_peak
     if min(first.throughput, second.throughput) <= 0:
         return None
-    return Reach(*_ratio(first, second), before.peak, after.peak, (before.knee, after.knee))
+    rising = after.shape == "linear" and after.peak.load == after.points[-1].load
+    ends = ((before.knee, after.knee), (before.capacity, after.capacity))
+    return Reach(*_ratio(first, second), before.peak, after.peak, rising, *ends)
 
 
 def at_loads(before: Curve, after: Curve) -> tuple[LevelRatio, ...]:

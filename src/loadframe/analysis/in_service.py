@@ -149,8 +149,8 @@ def _gains(logs: Blocks, pairs: Sequence[tuple[float, float]]) -> dict[tuple[flo
     freedom = sum(len(values) - 1 for values in logs.values())
     if freedom < 1 or not pairs:
         return {}
-    pooled = sum((len(values) - 1) * variances[load] for load, values in logs.items()) / freedom
-    errors = {load: max(own, pooled) / len(logs[load]) for load, own in variances.items()}
+    common = sum((len(values) - 1) * variances[load] for load, values in logs.items()) / freedom
+    errors = {load: max(own, common) / len(logs[load]) for load, own in variances.items()}
     times = float(student.quantile(1 - ERROR / (2 * len(pairs)), freedom))
     gains = {}
     for lower, higher in pairs:

@@ -209,8 +209,8 @@ def _line(data: Seen, loads: Floats, *, grows: bool) -> Floats:
     line = np.log(slope(data) * loads)
     most = max(ceiling(data, grows=grows), np.log(data.throughputs.max()))
     if data.kind == "rate" or not math.isfinite(most):
-        return np.minimum(line, most)
-    return -np.logaddexp(-SHARPNESS * line, -SHARPNESS * most) / SHARPNESS
+        return np.asarray(np.minimum(line, most))
+    return np.asarray(-np.logaddexp(-SHARPNESS * line, -SHARPNESS * most) / SHARPNESS)
 
 
 def _network(data: Seen, loads: Floats) -> Floats:
