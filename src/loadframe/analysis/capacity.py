@@ -10,7 +10,7 @@ import numpy as np
 from loadframe.analysis.arrays import Floats
 from loadframe.analysis.curve import CLIFF_KEPT
 from loadframe.analysis.threshold import Threshold
-from loadframe.model import CapacityEnd, CapacityLevel, LevelClass, LoadInterval
+from loadframe.model import CapacityEnd, CapacityLevel, LevelClass, LoadInterval, grouped
 
 OVER_COST = 6.5
 """A trial above the capacity costs as much as this many below it. With 4 up to an eighth of the load-seconds lie above
@@ -170,8 +170,7 @@ class CapacitySearch:
         """Every tried level, ascending."""
         allowed = self._allowed
         levels = []
-        for load in sorted({trial.load for trial, _ in self._counted}):
-            mine = [outcome for trial, outcome in self._counted if trial.load == load]
+        for load, mine in sorted(grouped((trial.load, outcome) for trial, outcome in self._counted).items()):
             met = sum(outcome.met for outcome in mine)
             below = self._below(load)
             classified: LevelClass = "undecided"

@@ -102,15 +102,12 @@ def draw(
     evidence = np.concatenate([model.evidence for model in models])
     weights = np.exp(evidence - evidence.max())
     chosen = random.choice(len(weights), size=count, p=weights / weights.sum())
-    base, growth, background, shape = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
-    for index, model in enumerate(models):
-        mine = np.flatnonzero(chosen // len(ERRORS) == index)
-        drawn = model.coefficients(chosen[mine] % len(ERRORS), random)
-        base[mine] = np.maximum(drawn[:, 0], 1e-3 * guess)
-        growth[mine] = drawn[:, 1] / base[mine]
-        background[mine] = drawn[:, 2]
-        shape[mine] = model.shape
-    return Demand(base, growth, shape, background, ERRORS[chosen % len(ERRORS)], low, far)
+    drawn, shape = np.zeros((count, 3)), np.zeros(count, dtype=np.int64)
+    for number, model in enumerate(models):
+        mine = np.flatnonzero(chosen // len(ERRORS) == number)
+        drawn[mine], shape[mine] = model.coefficients(chosen[mine] % len(ERRORS), random), model.shape
+    base = np.maximum(drawn[:, 0], 1e-3 * guess)
+    return Demand(base, drawn[:, 1] / base, shape, drawn[:, 2], ERRORS[chosen % len(ERRORS)], low, far)
 
 
 @dataclass(frozen=True, slots=True)

@@ -306,10 +306,9 @@ def expected(observations: Observations, *, latency_p95_ms: float | None = None)
         loads = np.geomspace(top, min(max(high, top), FURTHEST * top), LOADS)
         slow = systems.p95_ms(system, observations, loads, np.random.default_rng(SEED))
         if slow is not None:
-            ends = np.quantile(slow, DRAWN, axis=0, method="nearest")
-            value = min(value, _passed(loads, ends[0], latency_p95_ms))
-            low = min(low, _passed(loads, ends[2], latency_p95_ms))
-            high = min(high, _passed(loads, ends[1], latency_p95_ms))
+            middle, fast, slowest = np.quantile(slow, DRAWN, axis=0, method="nearest")
+            passed = [_passed(loads, end, latency_p95_ms) for end in (middle, slowest, fast)]
+            value, low, high = map(min, (value, low, high), passed)
     if value > FURTHEST * top:
         return None
     return LoadInterval(value, min(low, value / LEAST_FACTOR), min(max(high, value * LEAST_FACTOR), 2 * FURTHEST * top))
