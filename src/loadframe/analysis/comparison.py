@@ -27,7 +27,7 @@ variation would hide real changes (benchmarks/sceptic.py)."""
 EULER = 0.5772156649015329
 LEND = {2: (EULER + math.log(2), 4 / math.pi**2), 3: (EULER, 12 / math.pi**2)}
 """By number of blocks, where few: how far the mean logarithm of their variance is below the true one's, and the degrees
-of freedom that a level adds (digamma and trigamma: Bartlett and Kendall 1946, JRSS Supplement 8)."""
+of freedom that a level adds (digamma and trigamma)."""
 LEAST_VARIANCE = 0.01
 """The least variance of a level, as a share of the levels' mean: three equal counts may be chance."""
 FEWEST_PAIRS = 3

@@ -75,7 +75,7 @@ def located(values: Floats, *, alike: bool = False) -> Floats:
 
 def quantile_ends(before: Floats, after: Floats, quantity: str, alpha: float) -> tuple[Ends, Ends]:
     """The quantile of each of two samples in time order, with its interval at level 1 - alpha: of the share of values
-    above it (`series`; Woodruff 1952, JASA 47), infinite beyond the largest value. TooFewError for fewer than
+    above it (`series`), infinite beyond the largest value. TooFewError for fewer than
     FEWEST_BEYOND values beyond it."""
     share = QUANTILES[quantity]
     fewest = min(len(before), len(after))

@@ -63,7 +63,7 @@ def schweitzer(
     tolerance: float = TOLERANCE,
 ) -> Solution:
     """demands_s: (..., K); population, also fractional, and think_s broadcast to (...); servers: (K,): m count as one m
-    times as fast, and a delay (Seidmann, Schweitzer, Shalev-Oren 1987). X is too low by up to 10 %, near the saturation
+    times as fast, and a delay (docs/mathematics.md). X is too low by up to 10 %, near the saturation
     of small populations. tolerance: of a queue, as a share of the population."""
     demands = np.asarray(demands_s, dtype=np.float64)
     counts = np.broadcast_to(np.asarray(servers, dtype=np.float64), demands.shape[-1:])

@@ -73,8 +73,8 @@ def unpaired(
 ) -> Verdict:
     """Ratio after / before of a quantity (`by`: of QUANTITIES) of two samples of positive values in time order, at
     least FEWEST each, at 1 - ALPHA, the difference between sessions included (docs/mathematics.md, "Verdicts on
-    samples": Welch; MOVER: Zou and Donner 2008, Statistics in Medicine 27). fitted: as in `series.means`. ValueError
-    for fewer values, negative ones or not finite; TooFewError for a quantile with too few beyond it."""
+    samples"). fitted: as in `series.means`. ValueError for fewer values, negative ones or not finite; TooFewError for a
+    quantile with too few beyond it."""
     (first, second), zeros = logarithms([before, after])
     _check(first, second)
     what = f"{by} of {len(first)} and {len(second)} values"
@@ -106,7 +106,7 @@ def learnt(
     sides: tuple[int, int] = (1, 1),
 ) -> Between:
     """What must be added to the intervals of pairs of equal sessions (the newest last) so that one in twenty calls the
-    two different (negative controls: Schuemie et al. 2014, Statistics in Medicine 33)."""
+    two different (negative controls; docs/mathematics.md, "Sessions")."""
     equal = [values for values in sessions if len(values) >= FEWEST][-MOST_SESSIONS:]
     prior = replace(PRIOR, sides=sides)
     if len(equal) < FEWEST:

@@ -1,5 +1,5 @@
 """Where a limit is used up, over the load and over time (docs/mathematics.md): least squares through the lowest loads,
-and Fieller's interval of the crossing (1954, JRSS B 16; Draper and Smith, "Applied Regression Analysis", 3.2). Only the
+and Fieller's interval of the crossing (Draper and Smith, "Applied Regression Analysis", 3.2). Only the
 standard library: a watch's lasting process imports it."""
 
 import math

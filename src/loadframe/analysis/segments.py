@@ -1,6 +1,5 @@
 """Where a curve first bends downwards: a segmented fit of rise, plateau and decline (docs/mathematics.md, "Curve"), its
-breaks on a geometric grid. Pieces by BIC, their significance by simulation: the gain for *searched* breaks follows no
-textbook F (Davies 1987, Biometrika 74; Muggeo 2003, Statistics in Medicine 22)."""
+breaks on a geometric grid.  Pieces by BIC, their significance by simulation."""
 
 from dataclasses import dataclass, replace
 

@@ -41,8 +41,8 @@ def planned_level(plan: Plan, block: int, alpha: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ErrorBudget:
-    """Error that successive tests on fresh data may still make together (fallback procedure: Wiens 2003, Pharmaceutical
-    Statistics 2(3); docs/mathematics.md, "Several proofs"): only a test that does not decide spends its level."""
+    """Error that successive tests on fresh data may still make together (docs/mathematics.md, "Several proofs"): only a
+    test that does not decide spends its level."""
 
     left: float
 

@@ -1,7 +1,5 @@
-"""Where a server stops meeting its objective, from trials that met it or missed it. The chance depends on how far the
-load lies from the capacity c, and on s, how much that differs from trial to trial:
-    P(met | load, c, s) = LAPSE + (1 - 2 LAPSE) / (1 + exp(-(log c - log load) / s))
-Both are weights on a grid and follow Bayes' rule. Sources: docs/mathematics.md, "Capacity search"."""
+"""Where a server stops meeting its objective, from trials that met it or missed it: docs/mathematics.md, "Capacity
+search"."""
 
 import math
 from collections.abc import Sequence

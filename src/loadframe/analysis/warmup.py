@@ -1,5 +1,5 @@
-"""Where the warm-up ends: MSER-5 on a binned throughput series, guarded against noise and slow climbs. MSER: White
-(1997), Simulation 69; MSER-5, on means of five: White, Cobb and Spratt (2000), Winter Simulation Conference."""
+"""Where the warm-up ends: MSER-5 on a binned throughput series, guarded against noise and slow climbs
+(docs/mathematics.md)."""
 
 import math
 from dataclasses import dataclass

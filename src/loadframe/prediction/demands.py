@@ -1,9 +1,6 @@
-"""A request's demand for a resource, and its growth with the load: draws from the posterior (docs/mathematics.md). For
-one resource (U: share of its servers in use, u = D / m) the utilisation law with a background and growth is
-    U_i = U0 + u X_i (1 + c g(N_i)),          g(N) = (h(N) - h(N_low)) / (h(N_sat) - h(N_low))
-Several models are weighted by their evidence (Bayesian model averaging). All but the error of U_i, which is on a grid,
-is normal, so that evidence and draws are exact. Far below saturation c keeps its prior: the interval carries a growth
-that the data cannot exclude."""
+"""A request's demand for a resource, and its growth with the load: draws from the posterior (docs/mathematics.md,
+"Demands", with these symbols). All but the error of U_i, which is on a grid, is normal, so that evidence and draws are
+exact."""
 
 import itertools
 from collections.abc import Callable

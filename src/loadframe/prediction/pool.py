@@ -1,7 +1,5 @@
-"""The candidates' weights, and the likely error of their common forecast (docs/mathematics.md): the mean of the
-weighted median of the logarithms, so that no single ceiling moves it, and of the scalability law by plain least
-squares. Errors are per doubling: |log (actual / forecast)| / (r + BASE). That of the maximum: FLOOR + (weighted error)
-(r + BASE) + (weighted deviation of the candidates)."""
+"""The candidates' weights, and the likely error of their common forecast (docs/mathematics.md, "Weights" and
+"Forecast"): the weighted median is of logarithms, so that no single ceiling moves it. Errors are per doubling."""
 
 import math
 from collections.abc import Mapping, Sequence
