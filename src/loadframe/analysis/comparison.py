@@ -22,8 +22,7 @@ FEWEST_BLOCKS = 2
 FEW_ORDERS = 8
 UNPAIRED = 0.5
 """With fewer than FEW_ORDERS blocks periodic noise may follow the orders drawn: the interval is at least UNPAIRED times
-the unpaired one. Periods of two blocks, seven times as loud as the rest, then err in 7 %; with 1 in 5 %, but common
-variation would hide real changes (benchmarks/sceptic.py)."""
+the unpaired one; with 1, common variation would hide real changes (benchmarks/sceptic.py)."""
 EULER = 0.5772156649015329
 LEND = {2: (EULER + math.log(2), 4 / math.pi**2), 3: (EULER, 12 / math.pi**2)}
 """By number of blocks, where few: how far the mean logarithm of their variance is below the true one's, and the degrees

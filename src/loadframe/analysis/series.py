@@ -92,10 +92,9 @@ def batched(values: Floats, reduced: Callable[..., Floats] | None = None) -> Flo
 
 
 def means(*series: Floats, fitted: int = 0, surely: bool = False) -> tuple[Mean, ...]:
-    """The Mean of each of several series (..., n_i), n_i >= 3, that share their noise. fitted: parameters beyond the
-    means. surely: as in `correlation`. With r the lag-1 correlation, f = 1 + 2 sum_k (1 - k/n) r^k values are worth
-    one; variance s^2 f / n, s^2 = sum of squares / (n - f), as correlated values scatter less around their own mean
-    (Bayley and Hammersley 1946, JRSS Suppl. 8(2); Tafazzoli and Wilson 2011, IIE Transactions 43(2))."""
+    """The Mean of each of several series (..., n_i), n_i >= 3, that share their noise (docs/mathematics.md, "Verdicts
+    on samples"; Bayley and Hammersley 1946, JRSS Suppl. 8(2); Tafazzoli and Wilson 2011, IIE Transactions 43(2)).
+    fitted: parameters beyond the means. surely: as in `correlation`."""
     residuals = [values - values.mean(axis=-1, keepdims=True) for values in series]
     r = correlation(residuals, surely=surely)
     degrees = sum(values.shape[-1] - 1 for values in series)

@@ -13,7 +13,7 @@ from loadframe.model import LoadInterval
 LAPSE = 0.02
 """Share of trials with the wrong outcome however far the load is: no single trial decides."""
 SPREADS = tuple(0.002 * 2.0**i for i in range(6))
-"""0.2 % to 6.4 %, as scale s of the logistic curve; its standard deviation is 1.8 times as much: 0.4 % to 12 %."""
+"""0.2 % to 6.4 %, as scale s of the logistic curve."""
 CALM = 0.5
 """Prior weight of a spread s: s^-CALM. With 0 a calm server takes a fifth more trials, with 1 brackets of noisy ones
 are wrong twice as often: benchmarks/search.py."""
@@ -32,9 +32,8 @@ NORMAL_90 = 1.645
 
 
 class Threshold:
-    """Weights on a grid of log capacities, (cells,), and of spreads. worth: independent trials per trial: with q the
-    lag-1 correlation of the open trials' outcomes, the noise has r = sin(pi q / 2) (tetrachoric: Sheppard 1899), and (1
-    - r) / (1 + r) are independent."""
+    """Weights on a grid of log capacities, (cells,), and of spreads. worth: independent trials per trial ("Correlated
+    trials"; tetrachoric: Sheppard 1899)."""
 
     def __init__(self, low: float, high: float, *, step: float, guess: LoadInterval | None = None) -> None:
         """Uniform between low and high (and a little beyond), or with a guess. step: of the ladder, in log load."""

@@ -46,8 +46,7 @@ FEWEST_BLOCKS = 2
 
 def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> bool:
     """Whether it is not proved, at the verdict's level, that requests fail more rarely after; block i on both sides
-    (docs/mathematics.md, "One error"). The log ratio of the shares must be below 0 by more than its t-interval, as
-    failures come in bursts, and by more than the counting scatter."""
+    (docs/mathematics.md, "One error")."""
     sides = [[_failures(block) for block in by_block(side).values()] for side in (before, after)]
     pairs, alpha = list(zip(*sides, strict=False)), (1 - verdict.confidence) / 2
     if len(pairs) < FEWEST_BLOCKS:
