@@ -1,6 +1,5 @@
 """How many requests are in service at once where throughput no longer grows (Little's law: n <= X R); which level is
-enough: no higher one gives a WORTH more; and whether a curve levels off gradually, X = a N / (1 + (N / k)^p)^(1/p)
-(docs/mathematics.md)."""
+enough: no higher one gives a WORTH more; and whether a curve levels off gradually (docs/mathematics.md)."""
 
 import math
 from collections.abc import Sequence

@@ -74,11 +74,10 @@ def judge(
     refutes: bool = True,
     doubt: str = "",
 ) -> tuple[Finding, ...]:
-    """From the steps of a proof. Confirmed: throughput rose, or failures ended, and this cause's evidence receded,
-    first and most. Helped: the same without such evidence, or the raised setting is not what it counts (sizes.py).
-    Refuted: nothing moved; but the number served at once is refuted by no single setting of that size, a stage not by
-    workers that wait for the next one, and nothing by a guessed remedy. refutes: False if something else may limit.
-    doubt: why nothing is confirmed."""
+    """From the steps of a proof; of several causes the one whose evidence receded first and most is confirmed. The
+    number served at once is refuted by no single setting of that size, a stage not by workers that wait for the next
+    one, and nothing by a guessed remedy. refutes: False if something else may limit. doubt: why nothing is
+    confirmed."""
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
     ended = verdict.decision != "worse" and cures_failures(before, after)
     cured = ended and not by_chance(verdict, before, after)

@@ -1,7 +1,6 @@
 """Whether a cause's own evidence receded with a change by as much as its model predicts: a gain proves that a change
 helped, not why. Each cause has a trace, a metric and what must become of it; the seven forms: docs/mathematics.md,
-"Whether a mechanism moved". A form must hold for the mean over the blocks, one-sided 95 % (Student's t). A metric that
-is missing on either side has not receded."""
+"Whether a mechanism moved".  A metric that is missing on either side has not receded."""
 
 import math
 from collections.abc import Mapping, Sequence
