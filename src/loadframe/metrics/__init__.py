@@ -40,7 +40,7 @@ class Metric:
 
     @property
     def alone(self) -> str:
-        """What it is, for places without a column that marks it as a share."""
+        """For places without a column that marks it as a share."""
         return f"share {self.what}" if self.what.startswith("of the ") else self.what
 
 
@@ -87,8 +87,8 @@ _WORDS = {"component": {"target": "the target", "driver": "the load driver"}, "p
 
 
 def _families() -> dict[str, list[tuple[re.Pattern[str], Metric]]]:
-    """The rows of families.txt and of other distributions' families, each with a group for a part in braces, by what
-    follows the last dot of their names."""
+    """By what follows the last dot of a name; a group for each part in braces. Of families.txt, and of other
+    distributions' families."""
     by_end: dict[str, list[tuple[re.Pattern[str], Metric]]] = {}
     tables = "\n".join([_table("families.txt"), *(family.rows for family in FAMILIES.values())])
     for name, unit, what in _cells(tables):
@@ -109,14 +109,13 @@ def _family_of(name: str) -> tuple[Metric, Mapping[str, str]] | None:
 
 
 def parts_of(name: str) -> Mapping[str, str]:
-    """What the name of a family's metric holds: component, peer, program or name; empty for any other."""
+    """The component, peer, program or name in the name of a family's metric; empty for any other name."""
     family = _family_of(name)
     return {} if family is None else family[1]
 
 
 def metric(name: str) -> Metric:
-    """What a metric is: from the tables, else from its name (families.txt, exposed.py). An unknown metric is described
-    by its name."""
+    """An unknown metric is described by its name."""
     return METRICS.get(name) or _by_its_name(name) or Metric(name, "", name)
 
 

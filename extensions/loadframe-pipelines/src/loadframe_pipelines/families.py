@@ -13,6 +13,7 @@ from loadframe.knowledge.families import Family
 from loadframe.knowledge.rows import LimitRule, metric_rows
 from loadframe.knowledge.signature import Trace
 
+Values = Mapping[str, float]
 STAGES, LOGS = "pipeline.", "changelog."
 CUMULATIVE = frozenset(
     {"done", "entries", "busy_s", "idle_s", "blocked_s", "server_s", "read", "applied"}
@@ -36,7 +37,7 @@ def names(metrics: Iterable[str], of: str = STAGES) -> list[str]:
     return sorted({match[2] for match in matches if match is not None})
 
 
-def in_order(metrics: Mapping[str, float]) -> list[str]:
+def in_order(metrics: Values) -> list[str]:
     stages = names(metrics)
     return sorted(stages, key=lambda stage: (metrics.get(f"{STAGES}{stage}.order", float("inf")), stage))
 
@@ -57,7 +58,7 @@ def in_window(metric: str, readings: Sequence[tuple[float, float]]) -> dict[str,
     return known
 
 
-def derived(metrics: Mapping[str, float]) -> dict[str, float]:
+def derived(metrics: Values) -> dict[str, float]:
     values: dict[str, float] = {}
     for stage in names(metrics):
         prefix = f"{STAGES}{stage}."
@@ -74,8 +75,8 @@ def derived(metrics: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
-def _of_stage(own: Mapping[str, float]) -> dict[str, float]:
-    """The utilisation law (busy workers = rate x time) and Little's law (wait = number / rate) of one stage."""
+def _of_stage(own: Values) -> dict[str, float]:
+    """The utilisation law (busy workers = rate x time) and Little's law (wait = number / rate)."""
     values = dict[str, float]()
     done, entries = own.get("done"), own.get("entries")
     if entries is None and done is not None:
