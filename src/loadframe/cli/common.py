@@ -15,7 +15,6 @@ from loadframe.formats.said import words
 
 if TYPE_CHECKING:  # a press of the tab key only needs the options
     from loadframe.model import RunAnswer
-    from loadframe.progress import Progress
     from loadframe.runs.folder import RunFolder
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; everything else goes to stderr.")]
@@ -28,7 +27,7 @@ Live = Annotated[bool, typer.Option("--live", help="Draw the curve, the limits a
 Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder for run folders.")]
 RUNS = Path("runs")
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 PLAIN: Mapping[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
 
@@ -133,20 +132,24 @@ def duration_of(option: str, text: str, example: str) -> float:
     """In seconds. UsageError."""
     from loadframe.study.fields import duration_s
 
-    try:
+    with _option(option, example):
         return duration_s(text)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}", remedy=f"For example {option} {example}.") from error
 
 
 def size_of(option: str, text: str, example: str) -> int:
     """In bytes. UsageError."""
     from loadframe.study.fields import size_bytes
 
-    try:
+    with _option(option, example):
         return size_bytes(text)
+
+
+@contextmanager
+def _option(option: str, example: str) -> Iterator[None]:
+    try:
+        yield
     except ValueError as error:
-        raise UsageError(f"{option}: {words(str(error))}", remedy=f"For example {option} {example}.") from None
+        raise UsageError(f"{option}: {words(str(error))}", remedy=f"For example {option} {example}.") from error
 
 
 @contextmanager
@@ -158,14 +161,14 @@ def writing(path: object, refusal: type[UserError], remedy: str) -> Iterator[Non
         raise refusal(f"{path} cannot be written: {error.strerror}", remedy=remedy) from error
 
 
-def measured(as_json: bool, measure: "Callable[[Progress], Found]", *, live: bool = False) -> Found:
+def measured(as_json: bool, measure: Callable[..., Result], *, live: bool = False) -> Result:
     """The result of a function of the Python API, with its progress shown to people. live: drawn in the terminal."""
     from loadframe.cli.progress import check, drawn, shown
 
     if live:
         check(as_json)
     with drawn() if live else shown(quiet=as_json) as progress:
-        return measure(progress)
+        return measure(progress=progress)
 
 
 def tell(result: "RunAnswer", as_json: bool, *, details: bool = False) -> None:

@@ -138,7 +138,7 @@ def of_study(path: str, overrides: list[str], allowed: float | None, runs: Path,
     compare = partial(loadframe.compare, study, runs)
     if allowed is not None:  # a proof may end once it is known whether the loss exceeds that
         compare = partial(compare, enough=lambda verdict: verdicts.margin(verdict, allowed) != "cannot-tell")
-    return list(measured(quiet, lambda progress: compare(progress=progress)))
+    return list(measured(quiet, compare))
 
 
 def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> Comparison:

@@ -14,7 +14,7 @@ from rich.progress import Progress as Bars
 
 from loadframe.cli.terminal import plain, say
 from loadframe.entry_points import VIEWS_GROUP, not_installed, registered
-from loadframe.errors import MissingTool, UsageError
+from loadframe.errors import UsageError
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.progress import Progress
 
@@ -84,8 +84,9 @@ def check(as_json: bool) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         raise UsageError("--live needs a terminal, and a stream is redirected", remedy=f"Leave out --live. {BROWSER}")
     if registered(VIEWS_GROUP, TERMINAL) is None:
-        fact, remedy = not_installed(VIEWS_GROUP, TERMINAL, "--live")
-        raise MissingTool(fact, remedy=f"{remedy} Or leave out --live.")
+        error = not_installed(VIEWS_GROUP, TERMINAL, "--live")
+        error.remedy += " Or leave out --live."
+        raise error
 
 
 class Drawing:

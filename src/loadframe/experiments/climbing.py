@@ -12,7 +12,7 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.rig import host_settings
 from loadframe.changes.journal import differences
 from loadframe.errors import UserError
-from loadframe.experiments.proof import by_level, grouped_orders, in_groups, prove, verdict_on
+from loadframe.experiments.proof import by_level, in_groups, orders, prove, verdict_on
 from loadframe.experiments.side_by_side import START, changed, state_of
 from loadframe.experiments.stopping import UNFIT
 from loadframe.kinds import registry as targets
@@ -22,8 +22,8 @@ from loadframe.study.declaration import ChangeTable
 
 @dataclass
 class LadderStates:
-    """The states of a study's ladder. Create it before anything is changed: it reads the machine's current values,
-    against which host settings are compared."""
+    """The states of a study's ladder. Create it before anything is changed: host settings are compared with the
+    machine's values of now."""
 
     book: Bookkeeping
     _names: dict[State, str] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class LadderStates:
 
 
 def check_alternatives(bench: Bench) -> None:
-    """Raise as Target.check does, naming the alternative. The study's own state is checked when the target starts."""
+    """Raise as Target.check does, naming the alternative. The study's own state is checked when it starts."""
     for alternative in bench.study.alternative:
         state, kind = state_of(bench, alternative)
         _check(bench, f"alternative {alternative.name!r}", state, kind)
@@ -110,8 +110,8 @@ class Climbed:
 def climb(
     book: Bookkeeping, states: LadderStates, *, keep_all: bool, note: Callable[[Climbed], None] = lambda rung: None
 ) -> Climbed:
-    """Try each change against the state before it, keep what is proven better, then measure the whole. keep_all: keep
-    every change without a trial. note: called with every rung."""
+    """Try each change against the state before it, keep what is proven better, then measure the whole. keep_all:
+    without trials. note: called with every rung."""
     changes, budget = book.bench.study.change, book.budget
     if keep_all:
         names = tuple(change.name for change in changes)
@@ -154,14 +154,9 @@ def _try(
     before = states.name(kept)
     rung = _rung(book, states, kept, change, kept=False)
     try:
-        proved, _ = prove(
-            book,
-            before,
-            states.name((*kept, change.name)),
-            book.bench.study.levels,
-            round_number=number,
-            firm_reserve_s=firm_reserve_s,
-        )
+        pair = before, states.name((*kept, change.name))
+        levels = book.bench.study.levels
+        ((proved, _),) = prove(book, [pair], levels, round_number=number, firm_reserve_s=firm_reserve_s)
     except UNFIT as error:
         book.bench.recover(before)
         return replace(rung, refused=error.fact)
@@ -254,13 +249,13 @@ def _affords(book: Bookkeeping, wanted: Sequence[State], blocks: int) -> bool:
 
 
 def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], what: str, number: int) -> list[Step]:
-    """These states in FEWEST_BLOCKS to the study's most blocks. Their number depends on the time alone, so a single
-    look at the end has its nominal error."""
+    """In FEWEST_BLOCKS to the study's most blocks. Their number depends on the time alone, so a single look at the end
+    has its nominal error."""
     levels, blocks = list(book.bench.study.levels), book.bench.study.measure.blocks
     book.progress.phase(f"measuring {what}", len(wanted) * len(levels) * blocks.min)
     taken: list[Step] = []
     slowest_s = 0.0
-    drawn = grouped_orders(book.random, states.groups(wanted), levels)
+    drawn = orders(book.random, states.groups(wanted), levels)
     for group in in_groups(book, blocks.max, drawn):
         if group[0].number > FEWEST_BLOCKS and slowest_s > book.budget.left_s():
             break

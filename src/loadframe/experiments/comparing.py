@@ -10,7 +10,7 @@ from loadframe.analysis import samples
 from loadframe.analysis.divergence import at_loads
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError, UserError
-from loadframe.experiments.proof import prove_side_by_side
+from loadframe.experiments.proof import prove
 from loadframe.experiments.reading import conclude
 from loadframe.experiments.side_by_side import START, declare
 from loadframe.model import FLAGS, Comparison, Step, Verdict
@@ -28,7 +28,7 @@ def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = attrg
     """Compare the study's alternatives with its target, in the same blocks, at all levels, and cold where asked; of m
     verdicts each has an error of 0.05 / m (Bonferroni)."""
     pairs = declare(book)
-    proofs = prove_side_by_side(
+    proofs = prove(
         book,
         [(pair.before, pair.after) for pair in pairs],
         book.bench.study.levels,
@@ -56,9 +56,8 @@ def _near(verdict: Verdict) -> bool:
 
 def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (START, START)) -> Comparison:
     """Compare two runs by their throughputs at the common levels near capacity, each divided by the geometric mean of
-    both runs at its level. They are unpaired samples: nothing cancels. What runs differ by without a change is
-    estimated from runs of the same study next to the first. RunError where a run lacks the treatment, or there is no
-    common level."""
+    both at its level. The samples are unpaired. What runs differ by without a change is estimated from runs of the same
+    study next to the first. RunError where a run lacks the treatment, or there is no common level."""
     cases = conclude(before), conclude(after)
     first, second = (case.state(name) for case, name in zip(cases, treatments, strict=True))
     axes = [case.study.axis for case in cases]
@@ -120,7 +119,7 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
 
 
 def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[Sequence[Step]]:
-    """Runs next to `before`, of the same study and host: the newest `samples.MOST_SESSIONS`, oldest first."""
+    """The newest `samples.MOST_SESSIONS` next to `before`, of the same study and host, oldest first."""
     place = Folder(before.path.resolve().parent, Whose.NAMED, what="folder of runs")
     others = {before.path.resolve().name, after.path.resolve().name}
     sessions: list[Sequence[Step]] = []

@@ -27,9 +27,9 @@ def predict(
     first_from: LoadInterval | None = None,
     flattening: bool = True,
 ) -> Forecast:
-    """A forecast from the loads up to `up_to` (default: all); measurements at the forecast loads, by default those
-    above `up_to`, score it. flattening: leave out uses that flatten below their ceiling; not for runs, on which
-    forecasts were calibrated without it. UsageError for invalid loads, SampleError where no data is left."""
+    """A forecast from the loads up to `up_to` (default: all), scored by measurements at the forecast loads, by default
+    those above `up_to`. flattening: leave out uses that flatten below their ceiling; not for runs, on which forecasts
+    were calibrated without it. UsageError for invalid loads, SampleError where no data is left."""
     wrong = [load for load in (*at, *([up_to] if up_to is not None else [])) if not SMALLEST <= load <= LARGEST]
     if wrong:
         raise UsageError(f"{wrong[0]:g} is not a load", remedy="Give loads above zero: --at 4,8,12.")

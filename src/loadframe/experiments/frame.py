@@ -38,22 +38,21 @@ from loadframe.study import Study
 
 
 class Executor:
-    """Where the work of an experiment is done: on this machine, step after step. Those of fleets override its
-    methods."""
+    """Does the work of an experiment on this machine, step after step. Those of fleets override its methods."""
 
     def check_study(self, study: Study) -> None:
         check_study(study)
 
     def bench(self, study: Study, run: RunFolder, say: Callable[[str], None]) -> RealBench:
-        """What takes the steps of a run. say: called with what the user should read at once."""
+        """say: called with what the user should read at once."""
         return RealBench(study, run, say)
 
     def compare_drivers(self, book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
-        """All hosts that drive, compared with fewer of them; None where there are no others. StepVoid."""
+        """All hosts that drive, compared with fewer of them; None without others. StepVoid."""
         return None
 
     def trials(self, search: SettingsSearch, most: int) -> None:
-        """Take trials up to that number as far as the budget goes; each is reported to the search and kept."""
+        """Take trials up to that number as far as the budget goes; each is reported to the search."""
         search.take_here(most)
 
     def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: climbing.LadderStates, notes: list[str]) -> None:
@@ -67,7 +66,7 @@ HERE = Executor()
 
 
 def new_run(study: Study, runs: Path, executor: Executor = HERE) -> RunFolder:
-    """A run folder with the study and the machine in it. UserError where the study cannot be carried out."""
+    """UserError where the study cannot be carried out."""
     check_address_space()
     executor.check_study(study)
     reserve(RunError)

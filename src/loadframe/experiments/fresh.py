@@ -49,8 +49,8 @@ def measure_again(
     done: int = 0,
     reserve_s: float = 0.0,
 ) -> list[Step]:
-    """Measure both treatments in up to `blocks` further blocks, as the budget allows besides a reserve; none if fewer
-    than BLOCKS. done: the blocks that they have in this round."""
+    """In up to `blocks` further blocks, as the budget allows besides a reserve; none if fewer than BLOCKS. done: the
+    blocks that both have in this round."""
     per_block = [*levels, *levels]
     while blocks >= BLOCKS and not book.budget.affords(blocks * per_block, reserve_s):
         blocks -= 1
@@ -79,8 +79,7 @@ class Unloaded:
 
 
 def measure_unloaded(book: Bookkeeping, before: str, after: str, *, round_number: int) -> Unloaded:
-    """Measure both treatments at the lowest level, in the study's fewest blocks, or two. The steps count for the
-    curves."""
+    """At the lowest level, in the study's fewest blocks, or two. The steps count for the curves."""
     level = book.bench.study.levels[0]
     wanted = max(FEWEST_BLOCKS, book.bench.study.measure.blocks.min)
     blocks = wanted if book.budget.affords(2 * wanted * [level]) else FEWEST_BLOCKS

@@ -57,7 +57,7 @@ def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> 
     if why:
         because = f"not confirmed: {why}"
         mechanism = Mechanism(GROWS, growth.times, None, None, per_request=False, receded=False, because=because)
-        return _with(examined, growing, mechanism)
+        return _settled(examined, replace(growing, mechanism=mechanism))
     name = book.next_treatment("restarted without a change", round_.state)
     book.progress.phase("restarted without a change: are requests cheap again?", FEWEST_BLOCKS * len(levels))
     before = book.of(round_.treatment)
@@ -77,14 +77,13 @@ def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> 
         untold = "these steps do not tell whether the cost follows requests or time"
         pause = "" if paused else ", and no pause was measured"
         mechanism = replace(mechanism, because=f"{mechanism.because}; not confirmed, as {untold}{pause}")
-    return _with(examined, replace(growing, status="confirmed" if known else growing.status), mechanism)
+    status = "confirmed" if known else growing.status
+    return _settled(examined, replace(growing, status=status, mechanism=mechanism))
 
 
-def _with(examined: Examined, growing: Finding, mechanism: Mechanism) -> Examined:
-    round_ = examined.round
-    settled = replace(growing, mechanism=mechanism)
-    findings = tuple(settled if finding.id == growing.id else finding for finding in round_.findings)
-    return replace(examined, round=replace(round_, findings=findings))
+def _settled(examined: Examined, growing: Finding) -> Examined:
+    findings = (growing if finding.id == growing.id else finding for finding in examined.round.findings)
+    return examined.but(findings=tuple(findings))
 
 
 def after_restart(growth: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:

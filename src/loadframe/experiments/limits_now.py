@@ -49,8 +49,8 @@ ELSEWHERE = "the server is on another machine: run `loadframe limits` there"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whose limits. server: asked for its counters. enter: opens a connection to a private server. declared: limits of
-    its study."""
+    """Whose limits. server: asked for its counters. enter: opens a connection to a private server. declared: by its
+    study."""
 
     words: str
     place: Place = field(default_factory=Place)
@@ -200,7 +200,6 @@ def _private(stack: ExitStack, study: Study) -> Subject:
 
 
 def _say_ending(kind: str, why: type[BaseException] | None, *_: object) -> None:
-    """Say at once that Ctrl-C ends the look at a private server."""
     if why is not None and issubclass(why, KeyboardInterrupt):
         tell(f"Ending {kind}.")
 
@@ -224,8 +223,7 @@ def observe(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Watch:
-    """Readings for over_s seconds, fewer where the subject ends. TargetError where that is before the second
-    reading."""
+    """Readings for over_s seconds, fewer where the subject ends. TargetError before the second one."""
     every_s = min(max(over_s / READINGS, SHORTEST_S), LONGEST_S, over_s)
     count = max(1, round(over_s / every_s))
     first = look()
@@ -268,8 +266,8 @@ def ledger_of(
     resident: Sequence[tuple[float, float]] = (),
     stages: Mapping[str, float] | None = None,
 ) -> LedgerNow:
-    """Apply the rules to what was read. forecast: add when a limit saturates. resident: bytes by connections; default:
-    those of the watch. stages: metrics of a pipeline."""
+    """forecast: add when a limit saturates. resident: bytes by connections; default: those of the watch. stages:
+    metrics of a pipeline."""
     readings = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
     values, missing = dict(readings.values), dict(readings.missing)
     if not subject.local:
@@ -380,7 +378,7 @@ class StagesNow:
 
 @contextmanager
 def following(files: Sequence[Path]) -> Iterator[StagesNow]:
-    """Follow files in this block; the result is complete once the block is left. Earlier content is not read."""
+    """Complete once the block is left. Earlier content is not read."""
     stages_now = StagesNow()
     if not files:
         yield stages_now

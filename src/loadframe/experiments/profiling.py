@@ -77,7 +77,7 @@ def around(examined: Examined) -> list[Wanted]:
 
 def profile_at(book: Bookkeeping, wanted: Wanted, *, reserve_s: float = 0.0, no_room: str = "") -> bool:
     """Take one sampled step if the budget has room for it and a reserve; returns whether it was taken. A failure is
-    recorded with its reason, and the run goes on."""
+    recorded, and the run goes on."""
     measure = book.bench.study.measure
     longer_s = max(WINDOW_S - measure.window, 0.0) + AROUND_S
     if measure.profile != "auto":
@@ -197,8 +197,8 @@ class Sampled:
 
 
 def sampled(run: RunFolder, treatment: str, *, named: bool = False) -> Iterator[Sampled]:
-    """What each profile shows, past the bend or at the highest level. named: the collector's functions have names, so
-    that none among the samples means that it did nothing."""
+    """What each profile shows, past the bend or at the highest level. named: the collector's functions have names: none
+    among the samples means that it did nothing."""
     for step, source in _sources(run, treatment):
         stacks, _ = stacks_of(run, source)
         total = sum(stack.count for stack in stacks)

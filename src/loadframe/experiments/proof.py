@@ -1,8 +1,9 @@
-"""Two treatments against each other, in interleaved blocks, until the verdict is in."""
+"""States against each other, in interleaved blocks, until the verdict is in."""
 
 import itertools
 import math
 import random
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
@@ -40,8 +41,8 @@ Judge = Callable[..., Verdict]
 
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
-    """The levels at which a remedy is judged, settled ones if there are any: past the bend (else of all) the highest
-    and the one in the middle of the logarithms."""
+    """Those at which a remedy is judged, settled ones if there are any: past the bend (else of all) the highest and the
+    one in the middle of the logarithms."""
     levels = [point.load for point in curve.points if point.settled] or [point.load for point in curve.points]
     past = [level for level in levels if bend is None or level > bend] or levels[-1:]
     if len(past) <= MOST_LEVELS:
@@ -52,31 +53,6 @@ def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
 
 def prove(
     book: Bookkeeping,
-    before: str,
-    after: str,
-    levels: Sequence[float],
-    *,
-    round_number: int,
-    firm_reserve_s: float = 0.0,
-    confidence: float = 0.95,
-    enough: Callable[[Verdict], bool] = attrgetter("decided"),
-) -> Proof:
-    """The verdict on `after` against `before`, measured alternately in each block. Ends when the verdict is `enough`,
-    after the study's most blocks, or when the budget is used up, but not before two blocks."""
-    (proof,) = prove_side_by_side(
-        book,
-        [(before, after)],
-        levels,
-        round_number=round_number,
-        firm_reserve_s=firm_reserve_s,
-        confidence=confidence,
-        enough=enough,
-    )
-    return proof
-
-
-def prove_side_by_side(
-    book: Bookkeeping,
     pairs: Sequence[tuple[str, str]],
     levels: Sequence[float],
     *,
@@ -85,8 +61,9 @@ def prove_side_by_side(
     confidence: float = 0.95,
     enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> list[Proof]:
-    """The verdict on each pair as by `prove`, all treatments in the same blocks; a decided pair takes no further
-    steps."""
+    """The verdict on the second state of each pair against the first, all measured alternately in the same blocks. A
+    pair takes no further steps when its verdict is `enough`; all end after the study's most blocks, or when the budget
+    is used up, but not before two blocks."""
     blocks = book.bench.study.measure.blocks
     treatments = list(dict.fromkeys(name for pair in pairs for name in pair))
     per_block = list(levels) * len(treatments)
@@ -101,7 +78,7 @@ def prove_side_by_side(
     taken: list[Step] = []
     proved: dict[tuple[str, str], Compared] = {}
     waiting = list(pairs)
-    for group in in_groups(book, plan.last, orders(book.random, treatments, levels)):
+    for group in in_groups(book, plan.last, orders(book.random, [treatments], levels)):
         asked = {name for pair in waiting for name in pair}
         group = [Block(block.number, tuple(entry for entry in block.order if entry[0] in asked)) for block in group]
         # Before the first planned look nothing may depend on what is seen: it would be one more look.
@@ -112,13 +89,13 @@ def prove_side_by_side(
         taken += book.take_blocks(group, round_number=round_number, purpose="proof")
         if group[-1].number < FEWEST_BLOCKS:
             continue
-        proved |= {pair: compared(_of(taken, pair), *pair, judge) for pair in waiting}
+        proved |= {pair: compared(_of_pair(taken, pair), *pair, judge) for pair in waiting}
         if group[-1].number >= plan.first:
             waiting = [pair for pair in waiting if not enough(proved[pair].verdict)]
         if not waiting:
             break
     assert proved, "a study has at least two blocks"
-    return [(proved[pair], _of(taken, pair)) for pair in pairs]
+    return [(proved[pair], _of_pair(taken, pair)) for pair in pairs]
 
 
 def in_groups(book: Bookkeeping, last: int, drawn: Iterator[list[tuple[str, float]]]) -> Iterator[list[Block]]:
@@ -127,7 +104,7 @@ def in_groups(book: Bookkeeping, last: int, drawn: Iterator[list[tuple[str, floa
         yield group
 
 
-def _of(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
+def _of_pair(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
     last = max((step.block or 0 for step in steps if step.treatment == pair[1]), default=0)
     return [step for step in steps if step.treatment in pair and (step.block or 0) <= last]
 
@@ -144,7 +121,7 @@ def verdict_on(steps: Sequence[Step], before: str, after: str, judge: Judge = ve
 
 
 def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, error: float) -> tuple[Verdict, ...]:
-    """The verdict at each level by itself; all hold simultaneously with a probability of 1 - error."""
+    """All hold simultaneously with a probability of 1 - error."""
     return tuple(
         _known(verdict, [step for step in steps if step.level in verdict.levels], before, after)
         for verdict in comparison.at_each_level(by_level(steps, before), by_level(steps, after), error=error)
@@ -152,7 +129,7 @@ def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, er
 
 
 def _known(verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
-    """The verdict, widened by what disturbances may have cost; nothing is decided where too little happened."""
+    """Widened by what disturbances may have cost; nothing is decided where too little happened."""
     verdict = held(widened(verdict, settled(steps), before, after), steps, before, after)
     return _one_served(verdict, steps, before, after, judge) or verdict
 
@@ -204,8 +181,8 @@ def look_around(
     reserve_s: float = 0.0,
     next_s: float = 0.0,
 ) -> list[Step]:
-    """Measure both treatments at further levels, so that their knees are compared in the same minutes: in the study's
-    fewest blocks, in two, or not at all, as the budget allows."""
+    """At further levels, so that knees are compared in the same minutes: in the study's fewest blocks, in two, or not
+    at all, as the budget allows."""
     per_block = [*levels, *levels]
     if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block, reserve_s):
         return []
@@ -237,9 +214,9 @@ def interleaved(
     round_number: int,
     purpose: Purpose = "proof",
 ) -> list[Step]:
-    """Measure the treatments in these blocks: the first `surely` ones in any case, the others as the budget allows."""
+    """The first `surely` blocks are measured in any case, the others as the budget allows."""
     taken: list[Step] = []
-    for block, order in zip(blocks, orders(book.random, treatments, levels), strict=False):
+    for block, order in zip(blocks, orders(book.random, [treatments], levels), strict=False):
         if block >= blocks.start + surely and not book.budget.affords([level for _, level in order], reserve_s):
             break
         taken += take_block(book, order, round_number=round_number, block=block, purpose=purpose)
@@ -247,32 +224,25 @@ def interleaved(
 
 
 def orders(
-    chance: random.Random, treatments: Sequence[str], levels: Sequence[float]
-) -> Iterator[list[tuple[str, float]]]:
-    """The order of (treatment, level) in each block, without end, drawn at random; the third block reverses the first.
-    So each of two treatments comes first at least once in three blocks, and a drift shows as noise. Reversing every
-    second block called 44 % of equal servers different, by noise with a period of two blocks."""
-    yield from grouped_orders(chance, [treatments], levels)
-
-
-def grouped_orders(
     chance: random.Random, groups: Sequence[Sequence[str]], levels: Sequence[float]
 ) -> Iterator[list[tuple[str, float]]]:
-    """The same, with the treatments of a group next to each other."""
+    """The order of (treatment, level) in each block, without end, drawn at random, the treatments of a group next to
+    each other; the third block reverses the first. So each of two treatments comes first at least once in three blocks,
+    and a drift shows as noise. Reversing every second block called 44 % of equal servers different, by noise with a
+    period of two blocks."""
     drawn: list[list[tuple[str, float]]] = []
     while True:
         if len(drawn) == MIRRORED:
-            drawn.append(drawn[0][::-1])
+            order = drawn[0][::-1]
         else:
-            drawn.append(
-                [
-                    (treatment, level)
-                    for group in chance.sample(list(groups), len(groups))
-                    for treatment in chance.sample(list(group), len(group))
-                    for level in chance.sample(list(levels), len(levels))
-                ]
-            )
-        yield drawn[-1]
+            order = [
+                (treatment, level)
+                for group in chance.sample(list(groups), len(groups))
+                for treatment in chance.sample(list(group), len(group))
+                for level in chance.sample(list(levels), len(levels))
+            ]
+        drawn.append(order)
+        yield order
 
 
 def take_block(
@@ -297,15 +267,13 @@ def by_level(steps: Sequence[Step], treatment: str) -> Samples:
 
 
 def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
-    resolutions: dict[float, tuple[float, float]] = {}
-    for level in {step.level for step in steps}:
-        sides = [
-            [grain_of(step) for step in steps if step.level == level and step.treatment == name]
-            for name in (before, after)
-        ]
-        if all(sides):
-            resolutions[level] = (max(sides[0]), max(sides[1]))
-    return resolutions
+    coarsest: list[dict[float, float]] = [{}, {}]
+    for side, name in zip(coarsest, (before, after), strict=True):
+        for step in steps:
+            if step.treatment == name:
+                side[step.level] = max(side.get(step.level, 0.0), grain_of(step))
+    first, second = coarsest
+    return {level: (first[level], second[level]) for level in first if level in second}
 
 
 def grain_of(step: Step) -> float:
@@ -345,15 +313,12 @@ def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[Oper
 
 
 def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
-    sums: dict[tuple[float, str], tuple[float, int]] = {}
+    sums, counts = defaultdict[tuple[float, str], float](float), Counter[tuple[float, str]]()
     for step in sorted(steps, key=lambda step: step.level):
         for operation in step.operations:
-            total, count = sums.get((step.level, operation.name), (0.0, 0))
-            sums[step.level, operation.name] = (
-                total + operation.mean_ms * operation.requests,
-                count + operation.requests,
-            )
-    return {key: total / count for key, (total, count) in sums.items() if count}
+            sums[step.level, operation.name] += operation.mean_ms * operation.requests
+            counts[step.level, operation.name] += operation.requests
+    return {key: total / counts[key] for key, total in sums.items() if counts[key]}
 
 
 LONGER = 1.2

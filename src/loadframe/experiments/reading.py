@@ -38,7 +38,6 @@ from loadframe.study import Study, validate
 
 
 def open_run(path: str | Path) -> RunFolder:
-    """An existing run folder. RunError where it is none."""
     return RunFolder.open(Path(path))
 
 
@@ -95,7 +94,7 @@ def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> C
 
 
 def answer_of(run: RunFolder) -> RunAnswer | None:
-    """The answer of `conclude` alone, for a list of many runs; None where the finished steps show nothing yet."""
+    """The answer of `conclude` alone; None where the finished steps show nothing yet."""
     return _answer(run, run.steps())
 
 
@@ -110,7 +109,7 @@ def _answer(run: RunFolder, steps: Sequence[Step]) -> RunAnswer | None:
 
 
 def write_answer(run: RunFolder, study: CaseStudy) -> RunAnswer:
-    """Write the report of a run again, and the tables where it has no conclusion. RunError."""
+    """Write a run's report again, and the tables where it has no conclusion. RunError."""
     if isinstance(study.answer, Investigation) and run.investigation() is not None:
         run.write_report(render_page(study.answer))
         return study.answer
@@ -128,7 +127,7 @@ def _states(
     rounds: Sequence[Round],
     answer: RunAnswer | None,
 ) -> dict[str, State]:
-    """The states by treatment, in the order of their letters. known: curves of states that rounds have."""
+    """In the order of their letters. known: curves of states that rounds have."""
     decided = deciding(rounds)
     alternatives = answer.alternatives if isinstance(answer, Investigation) else ()
     examinations = {

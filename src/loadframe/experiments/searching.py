@@ -53,7 +53,7 @@ def asked_of_settings(study: Study) -> CapacityObjective | None:
 
 
 def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None = None) -> Settings:
-    """The search between the study's lowest and highest level. StudyError where these are the same."""
+    """Between the study's lowest and highest level. StudyError where these are the same."""
     low, high = study.levels[0], study.levels[-1]
     if low == high:
         raise StudyError(

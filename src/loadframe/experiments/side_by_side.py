@@ -1,5 +1,5 @@
-"""A study's alternatives against its target, in the same blocks, each with its limits and causes; and what a cache
-still has after a restart."""
+"""A study's alternatives against its target in the same blocks, each with its limits and causes; and what a cache still
+has after a restart."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -93,8 +93,8 @@ def _pairs(titles: Mapping[str, str]) -> list[Pair]:
 
 
 def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair]) -> None:
-    """Measure these pairs at all levels, in the study's fewest (at least two) to most blocks. Their number does not
-    depend on what they show, so a single look at the end has its nominal error."""
+    """At all levels, in the study's fewest (at least two) to most blocks. Their number does not depend on what they
+    show, so a single look at the end has its nominal error."""
     if not pairs:
         return
     study = book.bench.study
@@ -107,7 +107,7 @@ def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair
         f"measuring {', '.join(book.called(name) for name in treatments)} side by side", len(block_levels) * blocks.min
     )
     whole_s = book.budget.left_s()
-    for block, order in zip(range(1, blocks.max + 1), orders(book.random, treatments, levels), strict=False):
+    for block, order in zip(range(1, blocks.max + 1), orders(book.random, [treatments], levels), strict=False):
         reserve_s = (1 - SHARE) * whole_s if block > blocks.min else 0.0
         if block > FEWEST_BLOCKS and not book.budget.affords(block_levels, reserve_s):
             break
@@ -190,7 +190,7 @@ POLL_S = 0.25
 
 
 def one_of_each_kind(run: RunFolder) -> list[str]:
-    """The first treatment of each kind of target: restarting every treatment would take as long as measuring them."""
+    """The first treatment of each kind of target: restarting all would take as long as measuring them."""
     kinds: dict[str, str] = {}
     for treatment in run.treatments().values():
         kinds.setdefault(treatment.kind, treatment.name)
@@ -198,8 +198,8 @@ def one_of_each_kind(run: RunFolder) -> list[str]:
 
 
 def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -> None:
-    """End each cache cleanly, and by SIGKILL, and record what it still has, at the study's lowest level. A cache that
-    does not come back is not ended again."""
+    """End each cache cleanly, and by SIGKILL, and record what it still has, at the study's lowest level. One that does
+    not come back is not ended again."""
     level = book.bench.study.levels[0]
     for treatment in filter(book.bench.is_cache, treatments):
         for how in get_args(Ending):

@@ -15,7 +15,7 @@ UNFIT = (TargetError, CageError, StudyError, WorkloadError)
 
 @contextmanager
 def kept_of_a_stop(book: Bookkeeping) -> Iterator[None]:
-    """Record in the run where the target does not recover in this block, and raise on."""
+    """Record where the target does not recover in this block, and raise on."""
     try:
         yield
     except NotRecovered as error:

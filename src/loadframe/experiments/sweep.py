@@ -68,7 +68,6 @@ def _taken(steps: Iterable[Step], treatment: str) -> list[Step]:
 
 
 def check_enough(steps: Sequence[Step], treatment: str) -> None:
-    """TooFewRequests where no window of a treatment decides anything."""
     steps = _taken(steps, treatment)
     if not steps or any(step.counts for step in steps):
         return
@@ -126,9 +125,9 @@ def _driver_warnings(steps: Sequence[Step]) -> list[str]:
 
 
 def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
-    """Measure the study's levels for a treatment, except what is done, below the load at which a private target fails,
-    and fit the curve. At least two blocks, the study's fewest within the budget, and more until all intervals are
-    narrow; then a cliff is bisected. TooFewRequests."""
+    """Measure the study's levels, except what is done, below the load at which a private target fails, and fit the
+    curve. At least two blocks, the study's fewest within the budget, and more until all intervals are narrow; then a
+    cliff is bisected. TooFewRequests where no window decides anything."""
     while True:
         try:
             return _swept(book, treatment, round_number)

@@ -62,7 +62,7 @@ from loadframe.study import Study
 
 
 def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = False) -> Investigation:
-    """Conclude from the rounds and write report.html and the JSON files. RunError where there are no rounds."""
+    """Conclude, and write report.html and the JSON files. RunError without rounds."""
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
     draft = concluded(run, rounds, run.steps(), interrupted=interrupted)
@@ -129,7 +129,7 @@ def concluded(
 
 
 def hosts_of(run: RunFolder, rounds: Sequence[Round] = ()) -> HostsOfRun:
-    """What the hosts of a fleet add to a run and these rounds of it, read by its extension; a warning where that is not
+    """What the hosts of a fleet add to a run and these rounds, read by its extension; a warning where that is not
     installed or cannot be used. RunError."""
     if not run.has("fleet.jsonl"):
         return HostsOfRun(tuple(rounds))
@@ -144,12 +144,12 @@ def hosts_of(run: RunFolder, rounds: Sequence[Round] = ()) -> HostsOfRun:
 
 
 def _no_reader() -> str:
-    fact, remedy = not_installed(READERS_GROUP, "fleet", "The part about the hosts of this run")
-    return f"{words.sentence(fact)} {remedy}"
+    error = not_installed(READERS_GROUP, "fleet", "The part about the hosts of this run")
+    return f"{words.sentence(error.fact)} {error.remedy}"
 
 
 def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step]) -> Investigation:
-    """An investigation concluded again by this version's rules; from its rounds alone if its study is unknown here."""
+    """Concluded again by this version's rules; from its rounds alone if its study is unknown here."""
     if investigation.rules == RULES or not investigation.rounds:
         return investigation
     try:
@@ -172,8 +172,8 @@ def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step])
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What every ended run has. warnings: what was not observed or recorded, what a treatment left behind for the next,
-    and answers that differ from other programs'."""
+    """warnings: what was not observed or recorded, what a treatment left behind for the next, and answers that differ
+    from other programs'."""
 
     run: str
     report: str
@@ -227,8 +227,8 @@ def summary_of(run: RunFolder, study: Study) -> StudySummary:
 
 
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
-    """Each round with curve, limits and evidence from all steps of its treatment, so that they agree, and with the
-    metrics of all rounds' evidence: a cause of a round can be seen gone in the next."""
+    """Each round from all steps of its treatment, so that its curve, limits and evidence agree, and with the metrics of
+    all rounds' evidence: a cause of a round can be seen gone in the next."""
     decided = deciding(rounds)
     mine = {
         round_.treatment: [step for step in counting(steps, decided) if step.treatment == round_.treatment]
@@ -266,7 +266,7 @@ def quality_of(run: RunFolder, steps: Sequence[Step]) -> RunQuality:
 
 
 def quality_from(steps: Sequence[Step]) -> RunQuality:
-    """Run quality from the steps of a killed run, without repetitions and the recorder."""
+    """From the steps of a killed run, without repetitions and the recorder."""
     seconds = max(step.ended_s for step in steps) - min(step.started_s for step in steps)
     flags = dict(Counter(flag for step in steps for flag in step.flags))
     return RunQuality(len(steps), 0, flags, 0.0, 0.0, 0, 0, seconds, blind=blind_counters(steps))
@@ -313,7 +313,7 @@ class Latencies:
 
 
 def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], gain: Verdict | None) -> Latencies:
-    """Latencies at the highest level of the gain, or of all. steps: of the whole run."""
+    """At the highest level of the gain, or of all. steps: of the whole run."""
     if not rounds:
         return Latencies()
     kept = kept_trials(rounds)
@@ -389,8 +389,8 @@ def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | N
 
 
 def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Sequence[Step]) -> Compared:
-    """The state with these changes against the first: from a single change's trial or the blocks of both states, else
-    from the curves. number: round of the last change."""
+    """From a single change's trial or the blocks of both states, else from the curves. number: round of the last
+    change."""
     first, last = rounds[0], trials[-1]
     has_curve = number + 1 < len(rounds)
     if has_curve:
@@ -425,7 +425,7 @@ def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
 
 
 def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
-    """The changes to copy, a line each; empty for a kind that is not known here."""
+    """A line each; empty for a kind that is not known here."""
     try:
         return () if study is None else config_file.to_copy(registry.of_study(study), changes)
     except StudyError:
