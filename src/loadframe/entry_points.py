@@ -132,9 +132,9 @@ Record = TypeVar("Record", bound=Named)
 
 
 class Registry(Mapping[str, Record], Generic[Record]):
-    """Records by their kind: Loadframe's own first, then those of other distributions, by name. A kind of our own is
-    found without looking at other distributions. A look-up loads only the record that it names; iterating loads all of
-    them, and leaves out those that cannot be used (`broken`)."""
+    """Records by their kind: Loadframe's own first, found without looking at other distributions, then those of others,
+    by name. A look-up loads only the record that it names; iterating loads all of them, and leaves out those that
+    cannot be used (`broken`)."""
 
     def __init__(
         self,
@@ -171,12 +171,12 @@ class Registry(Mapping[str, Record], Generic[Record]):
         return {record.kind: record for record in self._make_own()}
 
     def why_not(self, kind: str) -> Broken | None:
-        """Why a kind that another distribution offers cannot be used; None where none offers it."""
+        """None where no distribution offers it."""
         record = None if kind in self.own else self._load(kind)
         return record if isinstance(record, Broken) else None
 
     def distribution(self, kind: str) -> str:
-        """The distribution that offers a kind; "" for one of our own, and where none does."""
+        """That offers a kind; "" for one of our own, and where none does."""
         offered = (offer.distribution for offer in self._offers if offer.name == kind)
         return "" if kind in self.own else next(offered, "")
 
@@ -185,7 +185,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
         return (*self._unusable, *(record for record in loaded if isinstance(record, Broken)))
 
     def needs(self, kind: str, ask: Callable[[Record], Iterable["Requirement"]]) -> list["Requirement"]:
-        """A record's requirements on the machine; a foreign one that fails when asked is missing itself. KeyError."""
+        """A foreign one that fails when asked is missing itself. KeyError."""
         if kind in self.own:
             return list(ask(self.own[kind]))
         try:
@@ -255,8 +255,8 @@ def offers(group: str) -> tuple[Offer, ...]:
 
 
 def registered(group: str, name: str, form: Callable[[Any], bool] = callable) -> Any:
-    """What the first distribution that offers this name in a group registers; None where none does. form: whether it is
-    what the group takes. OutsideFault where it cannot be used."""
+    """What the first distribution that offers this name registers; None where none does. form: whether it is what the
+    group takes. OutsideFault where it cannot be used."""
     offer = next((offer for offer in offers(group) if offer.name == name), None)
     return None if offer is None else _loaded(offer, group, form)
 

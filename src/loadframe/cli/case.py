@@ -92,8 +92,8 @@ def run_case(
     reached: dict[str, Any],
     over: Path | None = None,
 ) -> None:
-    """Carry out a case's studies one after the other, and show the outcome of each; reached: receives those of the
-    studies that ended before another one failed; over: a fleet file."""
+    """Carry out a case's studies in order, and show each outcome; reached: receives those of the studies that ended
+    before another one failed; over: a fleet file."""
     case = loadframe.case(name)
     names = case.main if which is None else (which,)
     if overrides and len(names) > 1:

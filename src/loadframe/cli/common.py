@@ -1,7 +1,7 @@
 """What the verbs share: options, output, and the one place where errors become messages and exit codes."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -38,18 +38,18 @@ PASSED_ON = (typer.Exit, typer.Abort, REFUSED)
 
 
 @contextmanager
-def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) -> Iterator[dict[str, Any]]:
+def command(json_wanted: bool, *, measures: bool = False, reports: bool = True) -> Iterator[dict[str, Any]]:
     """Frame of every verb: leftovers of killed commands are ended first; errors (faults.py) become a message and exit 1
     (a UsageError 2), Ctrl-C and SIGTERM 130 after everything was reverted; 1 for what could not be. measures: changes
-    of killed commands are put back first; others report them. tells: False for a verb that does either itself. Yields a
-    dictionary for results before an error, added to it with --json."""
+    of killed commands are put back first; others report them. reports: False for a verb that does either itself.
+    Yields a dictionary for results before an error, added to it with --json."""
     reached: dict[str, Any] = {}
     terminal.begin()
     try:
         try:
-            _clean_up(measures, tells)
+            _clean_up(measures, reports)
         except CageError as error:
-            if measures or not tells:
+            if measures or not reports:
                 raise
             say(f"Leftovers of killed commands were not checked: {error.fact}. {error.remedy}")
         ended: typer.Exit | None = None
@@ -73,29 +73,27 @@ def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) ->
         _fail({"kind": kind, "message": str(failure), "remedy": failure.remedy, **reached}, json_wanted, code)
 
 
-def _clean_up(measures: bool, tells: bool) -> None:
+def _clean_up(measures: bool, reports: bool) -> None:
     for swept in loadframe.sweep_leftovers():
         say(f"An earlier command was killed; cleaned up after it: {swept}")
     for outcome in loadframe.revert_changes(again=False, before=say) if measures else ():
         if outcome.status != "failed":
             say(f"An earlier command was killed; its changes: {outcome}")
-    for standing in loadframe.unreverted_changes() if tells else ():
+    for standing in loadframe.unreverted_changes() if reports else ():
         say(standing)
 
 
 def _still_changed() -> bool:
     from loadframe.changes import places
 
-    there = places.left()
-    try:
-        left = [change.setting for record in loadframe.own_changes() for change in record.changes]
-    except CageError:
-        left = []
-    if left:
-        say(f"Not reverted: {', '.join(left)}. `loadframe changes revert` tries again.")
-    for host, settings in there.items():
+    here: list[str] = []
+    with suppress(CageError):
+        here = [change.setting for record in loadframe.own_changes() for change in record.changes]
+    if here:
+        say(f"Not reverted: {', '.join(here)}. `loadframe changes revert` tries again.")
+    for host, settings in places.left().items():
         say(f"Not reverted: {', '.join(settings)} on host {host}. `loadframe changes revert` there tries again.")
-    return bool(left or there)
+    return bool(here or places.left())
 
 
 def _fail(error: dict[str, Any], json_wanted: bool, code: int) -> NoReturn:
@@ -172,7 +170,6 @@ def measured(as_json: bool, measure: Callable[..., Result], *, live: bool = Fals
 
 
 def tell(result: "RunAnswer", as_json: bool, *, details: bool = False) -> None:
-    """details: for an investigation, all of it."""
     if as_json:
         emit(document(result), run=result.run)
     else:
@@ -180,7 +177,6 @@ def tell(result: "RunAnswer", as_json: bool, *, details: bool = False) -> None:
 
 
 def document(result: "RunAnswer") -> dict[str, Any]:
-    """The result of a run for programs."""
     from loadframe.reporting.reports import form_of
 
     return form_of(result).shape(result)

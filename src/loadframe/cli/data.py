@@ -128,13 +128,14 @@ class SeriesOptions:
 
 
 class Production(Protocol):
-    """Production data; an entry point of `loadframe.data` makes them from texts with their names, and SeriesOptions."""
+    """Made by an entry point of `loadframe.data` from texts with their names, and SeriesOptions."""
 
     def curve(self, within_latency_p95_ms: float | None, unit: str) -> tuple[dict[str, Any], str]:
         """As JSON and as text. unit: of the load."""
 
-    def predict(self, at: Sequence[float], up_to: float | None, kind: Literal["closed", "rate"] | None) -> "Forecast":
-        """Of these loads."""
+    def predict(
+        self, at: Sequence[float], up_to: float | None, kind: Literal["closed", "rate"] | None
+    ) -> "Forecast": ...
 
 
 def _data(

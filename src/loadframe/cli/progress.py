@@ -78,7 +78,7 @@ def bars_on(console: Console) -> Bars:
 
 
 def check(as_json: bool) -> None:
-    """UsageError where nothing can be drawn, MissingTool where no view is installed."""
+    """UsageError where nothing can be drawn, MissingTool without a view."""
     if as_json:
         raise UsageError("--live draws in the terminal, and --json prints one object", remedy="Leave out one of them.")
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
@@ -132,7 +132,6 @@ class Drawing:
             self._plain.say(words)
 
     def close(self) -> None:
-        """Idempotent."""
         if self._hold >= 0:
             os.close(self._hold)
             self._hold = -1

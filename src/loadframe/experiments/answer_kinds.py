@@ -1,5 +1,5 @@
-"""What a run is made for besides an investigation: how each kind of answer is kept, completed and written down, also of
-a killed run. Other distributions register theirs (docs/extensions.md)."""
+"""What a run is made for besides an investigation: how the answer is kept, completed and written down, also of a killed
+run. Other distributions register theirs (docs/extensions.md)."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -28,8 +28,8 @@ TAKEN = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class KindOfAnswer(Generic[Answer]):
-    """kind: its record is KIND.json. form: how it is shown. completed: adds to a stored record what else the run folder
-    has. files: texts by name, written next to the report."""
+    """kind: its record is KIND.json. completed: adds to a stored record what else the run folder has. files: texts by
+    name, written next to the report."""
 
     kind: str
     record: type[Answer]
@@ -50,8 +50,7 @@ class KindOfAnswer(Generic[Answer]):
         run.write_record(self.file, self.schema, answer)
 
     def write(self, run: RunFolder, end: Ended | None = None) -> Answer:
-        """Write record, tables and report. end: where the tables are written already. RunError without a record or a
-        finished step."""
+        """end: where the tables are written already. RunError without a record or a finished step."""
         stored = self.stored(run)
         if stored is None or (end is None and not run.steps()):
             raise RunError(f"{run.path} has no finished step", remedy="It was stopped early; run it again.")
@@ -88,8 +87,8 @@ OWN: tuple[KindOfAnswer[Any], ...] = (LADDER, CAPACITY)
 
 
 def of_run(run: RunFolder) -> KindOfAnswer[Any] | None:
-    """None for an investigation, and for a run without an answer. MissingTool where the distribution that has it is not
-    installed, OutsideFault where it cannot be used."""
+    """None for an investigation, or without an answer. MissingTool, OutsideFault where its distribution is missing or
+    unusable."""
     if (own := next((kind for kind in OWN if run.has(kind.file)), None)) is not None:
         return own
     offered = {offer.name for offer in offers(ANSWERS_GROUP) if NAME.fullmatch(offer.name)} - TAKEN

@@ -15,7 +15,7 @@ from loadframe.diagnosis.remedies import state_after
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.proof import take_block, verdict_on
 from loadframe.experiments.stopping import UNFIT
-from loadframe.experiments.trying import afterwards_s, of_treatment
+from loadframe.experiments.trying import afterwards_s
 from loadframe.ledger.reading import as_number
 from loadframe.metrics.pipelines import STAGES
 from loadframe.model import (
@@ -29,6 +29,7 @@ from loadframe.model import (
     Step,
     Trial,
     Verdict,
+    of_treatment,
 )
 
 BLOCKS = 3
@@ -67,20 +68,20 @@ def controlled(book: Bookkeeping, examined: Examined) -> Examined:
 
 
 def less_s(book: Bookkeeping, examined: Examined) -> float:
-    """Seconds to reserve for the control with less, where the remedy kept last will have it."""
+    """To reserve for the control with less, where there will be one."""
     if not _confirmed(examined) or _lessened(examined.round.tried[-1]) is None:
         return 0.0
     return book.budget.cost_s(2 * BLOCKS * list(examined.levels)) + afterwards_s(book, examined)
 
 
 def _confirmed(examined: Examined) -> list[Finding]:
-    """What the remedy kept last is for, and has confirmed."""
+    """What the remedy kept last has confirmed."""
     aimed_at = examined.round.tried[-1].remedy.addresses
     return [finding for finding in examined.round.findings if finding.status == "confirmed" and finding.id in aimed_at]
 
 
 def _affords(book: Bookkeeping, examined: Examined, *, needed: bool = False) -> bool:
-    """Whether a control fits besides the next round's first remedy; a needed one comes before that."""
+    """Besides the next round's first remedy, before which only a needed control comes."""
     reserve_s = afterwards_s(book, examined) + (0.0 if needed else book.remedy_s(FEWEST_BLOCKS))
     return book.budget.affords(2 * BLOCKS * list(examined.levels), reserve_s)
 
@@ -92,11 +93,11 @@ def _sham(book: Bookkeeping, examined: Examined) -> Control | None:
     starts = [book.bench.starts_fresh(name) for name in (before, trial.treatment_after)]
     if not any(starts):
         return None
-    title, why_not = "restarted without the change", "" if _affords(book, examined) else NO_BUDGET
+    title = "restarted without the change"
     if book.bench.study.target.is_running:
-        why_not = "skipped: Loadframe may not restart this server"
-    if why_not:
-        return Control("sham", title, None, None, why_not)
+        return Control("sham", title, None, None, "skipped: Loadframe may not restart this server")
+    if not _affords(book, examined):
+        return Control("sham", title, None, None, NO_BUDGET)
     name = book.next_treatment(title, round_.state)
     book.progress.phase(f"{book.called(before)}, {title}", 2 * BLOCKS * len(levels))
     taken: list[Step] = []
@@ -182,15 +183,15 @@ def _of_dose(dose: Verdict, whole: Verdict) -> tuple[bool | None, str]:
 
 
 def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
-    """Half of a remedy whose needed changes are all numbers: the geometric mean, or the nearest declared value. None
-    for others, and where the half equals an end."""
+    """The geometric mean, or the nearest declared value. None unless all needed changes are numbers, and where the half
+    equals an end."""
     declared = {knob.name: knob.values for knob in knobs}
-    changes = [_half(change, declared.get(change.setting, ())) for change in remedy.changes if change.needed]
-    known = [change for change in changes if change is not None]
-    if not known or len(known) < len(changes):
+    halves = [_half(change, declared.get(change.setting, ())) for change in remedy.changes if change.needed]
+    changes = tuple(filter(None, halves))
+    if not changes or len(changes) < len(halves):
         return None
-    settings = ", ".join(f"{change.setting} = {change.after}" for change in known)
-    return replace(remedy, id=f"{remedy.id}.half", title=f"half the way: {settings}", changes=tuple(known))
+    settings = ", ".join(f"{change.setting} = {change.after}" for change in changes)
+    return replace(remedy, id=f"{remedy.id}.half", title=f"half the way: {settings}", changes=changes)
 
 
 def _lessened(trial: Trial) -> Remedy | None:

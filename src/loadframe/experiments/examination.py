@@ -52,7 +52,7 @@ class Examined:
 def examine(
     steps: Sequence[Step],
     *,
-    number: int,
+    number: int = 1,
     treatment: str,
     state: TargetState,
     effective: Mapping[str, SettingValue],
@@ -118,7 +118,7 @@ def ledger_of(
     effective: Mapping[str, SettingValue],
     declared: Sequence[LimitTable] = (),
 ) -> tuple[list[Step], list[Series]]:
-    """The steps of a state, completed with metrics that need all of them, and the limits that they show."""
+    """The steps, completed with metrics that need all of them, and the limits that they show."""
     whole = with_memory_at_full(sighted(steps), effective)
     return whole, read_limits(whole, state, effective, rules_for(declared, whole))
 
@@ -128,7 +128,7 @@ def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tup
 
 
 def with_saturation(series: Series, highest_level: float, flat: Sequence[float] = ()) -> Limit:
-    """The limit with the load at which it saturates, if near the tested levels. flat: levels without growth."""
+    """With the load at which it saturates, if near the tested levels. flat: levels without growth."""
     limit, furthest = series.limit, saturation.FORESIGHT * highest_level
     flat_from = flat[0] if flat and limit.unit in BY_REQUESTS else None
     at = saturation.over_load(series.loads, series.uses, limit.ceiling, flat_from=flat_from, furthest=furthest)

@@ -59,7 +59,7 @@ def remember(forecast: Forecast) -> Forecast:
 
 
 def calibration() -> Calibration | None:
-    """How often the intervals of all forecasts scored on this machine held; None before the first."""
+    """How often the intervals of all forecasts scored here held; None before the first."""
     return forecasting.calibrate(machine.read_scores(state_directory()))
 
 

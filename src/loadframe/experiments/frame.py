@@ -31,9 +31,9 @@ from loadframe.model import Capacity, Curve, FleetDrivers, SettingValue, Step, T
 from loadframe.panics import reserve
 from loadframe.progress import Progress, Silent, counted
 from loadframe.reporting import quality_words, words
+from loadframe.runs.entries import Told
 from loadframe.runs.folder import REPORT, BenchFacts, Effective, RunFolder
 from loadframe.runs.machine import read_host
-from loadframe.runs.progress_log import Told
 from loadframe.study import Study
 
 
@@ -52,11 +52,11 @@ class Executor:
         return None
 
     def trials(self, search: SettingsSearch, most: int) -> None:
-        """Take trials up to that number as far as the budget goes; each is reported to the search."""
+        """Up to that number as far as the budget goes; each is reported to the search."""
         search.take_here(most)
 
     def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: climbing.LadderStates, notes: list[str]) -> None:
-        """Set what takes the book's blocks, before any change of a ladder is tried. notes: appended for the reader."""
+        """Set what takes the book's blocks, before a ladder is climbed. notes: appended for the reader."""
 
     def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
         return here
@@ -174,7 +174,7 @@ def profiled(book: Bookkeeping, examined: Examined, effective: dict[str, Setting
 
 @contextmanager
 def explaining(run: RunFolder) -> Iterator[None]:
-    """However the loop ends early, write down what was measured, and name the place in the message."""
+    """However the loop ends early, write down what was measured, and name the place."""
     try:
         yield
     except KeyboardInterrupt:
@@ -196,9 +196,11 @@ def explaining(run: RunFolder) -> Iterator[None]:
 def _put_back(run: RunFolder) -> str:
     own = any(record.run == str(run.path.absolute()) for record in lists.read())
     wanted = ["Not everything could be reverted: `loadframe changes revert` tries again."] if own else []
-    for host, settings in places.left().items():
-        again = f"`loadframe changes revert` on host {host} tries again"
-        wanted.append(f"Not known to be reverted: {', '.join(settings)} on host {host}; {again}.")
+    wanted += [
+        f"Not known to be reverted: {', '.join(settings)} on host {host}; `loadframe changes revert` on host {host} "
+        "tries again."
+        for host, settings in places.left().items()
+    ]
     return " ".join(wanted) or "Everything was reverted; nothing is left running."
 
 

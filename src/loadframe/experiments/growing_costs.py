@@ -23,9 +23,9 @@ AGAIN = 1.05
 """... and the factor by which requests must be dearer in the next block, at every level."""
 
 
-def pause_tells(book: Bookkeeping, treatment: str) -> bool:
-    """Measure a block of all levels after a pause where a cost grows; returns whether it did. Without a pause the
-    better fit may be wrong: the constant part of a request's cost curves either."""
+def measure_after_pause(book: Bookkeeping, treatment: str) -> bool:
+    """Measure a block of all levels after a pause where a cost grows; returns whether it did. Without it the better fit
+    may be wrong: the constant part of a request's cost curves either."""
     study = book.bench.study
     growth = grown(study.load.axis, book.of(treatment)) if study.target.kind in UNKNOWN_KINDS else None
     if growth is None:
@@ -87,8 +87,8 @@ def _settled(examined: Examined, growing: Finding) -> Examined:
 
 
 def after_restart(growth: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:
-    """What a restart shows of a growth, level by level, from the steps before it, its block and the next. receded:
-    requests were as cheap as at first, and became dearer again."""
+    """What a restart shows, level by level, from the steps before it, its block and the next. receded: requests were as
+    cheap as at first, and became dearer again."""
     of = growth.of
     first, last = _by_level(before, of, first=True), _by_level(before, of)
     earlier, later = _by_level(back, of), _by_level(again, of)

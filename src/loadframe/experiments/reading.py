@@ -31,6 +31,7 @@ from loadframe.model import (
     RunAnswer,
     State,
     Step,
+    of_treatment,
 )
 from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import REPORT, RunFolder
@@ -42,7 +43,7 @@ def open_run(path: str | Path) -> RunFolder:
 
 
 def absent(run: RunFolder) -> tuple[str, ...]:
-    """What a run needs and is not available here, in words: kinds that other distributions register."""
+    """What a run needs and is not available here, in words."""
     try:
         return declared.absent(run.declared(), run.bench().distributions)
     except UserError:  # reported by whatever needs the study or the bench
@@ -50,9 +51,9 @@ def absent(run: RunFolder) -> tuple[str, ...]:
 
 
 def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> CaseStudy:
-    """All that a run folder says; nothing is written. within_latency_p95_ms: replaces the study's objective for the
-    curves. RunError without a finished step, and where the target fell in each that might have counted; TooFewRequests
-    where no window is enough."""
+    """All that a run folder says; nothing is written. within_latency_p95_ms: replaces the study's objective. RunError
+    without a finished step, and where the target fell in each that might have counted; TooFewRequests where no window
+    is enough."""
     steps = _checked(run)
     about, rounds, answer = run.document("run.json", "run"), tuple(run.rounds()), _answer(run, steps)
     if answer is None and not any(step.counts for step in steps):
@@ -109,7 +110,7 @@ def _answer(run: RunFolder, steps: Sequence[Step]) -> RunAnswer | None:
 
 
 def write_answer(run: RunFolder, study: CaseStudy) -> RunAnswer:
-    """Write a run's report again, and the tables where it has no conclusion. RunError."""
+    """Write the report again, and the tables where the run has no conclusion. RunError."""
     if isinstance(study.answer, Investigation) and run.investigation() is not None:
         run.write_report(render_page(study.answer))
         return study.answer
@@ -135,7 +136,7 @@ def _states(
     }
     states = {}
     for name in sorted({step.treatment for step in steps if step.counts}, key=lambda name: (len(name), name)):
-        mine = [step for step in steps if step.treatment == name]
+        mine = of_treatment(steps, name)
         selection = select(mine, decided=decided)
         curve = known.get(name)
         if curve is None and study is not None:
@@ -145,11 +146,12 @@ def _states(
         examination = examinations.get(name)
         if examination is None and study is not None:
             examination = examined(run, study, counting(mine, decided), curve, steps)
-        state = State(name, run.treatment(name).title, curve, tuple(selection.steps), selection.left_out)
-        first = None if examination is None else _first(examination)
-        if isinstance(answer, Investigation) and rounds and name == rounds[-1].treatment:
-            first = answer.next_limit
-        states[name] = state if examination is None else _judged(state, examination, first)
+        states[name] = State(name, run.treatment(name).title, curve, tuple(selection.steps), selection.left_out)
+        if examination is not None:
+            first = _first(examination)
+            if isinstance(answer, Investigation) and rounds and name == rounds[-1].treatment:
+                first = answer.next_limit
+            states[name] = _judged(states[name], examination, first)
     return states
 
 
@@ -187,10 +189,4 @@ def _checked(run: RunFolder) -> list[Step]:
         raise RunError(
             f"{run.path} has no finished step", remedy="It was stopped before its first step ended; run it again."
         )
-    for step in steps:
-        if not (step.level > 0 and 0 <= step.throughput < float("inf")):
-            raise RunError(
-                f"{run.path}: step {step.number} has level {step.level:g} and throughput {step.throughput:g}",
-                remedy="steps.jsonl was damaged or edited.",
-            )
     return steps

@@ -24,11 +24,10 @@ from loadframe.experiments.trying import (
     held_at_the_fall,
     judged,
     measured_again,
-    of_treatment,
     prove_remedy,
     with_other_levels,
 )
-from loadframe.model import KEPT_FIRST, Control, Remedy, Round, StepRequest, TargetState, UntriedRemedy
+from loadframe.model import KEPT_FIRST, Control, Remedy, Round, StepRequest, TargetState, UntriedRemedy, of_treatment
 
 LAYERS = {"server": "target", "application": "target", "process": "process", "host": "host"}
 WhyNot = Callable[[Remedy], str | None]
@@ -44,8 +43,8 @@ class Tried:
 
 
 def try_remedies(book: Bookkeeping, examined: Examined, already: set[str], note: Note = lambda latest: None) -> Tried:
-    """Prove the remedies for a round's findings until one is kept; others are listed with the reason. already: ids of
-    remedies that did not help. note: called after each trial."""
+    """Prove remedies until one is kept; others are listed with the reason. already: ids of remedies that did not help.
+    note: called after each trial."""
     why_not = partial(_why_not, book, examined)
     kept: Attempt | None = None
     fruitless: list[Attempt] = []
@@ -78,8 +77,8 @@ def try_remedies(book: Bookkeeping, examined: Examined, already: set[str], note:
 def _try(
     book: Bookkeeping, before: Examined, remedy: Remedy, note: Note, doubt: str = "", several: int = 0
 ) -> tuple[Examined, Attempt | None]:
-    """With the trial of a remedy, a promising one also in fresh blocks. None where the target does not work with it.
-    several: changes of which each is proved alone afterwards."""
+    """A promising remedy is also measured in fresh blocks. None where the target does not work with it. several:
+    changes of which each is proved alone afterwards."""
     treatment = before.round.treatment
     try:
         applied = apply(book, before, remedy)
@@ -108,7 +107,8 @@ def _untried(examined: Examined, remedy: Remedy, because: str) -> Examined:
 
 
 def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
-    """After several kept remedies: the last state against the first, in a number of blocks that is fixed before."""
+    """After several kept remedies, prove the last state against the first, in a number of blocks that is fixed
+    before."""
     kept = conclusion.kept_trials(rounds)
     if len(kept) > 1:
         blocks = fresh.wanted([trial.told for trial in kept], book.bench.study.measure.blocks.max)
@@ -117,10 +117,10 @@ def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
 
 def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | None:
     study = book.bench.study
-    if remedy.price.durability is not None and study.remedies.durability == "keep":
+    if (given_up := remedy.price.durability) is not None and study.remedies.durability == "keep":
         return (
-            f"it gives up durability ({remedy.price.durability}); "
-            'the study says durability = "keep". With remedies.durability = "relax" it is tried'
+            f'it gives up durability ({given_up}); the study says durability = "keep". With remedies.durability = '
+            '"relax" it is tried'
         )
     for change in remedy.changes:
         if change.needed and LAYERS[change.layer] not in study.remedies.allow:
@@ -140,15 +140,16 @@ SHOWS = 1.2
 def promising_first(
     book: Bookkeeping, examined: Examined, remedies: Sequence[Remedy], why_not: WhyNot
 ) -> tuple[Remedy, ...]:
-    """In another order: of the guessed ones for the first cause the first that shows a gain in a single step at the
-    highest level comes first, as a proof costs ten times as much. The target is in the round's state on return."""
+    """The remedies in another order: of the guessed ones for the first cause the first that shows a gain in a single
+    step at the highest level comes first, as a proof costs ten times as much. The target is in the round's state on
+    return."""
     round_, levels = examined.round, examined.levels
     guessed = [remedy for remedy in remedies if remedy.guessed and remedy.addresses == remedies[0].addresses]
     may = [remedy for remedy in guessed if why_not(remedy) is None]
     before = next((point.throughput for point in round_.curve.points if point.load == levels[-1]), 0.0)
     if not remedies or not remedies[0].guessed or len(may) < 2 or before <= 0:
         return tuple(remedies)
-    promising: Remedy | None = None
+    first: list[Remedy] = []
     proof_s = book.budget.cost_s(2 * FEWEST_BLOCKS * list(levels))
     book.progress.phase(f"a look at up to {len(may)} remedies", len(may))
     for remedy in may:
@@ -162,12 +163,10 @@ def promising_first(
             book.bench.recover(round_.treatment)
             continue
         if step.throughput >= SHOWS * before:
-            promising = remedy
+            first = [remedy]
             break
     book.bench.use(round_.treatment)
-    if promising is None:
-        return tuple(remedies)
-    return (promising, *(remedy for remedy in remedies if remedy is not promising))
+    return (*first, *(remedy for remedy in remedies if remedy not in first))
 
 
 MOST_IN_SERIES = 3

@@ -31,7 +31,7 @@ from loadframe.experiments.stopping import UNFIT, note_fall
 from loadframe.experiments.sweep import curve_of
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import rules_for
-from loadframe.model import Limit, Remedy, Round, Step, StepRequest, TargetState, Trial, Verdict
+from loadframe.model import Limit, Remedy, Round, Step, StepRequest, TargetState, Trial, Verdict, of_treatment
 from loadframe.units import show
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
@@ -118,30 +118,28 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
     fell = verdict.decision != "worse" and judging.cures_failures(before, after)
     cures = fell and not judging.by_chance(verdict, before, after)
     named = {change.setting for change in remedy.changes}
-    first, second = (100 * judging.failed_share(side) for side in (before, after))
-    cured = f"requests that failed fell from {first:.3g} % to {second:.3g} %"
-    if not cures:
-        cured += ", which may be chance: too few requests failed, or too unevenly"
-    full = ""
-    if (limit := applied.full) is not None:
-        full = f"{limit.title or limit.id} is full again at {limit.ceiling:,.6g}, and could not be raised further"
+    note = ""
+    if fell:
+        first, second = (100 * judging.failed_share(side) for side in (before, after))
+        note = f"requests that failed fell from {first:.3g} % to {second:.3g} %"
+        note += "" if cures else ", which may be chance: too few requests failed, or too unevenly"
+    elif (limit := applied.full) is not None:
+        note = f"{limit.title or limit.id} is full again at {limit.ceiling:,.6g}, and could not be raised further"
+    price = replace(
+        remedy.price,
+        memory_before_bytes=_memory(before),
+        memory_after_bytes=_memory(after),
+        slower_tail=tail_price(before, after),
+    )
     trial = Trial(
-        remedy=replace(
-            remedy,
-            price=replace(
-                remedy.price,
-                memory_before_bytes=_memory(before),
-                memory_after_bytes=_memory(after),
-                slower_tail=tail_price(before, after),
-            ),
-        ),
+        remedy=replace(remedy, price=price),
         verdict=replace(verdict, may_overstate=better),
         kept=cures or (better and verdict.clears_noise),
         levels=proved.levels,
         effective={setting: value for setting, value in effective.items() if setting in named},
         treatment_before=round_.treatment,
         treatment_after=name,
-        note=cured if fell else full,
+        note=note,
         operations=operation_times(before, after),
         deciding=tuple(step.number for step in steps),
     )
@@ -176,9 +174,9 @@ def held_at_the_fall(book: Bookkeeping, round_: Round, applied: Applied) -> str:
 
 
 def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int) -> Proof:
-    """At half of the error left for all remedies, or all of it where the budget has no room for another proof. It is
-    the error of one end of the interval, which is never narrower than FIRST. What is not proven better, or is cut
-    short, has spent it."""
+    """The proof of a change, at half of the error left for all remedies, or all of it where the budget has no room for
+    another proof. It is the error of one end of the interval, which is never narrower than FIRST. What is not proven
+    better, or is cut short, has spent it."""
     error = book.error
     with_another = (book.bench.study.measure.blocks.min + FEWEST_BLOCKS) * 2 * list(levels)
     level = error.level(last=not book.budget.affords(with_another))
@@ -190,7 +188,7 @@ def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[fl
 
 
 def measured_again(book: Bookkeeping, examined: Examined, tried: Attempt, *, reserve_s: float = 0.0) -> Attempt:
-    """With its fresh blocks, as far as the budget allows besides a reserve; if kept, also with measurements that
+    """The remedy in fresh blocks, as far as the budget allows besides a reserve; if kept, also with measurements that
     identify its cause. What is not kept has spent its error."""
     if not tried.promising:
         return tried
@@ -209,7 +207,7 @@ def measured_again(book: Bookkeeping, examined: Examined, tried: Attempt, *, res
         reserve_s=reserve_s + afterwards_s(book, examined) if trial.kept else 0.0,
     )
     if steps:
-        tried = replace(tried, trial=_told_again(trial, steps), again=tuple(steps))
+        tried = replace(tried, trial=_judged_again(trial, steps), again=tuple(steps))
     elif not trial.kept:
         tried = replace(tried, trial=replace(trial, note=judging.IN_NOISE))
     if not tried.trial.kept:
@@ -224,7 +222,7 @@ def measured_again(book: Bookkeeping, examined: Examined, tried: Attempt, *, res
     )
 
 
-def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
+def _judged_again(trial: Trial, steps: Sequence[Step]) -> Trial:
     before, after = trial.treatment_before, trial.treatment_after
     again = compared(steps, before, after)
     verdict, sides = again.verdict, (of_treatment(steps, before), of_treatment(steps, after))
@@ -244,9 +242,9 @@ def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
 
 
 def judged(examined: Examined, tried: Attempt, doubt: str = "") -> Examined:
-    """The round with this trial, judged from fresh blocks if there are any. Causes stay as they were where these
-    contradict the deciding blocks, or the gain may be noise; nothing is refuted where the raised limit was full again,
-    or another limit is in series. doubt: why the trial confirms nothing."""
+    """With this trial, judged by fresh blocks if there are any. Causes stay as they were where these contradict the
+    deciding blocks, or the gain may be noise; nothing is refuted where the raised limit was full again, or another
+    limit is in series. doubt: why the trial confirms nothing."""
     trial, round_ = tried.trial, examined.round
     whole = (*round_.tried, trial)
     if tried.promising and not trial.kept and trial.told.decision != "worse":
@@ -297,10 +295,6 @@ def afterwards_s(book: Bookkeeping, examined: Examined) -> float:
 def known(verdict: Verdict) -> bool:
     """Whether a remedy is known to help, or not to; fresh blocks measure by how much."""
     return verdict.decided or judging.without_effect(verdict)
-
-
-def of_treatment(steps: Sequence[Step], treatment: str) -> list[Step]:
-    return [step for step in steps if step.treatment == treatment]
 
 
 def _other_levels(book: Bookkeeping, examined: Examined) -> list[float]:

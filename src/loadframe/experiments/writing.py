@@ -49,6 +49,8 @@ from loadframe.model import (
     Trial,
     Variant,
     Verdict,
+    by_level,
+    of_treatment,
 )
 from loadframe.model.verdict import decide
 from loadframe.recording.series import MetricSeries, metric_series
@@ -129,8 +131,8 @@ def concluded(
 
 
 def hosts_of(run: RunFolder, rounds: Sequence[Round] = ()) -> HostsOfRun:
-    """What the hosts of a fleet add to a run and these rounds, read by its extension; a warning where that is not
-    installed or cannot be used. RunError."""
+    """What the hosts of a fleet add, read by its extension; a warning where that is not installed or cannot be used.
+    RunError."""
     if not run.has("fleet.jsonl"):
         return HostsOfRun(tuple(rounds))
     try:
@@ -227,13 +229,10 @@ def summary_of(run: RunFolder, study: Study) -> StudySummary:
 
 
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
-    """Each round from all steps of its treatment, so that its curve, limits and evidence agree, and with the metrics of
+    """The rounds from all steps of their treatments, so that curve, limits and evidence agree, and with the metrics of
     all rounds' evidence: a cause of a round can be seen gone in the next."""
     decided = deciding(rounds)
-    mine = {
-        round_.treatment: [step for step in counting(steps, decided) if step.treatment == round_.treatment]
-        for round_ in rounds
-    }
+    mine = {round_.treatment: of_treatment(counting(steps, decided), round_.treatment) for round_ in rounds}
     whole = [
         _from_all(round_, mine[round_.treatment], steps, study) if mine[round_.treatment] else round_
         for round_ in rounds
@@ -246,7 +245,6 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
 def _from_all(round_: Round, steps: Sequence[Step], run: Sequence[Step], study: Study) -> Round:
     again = examine(
         steps,
-        number=round_.number,
         treatment=round_.treatment,
         state=round_.state,
         effective=round_.effective,
@@ -276,12 +274,12 @@ def partial(run: RunFolder) -> list[Round]:
     rounds, steps = run.rounds(), run.steps()
     if rounds or not steps:
         return rounds
-    first = next(iter(run.treatments().values()), None)
-    mine = [step for step in steps if first is not None and step.treatment == first.name and step.counts]
-    if first is None or not mine:
+    first = next(iter(run.treatments()), "")
+    mine = counting(of_treatment(steps, first))
+    if not mine:
         return []
     study = run.declared()
-    return [examined(run, study, mine, curve_of(mine, study, first.name), steps)]
+    return [examined(run, study, mine, curve_of(mine, study, first), steps)]
 
 
 def examined(
@@ -292,10 +290,9 @@ def examined(
     treatment = run.treatment(curve.treatment)
     return examine(
         with_collecting(run, mine),
-        number=1,
         treatment=treatment.name,
         state=treatment.state,
-        effective=run.effective().get(treatment.name) or {},
+        effective=run.effective().get(treatment.name, {}),
         curve=curve,
         target_kind=treatment.kind or study.target.kind,
         highest_level=min(study.levels[-1], up_to),
@@ -319,13 +316,13 @@ def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step],
     kept = kept_trials(rounds)
     treatments = [rounds[0].treatment, *([kept[-1].treatment_after] if kept else [])]
     decided = deciding(rounds)
-    mine = [select((step for step in steps if step.treatment == name), decided=decided).steps for name in treatments]
-    common = set.intersection(*({step.level for step in side} for side in mine))
+    mine = [by_level(select(of_treatment(steps, name), decided=decided).steps) for name in treatments]
+    common = set.intersection(*map(set, mine))
     if not common:
         return Latencies()
     level = max(common.intersection(gain.levels if gain else ()) or common)
     try:
-        distributions = [_merged(run, [step for step in side if step.level == level]) for side in mine]
+        distributions = [_merged(run, side[level]) for side in mine]
     except RunError as error:
         return Latencies(warnings=(f"the report shows no distribution of latencies: {error.fact}",))
     there = tuple(distribution for distribution in distributions if distribution is not None)
@@ -359,13 +356,10 @@ def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | N
     """Sets of changes to choose from: the kept changes before each that gives more up, and all of them. Empty where
     nothing was kept, or no load was measured in both states."""
     kept = [(number, trial) for number, round_ in enumerate(rounds) for trial in round_.tried if trial.kept]
-    ends = [
-        last
-        for last in range(1, len(kept) + 1)
-        if last == len(kept) or kept[last][1].remedy.price.durability is not None
-    ]
     variants = []
-    for end in ends:
+    for end in range(1, len(kept) + 1):
+        if end < len(kept) and kept[end][1].remedy.price.durability is None:
+            continue
         trials = [trial for _, trial in kept[:end]]
         against = _against_first(rounds, kept[end - 1][0], trials, steps)
         if not against.levels:
@@ -401,18 +395,17 @@ def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial]
             for row in last.levels
         )
         after = replace(first.curve, points=points)
-    rows = at_loads(first.curve, after)
+    rows, pair = at_loads(first.curve, after), (first.treatment, last.treatment_after)
     if len(trials) == 1:
         comparison = Compared(verdict=last.verdict, levels=last.levels, fresh=last.fresh)
-    elif blocks := in_blocks(steps, first.treatment, last.treatment_after):
-        pair = first.treatment, last.treatment_after
+    elif blocks := in_blocks(steps, *pair):
         comparison = compared(blocks, *pair)
     else:
         judged = [row for row in rows if row.load in last.told.levels] or list(rows)
         comparison = Compared(verdict=_of_curves(judged) if judged else last.told)
-    every = {row.load: row for row in (*comparison.levels, *rows)}
-    every |= {row.load: row for row in comparison.levels if row.low < row.high or not has_curve}
-    return replace(comparison, levels=tuple(every[load] for load in sorted(every)))
+    better = [row for row in comparison.levels if row.low < row.high or not has_curve]
+    by_load = {row.load: row for row in (*comparison.levels, *rows, *better)}
+    return replace(comparison, levels=tuple(by_load[load] for load in sorted(by_load)))
 
 
 def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:

@@ -1,7 +1,11 @@
-"""Short records that only a run folder has: the states of the target, and what the bench found out."""
+"""Short records that only a run folder has: the states of the target, what the bench learnt, its progress."""
 
+import os
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Literal
 
 from loadframe.errors import RunError
 from loadframe.model import (
@@ -15,7 +19,7 @@ from loadframe.model import (
     Stop,
     TargetState,
 )
-from loadframe.runs.formats import DAMAGED
+from loadframe.runs.formats import DAMAGED, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +42,10 @@ class Effective:
 
 @dataclass(frozen=True, slots=True)
 class BenchFacts:
-    """version: of the target. axis_unit, work_unit: what the load axis and throughput count, in words; "" where not
-    known. seed: of the random order. distributions: others that registered the study's kinds. notes: sentences of its
-    targets, and on what of a recorded load is sent (after a kill only these). answers: of the target and of comparable
-    programs. versions: by kind of target, where there are several."""
+    """version: of the target. axis_unit, work_unit: what the load axis and throughput count; "" where not known. seed:
+    of the random order. distributions: others that registered the study's kinds. notes: of its targets, and on what of
+    a recorded load is sent. answers: of the target and of comparable programs. versions: by kind of target, where there
+    are several."""
 
     version: str = ""
     axis_unit: str = ""
@@ -59,7 +63,7 @@ class Rounds:
 
 
 def flagged(steps: Sequence[Step], stops: Sequence[Stop]) -> list[Step]:
-    """The steps, with a flag for those after which the target had failed: that was not known when they were written."""
+    """With a flag for those after which the target had failed: that was not known when they were written."""
     after = {stop.step for stop in stops}
     return [
         replace(step, flags=tuple(dict.fromkeys((*step.flags, NOT_RECOVERED)))) if step.number in after else step
@@ -105,8 +109,8 @@ SHORTEST_MS = 1e-9
 
 
 def faults_of(investigation: Investigation) -> Iterator[str]:
-    """What is wrong with an investigation: faults of its rounds; a variant without the load that its answer is about;
-    latencies without requests, or with an impossible point."""
+    """Of its rounds; a variant without the load that its answer is about; latencies without requests, or with an
+    impossible point."""
     alternatives = (alternative.round for alternative in investigation.alternatives)
     yield from faults_of_rounds((*investigation.rounds, *alternatives))
     for variant in investigation.variants:
@@ -146,3 +150,54 @@ def _faults_of_step(step: Step) -> Iterator[str]:
     if min(times) < 0 or step.window_end_s < step.window_start_s or step.ended_s < step.started_s:
         shown = (f"{at_s:g}" for at_s in times)
         yield f"step {step.number} began, was counted from, until, and ended at {', '.join(shown)} s"
+
+
+PROGRESS = "progress.jsonl"
+"""What a run is doing now. Lines are not fsynced, as that would disturb the disk that is measured; the last ones may be
+lost. The writer holds a lock on the file (files.hold), which ends with its process, also after SIGKILL: so a run in
+progress is distinguished from one that was killed."""
+
+Event = Literal["phase", "say", "step", "recorder"]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """at: wall clock, ISO 8601. phase: `words`, about `steps` steps. say: `words`. step: a step begins, in a treatment
+    at a level, for `purpose`; its load lasts about `seconds`. recorder: its cost so far: CPU-seconds per second, peak
+    resident memory, late or missed ticks."""
+
+    event: Event
+    words: str = ""
+    steps: int = 0
+    treatment: str = ""
+    level: float | None = None
+    seconds: float | None = None
+    purpose: str = ""
+    cpu_share: float | None = None
+    rss_bytes: float | None = None
+    late_ticks: int | None = None
+    at: str = field(default_factory=_now)
+
+
+class ProgressLog:
+    """Takes over an open, locked file."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.lost = 0
+        """Lines that the disk did not take."""
+        self._end = weakref.finalize(self, os.close, descriptor)
+
+    def tell(self, line: Told) -> None:
+        """Never raises OSError: the measurement reports a full disk."""
+        try:
+            os.write(self._descriptor, encode("progress", line) + b"\n")
+        except OSError:
+            self.lost += 1
+
+    def close(self) -> None:
+        self._end()

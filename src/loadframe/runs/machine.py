@@ -47,7 +47,7 @@ MOST_SCORES_BYTES = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A forecast's score. source: what the forecast was made from; at: when it was scored, UTC."""
+    """source: what the forecast was made from; at: when it was scored, UTC."""
 
     source: str
     at: str
@@ -65,7 +65,7 @@ def add_scores(folder: Path, source: str, scores: Sequence[Scored]) -> None:
 
 
 def read_scores(folder: Path) -> list[Scored]:
-    """All scores, once per forecast of the same measurement, without a torn last line. RunError."""
+    """Once per forecast of the same measurement, without a torn last line. RunError."""
     path = folder / SCORES
     try:
         text = read_file(path, MOST_SCORES_BYTES)

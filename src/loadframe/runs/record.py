@@ -52,7 +52,7 @@ def describe_study(study: Study, *, version: str, axis_unit: str, work_unit: str
 
 
 def _cage(study: Study) -> dict[str, str]:
-    """The cage's limits by component, as in the study: "memory" for the target, "driver's cpus" for others."""
+    """By component, as in the study: "memory" for the target, "driver's cpus" for others."""
     tables = {"": study.cage, **{f"{name}'s ": cage for name, cage in study.cage.components.items()}}
     return {
         f"{owner}{key.replace('_', ' ')}": str(value)
@@ -102,7 +102,7 @@ METRIC_COLUMNS = {
     "value": polars.Float64,
     "at_s": polars.Float64,
 }
-"""The columns of metrics.parquet."""
+"""Of metrics.parquet."""
 
 
 def metric_table(steps: Sequence[Step], series: polars.DataFrame | None) -> polars.DataFrame:
