@@ -70,7 +70,7 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
         return Comparison(
             first.title,
             second.title,
-            verdict=known.told,
+            verdict=known.reported,
             levels=known.levels,
             axis_unit=study.axis_unit,
             work_unit=study.work_unit,

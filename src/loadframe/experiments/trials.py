@@ -96,7 +96,7 @@ def _try(
         tried = measured_again(book, examined, tried, reserve_s=alone_s)
         examined = judged(before, tried, doubt)
         note(examined.round)
-    if held and not tried.trial.kept and tried.trial.told.decision != "worse":
+    if held and not tried.trial.kept and tried.trial.reported.decision != "worse":
         tried = replace(tried, trial=replace(tried.trial, kept=True, note=held), holds=True)
         examined = judged(before, tried, doubt)
     return examined, tried
@@ -111,7 +111,7 @@ def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
     before."""
     kept = conclusion.kept_trials(rounds)
     if len(kept) > 1:
-        blocks = fresh.wanted([trial.told for trial in kept], book.bench.study.measure.blocks.max)
+        blocks = fresh.wanted([trial.reported for trial in kept], book.bench.study.measure.blocks.max)
         fresh.measure_again(book, rounds[0].treatment, last, kept[0].verdict.levels, blocks, round_number=len(rounds))
 
 

@@ -247,7 +247,7 @@ def judged(examined: Examined, tried: Attempt, doubt: str = "") -> Examined:
     limit is in series. doubt: why the trial confirms nothing."""
     trial, round_ = tried.trial, examined.round
     whole = (*round_.tried, trial)
-    if tried.promising and not trial.kept and trial.told.decision != "worse":
+    if tried.promising and not trial.kept and trial.reported.decision != "worse":
         return examined.but(tried=whole)
     steps = served_at_once(tried.again or tried.steps, tried.unloaded.responses_s)
     steps = with_collector(steps, tried.collecting)
@@ -255,13 +255,13 @@ def judged(examined: Examined, tried: Attempt, doubt: str = "") -> Examined:
     findings = judging.judge(
         round_.findings,
         trial.remedy,
-        trial.told,
+        trial.reported,
         before,
         after,
         refutes=tried.applied.full is None and not tried.in_series and not tried.holds,
         doubt=doubt,
     )
-    if not tried.unloaded.shows_more(trial.told):  # the trial alone confirms none about the number served at once
+    if not tried.unloaded.shows_more(trial.reported):  # the trial alone confirms none about the number served at once
         findings = tuple(
             judging.only_helped(after, NOT_MORE)
             if after.id in SERVED_AT_ONCE and after.status == "confirmed" != before.status
