@@ -87,14 +87,14 @@ def investigate(
         with concluding(book):
             measure_side_by_side(book, run, declare(book))
             for number in range(1, MOST_ROUNDS + 1):
-                effective = read_back(book, run, treatment)
+                effective = read_back(book, treatment)
                 curve = first_sweep(book, treatment) if number == 1 else sweep(book, treatment, round_number=number)
                 paused = number == 1 and measure_after_pause(book, treatment)
                 curve = curve_of(book.steps, study, treatment) if paused else curve
                 examined = looked_at(book, number, treatment, state, effective, curve)
                 note(examined.round)
                 if number == 1:
-                    first = examined = restart_confirms(book, profiled(book, examined, effective), paused=paused)
+                    first = examined = restart_confirms(book, profiled(book, examined), paused=paused)
                     note(examined.round)
                     drivers = executor.compare_drivers(book, treatment, curve)
                     if drivers is not None and drivers.limit_the_curve:
@@ -115,7 +115,7 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None, execu
     run = new_run(study, runs, executor)
     with on_bench(alone(study), run, progress, executor) as book:
         book.tries_remedies = False
-        effective = read_back(book, run, "A")
+        effective = read_back(book, "A")
         curve = first_sweep(book, "A")
         clamped = clamped_in(book.bench.start_state, effective)
         drivers = executor.compare_drivers(book, "A", curve)
@@ -189,7 +189,7 @@ def ladder(
         executor.begin_blocks(book, run, states, notes)
         climbed = climb(book, states, keep_all=keep_all, note=note)
         top = states.name(climbed.kept)
-        cut = clamped_in(states.of(climbed.kept), read_back(book, run, top))
+        cut = clamped_in(states.of(climbed.kept), read_back(book, top))
         note(replace(climbed, missing=(*climbed.missing, *map(words.sentence, cut))))
     run.close()
     return answer_kinds.LADDER.write(run)
@@ -220,7 +220,7 @@ def capacity(
     run = new_run(study, runs)
     with on_bench(alone(study), run, progress) as book:
         book.tries_remedies = False
-        read_back(book, run, "A")
+        read_back(book, "A")
         highest = searching.find(book, settings, objective)
         highest = executor.capacities(book, run, study, highest)
     end = finish(run)

@@ -217,8 +217,8 @@ def not_reverted(entries: Sequence[ChangeRecord]) -> list[ChangeRecord]:
         first.setdefault(key, entry)
         last[key] = entry
     remaining = []
-    for key, entry in last.items():
-        ends = {entry.after, first[key].before}
+    for what, entry in last.items():
+        ends = {entry.after, first[what].before}
         differs = len(ends) > 1 and not ends <= {None, ""}  # both mean the default
         if entry.status == "intent" or (entry.status == "applied" and differs):
             remaining.append(entry)

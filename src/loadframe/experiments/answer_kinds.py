@@ -11,12 +11,13 @@ from loadframe.entry_points import ANSWERS_GROUP, EXTENSIONS, not_installed, off
 from loadframe.errors import RunError
 from loadframe.experiments.climbing import Climbed
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.writing import Ended, copied, finish, summary_of
+from loadframe.experiments.writing import Ended, copied, finish
 from loadframe.model import Capacity, Ladder, RunAnswer
 from loadframe.reporting.document import About
 from loadframe.reporting.reports import FORMS, Form, render_page
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import NamedSchema
+from loadframe.runs.record import describe_study
 
 Answer = TypeVar("Answer", bound=RunAnswer)
 NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -106,7 +107,7 @@ def save_ladder(run: RunFolder, climbed: Climbed, *, keeps_all: bool) -> None:
     ladder = Ladder(
         run=str(run.path),
         report=str(run.place(REPORT)),
-        study=summary_of(run, run.declared()),
+        study=describe_study(run.declared(), run.bench()),
         host=run.host(),
         rungs=climbed.rungs,
         total=climbed.total,

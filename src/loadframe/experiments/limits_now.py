@@ -194,15 +194,16 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     if pid is None:
         place = Place(no_process=f"{kind} runs inside its clients' processes, and no client runs now")
         return Subject(words, place, kinds, configured=asked, effective=used)
-    server, enter, endpoint = target, None, target.endpoint()
-    if row.attachable is not None and not row.one_system:  # else a web server, a cache, a cluster: asked directly
-        enter = partial(attach, f"{kind}:{endpoint.address}", option_file=Path(endpoint.options["option_file"]))
-        server = enter()
-        stack.callback(server.close)
-    declared = study.target.limit
-    return Subject(
-        words, Place(pid=pid), kinds, server, asked, used, process=running(pid), enter=enter, declared=declared
+    started = Subject(
+        words, Place(pid=pid), kinds, target, asked, used, process=running(pid), declared=study.target.limit
     )
+    if row.attachable is None or row.one_system:  # a web server, a cache, a cluster: asked directly
+        return started
+    endpoint = target.endpoint()
+    enter = partial(attach, f"{kind}:{endpoint.address}", option_file=Path(endpoint.options["option_file"]))
+    server = enter()
+    stack.callback(server.close)
+    return replace(started, server=server, enter=enter)
 
 
 def _say_ending(kind: str, why: type[BaseException] | None, *_: object) -> None:
@@ -283,15 +284,9 @@ def ledger_of(
         missing |= {name: ELSEWHERE for name in read_here if not name.startswith(own)}
         values = {name: value for name, value in values.items() if name.startswith(own)}
     values |= stages or {}
-    kind, metric = subject.kind, f"{subject.kind}.memory_at_full"
-    names = f"{kind}.connections", "target.memory.rss"
-    pairs = resident or [
-        (values[names[0]], values[names[1]]) for _, values in watch.intervals if all(name in values for name in names)
-    ]
-    if (expected := memory_at_full(kind, pairs, values)) is not None:
-        values[metric] = expected
-    elif len({count for count, _ in pairs}) < FEWEST_COUNTS:
-        missing[metric] = missing.get("target.memory.rss", TOO_STEADY)
+    names = f"{subject.kind}.connections", "target.memory.rss"
+    pairs = [(read[names[0]], read[names[1]]) for _, read in watch.intervals if all(name in read for name in names)]
+    _add_memory(subject.kind, resident or pairs, values, missing)
     warnings = [f"the watched process ended after {watch.watched_s:.0f} s"] if watch.ended else []
     if resident:
         warnings.append("memory per connection was measured with idle connections; statements take more")
@@ -323,6 +318,16 @@ def _specs(subject: Subject) -> Sequence[CounterSpec]:
     if server is None:
         return ()
     return (*server.counter_specs, *(server.exposure.counter_specs if isinstance(server, Exposing) else ()))
+
+
+def _add_memory(
+    kind: str, pairs: Sequence[tuple[float, float]], values: dict[str, float], missing: dict[str, str]
+) -> None:
+    metric, expected = f"{kind}.memory_at_full", memory_at_full(kind, pairs, values)
+    if expected is not None:
+        values[metric] = expected
+    elif len({count for count, _ in pairs}) < FEWEST_COUNTS:
+        missing[metric] = missing.get("target.memory.rss", TOO_STEADY)
 
 
 STATUS_ORDER = {"reached": 0, "near": 2, "free": 4, "unlimited": 5, "": 6}

@@ -281,14 +281,14 @@ def level_ratios(
 ) -> tuple[LevelRatio, ...]:
     ratios = []
     for level, mine in by_level(settled(steps)).items():
-        first, second = (throughputs(mine, name).get(level, []) for name in (before, after))
-        if not first or not second:
+        served = [throughputs(mine, name).get(level, []) for name in (before, after)]
+        if not all(served):
             continue
         verdict = verdict_on(mine, before, after, judge)
         if verdict.has_ratio and verdict.decision != "cannot-tell":
-            sides, _ = comparison.logarithms([first[: verdict.blocks], second[: verdict.blocks]])
-            means = (comparison.exp_in_range(float(side.mean())) for side in sides)
-            ratios.append(LevelRatio(level, *means, verdict.ratio, verdict.low, verdict.high))
+            sides, _ = comparison.logarithms([side[: verdict.blocks] for side in served])
+            first, second = (comparison.exp_in_range(float(side.mean())) for side in sides)
+            ratios.append(LevelRatio(level, first, second, verdict.ratio, verdict.low, verdict.high))
     return tuple(ratios)
 
 

@@ -18,7 +18,6 @@ from loadframe.experiments.writing import (
     partial,
     quality_of,
     renewed,
-    summary_of,
     write_down,
 )
 from loadframe.model import (
@@ -35,6 +34,7 @@ from loadframe.model import (
 )
 from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import REPORT, RunFolder
+from loadframe.runs.record import describe_study
 from loadframe.study import Study, validate
 
 
@@ -54,7 +54,11 @@ def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> C
     """All that a run folder says; nothing is written. within_latency_p95_ms: replaces the study's objective. RunError
     without a finished step, and where the target fell in each that might have counted; TooFewRequests where no window
     is enough."""
-    steps = _checked(run)
+    steps = run.steps()
+    if all(step.purpose == "warming" for step in steps):
+        raise RunError(
+            f"{run.path} has no finished step", remedy="It was stopped before its first step ended; run it again."
+        )
     about, rounds, answer = run.document("run.json", "run"), tuple(run.rounds()), _answer(run, steps)
     if answer is None and not any(step.counts for step in steps):
         if fallen := sorted({step.level for step in steps if NOT_RECOVERED in step.flags}):
@@ -71,7 +75,7 @@ def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> C
     study: Study | None = None
     try:
         study = run.declared()
-        summary = summary_of(run, study)
+        summary = describe_study(study, run.bench())
     except StudyError:
         if not isinstance(answer, Investigation):
             raise
@@ -181,12 +185,3 @@ def state_up_to(run: RunFolder, case: CaseStudy, treatment: str, up_to: float) -
     study = run.declared()
     examination = examined(run, study, steps, curve_of(steps, study, treatment), case.steps, up_to)
     return _judged(replace(state, steps=tuple(steps)), examination, _first(examination))
-
-
-def _checked(run: RunFolder) -> list[Step]:
-    steps = run.steps()
-    if all(step.purpose == "warming" for step in steps):
-        raise RunError(
-            f"{run.path} has no finished step", remedy="It was stopped before its first step ended; run it again."
-        )
-    return steps

@@ -30,7 +30,7 @@ from loadframe.model import (
     of_treatment,
 )
 from loadframe.reporting.alternatives import warm_restart_sentence
-from loadframe.runs.folder import Effective, RunFolder, Treatment
+from loadframe.runs.folder import Effective, RunFolder
 from loadframe.runs.record import footprint
 from loadframe.study import Study
 from loadframe.study.declaration import AlternativeTable, StateTable
@@ -114,48 +114,45 @@ def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[tupl
 
 def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study: Study) -> tuple[Alternative, ...]:
     declared = {alternative.name for alternative in study.alternative}
+    if not declared:
+        return ()
     treatments = run.treatments().values()
     cold = {treatment.cold_of: treatment.name for treatment in treatments if treatment.cold_of}
-    return tuple(
-        _alternative(run, target, treatment, steps, study, cold)
-        for treatment in treatments
-        if treatment.title in declared and _paired(steps, START, treatment.name)
-    )
-
-
-def _alternative(
-    run: RunFolder, target: Round, treatment: Treatment, steps: Sequence[Step], study: Study, cold: Mapping[str, str]
-) -> Alternative:
-    mine = of_treatment(steps, treatment.name)
-    examined = examine(
-        mine,
-        treatment=treatment.name,
-        state=treatment.state,
-        effective=run.effective().get(treatment.name, {}),
-        curve=curve_of(steps, study, treatment.name),
-        target_kind=treatment.kind or study.target.kind,
-        highest_level=study.levels[-1],
-        declared=study.target.limit,
-        run=steps,
-    ).round
-    causes = (*target.findings, *examined.findings)
-    shown = {item.metric for finding in causes for item in finding.evidence}
-    paired, error = _paired(steps, START, treatment.name), ERROR / len(study.alternative)
-    before, after = throughputs(paired, START), throughputs(paired, treatment.name)
-    cold_pair = (cold[START], cold[treatment.name]) if {START, treatment.name} <= cold.keys() else ("", "")
-    empty = _paired(steps, *cold_pair)  # empty, too, where no cold step was taken
-    judge = partial(comparison.verdict_at_end, confidence=1 - error)
-    return Alternative(
-        name=treatment.title,
-        target_kind=treatment.kind or study.target.kind,
-        round=replace(examined, footprint=footprint(mine, sorted(shown))),
-        verdict=verdict_on(paired, START, treatment.name, judge),
-        by_level=verdicts_at_each_level(paired, START, treatment.name, error=error),
-        cold=verdicts_at_each_level(empty, *cold_pair, error=error) if empty else (),
-        divergence=divergence(before, after),
-        witnesses=_witnesses(steps, treatment.name, max(before), shown),
-        version="" if treatment.kind == study.target.kind else run.bench().versions.get(treatment.kind, ""),
-    )
+    error, alternatives = ERROR / len(study.alternative), []
+    for treatment in treatments:
+        paired, name = _paired(steps, START, treatment.name), treatment.name
+        if treatment.title not in declared or not paired:
+            continue
+        mine, kind = of_treatment(steps, name), treatment.kind or study.target.kind
+        examined = examine(
+            mine,
+            treatment=name,
+            state=treatment.state,
+            effective=run.effective().get(name, {}),
+            curve=curve_of(steps, study, name),
+            target_kind=kind,
+            highest_level=study.levels[-1],
+            declared=study.target.limit,
+            run=steps,
+        ).round
+        shown = {item.metric for finding in (*target.findings, *examined.findings) for item in finding.evidence}
+        before, after = throughputs(paired, START), throughputs(paired, name)
+        cold_pair = (cold[START], cold[name]) if {START, name} <= cold.keys() else ("", "")
+        empty = _paired(steps, *cold_pair)  # empty, too, where no cold step was taken
+        alternatives.append(
+            Alternative(
+                name=treatment.title,
+                target_kind=kind,
+                round=replace(examined, footprint=footprint(mine, sorted(shown))),
+                verdict=verdict_on(paired, START, name, partial(comparison.verdict_at_end, confidence=1 - error)),
+                by_level=verdicts_at_each_level(paired, START, name, error=error),
+                cold=verdicts_at_each_level(empty, *cold_pair, error=error) if empty else (),
+                divergence=divergence(before, after),
+                witnesses=_witnesses(steps, name, max(before), shown),
+                version="" if treatment.kind == study.target.kind else run.bench().versions.get(treatment.kind, ""),
+            )
+        )
+    return tuple(alternatives)
 
 
 def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -> tuple[Witness, ...]:

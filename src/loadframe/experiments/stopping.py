@@ -14,16 +14,6 @@ UNFIT = (TargetError, CageError, StudyError, WorkloadError)
 
 
 @contextmanager
-def kept_of_a_stop(book: Bookkeeping) -> Iterator[None]:
-    """Record where the target does not recover in this block, and raise on."""
-    try:
-        yield
-    except NotRecovered as error:
-        note_fall(book, error)
-        raise
-
-
-@contextmanager
 def concluding(book: Bookkeeping) -> Iterator[None]:
     """Leave the block where the target does not recover, or no window of a state decides anything; raised on only where
     no step of the first state counts."""

@@ -210,7 +210,7 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
     return Ended(
         run=str(run.path),
         report=str(run.place(REPORT)),
-        study=summary_of(run, study),
+        study=describe_study(study, bench),
         host=run.host(),
         quality=quality_of(run, steps),
         warnings=(
@@ -223,40 +223,33 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
     )
 
 
-def summary_of(run: RunFolder, study: Study) -> StudySummary:
-    bench = run.bench()
-    return describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit)
-
-
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
     """The rounds from all steps of their treatments, so that curve, limits and evidence agree, and with the metrics of
     all rounds' evidence: a cause of a round can be seen gone in the next."""
     decided = deciding(rounds)
     mine = {round_.treatment: of_treatment(counting(steps, decided), round_.treatment) for round_ in rounds}
-    whole = [
-        _from_all(round_, mine[round_.treatment], steps, study) if mine[round_.treatment] else round_
-        for round_ in rounds
-    ]
+    whole = []
+    for round_ in rounds:
+        if of_round := mine[round_.treatment]:
+            again = examine(
+                of_round,
+                treatment=round_.treatment,
+                state=round_.state,
+                effective=round_.effective,
+                curve=curve_of(of_round, study, round_.treatment),
+                target_kind=study.target.kind,
+                highest_level=study.levels[-1],
+                declared=study.target.limit,
+                run=steps,
+            ).round
+            renewed = {finding.id: finding for finding in again.findings}
+            findings = tuple(settle(renewed.get(old.id, old), old) for old in round_.findings)
+            curve, limits, ruled_out = again.curve, again.limits, again.ruled_out
+            round_ = replace(round_, curve=curve, limits=limits, findings=findings, ruled_out=ruled_out)
+        whole.append(round_)
     shown = {item.metric for round_ in whole for finding in round_.findings for item in finding.evidence}
     shown |= {limit.use_metric for round_ in whole for limit in round_.limits} | time_spent.metrics()
     return [replace(round_, footprint=footprint(mine[round_.treatment], sorted(shown))) for round_ in whole]
-
-
-def _from_all(round_: Round, steps: Sequence[Step], run: Sequence[Step], study: Study) -> Round:
-    again = examine(
-        steps,
-        treatment=round_.treatment,
-        state=round_.state,
-        effective=round_.effective,
-        curve=curve_of(steps, study, round_.treatment),
-        target_kind=study.target.kind,
-        highest_level=study.levels[-1],
-        declared=study.target.limit,
-        run=run,
-    ).round
-    renewed = {finding.id: finding for finding in again.findings}
-    findings = tuple(settle(renewed.get(old.id, old), old) for old in round_.findings)
-    return replace(round_, curve=again.curve, limits=again.limits, findings=findings, ruled_out=again.ruled_out)
 
 
 def quality_of(run: RunFolder, steps: Sequence[Step]) -> RunQuality:

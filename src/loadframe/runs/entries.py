@@ -1,17 +1,23 @@
-"""Short records that only a run folder has: the states of the target, what the bench learnt, its progress."""
+"""Short records that only a run folder has: the states of the target, what the bench learnt, its progress; and the
+machine, as far as it matters for the numbers."""
 
 import os
+import platform
+import re
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal
 
+from loadframe.cages.groups import text
 from loadframe.errors import RunError
 from loadframe.model import (
     NOT_RECOVERED,
     WORK,
     AnswersCompared,
+    Host,
     Investigation,
     Round,
     SettingValue,
@@ -201,3 +207,26 @@ class ProgressLog:
 
     def close(self) -> None:
         self._end()
+
+
+def read_host(root: Path = Path("/")) -> Host:
+    cpuinfo = text(root / "proc/cpuinfo")
+    model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.M)
+    memory = re.search(r"^MemTotal:\s+(\d+) kB", text(root / "proc/meminfo"), re.M)
+    huge = re.search(r"\[(\w+)\]", text(root / "sys/kernel/mm/transparent_hugepage/enabled"))
+    release = re.search(r'^PRETTY_NAME="?([^"\n]+)', text(root / "etc/os-release"), re.M)
+    facts = {
+        "system": release[1] if release else "",
+        "governor": text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip(),
+        "huge pages": huge[1] if huge else "",
+        "python": platform.python_version(),
+    }
+    return Host(
+        hostname=text(root / "proc/sys/kernel/hostname").strip(),
+        kernel=text(root / "proc/sys/kernel/osrelease").strip(),
+        cpu_model=model[1].strip() if model else platform.machine(),
+        cpus=len(os.sched_getaffinity(0)) if root == Path("/") else len(re.findall(r"^processor", cpuinfo, re.M)),
+        memory_bytes=int(memory[1]) * 1024 if memory else 0,
+        virtualisation="virtual machine" if re.search(r"^flags.*\bhypervisor\b", cpuinfo, re.M) else "none seen",
+        facts={name: value for name, value in facts.items() if value},
+    )

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -166,8 +165,14 @@ LARGEST = 1e100
 
 Record = TypeVar("Record")
 
-_adapter = cache(TypeAdapter[Any])
-"""Building one costs milliseconds."""
+_adapters: dict[Any, TypeAdapter[Any]] = {}
+
+
+def _adapter(record_type: Any) -> TypeAdapter[Any]:
+    """Cached: building one costs milliseconds."""
+    if record_type not in _adapters:
+        _adapters[record_type] = TypeAdapter(record_type)
+    return _adapters[record_type]
 
 
 def encode(schema: NamedSchema, record: object) -> bytes:

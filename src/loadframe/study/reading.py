@@ -95,23 +95,20 @@ def merge(tables: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
 
 def apply_overrides(tables: dict[str, Any], overrides: Iterable[str]) -> set[str]:
     """By `section.key=value` in order; returns the keys. UsageError for other forms."""
-    return {_apply(tables, override) for override in overrides}
-
-
-def _apply(tables: dict[str, Any], override: str) -> str:
-    key, separator, value = override.partition("=")
-    key = key.strip()
-    parts = rf"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*){{0,{LONGEST_KEY - 1}}}"
-    if not separator or not re.fullmatch(parts, key):
-        raise UsageError(
-            f"--set {quoted(override)} is not of the form section.key=value",
-            remedy="For example --set target.settings.table_open_cache=400 or --set 'load.levels=[1, 2, 4]'.",
-        )
-    try:
-        _put(tables, key, _value(value.strip()))
-    except TomlError as error:
-        raise UsageError(f"--set {key}: {error}", remedy="Give another value.") from error
-    return key
+    keys = set()
+    for override in overrides:
+        key, separator, value = map(str.strip, override.partition("="))
+        if not separator or not re.fullmatch(rf"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*){{0,{LONGEST_KEY - 1}}}", key):
+            raise UsageError(
+                f"--set {quoted(override)} is not of the form section.key=value",
+                remedy="For example --set target.settings.table_open_cache=400 or --set 'load.levels=[1, 2, 4]'.",
+            )
+        try:
+            _put(tables, key, _value(value))
+        except TomlError as error:
+            raise UsageError(f"--set {key}: {error}", remedy="Give another value.") from error
+        keys.add(key)
+    return keys
 
 
 def _value(text: str) -> Any:

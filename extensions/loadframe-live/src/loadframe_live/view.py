@@ -20,7 +20,7 @@ from loadframe.model import (
 )
 from loadframe.reporting import quality_words, verdict_words, words
 from loadframe.reporting.reports import form_of
-from loadframe.runs.entries import PROGRESS, Told
+from loadframe.runs.entries import PROGRESS, BenchFacts, Told
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import decode
 from loadframe.runs.record import describe_study
@@ -244,7 +244,7 @@ class RunView:
         except UserError:
             return described
         self._declared_limits = study.target.limit
-        summary = describe_study(study, version="", axis_unit="", work_unit="")
+        summary = describe_study(study, BenchFacts(work_unit=""))
         return {
             **described,
             "levels": list(summary.levels),
