@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from loadframe.cages.groups import text
 from loadframe.errors import RunError
 from loadframe.model import (
     NOT_RECOVERED,
@@ -26,6 +25,7 @@ from loadframe.model import (
     TargetState,
 )
 from loadframe.runs.formats import DAMAGED, encode
+from loadframe.system.kernel import kernel_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,23 +210,30 @@ class ProgressLog:
 
 
 def read_host(root: Path = Path("/")) -> Host:
-    cpuinfo = text(root / "proc/cpuinfo")
+    cpuinfo = _text(root / "proc/cpuinfo")
     model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.M)
-    memory = re.search(r"^MemTotal:\s+(\d+) kB", text(root / "proc/meminfo"), re.M)
-    huge = re.search(r"\[(\w+)\]", text(root / "sys/kernel/mm/transparent_hugepage/enabled"))
-    release = re.search(r'^PRETTY_NAME="?([^"\n]+)', text(root / "etc/os-release"), re.M)
+    memory = re.search(r"^MemTotal:\s+(\d+) kB", _text(root / "proc/meminfo"), re.M)
+    huge = re.search(r"\[(\w+)\]", _text(root / "sys/kernel/mm/transparent_hugepage/enabled"))
+    release = re.search(r'^PRETTY_NAME="?([^"\n]+)', _text(root / "etc/os-release"), re.M)
     facts = {
         "system": release[1] if release else "",
-        "governor": text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip(),
+        "governor": _text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip(),
         "huge pages": huge[1] if huge else "",
         "python": platform.python_version(),
     }
     return Host(
-        hostname=text(root / "proc/sys/kernel/hostname").strip(),
-        kernel=text(root / "proc/sys/kernel/osrelease").strip(),
+        hostname=_text(root / "proc/sys/kernel/hostname").strip(),
+        kernel=_text(root / "proc/sys/kernel/osrelease").strip(),
         cpu_model=model[1].strip() if model else platform.machine(),
         cpus=len(os.sched_getaffinity(0)) if root == Path("/") else len(re.findall(r"^processor", cpuinfo, re.M)),
         memory_bytes=int(memory[1]) * 1024 if memory else 0,
         virtualisation="virtual machine" if re.search(r"^flags.*\bhypervisor\b", cpuinfo, re.M) else "none seen",
         facts={name: value for name, value in facts.items() if value},
     )
+
+
+def _text(file: Path) -> str:
+    try:
+        return kernel_text(file)
+    except OSError:
+        return ""
