@@ -167,8 +167,9 @@ class Watched:
             b"Limit                     Soft Limit           Hard Limit           Units     \n"
             b"Max open files            1024                 4096                 files     \n"
         )
-        texts = {"proc/{pid}/limits": limits_text, "proc/{pid}/fd": b"%d\n" % (100 + 2 * self.now_s)}
-        return Moment(Snapshot(self.now_s, texts), {})
+        open_files = {"fd": b"%d\n" % (100 + 2 * self.now_s), "limits": limits_text}
+        contents = {"proc/{pid}/limits": limits_text, "proc/{pid}/fd": open_files}
+        return Moment(Snapshot(self.now_s, contents), {})
 
     def watch(self, over_s: float) -> Watch:
         return observe(

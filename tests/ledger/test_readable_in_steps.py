@@ -15,11 +15,9 @@ from loadframe.experiments.examination import with_memory_at_full
 from loadframe.kinds.mysql.attached import AttachedMariadb, AttachedMysql
 from loadframe.kinds.mysql.counters import MARIADB as COUNTING
 from loadframe.kinds.mysql.kind import MariadbTarget, MysqlTarget
-from loadframe.kinds.nginx.kind import NginxCacheTarget, NginxTarget
 from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.kinds.registry import KINDS
 from loadframe.kinds.sqlite.kind import SqliteTarget
-from loadframe.kinds.varnish.kind import VarnishTarget
 from loadframe.ledger.reading import derive, read_limits
 from loadframe.ledger.rules import RULES, LimitRule
 from loadframe.metrics import IN_FRONT
@@ -37,15 +35,7 @@ from simulated import step
 DATA = Path(__file__).parent.parent / "data"
 FACTS = Facts(1.0, 100, 2, 4096, boottime_offset_s=0.0, started_s=0.0, started_wall_s=1e9)
 OURS = [rule for rule in RULES if rule.id.partition(".")[0] not in KINDS.keys() - KINDS.own.keys()]
-SERVERS = (
-    MariadbTarget,
-    MysqlTarget,
-    NginxCacheTarget,
-    NginxTarget,
-    PostgresTarget,
-    SqliteTarget,
-    VarnishTarget,
-)
+SERVERS = (MariadbTarget, MysqlTarget, PostgresTarget, SqliteTarget)
 GROUP = {
     "cpu.max": "50000 100000\n",
     "cpu.stat": "usage_usec 10\nnr_periods 10\nnr_throttled 1\nthrottled_usec 10\n",
@@ -95,13 +85,13 @@ def recorded(root: Path) -> frozenset[str]:
     """What the recorder's ticks of such a machine come to, of a target and a driver in cages."""
     lay_machine(root)
     writer = FrameWriter(root / "a.lfr", FACTS)
-    process = ProcessFiles(root, "target", 7, writer, Descriptors(), size_counts=False, interval_s=1.0)
+    process = ProcessFiles(root, "target", 7, writer, Descriptors(), interval_s=1.0)
     cages = [CgroupFiles(root, component, ("/group",), writer) for component in ("target", "driver", *IN_FRONT)]
     files: list[SystemFiles | ProcessFiles | CgroupFiles] = [SystemFiles(root, writer), process, *cages]
     for at_s in (0.0, 1.0, 2.0):
         stat = f"cpu  {at_s * 100:.0f} 0 0 900 0 0 0 0 0 0\ncpu0 {at_s * 100:.0f} 0 0 900 0 0 0 0 0 0\n"
         (root / "proc/stat").write_text(stat + "ctxt 1\nprocesses 1\nprocs_running 2\nprocs_blocked 0\n")
-        writer.begin_sample(at_s, at_s + 1e9)
+        writer.begin(at_s, at_s + 1e9)
         for each in files:
             each.sample(at_s)
         writer.put(writer.source(LOCAL_PORTS), b"100\n")  # asked of the kernel, which is no file

@@ -72,7 +72,7 @@ def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> 
     ]
     mechanism = after_restart(growth, before, *after)
     book.bench.recover(round_.treatment)
-    known = mechanism.receded and growth.told_apart and paused
+    known = mechanism.receded and growth.distinct and paused
     if mechanism.receded and not known:
         untold = "these steps do not tell whether the cost follows requests or time"
         pause = "" if paused else ", and no pause was measured"

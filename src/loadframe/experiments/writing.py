@@ -10,7 +10,7 @@ from statistics import fmean
 
 import numpy as np
 
-from loadframe.analysis import distribution
+from loadframe.analysis import window
 from loadframe.analysis.carryover import carried_over
 from loadframe.analysis.cpu_use import companions
 from loadframe.analysis.disturbance import influences
@@ -336,8 +336,8 @@ def _merged(run: RunFolder, steps: Sequence[Step]) -> LatencyDistribution | None
         steps=len(read),
         requests=int(whole.sum()),
         failed=failed if among_them else 0,
-        latency=distribution.summary(latencies_ms, whole),
-        points=distribution.points(latencies_ms, whole),
+        latency=window.of_histogram(latencies_ms, whole),
+        points=window.points(latencies_ms, whole),
         left_out=0 if among_them else failed,
     )
 
