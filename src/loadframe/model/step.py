@@ -132,14 +132,6 @@ def of_treatment(steps: Iterable[Step], treatment: str) -> list[Step]:
     return [step for step in steps if step.treatment == treatment]
 
 
-def by_level(steps: Iterable[Step]) -> dict[float, list[Step]]:
-    """The steps of each level, levels in rising order."""
-    levels: dict[float, list[Step]] = {}
-    for step in steps:
-        levels.setdefault(step.level, []).append(step)
-    return dict(sorted(levels.items()))
-
-
 UNFINISHED = 0xFFFFFFFF
 """Outcome, in a request log, of a request that had not ended with its driver; its latency is its age."""
 UNSETTLED = "not-settled"
