@@ -10,7 +10,6 @@ from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, verdict_words, words
 from loadframe.reporting.vega import AFTER, BEFORE, INK, LoadAxis, Plot, Size, ValueAxis
-from loadframe.reporting.verdict_words import CLASSES
 
 LEAST = 0.001
 LOOPS = {
@@ -64,7 +63,7 @@ def _levels(search: Capacity) -> Iterator[doc.Block]:
         (
             rounding.exact(level.load),
             f"{level.met} of {level.trials}",
-            CLASSES[level.classified],
+            "unknown" if level.classified == "undecided" else level.classified,
             probability(level.error_probability),
         )
         for level in sorted(search.levels, key=lambda level: level.load)

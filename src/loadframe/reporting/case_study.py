@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
 from loadframe.metrics import metric as metric_of
-from loadframe.model import Alternative, Ending, Finding, Investigation, RuledOut
+from loadframe.model import OTHERS, Alternative, Ending, Finding, Investigation, RuledOut
 from loadframe.reporting import (
     alternatives,
     answers,
@@ -99,7 +99,7 @@ def _figures(drawn: Charts, *chosen: str, look: str = "") -> Iterator[doc.Figure
 def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     unit, work, reach, best = inv.study.load_unit, inv.study.work_unit, verdict_words.reach_of(inv), inv.variants[-1:]
     yield doc.Aside("Asked", (inv.study.question,), only="text")
-    for variant in best if inv.gain and not facts.crowded(inv) else ():
+    for variant in best if inv.gain and facts.main_id(inv) != OTHERS else ():
         if variant.gain.low > 1:
             named = f", with {verdict_words.variant_name(variant)}" if len(inv.variants) > 1 else ""
             lines = (
@@ -116,8 +116,7 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
         how = doc.Span("How it was measured", "page", "#changes")
         yield doc.Aside("Proof", ((f"{verdict_words.proof_sentence(inv.gain, unit)} ", how),))
     if reach:
-        phrases = (verdict_words.height_words(reach, unit), verdict_words.knee_words(reach, unit))
-        yield doc.Aside("Peak against peak", (" ".join(words.sentence(text) for text in phrases if text),))
+        yield doc.Aside("Peak against peak", (verdict_words.reach_sentences(reach, unit),))
     copied = [variant for variant in inv.variants if variant.to_copy]
     heads = [(verdict_words.variant_head(variant),) * (len(copied) > 1) for variant in copied]
     settings = (line for variant, head in zip(copied, heads, strict=True) for line in (*head, *variant.to_copy))
@@ -230,7 +229,7 @@ def _findings(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     evidence = (*_figures(drawn, *(name for name in drawn if name.startswith("evidence"))),)
     for finding, ruled_out in facts.findings_and_ruled_out(inv):
         pictures, evidence = doc.Group(evidence, "pair"), ()
-        heading = (f"{finding_words.heading(finding.title)} ", doc.Span(finding.status, f"tag {finding.status}"))
+        heading = (f"{words.heading(finding.title)} ", doc.Span(finding.status, f"tag {finding.status}"))
         yield doc.Group((*_finding(inv, finding, pictures), *_ruled_out(inv, ruled_out)), "finding", heading)
 
 
@@ -246,14 +245,14 @@ def _finding(inv: Investigation, finding: Finding, pictures: doc.Group) -> Itera
         source = (doc.Span(piece.source, "below"),) if piece.source else ()
         rows.append(
             (
-                finding_words.heading(finding_words.metric_words(piece.metric)),
+                words.heading(finding_words.metric_words(piece.metric)),
                 doc.Span(show_metric(piece.metric, piece.value), "b", title=piece.metric),
                 finding_words.evidence_threshold(piece),
                 (doc.Span(window, to=steps), *source),
             )
         )
     yield doc.Table(("Evidence", "Value", "Threshold", "Measured"), tuple(rows))
-    if finding.mechanism and not finding_words.tells_mechanism(finding):
+    if finding.mechanism and not finding_words.is_suspected_growth(finding):
         yield doc.Prose(words.sentence(finding_words.mechanism_sentence(finding)))
     id_ = doc.Span(finding.id, "code")
     where = doc.Span("findings.json", to="findings.json")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from xml.etree import ElementTree
 
 from loadframe.formats import said
-from loadframe.model import Answer, Comparison, Quantity
+from loadframe.model import Answer, Comparison, LevelRatio, Quantity
 from loadframe.reporting import document as doc
 from loadframe.reporting import markdown, rounding, terminal, verdict_words, words
 
@@ -19,11 +19,9 @@ def render_comparison(comparison: Comparison) -> str:
 
 def _parts(comparison: Comparison) -> tuple[tuple[str, Iterable[str]], ...]:
     verdict, sessions = comparison.verdict, comparison.verdict.sessions
-    levels = [
-        verdict_words.level_ratio(level, comparison.axis_unit, comparison.work_unit) for level in comparison.levels
-    ]
+    levels = comparison.levels if len(comparison.levels) > 1 else ()
     return (
-        ("Levels", levels if len(levels) > 1 else ()),
+        ("Levels", (_level(level, comparison) for level in levels)),
         ("Also", map(_quantity, comparison.quantities)),
         ("Allowed", [verdict_words.margin_sentence(comparison.margin)] if comparison.margin else ()),
         ("To tell", [verdict_words.needed_sentence(comparison.needed, sessions)] if comparison.needed else ()),
@@ -33,6 +31,12 @@ def _parts(comparison: Comparison) -> tuple[tuple[str, Iterable[str]], ...]:
         ("Note", comparison.notes),
         ("Run", [comparison.run] if comparison.run else ()),
     )
+
+
+def _level(row: LevelRatio, comparison: Comparison) -> str:
+    before, after = (words.throughput(value, comparison.work_unit) for value in (row.before, row.after))
+    load = words.load(row.load, comparison.axis_unit)
+    return f"at {load}: {rounding.plain(row.ratio)} times ({before} before, {after} after)"
 
 
 def _quantity(row: Quantity) -> str:

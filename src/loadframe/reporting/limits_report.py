@@ -94,7 +94,7 @@ def _of_run(inv: Investigation, limit: Limit) -> doc.Row:
         when = (words.load_interval(limit.exhausted_at, unit), *within)
     cells: doc.Cells = (
         (
-            doc.Span(finding_words.heading(limit.title or limit.id), "b", title=limit.id),
+            doc.Span(words.heading(limit.title or limit.id), "b", title=limit.id),
             doc.Span("".join(about), "below"),
         ),
         tuple(ceiling),

@@ -10,7 +10,7 @@ from loadframe.reporting import document as doc
 def tried(inv: Investigation) -> Iterator[doc.Block]:
     for trial in (trial for round_ in inv.rounds for trial in round_.tried):
         kept = doc.Span(verdict_words.FATES[trial.kept], f"tag {'confirmed' if trial.kept else 'refuted'}")
-        yield doc.Group((*_trial(inv, trial),), "trial", (f"{finding_words.heading(trial.remedy.title)} ", kept))
+        yield doc.Group((*_trial(inv, trial),), "trial", (f"{words.heading(trial.remedy.title)} ", kept))
 
 
 def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
@@ -99,9 +99,7 @@ def untried(inv: Investigation) -> Iterator[doc.Block]:
         changes = doc.code_list([change_words.change(change) for change in skipped.remedy.changes])
         remarks = (f"not tried: {skipped.because}", *change_words.price_sentences(skipped.remedy.price))
         dot = ". " if changes else ""
-        rows.append(
-            (finding_words.heading(skipped.remedy.title), (*changes, dot, " ".join(map(words.sentence, remarks))))
-        )
+        rows.append((words.heading(skipped.remedy.title), (*changes, dot, " ".join(map(words.sentence, remarks)))))
     yield doc.Facts(tuple(rows), "facts wide-facts")
 
 

@@ -9,7 +9,6 @@ from loadframe.analysis.divergence import Reach
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.windows import explained
 from loadframe.model import (
-    WORK,
     Answer,
     AnswersCompared,
     Compared,
@@ -32,7 +31,6 @@ from loadframe.progress import counted
 from loadframe.reporting import rounding, words
 
 Ratio = Verdict | LadderStep | LevelRatio | Reach | More
-"""A ratio with an interval, of 95 % where it has no confidence."""
 DECISIONS: Mapping[Decision, str] = {
     "better": "better",
     "worse": "worse",
@@ -42,7 +40,6 @@ DECISIONS: Mapping[Decision, str] = {
 NO_DIFFERENCE = DECISIONS["no-proven-difference"]
 FATES = {True: "kept", False: "reverted", None: ""}
 TAKEN_BACK = "proved, and reverted as fresh blocks say the opposite"
-CLASSES = {"meets": "meets", "misses": "misses", "undecided": "unknown"}
 MARGINS: Mapping[Answer, str] = {
     "proven-worse": "it is proven to be worse by more than that",
     "proven-not-worse": "it is proven not to be worse by more than that",
@@ -143,9 +140,8 @@ def by_load(compared: Compared, unit: str) -> str:
     parts = []
     for number, level in enumerate(shown):
         ends = f" ({ratio_interval(level)})" if ratio_interval(level) else ""
-        parts.append(
-            f"{ratio(level)}x{ends} at {rounding.exact(level.load) if number else words.load(level.load, unit)}"
-        )
+        where = rounding.exact(level.load) if number else words.load(level.load, unit)
+        parts.append(f"{ratio(level)}x{ends} at {where}")
     from_curves = [rounding.exact(level.load) for level in shown if level.from_curves and verdict.block_ratios]
     source = f"; at {words.and_list(from_curves)} from the curves, not block by block" if from_curves else ""
     return ", ".join(parts) + source
@@ -198,15 +194,9 @@ def needed_sentence(needed: Needed, sessions: Sessions | None) -> str:
     )
 
 
-def level_ratio(row: LevelRatio, unit: str, work: str = WORK) -> str:
-    before, after = words.throughput(row.before, work), words.throughput(row.after, work)
-    return f"at {words.load(row.load, unit)}: {rounding.plain(row.ratio)} times ({before} before, {after} after)"
-
-
 def ratio(estimate: Ratio) -> str:
-    if isinstance(estimate, Verdict) and not estimate.has_ratio:
-        return ""
-    return rounding.with_interval(estimate.ratio, estimate.low, estimate.high)[0]
+    ends = estimate.low, estimate.high
+    return "" if ends == NOT_KNOWN else rounding.with_interval(estimate.ratio, *ends)[0]
 
 
 def headline(verdict: Verdict) -> str:
@@ -217,12 +207,8 @@ def headline(verdict: Verdict) -> str:
 def led_ratio(estimate: Ratio) -> str:
     """ "3.1", or "at least 11", the lower end, for a proven gain whose interval is too wide."""
     value, low, _ = rounding.with_interval(estimate.ratio, estimate.low, estimate.high)
-    undecided = isinstance(estimate, Verdict) and estimate.decision != "better"
-    return (
-        value
-        if undecided or estimate.low <= 1 or not rounding.is_vague(estimate.low, estimate.high)
-        else f"at least {low}"
-    )
+    proved = estimate.low > 1 and (not isinstance(estimate, Verdict) or estimate.decision == "better")
+    return f"at least {low}" if proved and rounding.is_vague(estimate.low, estimate.high) else value
 
 
 def led_gain(verdict: Verdict, unit: str) -> str:
@@ -236,11 +222,10 @@ BEYOND = 1000.0
 
 def ratio_interval(estimate: Ratio) -> str:
     """ "3.8 to 4.4", "less than 0.001 to 30"; "" where no interval is known."""
-    if not rounding.has_width(estimate.low, estimate.high) or (
-        isinstance(estimate, Verdict) and not estimate.has_ratio
-    ):
+    ends = estimate.low, estimate.high
+    if ends == NOT_KNOWN or not rounding.has_width(*ends):
         return ""
-    _, low, high = rounding.with_interval(estimate.ratio, estimate.low, estimate.high)
+    _, low, high = rounding.with_interval(estimate.ratio, *ends)
     low = low if estimate.low >= 1 / BEYOND else f"less than {rounding.plain(1 / BEYOND)}"
     high = high if estimate.high <= BEYOND else f"more than {rounding.plain(BEYOND)}"
     return f"{low} to {high}"
@@ -263,15 +248,16 @@ def ratio_words(verdict: Verdict) -> str:
     only that bound is known."""
     if not verdict.has_ratio:
         return without_ratio(verdict)
-    if NOT_KNOWN[0] == verdict.low or NOT_KNOWN[1] == verdict.high:
-        end, bound = ("at most", verdict.high) if NOT_KNOWN[0] == verdict.low else ("at least", verdict.low)
-        return f"{end} {rounding.plain(bound)} times"
+    if NOT_KNOWN[0] == verdict.low:
+        return f"at most {rounding.plain(verdict.high)} times"
+    if NOT_KNOWN[1] == verdict.high:
+        return f"at least {rounding.plain(verdict.low)} times"
     ends = ratio_interval(verdict) if verdict.confidence == USUAL else confident_interval(verdict)
     return f"{ratio(verdict)} times{f' ({ends})' if ends else ''}"
 
 
 def confidence(estimate: Ratio) -> str:
-    return f"{100 * (estimate.confidence if isinstance(estimate, Verdict) else USUAL):.4g} %"
+    return f"{100 * getattr(estimate, 'confidence', USUAL):.4g} %"
 
 
 def confident_interval(estimate: Ratio) -> str:
@@ -294,27 +280,25 @@ def verdict_levels(verdict: Verdict, unit: str) -> str:
     """ "at 40 active jobs", "on average over 20, 40 and 80 active jobs", "on average over 5 to 320 active jobs"; "" if
     not known."""
     levels = sorted(verdict.levels)
-    if not levels:
-        return ""
-    loads = [*map(rounding.exact, levels[:-1]), words.load(levels[-1], unit)]
-    if len(loads) == 1:
-        return f"at {loads[0]}"
+    loads = [*map(rounding.exact, levels[:-1]), *(words.load(level, unit) for level in levels[-1:])]
+    if len(loads) < 2:
+        return "".join(f"at {load}" for load in loads)
     return f"on average over {words.and_list(loads) if len(loads) <= 3 else f'{loads[0]} to {loads[-1]}'}"
 
 
 def answers_sentence(compared: AnswersCompared) -> str:
     if compared.equal is None:
         return f"Not compared with {compared.beside}, of {compared.of}: {compared.missing}."
+    other = f"{compared.beside}, of {compared.of}"
     if compared.equal:
-        listed = ", ".join(f"{answer.answer} {answer.target:,}" for answer in compared.answers)
-        return f"The same as {compared.beside}, of {compared.of}: {listed}."
+        return f"The same as {other}: {', '.join(f'{same.answer} {same.target:,}' for same in compared.answers)}."
     listed = "; ".join(
         f"{answer.answer}: the target says {answer.target:,}, {compared.beside} {answer.other:,}"
-        + (f" ({answer.differences[0]})" if answer.differences else "")
+        + "".join(f" ({first})" for first in answer.differences[:1])
         for answer in compared.answers
         if not answer.equal
     )
-    return f"Other answers than {compared.beside}, of {compared.of}: {listed}."
+    return f"Other answers than {other}: {listed}."
 
 
 def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
@@ -337,20 +321,19 @@ def reach_of(inv: Investigation) -> Reach | None:
     return reach if row is None else replace(reach, ratio=row.ratio, low=row.low, high=row.high)
 
 
-def height_words(reach: Reach, unit: str) -> str:
+def reach_sentences(reach: Reach, unit: str) -> str:
+    """Both peaks, then both knees."""
     before, after = (f"{rounding.plain(end.throughput)}/s" for end in (reach.before, reach.after))
-    if reach.before.load == reach.after.load:
-        return f"{before} before, {after} after, both at {words.load(reach.after.load, unit)}"
     at = [words.load(end.load, unit) for end in (reach.before, reach.after)]
     peaks = f"{before} at {at[0]} before, {after} at {at[1]} after"
-    if rounding.has_width(reach.low, reach.high) and reach.low <= 1 <= reach.high:
-        return f"{peaks}: {NO_DIFFERENCE}, {ratio(reach)} times ({interval(reach)})"
-    return f"{peaks}: {led_ratio(reach)} times, each at its own load ({interval(reach)})"
-
-
-def knee_words(reach: Reach, unit: str) -> str:
-    before, after = reach.knee
-    first = "" if before is None else words.about_load(before, unit)
-    if after is None:
-        return first and f"it bends nowhere within the tested levels; before, at {first}"
-    return f"it bends at {words.about_load(after, unit)}{f' instead of at {first}' if first else ''}"
+    if at[0] == at[1]:
+        peaks = f"{before} before, {after} after, both at {at[1]}"
+    elif rounding.has_width(reach.low, reach.high) and reach.low <= 1 <= reach.high:
+        peaks += f": {NO_DIFFERENCE}, {ratio(reach)} times ({interval(reach)})"
+    else:
+        peaks += f": {led_ratio(reach)} times, each at its own load ({interval(reach)})"
+    first, then = ("" if knee is None else words.about_load(knee, unit) for knee in reach.knee)
+    knees = first and f"it bends nowhere within the tested levels; before, at {first}"
+    if then:
+        knees = f"it bends at {then}{f' instead of at {first}' if first else ''}"
+    return " ".join(words.sentence(text) for text in (peaks, knees) if text)
