@@ -1,5 +1,4 @@
-"""The answer of an investigation in at most three lines, without intervals: what limits, what to do, what that gains;
-then what comes next."""
+"""The answer of an investigation in at most three lines, without intervals, then what comes next."""
 
 import math
 
@@ -40,7 +39,7 @@ def answer(inv: Investigation) -> str:
 
 
 def lines(inv: Investigation) -> list[str]:
-    """What limits, what to do and what that gains. Alternatives come first, except after what ended the run."""
+    """What limits, what to do, what that gains. Alternatives come first, except after what ended the run."""
     sentences, compared = list(filter(None, _lines(inv))), alternatives.lead(inv)
     if compared and inv.outcome.kind in NOT_OF_THE_TARGET:
         sentences.append(compared)
@@ -53,7 +52,7 @@ def lines(inv: Investigation) -> list[str]:
 
 
 def next_line(inv: Investigation) -> str:
-    """ "Next: the table cache, at 420 jobs (suspected)."; "" where the lines before say it, or it is not known."""
+    """ "Next: the table cache, at 420 jobs (suspected)."; "" where `lines` say it, or it is not known."""
     limit, gained = inv.next_limit, inv.outcome.kind == "gained"
     if inv.outcome.kind in NOT_OF_THE_TARGET or (limit is None and not gained):
         return ""
@@ -168,7 +167,7 @@ def _peak(inv: Investigation, state: StateSummary) -> str:
 
 
 def _action(inv: Investigation) -> str:
-    """What to do where no change was kept. The limit stands in the line before, another limit in the next line."""
+    """Where no change was kept. The limit stands in the line before, another limit in the next line."""
     step = next_step(inv)
     if not step.limit or inv.next_limit is None:
         return step.action
@@ -178,7 +177,7 @@ def _action(inv: Investigation) -> str:
 
 
 def _what_to_do(inv: Investigation) -> list[str]:
-    """A line for each variant, the one that gives up nothing first; a single variant has one for its price."""
+    """A line for each variant; a single one has another for its price."""
     first, *more = inv.variants
     unit, kept = inv.study.load_unit, conclusion.kept_trials(inv.rounds)
     safe = " (safe)" if more and not first.gives_up else ""
@@ -194,8 +193,7 @@ def _what_to_do(inv: Investigation) -> list[str]:
 
 
 def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
-    """kept: the remedies behind the changes; a single remedy changes the other settings because its last one needs
-    them."""
+    """kept: number of remedies; a single one changes the other settings because its last one needs them."""
     settings = [
         f"{change.setting} = {change_words.value(change.setting, change.after)}{change_words.clamped(change)}"
         for change in changes

@@ -78,7 +78,7 @@ APART = 1.1
 
 
 def parts_sentence(inv: Investigation) -> str:
-    """Why the gains of several changes do not multiply to the whole; "" where they do."""
+    """ "" where the gains multiply to the whole."""
     parts = [trial.told.ratio for trial in kept_trials(inv.rounds)]
     if inv.gain is None or len(parts) < 2 or not all(part > 0 for part in (*parts, inv.gain.ratio)):
         return ""

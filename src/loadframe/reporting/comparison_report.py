@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from xml.etree import ElementTree
 
 from loadframe.formats import said
-from loadframe.model import Answer, Comparison, LevelRatio, Quantity
+from loadframe.model import Answer, Comparison, LevelRatio, Margin, Quantity
 from loadframe.reporting import document as doc
 from loadframe.reporting import markdown, rounding, terminal, verdict_words, words
 
@@ -57,43 +57,39 @@ def github_annotations(comparisons: Sequence[Comparison]) -> list[str]:
     commands = []
     for comparison in comparisons:
         level = "warning" if comparison.verdict.decision == "worse" else "notice"
-        level = level if comparison.margin is None else LEVELS[comparison.margin.answer]
-        title = _data(f"Loadframe: {comparison.after} against {comparison.before}")
-        title = title.replace(":", "%3A").replace(",", "%2C")
+        if comparison.margin is not None:
+            level = LEVELS[comparison.margin.answer]
+        title = _data(f"Loadframe: {_sides(comparison)}").replace(":", "%3A").replace(",", "%2C")
         commands.append(f"::{level} title={title}::{_data(_sentence(comparison))}")
     return commands
 
 
+def _sides(comparison: Comparison) -> str:
+    return f"{comparison.after} against {comparison.before}"
+
+
 def github_summary(comparisons: Sequence[Comparison]) -> str:
     """A job summary in GitHub's Markdown: a table of the verdicts, then the details of each."""
-    rows = tuple(
-        (
-            f"{comparison.after} against {comparison.before}",
-            verdict_words.DECISIONS[comparison.verdict.decision],
-            verdict_words.ratio(comparison.verdict),
-            verdict_words.confident_interval(comparison.verdict) or "none",
-            comparison.what,
-        )
-        for comparison in comparisons
-    )
-    details = []
+    rows, details = [], []
     for comparison in comparisons:
+        verdict, decision = comparison.verdict, verdict_words.DECISIONS[comparison.verdict.decision]
+        interval = verdict_words.confident_interval(verdict) or "none"
+        rows.append((_sides(comparison), decision, verdict_words.ratio(verdict), interval, comparison.what))
         facts = doc.Facts(tuple((label, line) for label, lines in _parts(comparison) for line in lines))
         sentence = doc.Prose(verdict_words.comparison_sentence(comparison))
         details.append(doc.Group((sentence, facts), summary=f"{comparison.after}: details"))
-    table = doc.Table(("Compared", "Decision", "Times", "Interval", "What"), rows)
+    table = doc.Table(("Compared", "Decision", "Times", "Interval", "What"), tuple(rows))
     section = doc.section("Loadframe: compare", "compare", (table, *details))
     return markdown.render(doc.Document("Comparisons", (), (section,)))
 
 
 def _sentence(comparison: Comparison) -> str:
-    allowed = "" if comparison.margin is None else f" {verdict_words.margin_sentence(comparison.margin)}"
-    needed = (
-        ""
-        if comparison.needed is None
-        else f" {verdict_words.needed_sentence(comparison.needed, comparison.verdict.sessions)}"
-    )
-    return verdict_words.comparison_sentence(comparison) + allowed + needed
+    sentences = [verdict_words.comparison_sentence(comparison)]
+    if comparison.margin is not None:
+        sentences.append(verdict_words.margin_sentence(comparison.margin))
+    if comparison.needed is not None:
+        sentences.append(verdict_words.needed_sentence(comparison.needed, comparison.verdict.sessions))
+    return " ".join(sentences)
 
 
 def _data(text: str) -> str:
@@ -108,12 +104,8 @@ def junit_xml(comparisons: Sequence[Comparison]) -> bytes:
     """A JUnit document as Ant writes it and Jenkins and GitLab read it, a test for each comparison. Failed: proven
     worse by more than the margin. Skipped: undecided."""
     cases = [_case(comparison) for comparison in comparisons]
-    counts = {
-        "tests": str(len(cases)),
-        "failures": str(sum(case.find("failure") is not None for case in cases)),
-        "errors": "0",
-        "skipped": str(sum(case.find("skipped") is not None for case in cases)),
-    }
+    failures, skipped = (sum(case.find(kind) is not None for case in cases) for kind in ("failure", "skipped"))
+    counts = {"tests": str(len(cases)), "failures": str(failures), "errors": "0", "skipped": str(skipped)}
     root = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(root, "testsuite", {"name": "loadframe compare", **counts})
     suite.extend(cases)
@@ -123,14 +115,14 @@ def junit_xml(comparisons: Sequence[Comparison]) -> bytes:
 
 
 def _case(comparison: Comparison) -> ElementTree.Element:
-    name = _xml(f"{comparison.after} against {comparison.before}")
-    case = ElementTree.Element("testcase", {"classname": "loadframe.compare", "name": name})
-    if comparison.margin is not None and comparison.margin.answer != "proven-not-worse":
-        kind = "failure" if comparison.margin.answer == "proven-worse" else "skipped"
-        more = {"type": "proven-worse"} if kind == "failure" else {}
-        outcome = ElementTree.SubElement(case, kind, {"message": _xml(_sentence(comparison)), **more})
-        outcome.text = _xml(render_comparison(comparison)) if kind == "failure" else None
-    ElementTree.SubElement(case, "system-out").text = _xml(render_comparison(comparison))
+    case = ElementTree.Element("testcase", {"classname": "loadframe.compare", "name": _xml(_sides(comparison))})
+    text, message = _xml(render_comparison(comparison)), {"message": _xml(_sentence(comparison))}
+    match comparison.margin:
+        case Margin(answer="proven-worse"):
+            ElementTree.SubElement(case, "failure", {**message, "type": "proven-worse"}).text = text
+        case Margin(answer="cannot-tell"):
+            ElementTree.SubElement(case, "skipped", message)
+    ElementTree.SubElement(case, "system-out").text = text
     return case
 
 

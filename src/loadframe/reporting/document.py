@@ -1,4 +1,4 @@
-"""A report as one record, built once from the result of a run; terminal.py, html.py and markdown.py render it."""
+"""A report as one record, which terminal.py, html.py and markdown.py render."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from loadframe.units import show
 AWAY = frozenset({"settings", "environment", "reproduce"})
 """Sections for a reader who is not at the machine."""
 Only = Literal["", "page", "text", "screen"]
-"""Where a part is shown: everywhere, on a page, in a text, or on the screen (the short form without sections)."""
+"""Where a part is shown: everywhere, on a page, in a text, or on the screen, the short form without sections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,10 @@ class Span:
 
 Words = str | Span | tuple["str | Span", ...]
 Cells = tuple[Words, ...]
+
+
+def file(name: str) -> Span:
+    return Span(name, to=name)
 
 
 def plain(shown: Words) -> str:
@@ -161,7 +165,8 @@ Block = Prose | Items | Table | Facts | Figure | Settings | Diff | Commands | Dr
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """An item of the first screen, hidden without lines. look: gain (the heading is a large number), next, ..."""
+    """An item of the first screen, hidden without lines. look: gain (the heading is a large number), next, before,
+    after."""
 
     heading: Words
     lines: Cells
@@ -201,7 +206,7 @@ class Document:
     asides: tuple[Aside, ...] = ()
     report: str = ""
 
-    def beside(self, place: Only) -> tuple[Aside, ...]:
+    def asides_on(self, place: Only) -> tuple[Aside, ...]:
         return tuple(aside for aside in self.asides if aside.lines and aside.only in ("", place))
 
     @property
@@ -230,16 +235,16 @@ def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
     if about is None:
         return Section("", "environment", ())
     study, host = about.study, about.host
-    unit, levels = study.load_unit, words.and_list([rounding.exact(level) for level in study.levels])
+    levels = words.and_list([rounding.exact(level) for level in study.levels])
     virtual = f", {host.virtualisation}" if host.virtualisation else ""
     rows: tuple[tuple[Words, Words], ...] = (
         ("Target", words.target_name(study)),
-        ("Workload", f"{study.workload_kind}, {f'at {levels} {unit}' if levels else f'over {unit}'}"),
-        *((("Objective", study.objective),) if study.objective else ()),
+        ("Workload", f"{study.workload_kind}, {f'at {levels}' if levels else 'over'} {study.load_unit}"),
+        *[("Objective", study.objective)] * bool(study.objective),
         ("Machine", f"{host.cpus} CPUs ({host.cpu_model}), {show(host.memory_bytes, 'bytes')}{virtual}"),
         ("Kernel", host.kernel),
         *((f"Cage: {name}", value) for name, value in study.cage.items()),
-        *((f"{name[:1].upper()}{name[1:]}", value) for name, value in host.facts.items()),
+        *((words.capital(name), value) for name, value in host.facts.items()),
         *more,
     )
     return section("What was measured", "environment", [Facts(rows)], "What was measured", "page")

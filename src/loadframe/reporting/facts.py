@@ -1,4 +1,4 @@
-"""Selects what the report is about: which finding, trial and curve. Text, page and charts all use it, so they agree."""
+"""Selects which finding, trial and curve the report is about, for text, page and charts alike."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,8 +31,8 @@ Role = Literal["before", "between", "after"]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Throughput of a state over the levels. curve: None where only the proof's levels were measured; points then have
-    no interval and no latency."""
+    """A state over the levels. curve: None where only the proof's levels were measured; points then have no interval
+    and no latency."""
 
     role: Role
     label: str
@@ -62,13 +62,11 @@ def main_findings(inv: Investigation) -> tuple[Finding, ...]:
 
 
 def main_id(inv: Investigation) -> str:
-    """The id of the first main finding, "" for none."""
     return next((finding.id for finding in main_findings(inv)), "")
 
 
 def findings_and_ruled_out(inv: Investigation) -> Iterator[tuple[Finding, tuple[RuledOut, ...]]]:
-    """The main and the suspected findings, each with what was ruled out along with it and not listed before. A shown
-    cause is never listed as ruled out."""
+    """The shown findings, each with what was ruled out along with it; a shown cause is never listed as ruled out."""
     shown = (*main_findings(inv), *suspected_findings(inv))
     named, listed = {finding.id for finding in shown}, set[RuledOut]()
     for finding in shown:
@@ -77,7 +75,7 @@ def findings_and_ruled_out(inv: Investigation) -> Iterator[tuple[Finding, tuple[
 
 
 def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str], ...]:
-    """The latest state that ruled out a suspected finding, in words, and why; () for none."""
+    """(State, why) of the latest state that ruled out a suspected finding; () for none."""
     if finding.status != "suspected":
         return ()
     states = {inv.rounds[-1].number: "in the last state", inv.rounds[0].number: "before any change"}
@@ -91,7 +89,7 @@ def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str],
 
 
 def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """Causes suspected in the last state besides the main ones; earlier suspicions went with the changes."""
+    """In the last state; earlier suspicions went with the changes."""
     main = {finding.id for finding in main_findings(inv)}
     last = inv.rounds[-1].findings if inv.rounds else ()
     return tuple(finding for finding in last if finding.status == "suspected" and finding.id not in main)
@@ -127,7 +125,7 @@ def mostly_disturbed(inv: Investigation) -> bool:
 
 
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """Causes that a trial refuted, each id once, unless a change helped against it or it returns later."""
+    """Each id once, unless a change helped against it or it returns later."""
     main = {finding.id for finding in main_findings(inv)}
     latest = {finding.id: finding for round_ in inv.rounds for finding in round_.findings}
     return tuple(finding for finding in latest.values() if finding.status == "refuted" and finding.id not in main)
@@ -138,7 +136,7 @@ def round_of(inv: Investigation, finding: Finding) -> Round:
 
 
 def series(inv: Investigation) -> tuple[Series, ...]:
-    """The states to draw: before, between, after. Empty without a round; only "before" where nothing was kept."""
+    """Only "before" where nothing was kept."""
     drawn: list[Series] = []
     kept: Trial | None = None
     for round_ in inv.rounds:
@@ -178,7 +176,7 @@ def shown(value: SettingValue | None) -> str:
 
 
 def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
-    """Whether the effective value is below the requested one; any difference where they are not numbers."""
+    """Whether the effective value is below the requested one, or differs where they are no numbers."""
     if change.setting not in effective or same_value(effective[change.setting], change.after):
         return False
     try:
@@ -188,7 +186,7 @@ def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
 
 
 def same_value(value: SettingValue | None, other: SettingValue | None) -> bool:
-    """Whether a target treats both alike: "WAL" and "wal", 1 and "1", true and "ON" do not differ."""
+    """As a target does: "WAL" and "wal", 1 and "1", true and "ON" do not differ."""
     return spelled(shown(value)) == spelled(shown(other))
 
 

@@ -1,4 +1,4 @@
-"""Causes in words, with their evidence: only a confirmed one is stated as a fact."""
+"""Causes and their evidence in words: only a confirmed one is stated as a fact."""
 
 import math
 import re
@@ -51,7 +51,7 @@ def evidence_value(evidence: Evidence) -> str:
 
 
 def evidence_brief(evidence: Evidence) -> str:
-    """ "disk cache flushes per request of the workload: 4 past the bend"; one counter may appear with two windows."""
+    """A counter may appear with two windows."""
     return f"{evidence_value(evidence)} {evidence.window.partition(', at ')[0]}".strip()
 
 
@@ -74,7 +74,6 @@ def is_suspected_growth(finding: Finding) -> bool:
 
 
 def sentence(inv: Investigation, finding: Finding) -> str:
-    """A finding's title with its status, the load at which it begins, and what ruled it out in another state."""
     unit = inv.study.load_unit
     start = f", from {words.load_interval(finding.reached_at, unit)} on" if finding.reached_at else ""
     against = "".join(
@@ -98,7 +97,7 @@ def chain(inv: Investigation, limit: Limit) -> str:
 
 
 def cause(inv: Investigation, id_: str) -> str:
-    """A cause as a heading: the title of this run's finding or limit, else of the signature, else the id in words."""
+    """The title of this run's finding or limit, else of the signature, else the id in words."""
     rounds = (*inv.rounds, *(alternative.round for alternative in inv.alternatives))
     findings = {finding.id: finding.title for round_ in rounds for finding in round_.findings if finding.title}
     titles = TITLES | facts.titles_of(rounds) | findings

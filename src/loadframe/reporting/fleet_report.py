@@ -1,4 +1,4 @@
-"""Whether the drivers of a fleet limit its curve, and its hosts' limits, as text and as JSON."""
+"""Whether the drivers of a fleet limit its curve, and its hosts' limits."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,23 +13,20 @@ from loadframe.units import show
 
 def drivers_sentence(drivers: FleetDrivers) -> str:
     """Whether fewer drivers would have sufficed, and what was full if so."""
-    everyone, fewer = len(drivers.drivers), len(drivers.fewer)
-    hosts = f"{everyone} drivers", counted(fewer, "driver")
+    everyone, fewer = f"{len(drivers.drivers)} drivers", counted(len(drivers.fewer), "driver")
     ratio = verdict_words.measured(drivers.verdict)
+    moved, link = (show(value or 0.0, "bytes/s") for value in (drivers.moved_bytes_per_s, drivers.link_bytes_per_s))
     match drivers.limit:
         case "drivers":
-            said = f"{hosts[0]} give more than {hosts[1]}: {ratio}. The drivers limit this curve, so add one"
+            finding = f"{everyone} give more than {fewer}: {ratio}. The drivers limit this curve, so add one"
         case "not proven":
-            said = f"It is not proven whether {hosts[0]} give more than {hosts[1]}: {ratio}"
+            finding = f"it is not proven whether {everyone} give more than {fewer}: {ratio}"
         case "link":
-            moved, link = (
-                show(value or 0.0, "bytes/s") for value in (drivers.moved_bytes_per_s, drivers.link_bytes_per_s)
-            )
             full = f"The link from the target is full: {moved} came through it, and it carries {link} by itself"
-            said = f"{hosts[0]} give as much as {hosts[1]}: {ratio}. {full}"
+            finding = f"{everyone} give as much as {fewer}: {ratio}. {full}"
         case "target":
-            said = f"{hosts[0]} give as much as {hosts[1]}: {ratio}. The drivers do not limit this curve"
-    return f"At {drivers.level:g}, {said[0].lower()}{said[1:]}."
+            finding = f"{everyone} give as much as {fewer}: {ratio}. The drivers do not limit this curve"
+    return f"At {drivers.level:g}, {finding}."
 
 
 def fleet_limits_json(limits: Sequence[FleetLimit]) -> list[dict[str, Any]]:
@@ -49,7 +46,8 @@ def fleet_limits_json(limits: Sequence[FleetLimit]) -> list[dict[str, Any]]:
 
 def fleet_limits(limits: Sequence[FleetLimit]) -> doc.Section:
     """Each limit of each host, the fullest first."""
-    table = doc.Table(LIMITS_HEAD, tuple(map(_limit, _ranked(limits))))
+    heads: doc.Heads = ("host", "limit", *doc.numbers("use", "of", "share", "runs out at"))
+    table = doc.Table(heads, tuple(map(_limit, _ranked(limits))))
     unseen = (
         doc.Prose(f"Host {fleet_limit.host}: {fleet_limit.limit.title} cannot be seen: {fleet_limit.unseen}.")
         for fleet_limit in limits
@@ -69,13 +67,8 @@ def fleet_limits_sentences(limits: Sequence[FleetLimit]) -> list[str]:
 
 
 def _ranked(limits: Sequence[FleetLimit]) -> list[FleetLimit]:
-    return sorted(
-        (fleet_limit for fleet_limit in limits if not fleet_limit.unseen),
-        key=lambda fleet_limit: -fleet_limit.limit.use / fleet_limit.limit.ceiling,
-    )
-
-
-LIMITS_HEAD: doc.Heads = ("host", "limit", *doc.numbers("use", "of", "share", "runs out at"))
+    seen = (fleet_limit for fleet_limit in limits if not fleet_limit.unseen)
+    return sorted(seen, key=lambda fleet_limit: -fleet_limit.limit.use / fleet_limit.limit.ceiling)
 
 
 def _limit(fleet_limit: FleetLimit) -> tuple[str, ...]:

@@ -1,6 +1,5 @@
 """A document as one self-contained HTML file, readable without its few lines of script. Text is escaped by `element`,
-in SVG by Vega's engine, in JSON by embedded_json; the Content-Security-Policy allows the page's own scripts and style
-only."""
+in SVG by Vega's engine, in JSON by embedded_json."""
 
 import base64
 import hashlib
@@ -45,12 +44,9 @@ def read(name: str) -> str:
 
 def element(tag: str, attributes: Mapping[str, Attribute], *inside: str | Markup) -> Markup:
     """An element; text inside is escaped, elements stay. An attribute with the value "" is left out."""
-    rendered = Markup("").join(
-        Markup(' {}="{}"').format(name, value) for name, value in attributes.items() if value != ""
-    )
-    if tag in VOID:
-        return Markup("<{tag}{told}>").format(tag=tag, told=rendered)
-    return Markup("<{tag}{told}>{inside}</{tag}>").format(tag=tag, told=rendered, inside=joined(*inside))
+    named = (Markup(' {}="{}"').format(name, value) for name, value in attributes.items() if value != "")
+    opened = Markup("<{}{}>").format(tag, Markup("").join(named))
+    return opened if tag in VOID else Markup("{}{}</{}>").format(opened, joined(*inside), tag)
 
 
 def joined(*inside: str | Markup) -> Markup:
@@ -71,27 +67,23 @@ def hashes(texts: list[str]) -> str:
 
 
 def render(document: doc.Document) -> str:
-    assert document.about is not None, "a page tells what was measured"
-    page, study = _Page(document, document.about), document.about.study
+    assert document.about is not None, "a page says what was measured"
+    page, study, style = _Page(document, document.about), document.about.study, read("page.css")
     head = element(
         "head",
         {},
         element("meta", {"charset": "utf-8"}),
-        element(
-            "meta",
-            {"http-equiv": "Content-Security-Policy", "content": policy(own_scripts(), [read("page.css")])},
-        ),
+        element("meta", {"http-equiv": "Content-Security-Policy", "content": policy(own_scripts(), [style])}),
         element("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
         element("meta", {"name": "generator", "content": f"Loadframe {__version__}"}),
         element("title", {}, f"{study.name}: {study.question}"),
-        element("style", {}, Markup(read("page.css"))),
+        element("style", {}, Markup(style)),
     )
     body = page.body()
     used = [name for name in SCRIPTS if name != "flame-zoom" or page.has_drawing]
     scripts = [element("script", {"type": "module", "id": name}, Markup(read(SCRIPTS[name]))) for name in used]
-    return (
-        Markup("<!doctype html>\n") + element("html", {"lang": "en"}, head, element("body", {}, body, *scripts)) + "\n"
-    )
+    whole = element("html", {"lang": "en"}, head, element("body", {}, body, *scripts))
+    return Markup("<!doctype html>\n") + whole + "\n"
 
 
 def embedded_json(text: str) -> Markup:
@@ -154,7 +146,7 @@ class _Page:
         pictures = [self.block(figure) for figure in document.figures]
         if not pictures and document.empty:
             pictures = [element("p", {"class": "prose"}, document.empty)]
-        asides = map(self._aside, document.beside("page"))
+        asides = map(self._aside, document.asides_on("page"))
         return element(
             "section",
             {"class": "first", "aria-label": "Proof and next step"},
@@ -190,26 +182,22 @@ class _Page:
 
     def block(self, block: doc.Block) -> Markup:
         match block:
-            case doc.Prose(told, look):
-                return element("p", {"class": look}, inline(told))
+            case doc.Prose(shown, look):
+                return element("p", {"class": look}, inline(shown))
             case doc.Items(items):
                 return element("ul", {}, *(element("li", {}, inline(item)) for item in items))
             case doc.Table():
                 return _table(block)
             case doc.Facts(rows, look):
-                pairs = (
-                    (element("dt", {}, inline(name)), element("dd", {}, inline(content))) for name, content in rows
-                )
+                pairs = ((element("dt", {}, inline(name)), element("dd", {}, inline(fact))) for name, fact in rows)
                 return element("dl", {"class": look}, *(element("div", {}, *pair) for pair in pairs))
-            case doc.Settings(lines):
-                return element("pre", {"class": "settings"}, "\n".join(lines))
+            case doc.Settings(settings):
+                return element("pre", {"class": "settings"}, "\n".join(settings))
             case doc.Diff(changes):
                 return _diff(changes)
             case doc.Commands(commands):
-                shown = (
-                    joined(f"{line}   ", element("span", {"class": "quiet"}, f"# {what}")) for line, what in commands
-                )
-                return element("pre", {}, Markup("\n").join(shown))
+                lines = (joined(f"{line}   ", _quiet(f"# {what}")) for line, what in commands)
+                return element("pre", {}, Markup("\n").join(lines))
             case doc.Drawing():
                 return self._drawing(block)
             case doc.Group():
@@ -232,16 +220,16 @@ class _Page:
 
     def _figure(self, figure: doc.Figure) -> Markup:
         chart = figure.chart
-        drawn = chart.svgs[0]
-        if len(chart.svgs) > 1:
-            looks = zip(("wide", "narrow"), chart.svgs, strict=True)
-            drawn = Markup("").join(element("div", {"class": look}, svg) for look, svg in looks)
+        drawn = chart.svgs
+        if len(drawn) > 1:
+            looks = zip(("wide", "narrow"), drawn, strict=True)
+            drawn = tuple(element("div", {"class": look}, svg) for look, svg in looks)
         spec = {"type": "application/json", "class": "vega-lite", "id": f"spec-{chart.name}"}
         return element(
             "figure",
             {"class": f"chart {figure.look}".rstrip(), "id": f"chart-{chart.name}"},
             element("figcaption", {}, chart.title),
-            drawn,
+            *drawn,
             *map(self.block, figure.inside),
             element("p", {"class": "note"}, chart.note) if chart.note else "",
             self._source(chart.name, chart.metric),
@@ -284,34 +272,40 @@ def _table(table: doc.Table) -> Markup:
     shown = [(number, column) for number, column in enumerate(table.columns) if column.only != "text"]
     looks = table.look.split()
     stacked, figures = "stack" in looks, "figures" in looks
-
-    def attributes(column: doc.Column) -> dict[str, str]:
-        named = {"class": "name"} if figures and column.side == "<" else {}
-        return {**named, "data-label": column.label or column.head} if stacked else named
+    names = ["name" if figures and column.side == "<" else "" for _, column in shown]
+    labels = [(column.label or column.head) * stacked for _, column in shown]
+    attributes = [{"class": name, "data-label": label} for name, label in zip(names, labels, strict=True)]
 
     def line(row: doc.Row) -> Markup:
-        cells = (element("td", attributes(column), inline(row.cells[number])) for number, column in shown)
+        cells = (
+            element("td", named, inline(row.cells[number]))
+            for named, (number, _) in zip(attributes, shown, strict=True)
+        )
         return element("tr", {"class": row.look, "id": row.anchor}, *cells)
 
     heads = (
-        element("th", {"class": "name"} if figures and column.side == "<" else {"title": column.title}, column.head)
-        for _, column in shown
+        element("th", {"class": name} if name else {"title": column.title}, column.head)
+        for name, (_, column) in zip(names, shown, strict=True)
     )
     head = element("thead", {}, element("tr", {}, *heads))
     whole = element("table", {"class": table.look}, head, element("tbody", {}, *map(line, table.lines)))
     return element("div", {"class": "scroll", "id": table.anchor}, whole) if figures else whole
 
 
+def _quiet(text: str) -> Markup:
+    return element("span", {"class": "quiet"}, text)
+
+
 def _diff(changes: Iterable[Change | ChangeRecord]) -> Markup:
     lines: list[Markup] = []
     for layer, layered in groupby(sorted(changes, key=lambda change: change.layer), key=lambda change: change.layer):
-        lines.append(element("span", {"class": "quiet"}, f"# {layer}"))
+        lines.append(_quiet(f"# {layer}"))
         for change in layered:
             if change.before is not None:
                 lines.append(element("del", {}, f"- {change.setting} = {facts.shown(change.before)}"))
             after = element("ins", {}, f"+ {change.setting} = {facts.shown(change.after)}")
             effective = change.read_back if isinstance(change, ChangeRecord) else None
             if effective is not None and not facts.same_value(effective, change.after):
-                after += "   " + element("span", {"class": "quiet"}, f"# in effect: {facts.shown(effective)}")
+                after += "   " + _quiet(f"# in effect: {facts.shown(effective)}")
             lines.append(after)
     return element("pre", {"class": "diff"}, Markup("\n").join(lines))

@@ -43,8 +43,8 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
 
 
 def next_step(inv: Investigation) -> NextStep:
-    """What to do about the next limit, else what fits the outcome; where the curve alone shows the limit, what would
-    confirm it."""
+    """About the next limit, else what fits the outcome; where the curve alone shows the limit, what would confirm
+    it."""
     first = _to_confirm(inv) or _not_tried(inv)
     if first is not None:
         return first
@@ -179,7 +179,7 @@ def _could_confirm(inv: Investigation, finding: Finding, why: str = "") -> NextS
 
 
 def what_moves(inv: Investigation, limit: NextLimit) -> str:
-    """ "To get more, use a faster disk, ...", or the advice of its finding; "" where neither is known."""
+    """ "" where it is not known."""
     for action, limits in ACTIONS.items():
         if limit.id in limits:
             return words.sentence(f"To get more, {action}")
@@ -196,7 +196,6 @@ def is_suspected(inv: Investigation, limit: NextLimit) -> bool:
 
 
 def next_limit_words(inv: Investigation, limit: NextLimit) -> str:
-    """ "the table cache, at about 420 active jobs (extrapolated)"."""
     title = f"the limit {limit.id}" if limit.title == limit.id else words.strip(limit.title)
     if limit.load is None or not inv.rounds:
         return title

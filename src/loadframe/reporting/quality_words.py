@@ -1,4 +1,4 @@
-"""Run quality in words: steps and flags, changes that are not reverted, times in which no request completed."""
+"""Run quality in words, and times in which no request completed."""
 
 import math
 from collections.abc import Sequence

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from loadframe.model import Change, Investigation, LevelRatio, Trial
-from loadframe.reporting import change_words, curve_report, facts, finding_words, rounding, verdict_words, words
+from loadframe.model import Change, Investigation, LevelRatio, SettingValue, Trial
+from loadframe.reporting import change_words, facts, finding_words, rounding, verdict_words, words
 from loadframe.reporting import document as doc
 
 
@@ -17,7 +17,8 @@ def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
     unit, work = inv.study.load_unit, inv.study.work_unit
     blocks = f" {verdict_words.block_ratios(trial.told)}".rstrip()
     note = f" {words.sentence(trial.note)}" if trial.note and trial.kept else ""
-    yield doc.Prose((doc.Span(words.sentence(change_words.trial_sentence(trial, unit)), "b"), blocks, note))
+    sentence = words.sentence(change_words.trial_sentence(trial, unit))
+    yield doc.Prose((doc.Span(sentence, "b"), blocks, note))
     yield _chain(trial)
     yield doc.Items(tuple(words.sentence(change_words.control_sentence(control)) for control in trial.controls))
     yield levels(trial.levels, unit, f"Before, {work}/s", f"After, {work}/s", "steps.jsonl")
@@ -30,41 +31,38 @@ def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
     if price := change_words.price_sentences(trial.remedy.price):
         yield doc.Prose((doc.Span("Cost.", "b"), *(f" {words.sentence(line)}" for line in price)), "price")
     if trial.told.method:
-        method, raw = words.strip(trial.told.method), doc.Span("verdicts.json", to="verdicts.json")
+        method = f"Method: {words.strip(trial.told.method)}. Raw data: "
         of = f" and the steps of the treatments {trial.treatment_before} and {trial.treatment_after} in "
-        yield doc.Prose((f"Method: {method}. Raw data: ", raw, of, curve_report.FILE, "."), "note")
+        yield doc.Prose((method, doc.file("verdicts.json"), of, doc.file("steps.jsonl"), "."), "note")
     if trial.remedy.source:
         yield doc.Prose(f"Source of the remedy: {words.strip(trial.remedy.source)}.", "note")
 
 
 def levels(rows: Iterable[LevelRatio], unit: str, before: str, after: str, to: str = "") -> doc.Table:
-    """Before, after and their ratio at each load. before, after: heads. to: link to the steps."""
-    cells: Iterator[doc.Cells] = (
-        (
-            doc.Span(rounding.exact(row.load), to=to),
-            *map(rounding.plain, (row.before, row.after)),
-            verdict_words.ratio(row),
-            verdict_words.ratio_interval(row),
-        )
-        for row in rows
-    )
+    """before, after: heads. to: link to the steps."""
+    cells: list[doc.Cells] = []
+    for row in rows:
+        load, values = doc.Span(rounding.exact(row.load), to=to), map(rounding.plain, (row.before, row.after))
+        cells.append((load, *values, verdict_words.ratio(row), verdict_words.ratio_interval(row)))
     heads = doc.numbers(words.capital(unit), before, after, "Ratio", "Interval")
     return doc.Table(heads, tuple(cells), "figures")
 
 
 def _chain(trial: Trial) -> doc.Table:
     def row(change: Change) -> doc.Row:
-        after = doc.Span(change_words.value(change.setting, change.after), "code")
+        def code(value: SettingValue | None) -> doc.Span:
+            return doc.Span(change_words.value(change.setting, value), "code")
+
         effective: tuple[str | doc.Span, ...] = ()
         if change.setting in trial.effective:
             cut = change.needed and facts.was_cut(change, trial.effective)
-            value = change_words.value(change.setting, trial.effective[change.setting])
-            effective = (doc.Span(value, "code"), *((" ", doc.Span("clamped", "tag warn")) if cut else ()))
+            clamped = (" ", doc.Span("clamped", "tag warn")) if cut else ()
+            effective = (code(trial.effective[change.setting]), *clamped)
         cells: doc.Cells = (
             change.layer,
             doc.Span(change.setting, "code"),
-            doc.Span(change_words.value(change.setting, change.before), "code"),
-            after if change.needed else "already enough",
+            code(change.before),
+            code(change.after) if change.needed else "already enough",
             *((effective,) if trial.effective else ()),
             words.sentence(change.why),
         )
@@ -98,8 +96,8 @@ def untried(inv: Investigation) -> Iterator[doc.Block]:
     for skipped in change_words.untried(inv):
         changes = doc.code_list([change_words.change(change) for change in skipped.remedy.changes])
         remarks = (f"not tried: {skipped.because}", *change_words.price_sentences(skipped.remedy.price))
-        dot = ". " if changes else ""
-        rows.append((words.heading(skipped.remedy.title), (*changes, dot, " ".join(map(words.sentence, remarks)))))
+        why = (*changes, ". " if changes else "", " ".join(map(words.sentence, remarks)))
+        rows.append((words.heading(skipped.remedy.title), why))
     yield doc.Facts(tuple(rows), "facts wide-facts")
 
 

@@ -1,4 +1,4 @@
-"""Decisions and statuses in words: gains, comparisons, ladders, causes."""
+"""Decisions and statuses in words."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ def status(finding: Finding) -> str:
 
 
 def times_the_throughput(verdict: Verdict, unit: str = "") -> str:
-    """ "4.1 times the throughput on average over 20 and 40 active jobs"; without a unit, without the levels."""
+    """Without a unit, without the levels."""
     levels = verdict_levels(verdict, unit) if unit else ""
     return f"{led_ratio(verdict)} times the throughput {levels}".rstrip()
 
@@ -90,12 +90,11 @@ def measured(verdict: Verdict) -> str:
 
 
 def without_ratio(verdict: Verdict) -> str:
-    """ "worse: nothing was served in 3 of 3 blocks at 8; before: 840/s"."""
     return f"{DECISIONS[verdict.decision]}: {verdict.method}"
 
 
 def apart(verdict: Verdict, where: str) -> str:
-    """ "2.1 times at 4 workers (1.8 to 2.5)", "no proven difference at 4 workers (0.9 to 1.1)"."""
+    """ "2.1 times at 4 workers (1.8 to 2.5)"."""
     if not verdict.has_ratio:
         return f"{where}, {without_ratio(verdict)}"
     outcome = f"{ratio(verdict)} times" if verdict.decided else DECISIONS[verdict.decision]
@@ -120,7 +119,7 @@ MOST_LOADS = 6
 
 
 def variant_name(variant: Variant) -> str:
-    """The setting that a variant changes; of more than two the last, which the others are for."""
+    """Its setting; of more than two the last, which the others are for."""
     names = [change.setting for change in variant.changes]
     return " and ".join(names if len(names) <= 2 else names[-1:]) or "the change"
 
@@ -130,8 +129,7 @@ def variant_head(variant: Variant) -> str:
 
 
 def by_load(compared: Compared, unit: str) -> str:
-    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of more than MOST_LOADS loads the ends, the judged ones and
-    that of the answer."""
+    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of more loads the ends and those judged."""
     shown, verdict = list(compared.levels), compared.told
     if len(shown) > MOST_LOADS:
         about = [compared.at] if isinstance(compared, Variant) else []
@@ -200,7 +198,6 @@ def ratio(estimate: Ratio) -> str:
 
 
 def headline(verdict: Verdict) -> str:
-    """ "3.1×", "worse"."""
     return f"{ratio(verdict)}\u00d7" if verdict.has_ratio else DECISIONS[verdict.decision]
 
 
@@ -221,7 +218,7 @@ BEYOND = 1000.0
 
 
 def ratio_interval(estimate: Ratio) -> str:
-    """ "3.8 to 4.4", "less than 0.001 to 30"; "" where no interval is known."""
+    """ "3.8 to 4.4", "less than 0.001 to 30"; "" where none is known."""
     ends = estimate.low, estimate.high
     if ends == NOT_KNOWN or not rounding.has_width(*ends):
         return ""
@@ -244,8 +241,7 @@ USUAL = 0.95
 
 
 def ratio_words(verdict: Verdict) -> str:
-    """ "3.1 times (2.8 to 3.4)"; "3.1 times (97.5 % interval 2.7 to 3.5)" where not USUAL; "at least 3 times" where
-    only that bound is known."""
+    """ "3.1 times (2.8 to 3.4)"; "3.1 times (97.5 % interval 2.7 to 3.5)"; "at least 3 times"."""
     if not verdict.has_ratio:
         return without_ratio(verdict)
     if NOT_KNOWN[0] == verdict.low:
@@ -261,7 +257,6 @@ def confidence(estimate: Ratio) -> str:
 
 
 def confident_interval(estimate: Ratio) -> str:
-    """ "95 % interval 3.8 to 4.4"; "" where none is known."""
     ends = ratio_interval(estimate)
     return f"{confidence(estimate)} interval {ends}" if ends else ""
 
@@ -277,8 +272,7 @@ def _interval_words(verdict: Verdict) -> str:
 
 
 def verdict_levels(verdict: Verdict, unit: str) -> str:
-    """ "at 40 active jobs", "on average over 20, 40 and 80 active jobs", "on average over 5 to 320 active jobs"; "" if
-    not known."""
+    """ "at 40 active jobs", "on average over 5 to 320 active jobs"; "" if not known."""
     levels = sorted(verdict.levels)
     loads = [*map(rounding.exact, levels[:-1]), *(words.load(level, unit) for level in levels[-1:])]
     if len(loads) < 2:
@@ -306,8 +300,7 @@ def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
 
 
 def reach_of(inv: Investigation) -> Reach | None:
-    """Peak and knee of the last curve against the first; None where nothing was gained or the last state was not
-    measured."""
+    """The last curve against the first; None where nothing was gained or the last state was not measured."""
     if inv.gain is None or len(inv.rounds) < 2:
         return None
     first, last = inv.rounds[0], inv.rounds[-1]
@@ -322,7 +315,6 @@ def reach_of(inv: Investigation) -> Reach | None:
 
 
 def reach_sentences(reach: Reach, unit: str) -> str:
-    """Both peaks, then both knees."""
     before, after = (f"{rounding.plain(end.throughput)}/s" for end in (reach.before, reach.after))
     at = [words.load(end.load, unit) for end in (reach.before, reach.after)]
     peaks = f"{before} at {at[0]} before, {after} at {at[1]} after"

@@ -1,4 +1,4 @@
-"""Words that text and page share: loads, throughput, curves, and grammar."""
+"""Loads, throughput and curves in words, and grammar."""
 
 import math
 import re
@@ -21,7 +21,7 @@ from loadframe.units import show
 
 
 def target_name(study: StudySummary) -> str:
-    """ "mariadb 10.11.14"; a server that names itself in its version is not named twice."""
+    """A server that names itself in its version is not named twice."""
     kind, version = study.target_kind, study.target_version
     return version if kind.lower() in version.lower() else f"{kind} {version}".strip()
 
@@ -90,7 +90,7 @@ def peak(state: StateSummary, unit: str, work: str = WORK) -> str:
 def state_sentence(
     state: StateSummary, unit: str, work: str = WORK, limit: str = "", curve: Curve | None = None
 ) -> str:
-    """Peak and knee of a state. limit: explains its bend. curve: the state's own, to say why there is no bend."""
+    """limit: explains the bend. curve: of the state, to say why there is none."""
     if state.bend:
         bend = bend_words(state.bend, unit, limit)
     elif state.knee:
@@ -156,8 +156,7 @@ OPEN_LOOP = "Open loop: requests were offered at a fixed rate; each latency coun
 
 
 def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = WORK, limit: str = "") -> list[str]:
-    """Peak, knee, capacity, scalability law and loop, a sentence each. bend: where a limit explains its knee; limit:
-    its name."""
+    """Sentences. bend: where a limit explains the knee; limit: its name."""
     peak = f"Peak: {point_throughput(curve.at_peak, work)} at {load(curve.peak.load, unit)}."
     lines = [] if served_nothing(curve) else [peak]
     if bend:
@@ -176,8 +175,7 @@ def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = W
 
 
 def _law_peak(law: Scalability, curve: Curve) -> LoadInterval | None:
-    """The law's peak with the interval of its kappa; None unless kappa is proven, and the peak near what was
-    measured."""
+    """With the interval of kappa; None unless kappa is proven, and the peak near what was measured."""
     highest_load, (low, high) = curve.points[-1].load, law.kappa_interval
     if law.peak_load is None or not 0 < low <= high or not law.peak_load <= FORESIGHT * highest_load:
         return None
@@ -196,7 +194,7 @@ def strip(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a capital and a full stop. Names (table_open_cache, books = 16) keep their spelling."""
+    """With a capital and a full stop. Names (table_open_cache, books = 16) keep their spelling."""
     bare = strip(text)
     if not bare:
         return ""
@@ -220,7 +218,7 @@ def and_list(items: list[str]) -> str:
 
 
 def moment(iso: str) -> str:
-    """ "25 November 2026, 22:48 UTC" from an ISO 8601 time; other text, or a time without a zone, unchanged."""
+    """ "25 November 2026, 22:48 UTC" from an ISO 8601 time; what is none, or has no zone, unchanged."""
     try:
         at = datetime.fromisoformat(iso)
     except ValueError:
