@@ -54,7 +54,7 @@ def lead(inv: Investigation) -> str:
         said = [_serves(inv, name, verdicts) for name, verdicts in proven.items()]
     if equal := [alternative.name for alternative in inv.alternatives if alternative.name not in proven]:
         said.append(f"no difference from {target} is proven for {words.and_list(equal)}")
-    return "".join(f"{words.sentence(text)} " for text in said).rstrip()
+    return words.paragraph(said)
 
 
 def _proven(alternative: Alternative) -> list[Verdict]:

@@ -42,13 +42,12 @@ def _asides(search: Capacity) -> Iterator[doc.Aside]:
     if search.load is not None:
         far = "" if search.end == "found" else ", as far as it is known"
         about = f"{search.load_unit}: the highest load that meets the objective{far}"
-        yield doc.Aside(doc.Span(rounding.plain(search.load), to="#levels"), (about,), "gain", "page")
-    asked = f"{words.sentence(objective(search.objective))} {LOOPS[search.open_loop]}"
-    yield doc.Aside("Objective", (asked,))
-    yield doc.Aside("Proof", (_proof(search),))
+        yield doc.aside(doc.Span(rounding.plain(search.load), to="#levels"), about, look="gain", only="page")
+    yield doc.aside("Objective", f"{words.sentence(objective(search.objective))} {LOOPS[search.open_loop]}")
+    yield doc.aside("Proof", _proof(search))
     if search.expected is not None:
-        yield doc.Aside("Expected beforehand", (f"{words.load_interval(search.expected, search.load_unit)}.",))
-    yield doc.Aside("Next", (_next_step(search),), "next")
+        yield doc.aside("Expected beforehand", f"{words.load_interval(search.expected, search.load_unit)}.")
+    yield doc.aside("Next", _next_step(search), look="next")
 
 
 def _levels(search: Capacity) -> Iterator[doc.Block]:

@@ -84,52 +84,51 @@ def _figures(drawn: Charts, *chosen: str, look: str = "") -> tuple[doc.Figure, .
 
 def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     unit, work, reach, best = inv.study.load_unit, inv.study.work_unit, verdict_words.reach_of(inv), inv.variants[-1:]
-    yield doc.Aside("Asked", (inv.study.question,), only="text")
+    yield doc.aside("Asked", inv.study.question, only="text")
     for variant in best if inv.gain and facts.main_id(inv) != OTHERS else ():
         if variant.gain.low > 1:
             named = f", with {verdict_words.variant_name(variant)}" if len(inv.variants) > 1 else ""
             about = f"the throughput at {words.load(variant.at, unit)}{named}"
-            lines = tuple(filter(None, (about, verdict_words.confident_interval(variant.gain))))
             times = doc.Span(f"{verdict_words.led_ratio(variant.gain)}\u00d7", to="#changes")
-            yield doc.Aside(times, lines, "gain", "page")
+            interval = verdict_words.confident_interval(variant.gain)
+            yield doc.aside(times, about, interval, look="gain", only="page")
     for variant in inv.variants if inv.gain else ():
         if len(variant.levels) > 1:
             name = f"{verdict_words.variant_name(variant)}, at each load"
-            yield doc.Aside(name, (verdict_words.by_load(variant, unit),))
+            yield doc.aside(name, verdict_words.by_load(variant, unit))
     if inv.gain:
         how = doc.Span("How it was measured", "page", "#changes")
-        yield doc.Aside("Proof", ((f"{verdict_words.proof_sentence(inv.gain, unit)} ", how),))
-    if reach:
-        yield doc.Aside("Peak against peak", (verdict_words.reach_sentences(reach, unit),))
+        yield doc.aside("Proof", (f"{verdict_words.proof_sentence(inv.gain, unit)} ", how))
+    yield doc.aside("Peak against peak", reach and verdict_words.reach_sentences(reach, unit))
     copied = [variant for variant in inv.variants if variant.to_copy]
     heads = [(verdict_words.variant_head(variant),) * (len(copied) > 1) for variant in copied]
     settings = (line for variant, head in zip(copied, heads, strict=True) for line in (*head, *variant.to_copy))
-    yield doc.Aside("To copy", tuple(settings), only="screen")
-    yield doc.Aside("To decide", () if inv.unfinished is None else (inv.unfinished.command,))
+    yield doc.aside("To copy", *settings, only="screen")
+    yield doc.aside("To decide", inv.unfinished and inv.unfinished.command)
     yield doc.Aside("Its log", () if inv.stop is None else inv.stop.log)
     for number, other in enumerate(inv.alternatives, start=1):
         text = words.sentence(alternatives.sentence(inv, other))
-        yield doc.Aside(doc.Span(other.name, to=f"#side-by-side-{number}"), (text,))
-    yield doc.Aside("Drivers", () if inv.drivers is None else (drivers_sentence(inv.drivers),), only="screen")
+        yield doc.aside(doc.Span(other.name, to=f"#side-by-side-{number}"), text)
+    yield doc.aside("Drivers", inv.drivers and drivers_sentence(inv.drivers), only="screen")
     evidence = [piece for finding in facts.main_findings(inv)[:1] for piece in finding.evidence[:3]]
-    yield doc.Aside("Evidence", tuple(map(finding_words.evidence_brief, evidence)), only="screen")
+    yield doc.aside("Evidence", *map(finding_words.evidence_brief, evidence), only="screen")
     step = next_step(inv)
-    said = f"Next: {step.action}".casefold() == answers.next_line(inv).casefold()
-    actions = () if said else (step.action, *((f"Why: {step.why}",) if step.why else ()))
-    yield doc.Aside("Next limit" if step.limit else "Next", actions, "next")
+    if f"Next: {step.action}".casefold() != answers.next_line(inv).casefold():
+        why = step.why and f"Why: {step.why}"
+        yield doc.aside("Next limit" if step.limit else "Next", step.action, why, look="next")
     if slower := latencies.slower(inv):
-        yield doc.Aside("Slower after it", (doc.Span(slower, to="#chart-percentiles"),))
+        yield doc.aside("Slower after it", doc.Span(slower, to="#chart-percentiles"))
     if given_up := facts.gives_up(inv):
         safe = [variant for variant in inv.variants if not variant.gives_up]
         without = f" Without that: {verdict_words.gain_sentence(safe[-1].told, unit)}." if safe else ""
-        yield doc.Aside("Given up for it", (f"{words.sentence('; '.join(given_up))}{without}",))
+        yield doc.aside("Given up for it", f"{words.sentence('; '.join(given_up))}{without}")
     for label, state, shown in (("Before", inv.before, inv.rounds[:1]), ("After", inv.after, inv.rounds[-1:])):
         if state is not None:
             limit = facts.limit_of_bend(inv, state.bend)
             text = words.state_sentence(state, unit, work, limit, shown[0].curve)
-            yield doc.Aside(label, (doc.Span(text, to=curve_report.address(shown[0], state.peak.load)),), label.lower())
-    predicted = forecasts.outcome(inv.forecast, unit, work)[:1] if inv.forecast else ()
-    yield doc.Aside("Forecast", tuple(predicted), only="screen")
+            steps = curve_report.address(shown[0], state.peak.load)
+            yield doc.aside(label, doc.Span(text, to=steps), look=label.lower())
+    yield doc.aside("Forecast", inv.forecast and forecasts.outcome(inv.forecast, unit, work)[0], only="screen")
     yield doc.brief_quality(inv.quality)
 
 

@@ -12,7 +12,7 @@ from loadframe.reporting import markdown, rounding, terminal, verdict_words, wor
 
 
 def render_comparison(comparison: Comparison) -> str:
-    asides = tuple(doc.Aside(label, tuple(lines)) for label, lines in _parts(comparison))
+    asides = tuple(doc.aside(label, *lines) for label, lines in _parts(comparison))
     answer = verdict_words.comparison_sentence(comparison)
     return terminal.render(doc.Document("Comparison", (answer,), (), asides=asides))
 

@@ -142,7 +142,7 @@ def of_round(inv: Investigation, round_: Round) -> doc.Group:
     remarks = words.curve_facts(curve, unit, bend_of(round_), work, facts.limit_of_bend(inv, bend_of(round_)))
     blocks = (
         doc.Table(doc.numbers(*heads), tuple(rows), "figures"),
-        doc.Prose(" ".join(map(words.sentence, (*remarks, *curve.warnings)))),
+        doc.Prose(words.paragraph((*remarks, *curve.warnings))),
         doc.Prose((f"Treatment {round_.treatment} in ", doc.file("steps.jsonl"), "."), "note"),
     )
     summary = f"{state}: throughput {words.curve_phrase(explained(round_), unit)}"

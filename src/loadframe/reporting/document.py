@@ -108,6 +108,12 @@ class Table:
     def lines(self) -> tuple[Row, ...]:
         return tuple(row if isinstance(row, Row) else Row(row) for row in self.rows)
 
+    def in_text(self) -> tuple[list[Column], list[list[Words]]]:
+        """The columns and the rows of cells that a text shows."""
+        kept = [number for number, column in enumerate(self.columns) if column.only != "page"]
+        rows = [[row.cells[number] for number in kept] for row in self.lines[: self.most or None]]
+        return [self.columns[number] for number in kept], rows
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -214,6 +220,11 @@ class Document:
         return tuple(section for section in self.sections if section.blocks)
 
 
+def aside(heading: Words, *lines: Words | None, look: str = "", only: Only = "") -> Aside:
+    """Without the lines that are empty."""
+    return Aside(heading, tuple(line for line in lines if line), look, only)
+
+
 def section(heading: str, anchor: str, blocks: Iterable[Block], place: str = "", only: Only = "") -> Section:
     return Section(heading, anchor, tuple(_filled(blocks)), place, only)
 
@@ -257,7 +268,7 @@ def quality(run_quality: RunQuality | None, warnings: Sequence[str]) -> Section:
 
 def brief_quality(run_quality: RunQuality | None) -> Aside:
     sentences = () if run_quality is None else quality_words.sentences(run_quality)[:3]
-    return Aside("Quality", tuple(map(words.sentence, sentences)), only="screen")
+    return aside("Quality", *map(words.sentence, sentences), only="screen")
 
 
 def reproduce(run: str, *lines: tuple[str, str]) -> Section:

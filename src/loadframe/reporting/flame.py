@@ -5,7 +5,7 @@ red: a larger share after, blue: a smaller one, beyond chance."""
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
 
@@ -173,7 +173,8 @@ def _named(name: str) -> tuple[str, str]:
     return bare, f"{bare}{' (kernel)' if bare != name else ''}"
 
 
-class Box(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Box:
     """depth: -1 for the whole, at the bottom. start, width: shares of the whole."""
 
     name: str

@@ -56,7 +56,7 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
     heads: doc.Heads = (load, value, "90 % interval", *["p95"] * slow, *outcomes)
     rows = []
     for point in forecast.at:
-        latency = [_latency(point.latency_p95_ms) if point.latency_p95_ms else ""] * slow
+        latency = [_latency(point.latency_p95_ms)] * slow
         outcome = _scored(came.get(point.load)) if came else ()
         rows.append((rounding.exact(point.load), *_interval(point.throughput), *latency, *outcome))
     yield doc.Table(heads, tuple(rows))
@@ -133,7 +133,9 @@ def _top(forecast: Forecast) -> float:
     return forecast.measured[-1] if forecast.measured else 0.0
 
 
-def _latency(estimate: Estimate) -> str:
+def _latency(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
     value, between = _interval(estimate)
     return f"{value} ms" if between == NO_INTERVAL else f"{value} ms ({between})"
 

@@ -161,7 +161,7 @@ def ladder(inv: Investigation, size: Size) -> Plot | None:
 
 
 def _step_words(step: Verdict | LadderStep, share: float | None) -> str:
-    return f"{verdict_words.ratio(step)} times{'' if share is None else f', {rounding.percent(share)}'}"
+    return ", ".join(filter(None, (f"{verdict_words.ratio(step)} times", rounding.percent(share))))
 
 
 def waterfall(ladder: Ladder, size: Size) -> Plot | None:

@@ -69,6 +69,9 @@ def hashes(texts: list[str]) -> str:
 def render(document: doc.Document) -> str:
     assert document.about is not None, "a page says what was measured"
     page, study, style = _Page(document, document.about), document.about.study, read("page.css")
+    body = page.body()
+    used = [name for name in SCRIPTS if name != "flame-zoom" or 'class="flames"' in body]
+    scripts = [element("script", {"type": "module", "id": name}, Markup(read(SCRIPTS[name]))) for name in used]
     head = element(
         "head",
         {},
@@ -79,9 +82,6 @@ def render(document: doc.Document) -> str:
         element("title", {}, f"{study.name}: {study.question}"),
         element("style", {}, Markup(style)),
     )
-    body = page.body()
-    used = [name for name in SCRIPTS if name != "flame-zoom" or page.has_drawing]
-    scripts = [element("script", {"type": "module", "id": name}, Markup(read(SCRIPTS[name]))) for name in used]
     whole = element("html", {"lang": "en"}, head, element("body", {}, body, *scripts))
     return Markup("<!doctype html>\n") + whole + "\n"
 
@@ -121,8 +121,7 @@ def _span(span: doc.Span) -> Markup:
 class _Page:
     def __init__(self, document: doc.Document, about: doc.About) -> None:
         self._document, self._about = document, about
-        self.has_drawing = False
-        self._has_data = any(section.anchor == "data" for section in document.shown)
+        self._anchors = {section.anchor for section in document.shown}
 
     def body(self) -> Markup:
         document, study = self._document, self._about.study
@@ -162,21 +161,19 @@ class _Page:
             return element("div", classed, element("b", {}, inline(aside.heading)), about)
         first, *others = lines
         shown = [element("p", {}, first), *(element("p", {"class": "why"}, line) for line in others)]
-        copied = any(section.anchor == "settings" for section in self._document.shown) and aside.look == "next"
         link = element("p", {"class": "copy"}, element("a", {"href": "#settings"}, "The settings to copy"))
-        return element("div", classed, element("h2", {}, inline(aside.heading)), *shown) + (link if copied else "")
+        copied = link if aside.look == "next" and "settings" in self._anchors else ""
+        return element("div", classed, element("h2", {}, inline(aside.heading)), *shown) + copied
 
     def _contents(self) -> Markup:
         listed = [
             element("li", {}, element("a", {"href": f"#{section.anchor}"}, section.place))
             for section in self._document.shown
-            if section.place and section.only != "text"
+            if section.place
         ]
         return element("nav", {"class": "contents", "aria-label": "On this page"}, element("ul", {}, *listed))
 
     def section(self, section: doc.Section) -> Markup:
-        if section.only == "text":
-            return Markup("")
         heading = element("h2", {}, section.heading) if section.heading else ""
         return element("section", {"id": section.anchor}, heading, *map(self.block, section.blocks)) + "\n"
 
@@ -237,7 +234,6 @@ class _Page:
         )
 
     def _drawing(self, drawn: doc.Drawing) -> Markup:
-        self.has_drawing = True
         return element(
             "figure",
             {"class": "flames", "id": drawn.anchor},
@@ -250,9 +246,10 @@ class _Page:
 
     def _source(self, name: str, metric: str = "") -> Markup:
         sources = next((files for start, files in FILES.items() if name.startswith(start)), (STEPS,))
-        places = [element("a", {"href": "#data"}, "the table of all steps") + " and "] * self._has_data
+        places = [element("a", {"href": "#data"}, "the table of all steps") + " and "] * ("data" in self._anchors)
         files = [element("a", {"href": file}, file) for file in sources if "." in file]
         files += [element("code", {}, f"{folder}/") for folder in sources if "." not in folder]
+        drawn = ("Drawn from ", *places, Markup(", ").join(files), " in the run folder")
         which = joined("; metric ", element("code", {}, metric)) if metric else ""
         saved = element("span", {"class": "save", "data-name": name}, "")
         command = f"loadframe report {shlex.quote(self._about.run)} --figures {TO}"
@@ -261,34 +258,25 @@ class _Page:
             "details",
             {"class": "source"},
             element("summary", {}, "Data, picture, command"),
-            element(
-                "p", {}, "Drawn from ", *places, Markup(", ").join(files), " in the run folder", which, ". ", saved
-            ),
+            element("p", {}, *drawn, which, ". ", saved),
             element("p", {}, again, " (", element("code", {}, f"{TO}/{name}.svg"), ")."),
         )
 
 
 def _table(table: doc.Table) -> Markup:
-    shown = [(number, column) for number, column in enumerate(table.columns) if column.only != "text"]
     looks = table.look.split()
     stacked, figures = "stack" in looks, "figures" in looks
-    names = ["name" if figures and column.side == "<" else "" for _, column in shown]
-    labels = [(column.label or column.head) * stacked for _, column in shown]
-    attributes = [{"class": name, "data-label": label} for name, label in zip(names, labels, strict=True)]
-
-    def line(row: doc.Row) -> Markup:
-        cells = (
-            element("td", named, inline(row.cells[number]))
-            for named, (number, _) in zip(attributes, shown, strict=True)
-        )
-        return element("tr", {"class": row.look, "id": row.anchor}, *cells)
-
-    heads = (
-        element("th", {"class": name} if name else {"title": column.title}, column.head)
-        for name, (_, column) in zip(names, shown, strict=True)
-    )
+    heads, attributes = [], []
+    for column in table.columns:
+        name, label = "name" if figures and column.side == "<" else "", column.label or column.head
+        heads.append(element("th", {"class": name} if name else {"title": column.title}, column.head))
+        attributes.append({"class": name, "data-label": label if stacked else ""})
+    lines = []
+    for row in table.lines:
+        cells = (element("td", named, inline(cell)) for named, cell in zip(attributes, row.cells, strict=True))
+        lines.append(element("tr", {"class": row.look, "id": row.anchor}, *cells))
     head = element("thead", {}, element("tr", {}, *heads))
-    whole = element("table", {"class": table.look}, head, element("tbody", {}, *map(line, table.lines)))
+    whole = element("table", {"class": table.look}, head, element("tbody", {}, *lines))
     return element("div", {"class": "scroll", "id": table.anchor}, whole) if figures else whole
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from loadframe.model import CpuUse, Interaction, Ladder, Rung, StateUse, Verdict
+from loadframe.model import CpuUse, Interaction, Ladder, Rung, StateUse
 from loadframe.progress import counted
 from loadframe.reporting import change_words, rounding, verdict_words, words
 from loadframe.reporting import document as doc
@@ -91,11 +91,12 @@ def _asides(ladder: Ladder) -> Iterator[doc.Aside]:
     if ladder.total is not None:
         unit, total = ladder.study.load_unit, ladder.total.told
         about = f"the throughput, all kept changes together, {verdict_words.verdict_levels(total, unit)}"
-        lines = tuple(filter(None, (about, verdict_words.confident_interval(total))))
-        yield doc.Aside(doc.Span(verdict_words.headline(total), to="#ladder"), lines, "gain", "page")
-        yield doc.Aside("Proof", (proof(ladder, total),))
+        head, interval = doc.Span(verdict_words.headline(total), to="#ladder"), verdict_words.confident_interval(total)
+        yield doc.aside(head, about, interval, look="gain", only="page")
+        proof = "It is the product of the trials, which decided what is kept: it may be overstated."
+        yield doc.aside("Proof", proof if "product" in total.method else verdict_words.proof_sentence(total, unit))
         if len(ladder.total.levels) > 1:
-            yield doc.Aside("At each load", (verdict_words.by_load(ladder.total, unit),))
+            yield doc.aside("At each load", verdict_words.by_load(ladder.total, unit))
     kept = words.and_list([_named(rung) for rung in ladder.kept])
     others = []
     for rung in ladder.rungs:
@@ -103,10 +104,9 @@ def _asides(ladder: Ladder) -> Iterator[doc.Aside]:
         others += [] if rung.kept else [f"{rung.change}{ratio}: {fate(rung)}"]
     given_up = [f"{rung.change}: {words.strip(rung.gives_up)}" for rung in ladder.kept if rung.gives_up]
     for title, text in (("Kept", kept), ("Not kept", "; ".join(others)), ("Given up for it", "; ".join(given_up))):
-        if text:
-            yield doc.Aside(title, (f"{text}.",))
-    yield doc.Aside("To copy", ladder.to_copy, only="screen")
-    yield doc.Aside("Next", (next_step(ladder),), "next")
+        yield doc.aside(title, text and f"{text}.")
+    yield doc.aside("To copy", *ladder.to_copy, only="screen")
+    yield doc.aside("Next", next_step(ladder), look="next")
     yield doc.brief_quality(ladder.quality)
 
 
@@ -124,9 +124,9 @@ def _ladder(ladder: Ladder) -> Iterator[doc.Block]:
         cells = (
             doc.Span(rung.change, "code"),
             doc.code_list([change_words.change(change) for change in rung.changes]),
-            "" if rung.told is None else verdict_words.ratio_words(rung.told),
-            "" if rung.share is None else rounding.percent(rung.share),
-            "" if rung.at_top is None else verdict_words.ratio_words(rung.at_top),
+            verdict_words.ratio_words(rung.told),
+            rounding.percent(rung.share),
+            verdict_words.ratio_words(rung.at_top),
             fate(rung, keeps_all=ladder.keeps_all),
         )
         rows.append(doc.Row(cells, "" if rung.kept else "quiet"))
@@ -144,8 +144,8 @@ def _threads(ladder: Ladder) -> Iterator[doc.Block]:
     yield from map(doc.Prose, sentences(ladder))
     rows = []
     for use in uses:
-        busy = "" if use.busy is None else rounding.percent(use.busy)
-        rows.append((use.state or "at the start", *map(_shown, (use.threads, use.kinds, use.components)), busy))
+        shown = map(_shown, (use.threads, use.kinds, use.components))
+        rows.append((use.state or "at the start", *shown, rounding.percent(use.busy)))
     heads = ("State", "Busiest thread of each", "Threads by kind, average", "CPUs used", "Machine")
     yield doc.Table(heads, tuple(rows))
     at = " at the highest level" if len(ladder.study.levels) > 1 else ""
@@ -181,12 +181,6 @@ def lines(ladder: Ladder) -> tuple[str, ...]:
 
 def answer(ladder: Ladder) -> str:
     return " ".join(lines(ladder))
-
-
-def proof(ladder: Ladder, total: Verdict) -> str:
-    if "product" in total.method:
-        return "It is the product of the trials, which decided what is kept: it may be overstated."
-    return verdict_words.proof_sentence(total, ladder.study.load_unit)
 
 
 def _named(rung: Rung) -> str:

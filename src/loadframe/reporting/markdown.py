@@ -55,21 +55,18 @@ def blocks(shown: Iterable[doc.Block]) -> Iterator[str]:
                 yield from (f"<details><summary>{text(summary)}</summary>", *blocks(inside), "</details>")
             case doc.Group(inside):
                 yield from (f"#### {inline(block.heading)}" * bool(block.heading), *blocks(inside))
-            case doc.Figure(inside=inside):
-                yield from blocks(inside)
 
 
 def _table(table: doc.Table) -> Iterator[str]:
-    kept = [(number, column) for number, column in enumerate(table.columns) if column.only != "page"]
-    shown = table.lines[: table.most or None]
+    columns, rows = table.in_text()
     lines = [
-        [text(column.head) for _, column in kept],
-        ["---:" if column.side == ">" else "---" for _, column in kept],
-        *([inline(row.cells[number]) for number, _ in kept] for row in shown),
+        [text(column.head) for column in columns],
+        ["---:" if column.side == ">" else "---" for column in columns],
+        *(map(inline, cells) for cells in rows),
     ]
     yield "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    if len(table.lines) > len(shown):
-        yield f"And {len(table.lines) - len(shown)} more, on the page."
+    if left := len(table.rows) - len(rows):
+        yield f"And {left} more, on the page."
 
 
 def inline(shown: doc.Words) -> str:

@@ -7,6 +7,7 @@ import shlex
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -83,13 +84,17 @@ def render_page(answer: RunAnswer, about: About | None = None, went: RunQuality 
 
 def write_page(inv: Investigation, path: Path) -> None:
     """Whole or not at all. RunError where that fails."""
-    try:
+    with _writing(f"The report cannot be written to {path}", f"`loadframe report {shlex.quote(inv.run)}`"):
         write_whole(path, render_page(inv).encode())
+
+
+@contextmanager
+def _writing(problem: str, again: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise RunError(
-            f"The report cannot be written to {path}: {error.strerror or error}.",
-            remedy=f"Free some disk space or choose another place, then run `loadframe report {shlex.quote(inv.run)}`.",
-        ) from error
+        remedy = f"Free some disk space or choose another place, then run {again}."
+        raise RunError(f"{problem}: {error.strerror or error}.", remedy=remedy) from error
 
 
 def render_text(answer: RunAnswer, *, width: int = terminal.WIDTH, details: bool = False) -> str:
@@ -211,20 +216,15 @@ FLAME_RULES = re.compile(r"^(?:\.flame |\.k-|\.difference ).*$", re.M)
 
 def write_figures(answer: RunAnswer, folder: Path) -> tuple[Path, ...]:
     """Every figure of the page as FOLDER/NAME.svg, .png, and .json for a chart. RunError where that fails."""
-    try:
+    again = f"`loadframe report {shlex.quote(answer.run)} --figures FOLDER` again"
+    written: list[Path] = []
+    with _writing(f"The figures cannot be written to {folder}", again):
         if not folder.is_dir():
             Folder(folder, Whose.NAMED).make()
-        written = []
         for name, data in _files(answer):
             write_whole(folder / name, data)
             written.append(folder / name)
-        return tuple(written)
-    except OSError as error:
-        raise RunError(
-            f"The figures cannot be written to {folder}: {error.strerror or error}.",
-            remedy="Free some disk space or choose another place, then run "
-            f"`loadframe report {shlex.quote(answer.run)} --figures FOLDER` again.",
-        ) from error
+    return tuple(written)
 
 
 def _files(answer: RunAnswer) -> Iterator[tuple[str, bytes]]:

@@ -76,9 +76,10 @@ def has_width(low: float, high: float) -> bool:
     return math.isfinite(low) and math.isfinite(high) and low != high
 
 
-def percent(share: float) -> str:
-    value = 100 * share
-    return f"{fixed(value, max(0, _significant_decimals(value, 2)))} %"
+def percent(share: float | None) -> str:
+    """ "" for None."""
+    value = 100 * (share or 0.0)
+    return "" if share is None else f"{fixed(value, max(0, _significant_decimals(value, 2)))} %"
 
 
 def seconds(value: float) -> str:

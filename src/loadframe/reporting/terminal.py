@@ -56,33 +56,28 @@ def blocks(shown: Iterable[doc.Block], width: int) -> Iterator[str]:
             case doc.Diff(changes):
                 for change in changes:
                     yield from wrapped(f"- {change_words.change(change)}", width)
-            case doc.Commands(lines):
-                yield from (f"    {command}" for command, _ in lines)
             case doc.Group() if block.only != "page":
                 yield from wrapped(doc.plain(block.heading) or block.summary, width, 2, 0)
                 yield from blocks(block.blocks, width)
-            case doc.Figure(inside=inside):
-                yield from blocks(inside, width)
 
 
 def _table(table: doc.Table, width: int) -> Iterator[str]:
     """Items where the lines would be wider than the screen."""
-    kept = [number for number, column in enumerate(table.columns) if column.only != "page"]
-    heads = [table.columns[number].label or table.columns[number].head for number in kept]
-    rows = [[doc.plain(row.cells[number]) for number in kept] for row in table.lines]
-    shown = rows[: table.most or None]
-    widths = [max(map(len, cells)) for cells in zip(heads, *shown, strict=True)]
-    forms = [f"{{:{table.columns[number].side}{widest}}}" for number, widest in zip(kept, widths, strict=True)]
-    lines = ["  ".join(forms).format(*cells).rstrip() for cells in (heads, *shown)]
+    columns, cells_of = table.in_text()
+    heads = [column.label or column.head for column in columns]
+    rows = [list(map(doc.plain, cells)) for cells in cells_of]
+    widths = [max(map(len, cells)) for cells in zip(heads, *rows, strict=True)]
+    form = "  ".join(f"{{:{column.side}{widest}}}" for column, widest in zip(columns, widths, strict=True))
+    lines = [form.format(*cells).rstrip() for cells in (heads, *rows)]
     if max(map(len, lines)) <= width - 2:
         yield from (f"  {line}" for line in lines)
     else:
-        for first, *others in shown:
+        for first, *others in rows:
             names = (head if head[1:2].isupper() else head[:1].lower() + head[1:] for head in heads[1:])
             cells = (f"{name}: {cell}" if name else cell for name, cell in zip(names, others, strict=True) if cell)
             yield from wrapped(f"- {first}: {'; '.join(cells)}", width)
-    if len(rows) > len(shown):
-        yield f"  and {len(rows) - len(shown)} more, on the page"
+    if left := len(table.rows) - len(rows):
+        yield f"  and {left} more, on the page"
 
 
 def wrapped(text: str, width: int, indent: int = 2, hang: int = 2) -> list[str]:

@@ -75,16 +75,11 @@ def _chain(trial: Trial) -> doc.Table:
 def ladder(inv: Investigation, drawn: tuple[doc.Block, ...]) -> Iterator[doc.Block]:
     if len(inv.ladder) > 1:
         yield from drawn
-        rows = (
-            (
-                finding_words.remedy(inv, step.change),
-                f"{verdict_words.ratio(step)} times",
-                verdict_words.ratio_interval(step),
-                "" if step.share is None else rounding.percent(step.share),
-                step.gives_up or "nothing",
-            )
-            for step in inv.ladder
-        )
+        rows = []
+        for step in inv.ladder:
+            gain = (f"{verdict_words.ratio(step)} times", verdict_words.ratio_interval(step))
+            share, price = rounding.percent(step.share), step.gives_up or "nothing"
+            rows.append((finding_words.remedy(inv, step.change), *gain, share, price))
         heads = ("Change", "Gain", "95 % interval", doc.Column("Share of the whole", "Share"), "Trade-off")
         yield doc.Table(heads, tuple(rows))
     durability = (doc.Prose(words.sentence(text), "card") for text in change_words.durability_sentences(inv))
@@ -96,7 +91,7 @@ def untried(inv: Investigation) -> Iterator[doc.Block]:
     for skipped in change_words.untried(inv):
         changes = doc.code_list([change_words.change(change) for change in skipped.remedy.changes])
         remarks = (f"not tried: {skipped.because}", *change_words.price_sentences(skipped.remedy.price))
-        why = (*changes, ". " if changes else "", " ".join(map(words.sentence, remarks)))
+        why = (*changes, ". " if changes else "", words.paragraph(remarks))
         rows.append((words.heading(skipped.remedy.title), why))
     yield doc.Facts(tuple(rows), "facts wide-facts")
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import get_args
 
 from loadframe.analysis import divergence
 from loadframe.analysis.divergence import Reach
@@ -31,12 +32,7 @@ from loadframe.progress import counted
 from loadframe.reporting import rounding, words
 
 Ratio = Verdict | LadderStep | LevelRatio | Reach | More
-DECISIONS: Mapping[Decision, str] = {
-    "better": "better",
-    "worse": "worse",
-    "no-proven-difference": "no proven difference",
-    "cannot-tell": "cannot tell",
-}
+DECISIONS: Mapping[Decision, str] = {decision: decision.replace("-", " ") for decision in get_args(Decision)}
 NO_DIFFERENCE = DECISIONS["no-proven-difference"]
 FATES = {True: "kept", False: "reverted", None: ""}
 TAKEN_BACK = "proved, and reverted as fresh blocks say the opposite"
@@ -240,8 +236,10 @@ USUAL = 0.95
 """The confidence that a note states once for all intervals."""
 
 
-def ratio_words(verdict: Verdict) -> str:
-    """ "3.1 times (2.8 to 3.4)"; "3.1 times (97.5 % interval 2.7 to 3.5)"; "at least 3 times"."""
+def ratio_words(verdict: Verdict | None) -> str:
+    """ "3.1 times (2.8 to 3.4)"; "3.1 times (97.5 % interval 2.7 to 3.5)"; "at least 3 times"; "" for None."""
+    if verdict is None:
+        return ""
     if not verdict.has_ratio:
         return without_ratio(verdict)
     if NOT_KNOWN[0] == verdict.low:
@@ -328,4 +326,4 @@ def reach_sentences(reach: Reach, unit: str) -> str:
     knees = first and f"it bends nowhere within the tested levels; before, at {first}"
     if then:
         knees = f"it bends at {then}{f' instead of at {first}' if first else ''}"
-    return " ".join(words.sentence(text) for text in (peaks, knees) if text)
+    return words.paragraph((peaks, knees))

@@ -2,20 +2,11 @@
 
 import math
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from loadframe.diagnosis.plateau import is_flat
-from loadframe.model import (
-    WORK,
-    Bend,
-    Curve,
-    CurvePoint,
-    Limit,
-    LoadInterval,
-    Scalability,
-    StateSummary,
-    StudySummary,
-)
+from loadframe.model import WORK, Bend, Curve, CurvePoint, Limit, LoadInterval, Scalability, StateSummary, StudySummary
 from loadframe.reporting import rounding
 from loadframe.units import show
 
@@ -205,6 +196,10 @@ def sentence(text: str) -> str:
     return f"{bare[:1].upper()}{bare[1:]}." if first.replace("-", "").replace("'", "").isalpha() else f"{bare}."
 
 
+def paragraph(texts: Iterable[str]) -> str:
+    return " ".join(filter(None, map(sentence, texts)))
+
+
 def heading(text: str) -> str:
     return sentence(text)[:-1]
 
@@ -223,7 +218,4 @@ def moment(iso: str) -> str:
         at = datetime.fromisoformat(iso)
     except ValueError:
         return iso
-    if at.tzinfo is None:
-        return iso
-    at = at.astimezone(UTC)
-    return f"{at.day} {at:%B %Y, %H:%M} UTC"
+    return iso if at.tzinfo is None else f"{at.astimezone(UTC):%-d %B %Y, %H:%M} UTC"
