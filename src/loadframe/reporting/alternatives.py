@@ -29,17 +29,17 @@ def _at_ends(verdicts: Sequence[Verdict], unit: str) -> list[str]:
 
 def sentences(inv: Investigation, alternative: Alternative) -> list[str]:
     unit = inv.study.load_unit
-    said = [f"{alternative.name} against {inv.study.target_kind}: {sentence(inv, alternative)}"]
+    texts = [f"{alternative.name} against {inv.study.target_kind}: {sentence(inv, alternative)}"]
     if alternative.divergence is not None:
         what = "They diverge" if differ(alternative) else "Their ratio changes"
-        said.append(f"{what} {place_of(alternative.divergence, alternative, unit)}.")
+        texts.append(f"{what} {place_of(alternative.divergence, alternative, unit)}.")
     if alternative.cold:
-        said.append(f"With nothing cached: {'; '.join(_at_ends(alternative.cold, unit))}.")
+        texts.append(f"With nothing cached: {'; '.join(_at_ends(alternative.cold, unit))}.")
     mine, theirs = _causes(alternative.round.findings), _causes(inv.rounds[0].findings if inv.rounds else ())
     for name, own, others in ((inv.study.target_kind, theirs, mine), (alternative.name, mine, theirs)):
         if alone := [cause for known, cause in own.items() if known not in others]:
-            said.append(f"Only in {name}: {'; '.join(alone)}.")
-    return said
+            texts.append(f"Only in {name}: {'; '.join(alone)}.")
+    return texts
 
 
 def lead(inv: Investigation) -> str:
@@ -49,12 +49,12 @@ def lead(inv: Investigation) -> str:
     if len(proven) > MOST_SENTENCES:
         first, *rest = sorted(proven, key=lambda name: -proven[name][0].ratio)
         short = (f"{name} {_ratios(inv, proven[name])}" for name in rest)
-        said = ["; ".join((_serves(inv, first, proven[first]), *short))]
+        texts = ["; ".join((_serves(inv, first, proven[first]), *short))]
     else:
-        said = [_serves(inv, name, verdicts) for name, verdicts in proven.items()]
+        texts = [_serves(inv, name, verdicts) for name, verdicts in proven.items()]
     if equal := [alternative.name for alternative in inv.alternatives if alternative.name not in proven]:
-        said.append(f"no difference from {target} is proven for {words.and_list(equal)}")
-    return words.paragraph(said)
+        texts.append(f"no difference from {target} is proven for {words.and_list(equal)}")
+    return words.paragraph(texts)
 
 
 def _proven(alternative: Alternative) -> list[Verdict]:

@@ -26,7 +26,7 @@ def of(search: Capacity, about: doc.About | None = None, went: RunQuality | None
         answer=(answer(search),),
         sections=(
             doc.section("Every level", "levels", _levels(search), "Every level"),
-            doc.section("Other settings", "beside", _beside(search), "Other settings"),
+            doc.section("Other settings", "beside", _other_settings(search), "Other settings"),
             doc.environment(about),
             doc.quality(went, search.warnings),
             doc.reproduce(search.run, ("loadframe capacity {study}", "the whole search")),
@@ -70,7 +70,7 @@ def _levels(search: Capacity) -> Iterator[doc.Block]:
     yield doc.Prose(("Raw data: ", doc.file("steps.jsonl"), "."), "note")
 
 
-def _beside(search: Capacity) -> Iterator[doc.Block]:
+def _other_settings(search: Capacity) -> Iterator[doc.Block]:
     if not search.beside:
         return
     columns = (

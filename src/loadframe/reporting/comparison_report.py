@@ -1,5 +1,5 @@
 """A comparison as a document, and for continuous integration: job summary and annotations for GitHub Actions, JUnit XML
-for others. Proven worse by more than the margin fails; undecided is a warning, and skipped."""
+for others."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

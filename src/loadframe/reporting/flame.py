@@ -99,14 +99,14 @@ def rest_sentence(inv: Investigation, profile: Profile) -> str:
 
 
 def quality_sentence(profile: Profile) -> str:
-    said = [f"{counted(profile.samples, 'sample')} in {rounding.seconds(profile.seconds)}"]
+    parts = [f"{counted(profile.samples, 'sample')} in {rounding.seconds(profile.seconds)}"]
     if profile.unresolved_share:
-        said.append(f"{rounding.percent(profile.unresolved_share)} of them in functions without a name")
+        parts.append(f"{rounding.percent(profile.unresolved_share)} of them in functions without a name")
     if profile.truncated_share:
-        said.append(f"{rounding.percent(profile.truncated_share)} with their outermost callers cut off")
+        parts.append(f"{rounding.percent(profile.truncated_share)} with their outermost callers cut off")
     if profile.lost:
-        said.append(f"{profile.lost:,} more were lost")
-    return ", ".join(said)
+        parts.append(f"{profile.lost:,} more were lost")
+    return ", ".join(parts)
 
 
 def with_flame(inv: Investigation) -> tuple[Profile, ...]:

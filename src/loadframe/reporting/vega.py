@@ -233,11 +233,11 @@ class Canvas(Plot):
         self.add("text", [{"x": x, "y": y, "label": label}], {**self.place, "text": text()}, color=colour, **mark)
 
     def heading(
-        self, left: float, top: float, line_px: int, title: Sequence[str], said: Sequence[tuple[str, str]]
+        self, left: float, top: float, line_px: int, title: Sequence[str], lines: Sequence[tuple[str, str]]
     ) -> None:
         for number, line in enumerate(title):
             self.label(left, top + line_px * number, line, INK, fontWeight=600)
-        for number, (line, colour) in enumerate(said, start=len(title)):
+        for number, (line, colour) in enumerate(lines, start=len(title)):
             self.label(left, top + line_px * number, line, colour)
 
     def boxes(self, rows: Rows, colour: str, kind: str = "rect", **look: object) -> None:

@@ -98,17 +98,12 @@ def apart(verdict: Verdict, where: str) -> str:
 
 
 def comparison_sentence(comparison: Comparison) -> str:
-    verdict = comparison.verdict
+    verdict, sides = comparison.verdict, f"{comparison.after} against {comparison.before}"
     if not verdict.has_ratio:
-        return f"{comparison.after} against {comparison.before}: {without_ratio(verdict)}."
-    blocks = counted(verdict.blocks, "block") if verdict.block_ratios else ""
+        return f"{sides}: {without_ratio(verdict)}."
     what = f"{comparison.what} {verdict_levels(verdict, comparison.axis_unit)}".strip()
-    about = ", ".join(part for part in (interval(verdict), blocks) if part)
-    overstated = f"; {MAY_OVERSTATE}" if verdict.may_overstate else ""
-    return (
-        f"{comparison.after} against {comparison.before}: {DECISIONS[verdict.decision]}. "
-        f"{ratio(verdict)} times the {what} ({about}{overstated})."
-    )
+    about = _interval_words(verdict if verdict.block_ratios else replace(verdict, blocks=0))
+    return f"{sides}: {DECISIONS[verdict.decision]}. {ratio(verdict)} times the {what} ({about})."
 
 
 MOST_LOADS = 6
@@ -148,12 +143,11 @@ def noise_sentence(verdict: Verdict) -> str:
 
 
 def proof_sentence(verdict: Verdict, unit: str) -> str:
-    levels = verdict_levels(verdict, unit)
-    where = f", {levels}" if levels else ""
     how = "Block by block" if verdict.block_ratios else "From the curves, not block by block"
+    where = ", ".join(filter(None, (how, verdict_levels(verdict, unit))))
     no = "" if verdict.decided else f"{DECISIONS[verdict.decision]}, "
     gain = f"{no}{ratio(verdict)} times, {_interval_words(verdict)}" if verdict.has_ratio else without_ratio(verdict)
-    return f"{how}{where}: {gain}. {noise_sentence(verdict)}".rstrip()
+    return f"{where}: {gain}. {noise_sentence(verdict)}".rstrip()
 
 
 def block_ratios(verdict: Verdict) -> str:
@@ -166,14 +160,12 @@ def margin_sentence(margin: Margin) -> str:
 
 
 def sessions_sentence(sessions: Sessions) -> str:
-    share = rounding.percent(sessions.share)
-    source = (
-        f"learnt from {sessions.learnt_from} equal ones" if sessions.learnt_from else "a prior: no equal ones are known"
-    )
-    alone = rounding.with_interval(math.sqrt(sessions.low * sessions.high), sessions.low, sessions.high)[1:]
+    learnt = f"learnt from {sessions.learnt_from} equal ones"
+    source = learnt if sessions.learnt_from else "a prior: no equal ones are known"
+    _, low, high = rounding.with_interval(math.sqrt(sessions.low * sessions.high), sessions.low, sessions.high)
     return (
-        f"Two sessions of this machine differ by up to {share} ({source}), which is in the interval; the values by "
-        f"themselves give {' to '.join(alone)} times."
+        f"Two sessions of this machine differ by up to {rounding.percent(sessions.share)} ({source}), which is in the "
+        f"interval; the values by themselves give {low} to {high} times."
     )
 
 
@@ -182,10 +174,8 @@ def needed_sentence(needed: Needed, sessions: Sessions | None) -> str:
         return f"About {needed.count:,} {needed.what} of each side would tell, if they go on like these."
     if sessions is None:
         return f"No number of such {needed.what} would tell."
-    return (
-        f"No number of {needed.what} would tell: two sessions differ by as much. Measure both sides in turns, in "
-        "blocks, or each in several sessions."
-    )
+    advice = "Measure both sides in turns, in blocks, or each in several sessions."
+    return f"No number of {needed.what} would tell: two sessions differ by as much. {advice}"
 
 
 def ratio(estimate: Ratio) -> str:

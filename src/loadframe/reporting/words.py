@@ -127,13 +127,14 @@ def curve_phrase(curve: Curve, unit: str) -> str:
 
 def _gradually(curve: Curve, between: LoadInterval, unit: str, last: float) -> str:
     """ "levels off gradually, between about 5 and 80 clients"; an end that is only that of the levels is not named."""
-    low, high = rounding.plain(forecast(between.low)), load(forecast(between.high), unit)
-    begins = "the lowest load" if between.low <= min(point.load for point in curve.points) else low
+    begins = rounding.plain(forecast(between.low))
+    if between.low <= min(point.load for point in curve.points):
+        begins = "the lowest load"
     if curve.shape == "decline":
         return f"levels off gradually from {begins} on, and falls after {load(curve.peak.load, unit)}"
     if between.high >= last:
         return f"levels off gradually from {begins} on, and still does at {load(last, unit)}"
-    return f"levels off gradually, between {begins} and {high}"
+    return f"levels off gradually, between {begins} and {load(forecast(between.high), unit)}"
 
 
 def served_nothing(curve: Curve) -> bool:
@@ -187,13 +188,9 @@ def strip(text: str) -> str:
 def sentence(text: str) -> str:
     """With a capital and a full stop. Names (table_open_cache, books = 16) keep their spelling."""
     bare = strip(text)
-    if not bare:
-        return ""
-    first, *rest = bare.split()
-    if rest[:1] == ["="]:  # "books = 16" is also the name of a setting
-        return f"{bare}."
-    first = first.rstrip(",:;")
-    return f"{bare[:1].upper()}{bare[1:]}." if first.replace("-", "").replace("'", "").isalpha() else f"{bare}."
+    first, *rest = bare.split() or [""]
+    is_word = first.rstrip(",:;").replace("-", "").replace("'", "").isalpha() and rest[:1] != ["="]
+    return bare and f"{capital(bare) if is_word else bare}."
 
 
 def paragraph(texts: Iterable[str]) -> str:
