@@ -9,7 +9,7 @@ from loadframe.model.capacity import CapacityBeside
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, verdict_words, words
-from loadframe.reporting.vega import AFTER, BEFORE, INK, LoadAxis, Plot, Size, ValueAxis
+from loadframe.reporting.vega import AFTER, BEFORE, BOTH, INK, Chart, LoadAxis, Plot, Size, ValueAxis, charted
 
 LEAST = 0.001
 LOOPS = {
@@ -162,17 +162,15 @@ LOGARITHMIC = 8.0
 """Latencies further apart than this factor are drawn on a logarithmic scale."""
 
 
-def title(search: Capacity) -> str:
+def charts(search: Capacity) -> Iterator[Chart]:
     met, missed = (sum(trial.met is wanted for trial in _drawn(search)) for wanted in (True, False))
-    return f"{counted(met, 'trial')} met the objective, {missed} missed it"
-
-
-def note(search: Capacity) -> str:
+    title = f"{counted(met, 'trial')} met the objective, {missed} missed it"
     between = "" if None in (search.low, search.high) else " Shaded: between the level shown to meet and that to miss."
-    return f"A dot is a trial: blue met the objective, orange missed it.{between}"
+    note = f"A dot is a trial: blue met the objective, orange missed it.{between}"
+    return charted("capacity", title, note, BOTH, _chart, search)
 
 
-def chart(search: Capacity, size: Size) -> Plot | None:
+def _chart(search: Capacity, size: Size) -> Plot | None:
     drawn = _drawn(search)
     if not drawn:
         return None

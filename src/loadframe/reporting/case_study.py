@@ -1,4 +1,4 @@
-"""An investigation as a document: what is shown where."""
+"""An investigation as a document, and its charts: what is shown where."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
@@ -12,24 +12,34 @@ from loadframe.reporting import (
     facts,
     finding_words,
     forecasts,
+    gain_bars,
     latencies,
     limits_report,
+    plots,
     quality_words,
     rounding,
     stages,
     time_spent,
     trials,
     verdict_words,
+    waits,
     words,
 )
 from loadframe.reporting import document as doc
 from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits_sentences
 from loadframe.reporting.next_step import next_step
-from loadframe.reporting.vega import Chart
+from loadframe.reporting.vega import BOTH, HALF, NARROW, Chart, charted
 from loadframe.units import show_metric
 
 Charts = Mapping[str, Chart]
 WIDE = "facts wide-facts"
+OF_COMPONENTS = {
+    "cpu.cores": "CPU",
+    "memory.rss": "Memory",
+    "io.read_bytes": "Bytes read",
+    "io.write_bytes": "Bytes written",
+}
+OF_TARGET = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memory of the target"}
 
 
 def of(inv: Investigation, drawn: Charts) -> doc.Document:
@@ -99,17 +109,17 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     if inv.gain:
         how = doc.Span("How it was measured", "page", "#changes")
         yield doc.aside("Proof", (f"{verdict_words.proof_sentence(inv.gain, unit)} ", how))
-    yield doc.aside("Peak against peak", reach and verdict_words.reach_sentences(reach, unit))
+    yield doc.aside("Peak against peak", verdict_words.reach_sentences(reach, unit) if reach else "")
     copied = [variant for variant in inv.variants if variant.to_copy]
     heads = [(verdict_words.variant_head(variant),) * (len(copied) > 1) for variant in copied]
     settings = (line for variant, head in zip(copied, heads, strict=True) for line in (*head, *variant.to_copy))
     yield doc.aside("To copy", *settings, only="screen")
-    yield doc.aside("To decide", inv.unfinished and inv.unfinished.command)
+    yield doc.aside("To decide", inv.unfinished.command if inv.unfinished else "")
     yield doc.Aside("Its log", () if inv.stop is None else inv.stop.log)
     for number, other in enumerate(inv.alternatives, start=1):
         text = words.sentence(alternatives.sentence(inv, other))
         yield doc.aside(doc.Span(other.name, to=f"#side-by-side-{number}"), text)
-    yield doc.aside("Drivers", inv.drivers and drivers_sentence(inv.drivers), only="screen")
+    yield doc.aside("Drivers", drivers_sentence(inv.drivers) if inv.drivers else "", only="screen")
     evidence = [piece for finding in facts.main_findings(inv)[:1] for piece in finding.evidence[:3]]
     yield doc.aside("Evidence", *map(finding_words.evidence_brief, evidence), only="screen")
     step = next_step(inv)
@@ -128,7 +138,8 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
             text = words.state_sentence(state, unit, work, limit, shown[0].curve)
             steps = curve_report.address(shown[0], state.peak.load)
             yield doc.aside(label, doc.Span(text, to=steps), look=label.lower())
-    yield doc.aside("Forecast", inv.forecast and forecasts.outcome(inv.forecast, unit, work)[0], only="screen")
+    predicted = forecasts.outcome(inv.forecast, unit, work)[0] if inv.forecast else ""
+    yield doc.aside("Forecast", predicted, only="screen")
     yield doc.brief_quality(inv.quality)
 
 
@@ -251,3 +262,43 @@ def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     yield from _figures(drawn, "stages", "stages-after", "waits", "waits-after")
     yield from time_spent.use(inv)
     yield doc.Group(_figures(drawn, *(name for name in drawn if name.startswith("footprint"))), "pair")
+
+
+def charts(inv: Investigation) -> Iterator[Chart]:
+    steps = "A dot is a step, a ring an outlier; boxes are quartiles, whiskers 1.5 boxes long; medians are joined."
+    yield from charted("proof", plots.proof_title(inv), plots.proof_note(inv), BOTH, plots.throughput, inv)
+    if any(facts.silences(round_) for round_ in inv.rounds):
+        longest = "Longest time in which no request was done, of each step; the line joins the averages."
+        sentence = quality_words.silence_sentence(inv)[:-1]
+        yield from charted("stalls", sentence, longest, BOTH, plots.metric, inv, "workload.silence_ms", "")
+    yield from charted("latency", plots.latency_title(inv), "", HALF, plots.latency, inv)
+    yield from charted("blocks", "Throughput of every step", steps, HALF, plots.boxes, inv)
+    yield from charted("percentiles", latencies.title(inv), latencies.note(inv), BOTH, latencies.percentiles, inv)
+    bands = "Shaded bands: 95 % intervals."
+    if len(inv.alternatives) > 1:
+        title = f"{inv.study.target_kind} and its alternatives by load"
+        yield from charted("alternatives", title, bands, BOTH, plots.side_by_side, inv, inv.alternatives)
+    for number, other in enumerate(inv.alternatives, start=1):
+        name, title = f"side-by-side-{number}", plots.side_by_side_title(inv, other)
+        dashed = " Dashed: where their ratio begins to change, with its interval." if other.divergence else ""
+        yield from charted(name, title, f"{bands}{dashed}", BOTH, plots.side_by_side, inv, (other,))
+    shaded = "Shaded: where the first resource was expected to saturate. Bars: 90 % intervals."
+    yield from charted("forecast", plots.forecast_title(inv), shaded, BOTH, plots.forecast, inv)
+    evidence = [pair for finding in facts.main_findings(inv)[:1] for pair in plots.evidence_metrics(inv, finding)]
+    for number, (name, limit) in enumerate(evidence, start=1):
+        title = words.heading(finding_words.metric_words(name))
+        yield from charted(f"evidence-{number}", title, "", HALF, plots.metric, inv, name, limit, metric=name)
+    for picture in (stages, waits):
+        for name, state in picture.rounds(inv):
+            title = picture.title(state, inv.study.load_unit)
+            yield from charted(name, title, picture.note(state), BOTH, picture.chart, inv, state)
+    for name, bars in (("limits", limits_report), ("gains", gain_bars)):
+        yield from charted(name, bars.title(inv), bars.note(inv), BOTH, bars.chart, inv)
+    for number, (name, what) in enumerate(OF_COMPONENTS.items(), start=1):
+        title = f"{what} of each component by load"
+        yield from charted(f"footprint-component-{number}", title, "", HALF, plots.components, inv, name)
+    for number, (name, what) in enumerate(OF_TARGET.items(), start=1):
+        if name not in dict(evidence):
+            chart = f"footprint-{number}"
+            yield from charted(chart, f"{what} by load", "", HALF, plots.metric, inv, name, "", metric=name)
+    yield from charted("ladder", "What each change adds", "", (*HALF, NARROW), gain_bars.ladder, inv)

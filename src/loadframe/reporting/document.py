@@ -220,7 +220,7 @@ class Document:
         return tuple(section for section in self.sections if section.blocks)
 
 
-def aside(heading: Words, *lines: Words | None, look: str = "", only: Only = "") -> Aside:
+def aside(heading: Words, *lines: Words, look: str = "", only: Only = "") -> Aside:
     """Without the lines that are empty."""
     return Aside(heading, tuple(line for line in lines if line), look, only)
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from loadframe.model import CpuUse, Interaction, Ladder, Rung, StateUse
 from loadframe.progress import counted
-from loadframe.reporting import change_words, rounding, verdict_words, words
+from loadframe.reporting import change_words, gain_bars, rounding, verdict_words, words
 from loadframe.reporting import document as doc
+from loadframe.reporting.vega import BOTH, Chart, charted
 
 FULL = 0.9
 """Share of one CPU, or of a component's CPUs, that counts as full; our choice, as in the signatures of hot threads."""
@@ -85,6 +86,11 @@ def of(ladder: Ladder) -> doc.Document:
         asides=tuple(_asides(ladder)),
         report=ladder.report,
     )
+
+
+def charts(ladder: Ladder) -> Iterator[Chart]:
+    note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
+    return charted("waterfall", "What each change gives", note, BOTH, gain_bars.waterfall, ladder)
 
 
 def _asides(ladder: Ladder) -> Iterator[doc.Aside]:

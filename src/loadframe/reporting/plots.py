@@ -105,9 +105,7 @@ def _draw_curve(plot: Plot, state: facts.Series, colour: str = "", **look: Any) 
     plot.end(state.label, colour, rows[-1])
 
 
-def side_by_side(inv: Investigation, others: Sequence[Alternative], size: Size) -> Plot | None:
-    if not inv.rounds:
-        return None
+def side_by_side(inv: Investigation, others: Sequence[Alternative], size: Size) -> Plot:
     first = inv.rounds[0]
     target = facts.Series("before", inv.study.target_kind, first.curve.points, None, first)
     drawn = [facts.Series("after", other.name, other.round.curve.points, None, other.round) for other in others]
@@ -177,11 +175,10 @@ def latency_title(inv: Investigation) -> str:
 
 
 def _latencies(inv: Investigation) -> list[tuple[facts.Series, dict[float, float]]]:
-    known = [
-        {point.load: point.latency_p95_ms for point in state.points if 0 < (point.latency_p95_ms or 0.0) < math.inf}
+    return [
+        (state, {point.load: p95 for point in state.points if 0 < (p95 := point.latency_p95_ms or 0.0) < math.inf})
         for state in ends_of(inv)
     ]
-    return list(zip(ends_of(inv), known, strict=True))
 
 
 def boxes(inv: Investigation, size: Size) -> Plot | None:
@@ -276,7 +273,7 @@ def components(inv: Investigation, what: str, size: Size) -> Plot | None:
     return _lines(drawn, load_axis(inv), size, title)
 
 
-def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Plot | None:
+def metric(inv: Investigation, name: str, limit_id: str, size: Size) -> Plot | None:
     factor, title = _scale(name)
     drawn = [(state, rows) for state in measured_ends(inv) if (rows := _footprint_rows(state, name, factor))]
     ceilings = [

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,39 +25,18 @@ from loadframe.reporting import (
     answers,
     capacity_report,
     case_study,
-    facts,
-    finding_words,
     flame,
-    gain_bars,
     html,
     ladder_report,
-    latencies,
-    limits_report,
     markdown,
     plots,
-    quality_words,
-    stages,
     terminal,
     vega,
-    waits,
-    words,
 )
 from loadframe.reporting.document import About, Document, Figure
 from loadframe.reporting.json_shapes import Json, capacity_json, investigation_json, ladder_json
-from loadframe.reporting.vega import Chart, Plot, Size, render
+from loadframe.reporting.vega import Chart
 from loadframe.system.files import Folder, Whose
-
-Draw = Callable[[Size], Plot | None]
-
-WIDE, NARROW, HALF = Size(640, 300), Size(270, 240), Size(370, 210)
-BOTH = (WIDE, NARROW)
-OF_COMPONENTS = {
-    "cpu.cores": "CPU",
-    "memory.rss": "Memory",
-    "io.read_bytes": "Bytes read",
-    "io.write_bytes": "Bytes written",
-}
-FOOTPRINT = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memory of the target"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,70 +108,10 @@ def page_charts(answer: RunAnswer) -> dict[str, Chart]:
         return {chart.name: replace(chart, svgs=tuple(job.result() for job in jobs)) for chart, jobs in begun}
 
 
-def _of_ladder(ladder: Ladder) -> Iterator[Chart]:
-    note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
-    return drawn("waterfall", "What each change gives", note, partial(gain_bars.waterfall, ladder), *BOTH)
-
-
-def _of_capacity(search: Capacity) -> Iterator[Chart]:
-    title, note = capacity_report.title(search), capacity_report.note(search)
-    return drawn("capacity", title, note, partial(capacity_report.chart, search), *BOTH)
-
-
-def _of_investigation(inv: Investigation) -> Iterator[Chart]:
-    dots = "A dot is a step, a ring an outlier; boxes are quartiles, whiskers 1.5 boxes long; medians are joined."
-    yield from drawn("proof", plots.proof_title(inv), plots.proof_note(inv), partial(plots.throughput, inv), *BOTH)
-    silent = "Longest time in which no request was done, of each step; the line joins the averages."
-    if any(facts.silences(round_) for round_ in inv.rounds):
-        drawing = partial(plots.metric, inv, "workload.silence_ms")
-        yield from drawn("stalls", quality_words.silence_sentence(inv)[:-1], silent, drawing, *BOTH)
-    yield from drawn("latency", plots.latency_title(inv), "", partial(plots.latency, inv), HALF)
-    yield from drawn("blocks", "Throughput of every step", dots, partial(plots.boxes, inv), HALF)
-    drawing = partial(latencies.percentiles, inv)
-    yield from drawn("percentiles", latencies.title(inv), latencies.note(inv), drawing, *BOTH)
-    bands = "Shaded bands: 95 % intervals."
-    if len(inv.alternatives) > 1:
-        drawing = partial(plots.side_by_side, inv, inv.alternatives)
-        yield from drawn("alternatives", f"{inv.study.target_kind} and its alternatives by load", bands, drawing, *BOTH)
-    for number, alternative in enumerate(inv.alternatives, start=1):
-        drawing, title = partial(plots.side_by_side, inv, (alternative,)), plots.side_by_side_title(inv, alternative)
-        dashed = " Dashed: where their ratio begins to change, with its interval."
-        note = f"{bands}{dashed if alternative.divergence is not None else ''}"
-        yield from drawn(f"side-by-side-{number}", title, note, drawing, *BOTH)
-    shaded = "Shaded: where the first resource was expected to saturate. Bars: 90 % intervals."
-    yield from drawn("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), *BOTH)
-    evidence = [pair for finding in facts.main_findings(inv)[:1] for pair in plots.evidence_metrics(inv, finding)]
-    for number, (name, limit_id) in enumerate(evidence, start=1):
-        drawing, title = partial(plots.metric, inv, name, limit_id=limit_id), finding_words.metric_words(name)
-        yield from drawn(f"evidence-{number}", words.heading(title), "", drawing, HALF, metric=name)
-    for picture in (stages, waits):
-        for name, state in picture.rounds(inv):
-            title, drawing = picture.title(state, inv.study.load_unit), partial(picture.chart, inv, state)
-            yield from drawn(name, title, picture.note(state), drawing, *BOTH)
-    for name, bars in (("limits", limits_report), ("gains", gain_bars)):
-        yield from drawn(name, bars.title(inv), bars.note(inv), partial(bars.chart, inv), *BOTH)
-    for number, (what, title) in enumerate(OF_COMPONENTS.items(), start=1):
-        drawing, over = partial(plots.components, inv, what), f"{title} of each component by load"
-        yield from drawn(f"footprint-component-{number}", over, "", drawing, HALF)
-    for number, (name, title) in enumerate(FOOTPRINT.items(), start=1):
-        if name not in dict(evidence):
-            drawing = partial(plots.metric, inv, name)
-            yield from drawn(f"footprint-{number}", f"{title} by load", "", drawing, HALF, metric=name)
-    yield from drawn("ladder", "What each change adds", "", partial(gain_bars.ladder, inv), HALF, NARROW)
-
-
-def drawn(name: str, title: str, note: str, draw: Draw, *sizes: Size, metric: str = "") -> Iterator[Chart]:
-    """A chart in these sizes; none without data."""
-    pictures = [plot for size in sizes if (plot := draw(size)) is not None]
-    if pictures:
-        alt = " ".join(filter(None, (words.sentence(title), pictures[0].described())))
-        yield Chart(name, title, note, alt, tuple(picture.specification() for picture in pictures), metric)
-
-
 FORMS: Mapping[type[Any], Form] = {
-    Investigation: Form(lambda inv, *_: case_study.of(inv, {}), _of_investigation, investigation_json, answers.answer),
-    Ladder: Form(lambda ladder, *_: ladder_report.of(ladder), _of_ladder, ladder_json, ladder_report.answer),
-    Capacity: Form(capacity_report.of, _of_capacity, capacity_json, capacity_report.answer, is_brief=False),
+    Investigation: Form(lambda inv, *_: case_study.of(inv, {}), case_study.charts, investigation_json, answers.answer),
+    Ladder: Form(lambda ladder, *_: ladder_report.of(ladder), ladder_report.charts, ladder_json, ladder_report.answer),
+    Capacity: Form(capacity_report.of, capacity_report.charts, capacity_json, capacity_report.answer, is_brief=False),
 }
 
 
@@ -244,7 +163,7 @@ def _files(answer: RunAnswer) -> Iterator[tuple[str, bytes]]:
 
 def svg_of(chart: Chart) -> str:
     """A chart as a standalone file, with title and description."""
-    return str(render(titled(json.loads(chart.spec)), chart.name, chart.alt))
+    return str(vega.render(titled(json.loads(chart.spec)), chart.name, chart.alt))
 
 
 def titled(spec: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ Okabe and Ito's: vermilion before, blue after."""
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from statistics import fmean, pstdev
@@ -36,6 +36,10 @@ Spec = dict[str, Any]
 class Size:
     width: int
     height: int
+
+
+WIDE, NARROW = Size(640, 300), Size(270, 240)
+BOTH, HALF = (WIDE, NARROW), (Size(370, 210),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +267,22 @@ class Chart:
     @property
     def spec(self) -> str:
         return write_json({**self.specs[0], "title": self.title})
+
+
+def charted(
+    name: str,
+    title: str,
+    note: str,
+    sizes: Sequence[Size],
+    draw: Callable[..., Plot | None],
+    *about: Any,
+    metric: str = "",
+) -> Iterator[Chart]:
+    """A chart in these sizes, each by draw(*about, size); none without data."""
+    pictures = [plot for size in sizes if (plot := draw(*about, size)) is not None]
+    if pictures:
+        alt = " ".join(filter(None, (words.sentence(title), pictures[0].described())))
+        yield Chart(name, title, note, alt, tuple(picture.specification() for picture in pictures), metric)
 
 
 SI, PLAIN = "~s", ",.6~g"
