@@ -86,7 +86,7 @@ def test_the_database_of_a_service_is_named_and_nothing_asks_to_end_it(port: int
         assert strangers <= seen["system.cpu.busy_cores"] - 0.9 * seen["postgres.cpu.cores"], "it is none of them"
     if not any("stranger" in step.flags for step in RunFolder.open(Path(inv.run)).steps()):
         assert OTHERS not in {finding.id for round_ in inv.rounds for finding in round_.findings}
-    named = inv.quality.beside[0]
+    named = inv.quality.companions[0]
     assert named.name == "postgres" and named.load == 4
     assert "postgres, which the target connects to, used" in companion_sentence(named)
 

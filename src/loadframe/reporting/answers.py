@@ -76,7 +76,7 @@ def _lines(inv: Investigation) -> list[str]:
             return [_limit(inv), words.sentence(inv.outcome.text)]
         case "cpu-saturated":
             busiest = ""
-            for program in inv.quality.beside:
+            for program in inv.quality.companions:
                 if program.cores >= program.of / 2 and not busiest:
                     used = f"{rounding.plain(program.cores)} of {program.of:g}"
                     busiest = f"; {program.name}, which the target connects to, has {used}"
@@ -100,7 +100,7 @@ def _lines(inv: Investigation) -> list[str]:
             limit = f"Throughput {words.curve_phrase(curve, unit)} (peak {peak}), and {seen}."
             return [limit, action, _tried(inv)]
         case "no-proven-gain" if inv.unfinished is not None:
-            verdict, wait = inv.unfinished.told, rounding.seconds(math.ceil(inv.unfinished.more_s))
+            verdict, wait = inv.unfinished.verdict, rounding.seconds(math.ceil(inv.unfinished.more_s))
             gain = f"{verdict_words.ratio(verdict)}x {verdict_words.verdict_levels(verdict, unit)}".strip()
             likely = f"Likely: {inv.unfinished.remedy}, {gain}; not proved. About {wait} more would decide."
             return [_limit(inv), likely]

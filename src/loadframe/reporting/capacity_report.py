@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from loadframe.analysis.objective import WORDS, latency_limits
 from loadframe.model import Capacity, CapacityObjective, CapacityTrial, RunQuality
-from loadframe.model.capacity import CapacityBeside
+from loadframe.model.capacity import AlternativeCapacity
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, verdict_words, words
@@ -71,7 +71,7 @@ def _levels(search: Capacity) -> Iterator[doc.Block]:
 
 
 def _other_settings(search: Capacity) -> Iterator[doc.Block]:
-    if not search.beside:
+    if not search.alternatives:
         return
     columns = (
         "Settings",
@@ -81,7 +81,7 @@ def _other_settings(search: Capacity) -> Iterator[doc.Block]:
         doc.Column("", "Decision"),
     )
     rows, failed = [], []
-    for other in search.beside:
+    for other in search.alternatives:
         verdict, decision = other.verdict, verdict_words.DECISIONS[other.verdict.decision]
         ratio = verdict_words.ratio_words(verdict) if verdict.has_ratio else verdict.method
         rows.append((other.name, other.host, _load_of(search, other), ratio, decision))
@@ -92,7 +92,7 @@ def _other_settings(search: Capacity) -> Iterator[doc.Block]:
     yield doc.Prose((sentence, doc.file("fleet-trials.jsonl"), "."), "note")
 
 
-def _load_of(search: Capacity, other: CapacityBeside) -> str:
+def _load_of(search: Capacity, other: AlternativeCapacity) -> str:
     if not other.end:
         return "failed"
     if other.end == "below-range":
@@ -194,7 +194,7 @@ def _chart(search: Capacity, size: Size) -> Plot | None:
         outcome = "met" if trial.met else "missed"
         by_level[trial.load].append(f"{words.milliseconds(trial.latency_p95_ms)} {outcome}")
     texts = (f"{words.load(level, search.load_unit)}: {', '.join(trials)}" for level, trials in by_level.items())
-    plot.told = f"p95 latency of each trial. {'. '.join(texts)}."
+    plot.description = f"p95 latency of each trial. {'. '.join(texts)}."
     return plot
 
 

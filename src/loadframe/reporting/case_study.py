@@ -44,7 +44,7 @@ OF_TARGET = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memo
 
 def of(inv: Investigation, drawn: Charts) -> doc.Document:
     first = ("alternatives" if "alternatives" in drawn else "side-by-side-1") if inv.alternatives else ""
-    answers_heading = f"Its answers beside those of {inv.answers[0].beside}" if inv.answers else ""
+    answers_heading = f"Its answers beside those of {inv.answers[0].others}" if inv.answers else ""
     about, took = doc.About(inv.run, inv.study, inv.host), f"the whole run took {rounding.seconds(inv.seconds)}"
     fleet = [] if inv.drivers is None else [drivers_sentence(inv.drivers)]
     alone = inv.rounds[-1].ruled_out if inv.rounds and not facts.main_findings(inv) else ()
@@ -130,7 +130,7 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
         yield doc.aside("Slower after it", doc.Span(slower, to="#chart-percentiles"))
     if given_up := facts.gives_up(inv):
         safe = [variant for variant in inv.variants if not variant.gives_up]
-        without = f" Without that: {verdict_words.gain_sentence(safe[-1].told, unit)}." if safe else ""
+        without = f" Without that: {verdict_words.gain_sentence(safe[-1].reported, unit)}." if safe else ""
         yield doc.aside("Given up for it", f"{words.sentence('; '.join(given_up))}{without}")
     for label, state, shown in (("Before", inv.before, inv.rounds[:1]), ("After", inv.after, inv.rounds[-1:])):
         if state is not None:

@@ -56,12 +56,12 @@ def price_sentences(price: Price) -> list[str]:
 def trial_sentence(trial: Trial, unit: str = "") -> str:
     fate = verdict_words.FATES[trial.kept]
     if not trial.kept and (trial.fresh is not None or trial.verdict.decision == "better"):
-        if trial.told.decision == "worse":
+        if trial.reported.decision == "worse":
             fate = verdict_words.TAKEN_BACK
         elif trial.note:
             fate += f", as {trial.note}"
     fresh = "" if trial.fresh is None else f"; {verdict_words.fresh_words(trial.verdict)}"
-    return f"{fate}: {verdict_words.gain_sentence(trial.told, unit)}{fresh}"
+    return f"{fate}: {verdict_words.gain_sentence(trial.reported, unit)}{fresh}"
 
 
 CONTROLS = {"sham": "control", "dose": "dose", "without": "worth", "less": "counter-proof"}
@@ -79,7 +79,7 @@ APART = 1.1
 
 def parts_sentence(inv: Investigation) -> str:
     """ "" where the gains multiply to the whole."""
-    parts = [trial.told.ratio for trial in kept_trials(inv.rounds)]
+    parts = [trial.reported.ratio for trial in kept_trials(inv.rounds)]
     if inv.gain is None or len(parts) < 2 or not all(part > 0 for part in (*parts, inv.gain.ratio)):
         return ""
     if 1 / APART < math.prod(parts) / inv.gain.ratio < APART:
@@ -114,7 +114,8 @@ def _because(inv: Investigation, round_: Round, because: str) -> str:
 def durability_sentences(inv: Investigation) -> list[str]:
     sentences = []
     for variant in inv.variants if facts.gives_up(inv) else ():
-        gain, given_up = verdict_words.gain_sentence(variant.told, inv.study.load_unit), words.strip(variant.gives_up)
+        gain = verdict_words.gain_sentence(variant.reported, inv.study.load_unit)
+        given_up = words.strip(variant.gives_up)
         kept = f"relaxed: {gain} - gives up: {given_up}" if given_up else f"kept: {gain}"
         sentences.append(f"with durability {kept}")
     return sentences

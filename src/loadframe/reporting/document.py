@@ -212,7 +212,7 @@ class Document:
     asides: tuple[Aside, ...] = ()
     report: str = ""
 
-    def asides_on(self, place: Only) -> tuple[Aside, ...]:
+    def asides_for(self, place: Only) -> tuple[Aside, ...]:
         return tuple(aside for aside in self.asides if aside.lines and aside.only in ("", place))
 
     @property

@@ -37,7 +37,7 @@ class Gain:
 
 def gains(inv: Investigation) -> list[Gain]:
     tried = [
-        Gain(words.heading(trial.remedy.title), trial.told, trial.kept)
+        Gain(words.heading(trial.remedy.title), trial.reported, trial.kept)
         for round_ in inv.rounds
         for trial in round_.tried
     ]
@@ -88,7 +88,7 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
     for gain, (name, lines) in zip(drawn, heads, strict=True):
         top = drawing.row(top, gain, name, lines)
     drawing.scale(top)
-    drawing.told = " ".join(f"{gain.name}: {_gain_words(gain)}." for gain in drawn)
+    drawing.description = " ".join(f"{gain.name}: {_gain_words(gain)}." for gain in drawn)
     return drawing
 
 
@@ -169,7 +169,7 @@ def waterfall(ladder: Ladder, size: Size) -> Plot | None:
     rows: list[Row] = []
     reached = 1.0
     for rung in ladder.rungs:
-        if (verdict := rung.told) is None or not verdict.has_ratio:
+        if (verdict := rung.reported) is None or not verdict.has_ratio:
             continue
         kind, reverted = ("step", "") if rung.kept else ("reverted", ", reverted")
         label = f"{_step_words(verdict, rung.share if rung.kept else None)}{reverted}"
@@ -177,7 +177,7 @@ def waterfall(ladder: Ladder, size: Size) -> Plot | None:
         reached *= verdict.ratio if rung.kept else 1.0
     if not rows:
         return None
-    if ladder.total is not None and (total := ladder.total.told).has_ratio:
+    if ladder.total is not None and (total := ladder.total.reported).has_ratio:
         rows.append({"change": "together", "label": _step_words(total, None), "kind": "total", **_bar(total, 1.0)})
     return _waterfall(rows, size)
 
@@ -205,7 +205,7 @@ def _waterfall(rows: list[Row], size: Size) -> Plot:
     plot.left += vega.SLACK * max(len(row["change"]) for row in rows)
     room = plot.size.width * math.log(ROOM) / math.log(highest * ROOM / lowest)
     plot.right += max(0.0, max(CHARACTER_PX * len(row["label"]) for row in rows if row["right"] == highest) - room)
-    plot.told = " ".join(f"{row['change']}: {row['label']}." for row in rows)
+    plot.description = " ".join(f"{row['change']}: {row['label']}." for row in rows)
     plot.add("bar", rows, {"x": x, "x2": {"field": "to"}, "y": y, "color": colour}, height=20)
     if any("low" in row for row in rows):
         low = {"field": "low", "type": "quantitative", "scale": scale}

@@ -145,7 +145,7 @@ class _Page:
         pictures = [self.block(figure) for figure in document.figures]
         if not pictures and document.empty:
             pictures = [element("p", {"class": "prose"}, document.empty)]
-        asides = map(self._aside, document.asides_on("page"))
+        asides = map(self._aside, document.asides_for("page"))
         return element(
             "section",
             {"class": "first", "aria-label": "Proof and next step"},

@@ -95,7 +95,7 @@ def charts(ladder: Ladder) -> Iterator[Chart]:
 
 def _asides(ladder: Ladder) -> Iterator[doc.Aside]:
     if ladder.total is not None:
-        unit, total = ladder.study.load_unit, ladder.total.told
+        unit, total = ladder.study.load_unit, ladder.total.reported
         about = f"the throughput, all kept changes together, {verdict_words.verdict_levels(total, unit)}"
         head, interval = doc.Span(verdict_words.headline(total), to="#ladder"), verdict_words.confident_interval(total)
         yield doc.aside(head, about, interval, look="gain", only="page")
@@ -106,7 +106,8 @@ def _asides(ladder: Ladder) -> Iterator[doc.Aside]:
     kept = words.and_list([_named(rung) for rung in ladder.kept])
     others = []
     for rung in ladder.rungs:
-        ratio = f" {verdict_words.ratio_words(rung.told)}" if rung.told is not None and rung.told.has_ratio else ""
+        verdict = rung.reported
+        ratio = f" {verdict_words.ratio_words(verdict)}" if verdict is not None and verdict.has_ratio else ""
         others += [] if rung.kept else [f"{rung.change}{ratio}: {fate(rung)}"]
     given_up = [f"{rung.change}: {words.strip(rung.gives_up)}" for rung in ladder.kept if rung.gives_up]
     for title, text in (("Kept", kept), ("Not kept", "; ".join(others)), ("Given up for it", "; ".join(given_up))):
@@ -130,7 +131,7 @@ def _ladder(ladder: Ladder) -> Iterator[doc.Block]:
         cells = (
             doc.Span(rung.change, "code"),
             doc.code_list([change_words.change(change) for change in rung.changes]),
-            verdict_words.ratio_words(rung.told),
+            verdict_words.ratio_words(rung.reported),
             rounding.percent(rung.share),
             verdict_words.ratio_words(rung.at_top),
             fate(rung, keeps_all=ladder.keeps_all),
@@ -171,10 +172,10 @@ def lines(ladder: Ladder) -> tuple[str, ...]:
     if ladder.total is None:
         return (f"None of the {count} changes is proven to be better than the state before it; all were reverted.",)
     unit = ladder.study.load_unit
-    if gain := verdict_words.led_gain(ladder.total.told, unit):
+    if gain := verdict_words.led_gain(ladder.total.reported, unit):
         lines = [f"Set {_named(ladder.kept[0]) if kept == 1 else names}: {gain}."]
     else:
-        sentence = words.strip(verdict_words.gain_sentence(ladder.total.told, unit))
+        sentence = words.strip(verdict_words.gain_sentence(ladder.total.reported, unit))
         lines = [words.sentence(f"{sentence}: {kept} of {count} changes {'is' if kept == 1 else 'are'} kept")]
     if cost := "; ".join(words.strip(rung.gives_up) for rung in ladder.kept if rung.gives_up):
         lines.append(words.sentence(cost))
@@ -197,7 +198,7 @@ def _named(rung: Rung) -> str:
 def next_step(ladder: Ladder) -> str:
     if not ladder.finished:
         return f"Run it again to finish it; the finished steps are kept in {ladder.run}."
-    unsure = [rung.change for rung in ladder.rungs if not rung.kept and rung.told and not rung.told.decided]
+    unsure = [rung.change for rung in ladder.rungs if not rung.kept and rung.reported and not rung.reported.decided]
     more = ""
     if unsure:
         give = "gives" if len(unsure) == 1 else "give"
@@ -210,13 +211,13 @@ def next_step(ladder: Ladder) -> str:
 def fate(rung: Rung, *, keeps_all: bool = False) -> str:
     if rung.refused:
         return "refused by the target"
-    if rung.told is None:
+    if rung.reported is None:
         return "kept" if rung.kept else "reverted"
-    decision, shown = rung.told.decision, verdict_words.DECISIONS[rung.told.decision]
+    decision, shown = rung.reported.decision, verdict_words.DECISIONS[rung.reported.decision]
     if not rung.kept:
         return f"{shown}: reverted"
     if decision == "better":
-        return f"kept, {verdict_words.MAY_OVERSTATE}" if rung.told.may_overstate else "kept"
+        return f"kept, {verdict_words.MAY_OVERSTATE}" if rung.reported.may_overstate else "kept"
     if keeps_all:
         return f"kept anyway: {shown}"
     return "kept: worse in fresh blocks" if decision == "worse" else "kept: not proven again"

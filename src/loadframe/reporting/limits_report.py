@@ -252,7 +252,7 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
             bars.setdefault(look, []).append(row)
     for (colour, opacity), rows in bars.items():
         drawing.boxes(rows, colour, opacity=opacity)
-    drawing.told = " ".join(
+    drawing.description = " ".join(
         f"{panel.name}, {'; '.join(_panel_words(panel, state, inv.study.load_unit) for state in panel.shares)}."
         for panel in drawn
     )

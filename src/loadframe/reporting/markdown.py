@@ -20,7 +20,7 @@ def render(document: doc.Document, *, brief: bool = False) -> str:
     about = document.about
     head = [f"## {text(about.study.question)}", f"{document.kind} of {text(about.study.name)}."] if about else []
     asides: list[str] = []
-    for aside in document.asides_on(""):
+    for aside in document.asides_for(""):
         heading, lines = f"- **{inline(aside.heading)}:**", [inline(line).strip() for line in aside.lines]
         asides += [f"{heading} {lines[0]}"] if len(lines) == 1 else [heading, *(f"  - {line}" for line in lines)]
     parts = [*head, *map(text, document.answer), "\n".join(asides)]

@@ -17,7 +17,7 @@ def render(document: doc.Document, width: int = WIDTH, more: str = "") -> str:
     last = wrapped(f"More: {more}", width, 0, 2) if more else []
     room = SCREEN - len(first) - 1 - len(last) if more else math.inf
     second: list[str] = []
-    for aside in document.asides_on("screen" if more else "text"):
+    for aside in document.asides_for("screen" if more else "text"):
         lines = _aside(aside, width)
         second += lines if len(second) + len(lines) <= room else []
     parts = [first, [*second, *last]]

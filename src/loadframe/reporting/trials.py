@@ -15,7 +15,7 @@ def tried(inv: Investigation) -> Iterator[doc.Block]:
 
 def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
     unit, work = inv.study.load_unit, inv.study.work_unit
-    blocks = f" {verdict_words.block_ratios(trial.told)}".rstrip()
+    blocks = f" {verdict_words.block_ratios(trial.reported)}".rstrip()
     note = f" {words.sentence(trial.note)}" if trial.note and trial.kept else ""
     sentence = words.sentence(change_words.trial_sentence(trial, unit))
     yield doc.Prose((doc.Span(sentence, "b"), blocks, note))
@@ -30,8 +30,8 @@ def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
     yield doc.Table((load, "Kind of request", before, after), times, "figures")
     if price := change_words.price_sentences(trial.remedy.price):
         yield doc.Prose((doc.Span("Cost.", "b"), *(f" {words.sentence(line)}" for line in price)), "price")
-    if trial.told.method:
-        method = f"Method: {words.strip(trial.told.method)}. Raw data: "
+    if trial.reported.method:
+        method = f"Method: {words.strip(trial.reported.method)}. Raw data: "
         of = f" and the steps of the treatments {trial.treatment_before} and {trial.treatment_after} in "
         yield doc.Prose((method, doc.file("verdicts.json"), of, doc.file("steps.jsonl"), "."), "note")
     if trial.remedy.source:

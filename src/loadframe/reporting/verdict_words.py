@@ -121,7 +121,7 @@ def variant_head(variant: Variant) -> str:
 
 def by_load(compared: Compared, unit: str) -> str:
     """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of more loads the ends and those judged."""
-    shown, verdict = list(compared.levels), compared.told
+    shown, verdict = list(compared.levels), compared.reported
     if len(shown) > MOST_LOADS:
         about = [compared.at] if isinstance(compared, Variant) else []
         chosen = {shown[0].load, *verdict.levels, *about, shown[-1].load}
@@ -270,12 +270,12 @@ def verdict_levels(verdict: Verdict, unit: str) -> str:
 
 def answers_sentence(compared: AnswersCompared) -> str:
     if compared.equal is None:
-        return f"Not compared with {compared.beside}, of {compared.of}: {compared.missing}."
-    other = f"{compared.beside}, of {compared.of}"
+        return f"Not compared with {compared.others}, of {compared.of}: {compared.missing}."
+    other = f"{compared.others}, of {compared.of}"
     if compared.equal:
         return f"The same as {other}: {', '.join(f'{same.answer} {same.target:,}' for same in compared.answers)}."
     listed = "; ".join(
-        f"{answer.answer}: the target says {answer.target:,}, {compared.beside} {answer.other:,}"
+        f"{answer.answer}: the target says {answer.target:,}, {compared.others} {answer.other:,}"
         + "".join(f" ({first})" for first in answer.differences[:1])
         for answer in compared.answers
         if not answer.equal
