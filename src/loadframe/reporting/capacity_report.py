@@ -57,15 +57,10 @@ def _levels(search: Capacity) -> Iterator[doc.Block]:
         "The level",
         doc.Column("Wrong with a probability of", "Wrong with", ">"),
     )
-    rows = (
-        (
-            rounding.exact(level.load),
-            f"{level.met} of {level.trials}",
-            "unknown" if level.classified == "undecided" else level.classified,
-            probability(level.error_probability),
-        )
-        for level in sorted(search.levels, key=lambda level: level.load)
-    )
+    rows = []
+    for level in sorted(search.levels, key=lambda level: level.load):
+        met, outcome = f"{level.met} of {level.trials}", level.classified.replace("undecided", "unknown")
+        rows.append((rounding.exact(level.load), met, outcome, probability(level.error_probability)))
     yield doc.Table(columns, tuple(rows))
     yield doc.Prose(("Raw data: ", doc.file("steps.jsonl"), "."), "note")
 

@@ -240,5 +240,5 @@ def means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return {name: fmean(known) for name, known in values.items()}
 
 
-def footprint_metrics(rows: Iterable[Mapping[str, float]]) -> tuple[str, ...]:
-    return tuple(sorted({name for row in rows for name, value in row.items() if value} - FOOTPRINT_KEYS))
+def footprint_metrics(rows: Iterable[Mapping[str, float]]) -> list[str]:
+    return sorted({name for row in rows for name, value in row.items() if value} - FOOTPRINT_KEYS)

@@ -99,10 +99,8 @@ def _reach(verdict: Verdict) -> tuple[float, float]:
 class _Drawing(Canvas):
     def __init__(self, size: Size, gains: Sequence[Gain]) -> None:
         super().__init__(size)
-        ends = [1.0]
-        for gain in gains:
-            ends += [*_reach(gain.verdict), *(gain.verdict.floor or ())]
-        ends = [end for end in ends if end > 0 and math.isfinite(end)]
+        ends = [end for gain in gains for end in (*_reach(gain.verdict), *(gain.verdict.floor or ()))]
+        ends = [1.0, *(end for end in ends if 0 < end < math.inf)]
         self._low, self._high = math.log(min(ends) / 1.05), math.log(max(ends) * 1.05)
         self._width = size.width - 2 * EDGE_PX
 

@@ -125,19 +125,16 @@ class _Page:
 
     def body(self) -> Markup:
         document, study = self._document, self._about.study
-        kicker = f"{document.kind} \u00b7 {study.name} \u00b7 {words.target_name(study)}"
-        header = element(
-            "header",
-            {},
-            element("p", {"class": "kicker"}, kicker),
-            element("h1", {}, study.question),
-            element("p", {"class": "answer"}, Markup("<br>").join(document.answer)),
-        )
+        about = f"{document.kind} \u00b7 {study.name} \u00b7 {words.target_name(study)}"
+        kicker, question = element("p", {"class": "kicker"}, about), element("h1", {}, study.question)
+        answer = element("p", {"class": "answer"}, Markup("<br>").join(document.answer))
+        header = element("header", {}, kicker, question, answer)
         story = doc.Section("The story", "story", (doc.Prose(study.story),) if study.story else ())
         sections = [self.section(section) for section in (story, *document.shown) if section.blocks]
         charts = "Each chart carries its Vega-Lite specification in this file."
-        about = (f"Loadframe {__version__} \u00b7 run ", element("code", {}, self._about.run))
-        footer = element("footer", {}, *about, f" \u00b7 {self._about.host.hostname}. {charts}")
+        run = element("code", {}, self._about.run)
+        host = f" \u00b7 {self._about.host.hostname}. {charts}"
+        footer = element("footer", {}, f"Loadframe {__version__} \u00b7 run ", run, host)
         return element("main", {}, header, self._first(), self._contents(), *sections, footer)
 
     def _first(self) -> Markup:
@@ -145,13 +142,9 @@ class _Page:
         pictures = [self.block(figure) for figure in document.figures]
         if not pictures and document.empty:
             pictures = [element("p", {"class": "prose"}, document.empty)]
-        asides = map(self._aside, document.asides_for("page"))
-        return element(
-            "section",
-            {"class": "first", "aria-label": "Proof and next step"},
-            element("div", {"class": "pictures"}, *pictures),
-            element("aside", {}, *asides),
-        )
+        shown = element("div", {"class": "pictures"}, *pictures)
+        asides = element("aside", {}, *map(self._aside, document.asides_for("page")))
+        return element("section", {"class": "first", "aria-label": "Proof and next step"}, shown, asides)
 
     def _aside(self, aside: doc.Aside) -> Markup:
         classed = {"class": f"number {aside.look}".rstrip()}
@@ -166,11 +159,8 @@ class _Page:
         return element("div", classed, element("h2", {}, inline(aside.heading)), *shown) + copied
 
     def _contents(self) -> Markup:
-        listed = [
-            element("li", {}, element("a", {"href": f"#{section.anchor}"}, section.place))
-            for section in self._document.shown
-            if section.place
-        ]
+        places = {section.anchor: section.place for section in self._document.shown if section.place}
+        listed = (element("li", {}, element("a", {"href": f"#{anchor}"}, place)) for anchor, place in places.items())
         return element("nav", {"class": "contents", "aria-label": "On this page"}, element("ul", {}, *listed))
 
     def section(self, section: doc.Section) -> Markup:
@@ -234,15 +224,10 @@ class _Page:
         )
 
     def _drawing(self, drawn: doc.Drawing) -> Markup:
-        return element(
-            "figure",
-            {"class": "flames", "id": drawn.anchor},
-            element("figcaption", {}, drawn.caption),
-            drawn.legend,
-            element("div", {"class": "scroll"}, drawn.svg),
-            element("p", {"class": "note"}, drawn.note),
-            self._source(drawn.name),
-        )
+        picture = element("div", {"class": "scroll"}, drawn.svg)
+        inside = (element("figcaption", {}, drawn.caption), drawn.legend, picture)
+        note = element("p", {"class": "note"}, drawn.note)
+        return element("figure", {"class": "flames", "id": drawn.anchor}, *inside, note, self._source(drawn.name))
 
     def _source(self, name: str, metric: str = "") -> Markup:
         sources = next((files for start, files in FILES.items() if name.startswith(start)), (STEPS,))

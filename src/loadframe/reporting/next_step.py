@@ -60,6 +60,18 @@ def next_step(inv: Investigation) -> NextStep:
     return NextStep(action, words.sentence(inv.next_limit.because), limit=True)
 
 
+STEPS = {
+    "stopped-answering": "See the service's own log at that time; restart it, and measure again with lower levels, or "
+    "with this one alone, to see whether it stops there again.",
+    "link-full": "Give the target a faster link, or smaller answers; then it can be loaded further.",
+    "driver-limited": "Give the driver more CPUs (cage.driver.cpus) or more threads; then the target can be loaded "
+    "further.",
+    "limit-not-seen": "Expose what the target counts of its own queues and pools (target.metrics), or declare the "
+    "setting that may limit it as [target.setting.NAME]; then a change can confirm it.",
+    "limit-without-remedy": "See which remedies were not tried, and why.",
+}
+
+
 def without_limit(inv: Investigation) -> NextStep:
     match inv.outcome.kind:
         case "interrupted":
@@ -67,19 +79,8 @@ def without_limit(inv: Investigation) -> NextStep:
         case "stopped-answering" if inv.stop is not None and inv.stop.went_on:
             cure = "Raise `cage.memory`, or have the target use less" if inv.stop.full else "Read the target's log"
             return NextStep(f"{cure}; until then keep it below {words.load(inv.stop.level, inv.study.load_unit)}.")
-        case "stopped-answering":
-            return NextStep(
-                "See the service's own log at that time; restart it, and measure again with lower levels, or with this "
-                "one alone, to see whether it stops there again."
-            )
         case "driver-limited" if inv.drivers is not None:
             return NextStep("Add a driver to the fleet; then the target can be loaded further.")
-        case "link-full":
-            return NextStep("Give the target a faster link, or smaller answers; then it can be loaded further.")
-        case "driver-limited":
-            return NextStep(
-                "Give the driver more CPUs (cage.driver.cpus) or more threads; then the target can be loaded further."
-            )
         case "no-limit-reached":
             highest = f" above {words.load(max(inv.study.levels), inv.study.load_unit)}" if inv.study.levels else ""
             return NextStep(f"Test higher loads: add levels{highest}.")
@@ -95,24 +96,14 @@ def without_limit(inv: Investigation) -> NextStep:
                 "Measure more levels around the bend, and see the profiles of the report.",
                 "None of the limits that Loadframe knows of this server explains it.",
             )
-        case "limit-not-seen":
-            return NextStep(
-                "Expose what the target counts of its own queues and pools (target.metrics), or declare the setting "
-                "that may limit it as [target.setting.NAME]; then a change can confirm it."
-            )
         case "limit-without-remedy" | "no-proven-gain" if facts.main_id(inv) in GROWTH:
             return _growth_next(facts.main_findings(inv)[0])
         case "limit-without-remedy" if facts.main_id(inv) == DRIVER_BESIDE:
-            return NextStep(
-                "Give the driver CPUs of its own (cage.cpus and cage.driver.cpus), or another machine; then the curve "
-                "is the target's."
-            )
-        case "limit-without-remedy":
-            return NextStep("See which remedies were not tried, and why.")
+            cpus = "Give the driver CPUs of its own (cage.cpus and cage.driver.cpus), or another machine"
+            return NextStep(f"{cpus}; then the curve is the target's.")
         case "gained":
             return NextStep(words.capital(none_in_sight(inv)))
-        case _:
-            return NextStep("No further limit showed within the levels that were tested.")
+    return NextStep(STEPS.get(inv.outcome.kind, "No further limit showed within the levels that were tested."))
 
 
 def none_in_sight(inv: Investigation) -> str:
@@ -125,16 +116,14 @@ def none_in_sight(inv: Investigation) -> str:
 
 def _growth_next(growing: Finding) -> NextStep:
     still = "What load it takes can be measured once its cost stands still."
+    keeps = "Find what the service keeps until it is restarted."
     if growing.status == "confirmed":
-        return NextStep(f"Find what the service keeps until it is restarted. {still}")
+        return NextStep(f"{keeps} {still}")
     if growing.mechanism is None or growing.mechanism.after is None:
-        return NextStep(
-            f"Restart the service and see whether requests are cheap again; then find what it keeps. {still}"
-        )
+        restart = "Restart the service and see whether requests are cheap again; then find what it keeps."
+        return NextStep(f"{restart} {still}")
     if growing.mechanism.receded:
-        return NextStep(
-            f"Find what the service keeps until it is restarted. A longer measure.budget may confirm it. {still}"
-        )
+        return NextStep(f"{keeps} A longer measure.budget may confirm it. {still}")
     return NextStep(
         "Look for what outlives a restart, such as a file, a table or the data of another server.",
         f"A restart did not show that the service itself keeps it. {still}",
@@ -150,11 +139,9 @@ def _to_confirm(inv: Investigation) -> NextStep | None:
         tried = (change for round_ in inv.rounds for trial in round_.tried for change in trial.remedy.changes)
         changed = ", ".join(dict.fromkeys(change.setting for change in tried if change.needed))
         why = f"Changing {changed} has no proven gain. {why}"
-        return _could_confirm(inv, finding, why) or NextStep(
-            "Declare further settings as [target.setting.NAME], or expose what the service counts of its queues and "
-            "pools (target.metrics).",
-            why,
-        )
+        counts = "expose what the service counts of its queues and pools (target.metrics)"
+        declare = f"Declare further settings as [target.setting.NAME], or {counts}."
+        return _could_confirm(inv, finding, why) or NextStep(declare, why)
     if inv.outcome.kind != "limit-without-remedy":
         return None
     if finding.advice:

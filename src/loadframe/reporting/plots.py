@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from loadframe.diagnosis.plateau import is_flat
+from loadframe.diagnosis.windows import explained
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Alternative, Finding, Investigation
 from loadframe.reporting import alternatives, facts, rounding, vega, words
@@ -35,13 +36,11 @@ BOX_WIDTH = 12
 
 
 def proof_title(inv: Investigation) -> str:
-    drawn, unit = facts.series(inv), inv.study.load_unit
-    if not drawn or drawn[0].curve is None:
-        return ""
-    first, after = drawn[0].curve, drawn[-1].curve
+    ends, unit = ends_of(inv), inv.study.load_unit
+    first, after = explained(inv.rounds[0]), ends[-1].curve
     before = words.curve_phrase(first, unit)
-    if len(drawn) == 1 or after is None:
-        return f"Throughput {before}{'; higher after the change' if len(drawn) > 1 else ''}"
+    if len(ends) == 1 or after is None:
+        return f"Throughput {before}{'; higher after the change' if len(ends) > 1 else ''}"
     peaks = [f"{rounding.plain(curve.peak.throughput)}/s" for curve in (first, after)]
     if all(curve.knee is None and curve.shape == "plateau" for curve in (first, after)):
         flat = ["flat at" if is_flat(curve) else "at most" for curve in (first, after)]
