@@ -75,7 +75,7 @@ def _serves(inv: Investigation, name: str, verdicts: list[Verdict]) -> str:
 
 
 def _ratios(inv: Investigation, verdicts: list[Verdict], of: str = "") -> str:
-    parts = []
+    parts: list[str] = []
     for verdict in verdicts:
         at = (
             verdict_words.verdict_levels(verdict, inv.study.load_unit) if len(verdict.levels) == 1 else "over all loads"

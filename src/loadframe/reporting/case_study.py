@@ -26,7 +26,6 @@ from loadframe.reporting import (
     words,
 )
 from loadframe.reporting import document as doc
-from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits_sentences
 from loadframe.reporting.next_step import next_step
 from loadframe.reporting.vega import BOTH, HALF, NARROW, Chart, charted
 from loadframe.units import show_metric
@@ -46,7 +45,7 @@ def of(inv: Investigation, drawn: Charts) -> doc.Document:
     first = ("alternatives" if "alternatives" in drawn else "side-by-side-1") if inv.alternatives else ""
     answers_heading = f"Its answers beside those of {inv.answers[0].others}" if inv.answers else ""
     about, took = doc.About(inv.run, inv.study, inv.host), f"the whole run took {rounding.seconds(inv.seconds)}"
-    fleet = [] if inv.drivers is None else [drivers_sentence(inv.drivers)]
+    fleet = [] if inv.drivers is None else [verdict_words.drivers_sentence(inv.drivers)]
     alone = inv.rounds[-1].ruled_out if inv.rounds and not facts.main_findings(inv) else ()
     refuted = []
     for finding in facts.refuted_findings(inv):
@@ -54,7 +53,7 @@ def of(inv: Investigation, drawn: Charts) -> doc.Document:
         refuted.append((doc.Span(finding_words.cause(inv, finding.id), title=finding.id), evidence))
     versions = ((f"Alternative: {other.name}", other.version) for other in inv.alternatives if other.version)
     clamped = (words.sentence(text) for round_ in inv.rounds for text in round_.clamped)
-    warnings = (*fleet, *fleet_limits_sentences(inv.fleet_limits), *inv.warnings, inv.outcome.text, took)
+    warnings = (*fleet, *limits_report.hosts_sentences(inv.fleet_limits), *inv.warnings, inv.outcome.text, took)
     return doc.Document(
         kind="Case study",
         answer=tuple(filter(None, (*answers.lines(inv), answers.next_line(inv)))),
@@ -119,7 +118,7 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
     for number, other in enumerate(inv.alternatives, start=1):
         text = words.sentence(alternatives.sentence(inv, other))
         yield doc.aside(doc.Span(other.name, to=f"#side-by-side-{number}"), text)
-    yield doc.aside("Drivers", drivers_sentence(inv.drivers) if inv.drivers else "", only="screen")
+    yield doc.aside("Drivers", verdict_words.drivers_sentence(inv.drivers) if inv.drivers else "", only="screen")
     evidence = [piece for finding in facts.main_findings(inv)[:1] for piece in finding.evidence[:3]]
     yield doc.aside("Evidence", *map(finding_words.evidence_brief, evidence), only="screen")
     step = next_step(inv)

@@ -3,7 +3,7 @@ keys, with exceptions in SHAPES. Numbers that are not finite are null."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 from loadframe.diagnosis.windows import explained
@@ -16,7 +16,7 @@ from loadframe.model import (
     Cliff,
     Comparison,
     Curve,
-    FleetDrivers,
+    FleetLimit,
     Forecast,
     Investigation,
     Ladder,
@@ -150,9 +150,19 @@ def verdict_json(verdict: Verdict) -> Json:
     return {"schema": "loadframe.verdict/1", **fields_of(verdict), **none}
 
 
-def drivers_json(drivers: FleetDrivers) -> Json:
-    """The field `drivers` of a measurement's document."""
-    return json_object(fields_of(drivers))
+def fleet_limits_json(limits: Sequence[FleetLimit]) -> list[Json]:
+    """The field `fleet_limits` of a measurement's document."""
+    return [
+        {
+            "host": fleet_limit.host,
+            "driver": fleet_limit.driver,
+            **asdict(fleet_limit.limit),
+            **(dict.fromkeys(("use", "headroom")) if fleet_limit.unseen else {}),
+            "error": fleet_limit.error,
+            "unseen": fleet_limit.unseen,
+        }
+        for fleet_limit in limits
+    ]
 
 
 def _curve(curve: Curve) -> Json:

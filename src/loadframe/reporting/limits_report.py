@@ -1,4 +1,5 @@
-"""Limits: at one moment as a document; of a run as a table, and as panels of how full each is over the load."""
+"""Limits: at one moment as a document; of a run and of hosts as tables; and as panels of how full each is over the
+load."""
 
 import itertools
 import math
@@ -9,7 +10,7 @@ from functools import reduce
 from statistics import median
 
 from loadframe.metrics import metric as metric_of
-from loadframe.model import Investigation, LedgerNow, Limit
+from loadframe.model import FleetLimit, Investigation, LedgerNow, Limit
 from loadframe.model.limit import REACHED
 from loadframe.progress import counted
 from loadframe.reporting import curve_report, facts, finding_words, plots, rounding, terminal, words
@@ -102,7 +103,7 @@ def _row(inv: Investigation, limit: Limit) -> doc.Row:
 
 
 def _urgent(limit: Limit) -> str:
-    status = limit.status if limit.status in ("reached", "near") else "runs out"
+    status: str = limit.status if limit.status in ("reached", "near") else "runs out"
     share = "" if limit.unit == "share" else f" ({_percent(limit)})"
     cost = f", when full: {_when_full(limit)}" if share else ""
     if limit.costs_nothing:
@@ -134,6 +135,42 @@ def _amount(limit: Limit) -> str:
 def _percent(limit: Limit) -> str:
     share = limit.use / limit.ceiling
     return "< 0.1 %" if 0 < share < 0.001 else rounding.percent(share)
+
+
+def of_hosts(limits: Sequence[FleetLimit]) -> doc.Section:
+    """Each limit of each host of a fleet, the fullest first."""
+    heads: doc.Heads = ("host", "limit", *doc.numbers("use", "of", "share", "runs out at"))
+    table = doc.Table(heads, tuple(map(_of_host, _ranked(limits))))
+    unseen = (
+        doc.Prose(f"Host {fleet_limit.host}: {fleet_limit.limit.title} cannot be seen: {fleet_limit.unseen}.")
+        for fleet_limit in limits
+        if fleet_limit.unseen
+    )
+    return doc.section("Limits of the hosts", "hosts", (table, *unseen))
+
+
+def hosts_sentences(limits: Sequence[FleetLimit]) -> list[str]:
+    """What is reached or near on each host and link of a fleet; else the fullest."""
+    ranked = _ranked(limits)
+    urgent = [fleet_limit for fleet_limit in ranked if fleet_limit.limit.status != "free"] or ranked[:1]
+    return [
+        f"Host {host}: {title}, {use} of {ceiling} ({share})."
+        for host, title, use, ceiling, share, _ in map(_of_host, urgent)
+    ]
+
+
+def _ranked(limits: Sequence[FleetLimit]) -> list[FleetLimit]:
+    seen = (fleet_limit for fleet_limit in limits if not fleet_limit.unseen)
+    return sorted(seen, key=lambda fleet_limit: -fleet_limit.limit.use / fleet_limit.limit.ceiling)
+
+
+def _of_host(fleet_limit: FleetLimit) -> tuple[str, ...]:
+    limit = fleet_limit.limit
+    title = f"the link to {fleet_limit.driver}" if fleet_limit.driver and fleet_limit.error is None else limit.title
+    at = "" if limit.exhausted_at is None else f"{limit.exhausted_at.load:.3g}"
+    use, ceiling = (show(value, limit.unit) for value in (limit.use, limit.ceiling))
+    use += "" if fleet_limit.error is None else f" +- {show(fleet_limit.error, limit.unit)}"
+    return fleet_limit.host, title, use, ceiling, show(limit.use / limit.ceiling, "share"), at
 
 
 @dataclass(frozen=True, slots=True)

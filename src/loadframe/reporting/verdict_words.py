@@ -17,6 +17,7 @@ from loadframe.model import (
     Decision,
     Finding,
     FindingStatus,
+    FleetDrivers,
     Investigation,
     LadderStep,
     LevelRatio,
@@ -30,6 +31,7 @@ from loadframe.model import (
 from loadframe.model.verdict import NOT_KNOWN
 from loadframe.progress import counted
 from loadframe.reporting import rounding, words
+from loadframe.units import show
 
 Ratio = Verdict | LadderStep | LevelRatio | Reach | More
 DECISIONS: Mapping[Decision, str] = {decision: decision.replace("-", " ") for decision in get_args(Decision)}
@@ -79,10 +81,6 @@ def gain_sentence(verdict: Verdict, unit: str = "") -> str:
             return f"nothing is decided, as the warm-up had not ended at {at}: {sentence}"
         sentence += f"; the warm-up had not ended at {at}, and the interval holds what it can still change"
     return sentence if verdict.decision == "better" else f"{DECISIONS[verdict.decision]}: {sentence}"
-
-
-def measured(verdict: Verdict) -> str:
-    return f"{ratio(verdict)} times ({_interval_words(verdict)})" if verdict.has_ratio else without_ratio(verdict)
 
 
 def without_ratio(verdict: Verdict) -> str:
@@ -317,3 +315,22 @@ def reach_sentences(reach: Reach, unit: str) -> str:
     if then:
         knees = f"it bends at {then}{f' instead of at {first}' if first else ''}"
     return words.paragraph((peaks, knees))
+
+
+def drivers_sentence(drivers: FleetDrivers) -> str:
+    """Whether fewer drivers would have sufficed, and what was full if so."""
+    everyone, fewer = f"{len(drivers.drivers)} drivers", counted(len(drivers.fewer), "driver")
+    gain = f"{ratio(drivers.verdict)} times ({_interval_words(drivers.verdict)})"
+    gain = gain if drivers.verdict.has_ratio else without_ratio(drivers.verdict)
+    moved, link = (show(value or 0.0, "bytes/s") for value in (drivers.moved_bytes_per_s, drivers.link_bytes_per_s))
+    match drivers.limit:
+        case "drivers":
+            finding = f"{everyone} give more than {fewer}: {gain}. The drivers limit this curve, so add one"
+        case "not proven":
+            finding = f"it is not proven whether {everyone} give more than {fewer}: {gain}"
+        case "link":
+            full = f"The link from the target is full: {moved} came through it, and it carries {link} by itself"
+            finding = f"{everyone} give as much as {fewer}: {gain}. {full}"
+        case "target":
+            finding = f"{everyone} give as much as {fewer}: {gain}. The drivers do not limit this curve"
+    return f"At {drivers.level:g}, {finding}."
