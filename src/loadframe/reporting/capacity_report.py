@@ -61,7 +61,7 @@ def _levels(search: Capacity) -> Iterator[doc.Block]:
     for level in sorted(search.levels, key=lambda level: level.load):
         met, outcome = f"{level.met} of {level.trials}", level.classified.replace("undecided", "unknown")
         rows.append((rounding.exact(level.load), met, outcome, probability(level.error_probability)))
-    yield doc.Table(columns, tuple(rows))
+    yield doc.Table(columns, rows)
     yield doc.Prose(("Raw data: ", doc.file("steps.jsonl"), "."), "note")
 
 
@@ -81,8 +81,8 @@ def _other_settings(search: Capacity) -> Iterator[doc.Block]:
         ratio = verdict_words.ratio_words(verdict) if verdict.has_ratio else verdict.method
         rows.append((other.name, other.host, _load_of(search, other), ratio, decision))
         failed += [f"{other.name} failed: {words.sentence(other.failed)}"] if other.failed else []
-    yield doc.Table(columns, tuple(rows))
-    yield doc.Items(tuple(failed))
+    yield doc.Table(columns, rows)
+    yield doc.Items(failed)
     sentence = "Each was searched on one host of the fleet, and is held against the start on that host. Raw data: "
     yield doc.Prose((sentence, doc.file("fleet-trials.jsonl"), "."), "note")
 

@@ -65,7 +65,7 @@ def of(inv: Investigation, drawn: Charts) -> doc.Document:
             doc.section("Forecast and outcome", "forecast", _forecast(inv, drawn)),
             doc.section("Cause and evidence", "finding", _findings(inv, drawn), "Cause and evidence"),
             doc.section("What was ruled out", "ruled-out", _ruled_out(inv, alone)),
-            doc.section("Suspected, then refuted by a trial", "refuted", [doc.Facts(tuple(refuted), WIDE)]),
+            doc.section("Suspected, then refuted by a trial", "refuted", [doc.Facts(refuted, WIDE)]),
             doc.section("Changes and proof", "changes", trials.tried(inv), "Changes and proof"),
             doc.listed("Silently clamped", dict.fromkeys(clamped), "clamped"),
             doc.section("The ladder of gains", "ladder", trials.ladder(inv, _figures(drawn, "ladder", look="ladder"))),
@@ -147,7 +147,7 @@ def _curves(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
         return
     yield doc.Group(_figures(drawn, "blocks", "latency"), "pair")
     heads = (doc.Column(""), *doc.numbers(*latencies.COLUMNS))
-    table = doc.Table(heads, tuple((name, *cells) for name, cells in latencies.rows(inv)), "figures stack")
+    table = doc.Table(heads, [(name, *cells) for name, cells in latencies.rows(inv)], "figures stack")
     if "percentiles" in drawn:
         yield doc.Figure(drawn["percentiles"], inside=(table,))
     else:
@@ -174,14 +174,14 @@ def _side_by_side(inv: Investigation, number: int, drawn: Charts, first: str) ->
             rows.append((load, verdict_words.ratio(verdict), verdict_words.ratio_interval(verdict), outcome))
         heads = (words.capital(unit), doc.Column(f"{alternative.name} / {target}", "Ratio"), "95 % interval", "")
         if rows:
-            blocks.append(doc.Group((doc.Table(heads, tuple(rows)),), heading=title))
+            blocks.append(doc.Group((doc.Table(heads, rows),), heading=title))
     if alternative.witnesses:
         at = doc.Column(f"At {words.load(alternative.witnesses[0].level, unit)}", "Metric")
         shown: list[doc.Cells] = []
         for seen in alternative.witnesses:
             values = (show_metric(seen.metric, value) for value in (seen.target, seen.alternative))
             shown.append((doc.Span(metric_of(seen.metric).what, title=seen.metric), *values))
-        blocks.append(doc.Table((at, target, alternative.name), tuple(shown)))
+        blocks.append(doc.Table((at, target, alternative.name), shown))
     heading = f"{target} and {alternative.name} side by side"
     return doc.section(heading, name, blocks, "Side by side" if number == 1 else "")
 
@@ -231,7 +231,7 @@ def _finding(inv: Investigation, finding: Finding, pictures: doc.Group) -> Itera
         window = finding_words.evidence_window(piece, unit) or ("all steps" if steps else "")
         source = (doc.Span(piece.source, "below"),) if piece.source else ()
         rows.append((name, value, finding_words.evidence_threshold(piece), (doc.Span(window, to=steps), *source)))
-    yield doc.Table(("Evidence", "Value", "Threshold", "Measured"), tuple(rows))
+    yield doc.Table(("Evidence", "Value", "Threshold", "Measured"), rows)
     if finding.mechanism and not finding_words.is_suspected_growth(finding):
         yield doc.Prose(words.sentence(finding_words.mechanism_sentence(finding)))
     where = (f", round {round_.number} of ", doc.file("findings.json"), ".")
@@ -255,7 +255,7 @@ def _ruled_out(inv: Investigation, items: Sequence[RuledOut]) -> Iterator[doc.Bl
 
 
 def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
-    yield doc.Group(tuple(map(doc.Prose, stages.sentences(inv))), only="text")
+    yield doc.Group([*map(doc.Prose, stages.sentences(inv))], only="text")
     if helping := stages.helping(inv):
         yield doc.Group((doc.Prose(helping),), only="page")
     yield from _figures(drawn, "stages", "stages-after", "waits", "waits-after")

@@ -75,10 +75,10 @@ def github_summary(comparisons: Sequence[Comparison]) -> str:
         verdict, decision = comparison.verdict, verdict_words.DECISIONS[comparison.verdict.decision]
         interval = verdict_words.confident_interval(verdict) or "none"
         rows.append((_sides(comparison), decision, verdict_words.ratio(verdict), interval, comparison.what))
-        facts = doc.Facts(tuple((label, line) for label, lines in _parts(comparison) for line in lines))
+        facts = doc.Facts([(label, line) for label, lines in _parts(comparison) for line in lines])
         sentence = doc.Prose(verdict_words.comparison_sentence(comparison))
         details.append(doc.Group((sentence, facts), summary=f"{comparison.after}: details"))
-    table = doc.Table(("Compared", "Decision", "Times", "Interval", "What"), tuple(rows))
+    table = doc.Table(("Compared", "Decision", "Times", "Interval", "What"), rows)
     section = doc.section("Loadframe: compare", "compare", (table, *details))
     return markdown.render(doc.Document("Comparisons", (), (section,)))
 

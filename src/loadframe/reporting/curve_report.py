@@ -68,7 +68,7 @@ def _steps_table(inv: Investigation, round_: Round, anchor: str) -> doc.Table:
         cells += [show_metric(name, row[name]) if name in row else "" for name in metrics]
         lines.append(doc.Row(tuple(cells), anchor="" if level in anchored else f"data-{anchor}-{_anchor(level)}"))
         anchored.add(level)
-    return doc.Table(tuple(heads), tuple(lines), "figures raw", anchor=f"data-{anchor}")
+    return doc.Table(tuple(heads), lines, "figures raw", anchor=f"data-{anchor}")
 
 
 BAR_WIDTH = 30
@@ -115,7 +115,7 @@ def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False)
         rows.append((load, _value(point, work, response), words.milliseconds(point.latency_p95_ms), bar))
     p95 = doc.Column("p95" if any(latency for _, _, latency, _ in rows) else "", side=">")
     heads = (doc.Column(unit, side=">"), "response time" if response else "throughput", p95, "")
-    return doc.section("Every level", "levels", [doc.Table(heads, tuple(rows))])
+    return doc.section("Every level", "levels", [doc.Table(heads, rows)])
 
 
 def _value(point: CurvePoint, work: str, response: bool) -> str:
@@ -141,7 +141,7 @@ def of_round(inv: Investigation, round_: Round) -> doc.Group:
     heads = (words.capital(unit), f"{words.capital(work)} per second", "95 % interval", "p95 latency", "Steps")
     remarks = words.curve_facts(curve, unit, bend_of(round_), work, facts.limit_of_bend(inv, bend_of(round_)))
     blocks = (
-        doc.Table(doc.numbers(*heads), tuple(rows), "figures"),
+        doc.Table(doc.numbers(*heads), rows, "figures"),
         doc.Prose(words.paragraph((*remarks, *curve.warnings))),
         doc.Prose((f"Treatment {round_.treatment} in ", doc.file("steps.jsonl"), "."), "note"),
     )

@@ -66,7 +66,7 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    items: Cells
+    items: Sequence[Words]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Table:
     """look: stack (a block for each row on a small screen), figures. most: rows that a text shows; 0: all."""
 
     heads: Heads
-    rows: tuple[Row | Cells, ...]
+    rows: Sequence[Row | Cells]
     look: str = "stack"
     most: int = 0
     anchor: str = ""
@@ -117,7 +117,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    rows: tuple[tuple[Words, Words], ...]
+    rows: Sequence[tuple[Words, Words]]
     look: str = "facts"
 
 
@@ -159,7 +159,7 @@ class Drawing:
 class Group:
     """heading: a plain one with the look "" or "small", else an article's. summary: the group is folded under it."""
 
-    blocks: "tuple[Block, ...]"
+    blocks: "Sequence[Block]"
     look: str = ""
     heading: Words = ""
     summary: str = ""
@@ -239,7 +239,7 @@ def _filled(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def listed(heading: str, items: Iterable[Words], anchor: str = "") -> Section:
-    return section(heading, anchor, [Items(tuple(items))])
+    return section(heading, anchor, [Items([*items])])
 
 
 def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
@@ -263,7 +263,7 @@ def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
 
 def quality(run_quality: RunQuality | None, warnings: Sequence[str]) -> Section:
     sentences = (*(() if run_quality is None else quality_words.sentences(run_quality)), *warnings)
-    return section("Run quality", "quality", [Items(tuple(map(words.sentence, sentences)))], "Run quality")
+    return section("Run quality", "quality", [Items([*map(words.sentence, sentences)])], "Run quality")
 
 
 def brief_quality(run_quality: RunQuality | None) -> Aside:

@@ -59,9 +59,9 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
         latency = [_latency(point.latency_p95_ms)] * slow
         outcome = _scored(came.get(point.load)) if came else ()
         rows.append((rounding.exact(point.load), *_interval(point.throughput), *latency, *outcome))
-    yield doc.Table(heads, tuple(rows))
+    yield doc.Table(heads, rows)
     full = sorted(_full(forecast, unit), key=lambda row: row[0])
-    yield doc.Table(("Resource or limit", "In use", "Per request", "Saturates at"), tuple(row for _, row in full))
+    yield doc.Table(("Resource or limit", "In use", "Per request", "Saturates at"), [row for _, row in full])
 
 
 def _full(forecast: Forecast, unit: str) -> Iterator[tuple[float, doc.Cells]]:

@@ -137,7 +137,7 @@ def _ladder(ladder: Ladder) -> Iterator[doc.Block]:
             fate(rung, keeps_all=ladder.keeps_all),
         )
         rows.append(doc.Row(cells, "" if rung.kept else "quiet"))
-    yield doc.Table(columns, tuple(rows))
+    yield doc.Table(columns, rows)
     yield doc.Prose(NOTE + ("" if ladder.keeps_all else REVERTED), "note")
     refusals = [f"The target does not work with {rung.change}: {rung.refused}" for rung in ladder.rungs if rung.refused]
     for text in (*refusals, *map(interaction_sentence, ladder.interactions)):
@@ -154,7 +154,7 @@ def _threads(ladder: Ladder) -> Iterator[doc.Block]:
         shown = map(_shown, (use.threads, use.kinds, use.components))
         rows.append((use.state or "at the start", *shown, rounding.percent(use.busy)))
     heads = ("State", "Busiest thread of each", "Threads by kind, average", "CPUs used", "Machine")
-    yield doc.Table(heads, tuple(rows))
+    yield doc.Table(heads, rows)
     at = " at the highest level" if len(ladder.study.levels) > 1 else ""
     yield doc.Prose(
         f"CPU time in CPUs, medians over the steps of each state{at}: 1.00 is one CPU all the time. A component may "

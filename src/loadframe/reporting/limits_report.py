@@ -33,11 +33,11 @@ def render_limits(now: LedgerNow, *, width: int = 110) -> str:
     rest = [limit for limit in now.limits if limit not in urgent and limit.status != "unlimited"]
     unlimited = [limit.id for limit in now.limits if limit.status == "unlimited"]
     read = f"Limits of {now.subject}, read {counted(now.readings, 'time')} within {rounding.seconds(now.watched_s)}"
-    rows = (
+    rows = [
         (limit.id, _percent(limit), "" if limit.unit == "share" else _amount(limit), _when_full(limit))
         for limit in rest
-    )
-    table = doc.Table(("limit", *doc.numbers("used"), "of its ceiling", "when full"), tuple(rows))
+    ]
+    table = doc.Table(("limit", *doc.numbers("used"), "of its ceiling", "when full"), rows)
     ceilings = {limit.id: show(limit.ceiling, limit.unit) for limit in now.limits}
     linked = (" <- ".join(f"{name} {ceilings[name]}" for name in chain) for chain in chains(now.limits))
     reasons: dict[str, list[str]] = {}
@@ -74,7 +74,7 @@ def of_run(inv: Investigation) -> Iterator[doc.Block]:
     limits = list(inv.rounds[-1].limits) if inv.rounds else []
     limits.sort(key=lambda limit: (limit.exhausted_at.load if limit.exhausted_at else math.inf, -facts.fullness(limit)))
     heads = ("Limit", "Ceiling", "Use", "Headroom", "When reached", "Runs out at")
-    yield doc.Table(heads, tuple(_row(inv, limit) for limit in limits))
+    yield doc.Table(heads, [_row(inv, limit) for limit in limits])
 
 
 def _row(inv: Investigation, limit: Limit) -> doc.Row:
@@ -140,7 +140,7 @@ def _percent(limit: Limit) -> str:
 def of_hosts(limits: Sequence[FleetLimit]) -> doc.Section:
     """Each limit of each host of a fleet, the fullest first."""
     heads: doc.Heads = ("host", "limit", *doc.numbers("use", "of", "share", "runs out at"))
-    table = doc.Table(heads, tuple(map(_of_host, _ranked(limits))))
+    table = doc.Table(heads, [*map(_of_host, _ranked(limits))])
     unseen = (
         doc.Prose(f"Host {fleet_limit.host}: {fleet_limit.limit.title} cannot be seen: {fleet_limit.unseen}.")
         for fleet_limit in limits

@@ -26,12 +26,12 @@ READING = (
 
 
 def blocks(inv: Investigation) -> Iterator[doc.Block]:
-    yield doc.Group(tuple(map(doc.Prose, flame.summary(inv))), only="text")
+    yield doc.Group([*map(doc.Prose, flame.summary(inv))], only="text")
     shown: list[doc.Block] = [*_tables(inv), *_drawings(inv)]
     rest = (flame.rest_sentence(inv, profile) for profile in flame.of_kind(inv, "cpu", "rest"))
     shown += (doc.Prose(words.sentence(text), "note") for text in rest)
-    shown.append(doc.Items(tuple(flame.missing_sentences(inv))))
-    yield doc.Group(tuple(shown), only="page")
+    shown.append(doc.Items(flame.missing_sentences(inv)))
+    yield doc.Group(shown, only="page")
 
 
 def _tables(inv: Investigation) -> Iterator[doc.Block]:
@@ -40,7 +40,7 @@ def _tables(inv: Investigation) -> Iterator[doc.Block]:
         heads = (doc.Column(""), *doc.numbers(*(flame.where(inv, profile) for profile in shown)))
         cell: Callable[[ClassShare | None], doc.Words] = flame.threads if kind == "threads" else _cpu_share
         rows: list[doc.Cells] = [(name, *map(cell, shares)) for name, shares in flame.rows(shown)]
-        yield doc.Group((doc.Table(heads, tuple(rows), "figures"),), heading=title)
+        yield doc.Group((doc.Table(heads, rows, "figures"),), heading=title)
 
 
 def _cpu_share(share: ClassShare | None) -> doc.Words:
@@ -140,7 +140,7 @@ def use(inv: Investigation) -> Iterator[doc.Block]:
     sides = ", before \u2192 after the changes" if len(states) > 1 else ""
     where = f"At {words.load(at, inv.study.load_unit)}{sides}"
     note = f"{where}. Averages of the steps there. Resources whose numbers are all 0 are left out."
-    table = doc.Table(("Resource", "Use", "Saturation", "Errors"), tuple(rows), "stack resources")
+    table = doc.Table(("Resource", "Use", "Saturation", "Errors"), rows, "stack resources")
     if rows:
         yield doc.Group((doc.Prose(note, "note"), table), heading="Use, saturation, errors", only="page")
 

@@ -20,7 +20,7 @@ def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
     sentence = words.sentence(change_words.trial_sentence(trial, unit))
     yield doc.Prose((doc.Span(sentence, "b"), blocks, note))
     yield _chain(trial)
-    yield doc.Items(tuple(words.sentence(change_words.control_sentence(control)) for control in trial.controls))
+    yield doc.Items([words.sentence(change_words.control_sentence(control)) for control in trial.controls])
     yield levels(trial.levels, unit, f"Before, {work}/s", f"After, {work}/s", "steps.jsonl")
     times = tuple(
         (rounding.exact(row.load), row.name, words.milliseconds(row.before_ms), words.milliseconds(row.after_ms))
@@ -45,7 +45,7 @@ def levels(rows: Iterable[LevelRatio], unit: str, before: str, after: str, to: s
         load, values = doc.Span(rounding.exact(row.load), to=to), map(rounding.plain, (row.before, row.after))
         cells.append((load, *values, verdict_words.ratio(row), verdict_words.ratio_interval(row)))
     heads = doc.numbers(words.capital(unit), before, after, "Ratio", "Interval")
-    return doc.Table(heads, tuple(cells), "figures")
+    return doc.Table(heads, cells, "figures")
 
 
 def _chain(trial: Trial) -> doc.Table:
@@ -69,7 +69,7 @@ def _chain(trial: Trial) -> doc.Table:
         return doc.Row(cells, "" if change.needed else "quiet")
 
     heads = ("Layer", "Setting", "Before", "Asked for", *(("In effect",) if trial.effective else ()), "Why")
-    return doc.Table(heads, tuple(map(row, trial.remedy.changes)))
+    return doc.Table(heads, [*map(row, trial.remedy.changes)])
 
 
 def ladder(inv: Investigation, drawn: tuple[doc.Block, ...]) -> Iterator[doc.Block]:
@@ -81,9 +81,9 @@ def ladder(inv: Investigation, drawn: tuple[doc.Block, ...]) -> Iterator[doc.Blo
             share, price = rounding.percent(step.share), step.gives_up or "nothing"
             rows.append((finding_words.remedy(inv, step.change), *gain, share, price))
         heads = ("Change", "Gain", "95 % interval", doc.Column("Share of the whole", "Share"), "Trade-off")
-        yield doc.Table(heads, tuple(rows))
-    durability = (doc.Prose(words.sentence(text), "card") for text in change_words.durability_sentences(inv))
-    yield doc.Group(tuple(durability), "pair cards")
+        yield doc.Table(heads, rows)
+    durability = [doc.Prose(words.sentence(text), "card") for text in change_words.durability_sentences(inv)]
+    yield doc.Group(durability, "pair cards")
 
 
 def untried(inv: Investigation) -> Iterator[doc.Block]:
@@ -93,7 +93,7 @@ def untried(inv: Investigation) -> Iterator[doc.Block]:
         remarks = (f"not tried: {skipped.because}", *change_words.price_sentences(skipped.remedy.price))
         why = (*changes, ". " if changes else "", words.paragraph(remarks))
         rows.append((words.heading(skipped.remedy.title), why))
-    yield doc.Facts(tuple(rows), "facts wide-facts")
+    yield doc.Facts(rows, "facts wide-facts")
 
 
 def settings(inv: Investigation) -> Iterator[doc.Block]:
