@@ -17,16 +17,7 @@ from loadframe.model import (
     Variant,
 )
 from loadframe.progress import counted
-from loadframe.reporting import alternatives, change_words, facts, latencies, rounding, verdict_words, words
-from loadframe.reporting.next_step import (
-    MORE_CPU,
-    is_suspected,
-    next_limit_words,
-    next_step,
-    none_in_sight,
-    what_moves,
-    without_limit,
-)
+from loadframe.reporting import alternatives, change_words, facts, latencies, next_step, rounding, verdict_words, words
 from loadframe.units import show
 
 NAMED = 2
@@ -57,12 +48,12 @@ def next_line(inv: Investigation) -> str:
     if inv.outcome.kind in NOT_OF_THE_TARGET or (limit is None and not gained):
         return ""
     if limit is None:
-        return f"Next: {none_in_sight(inv)}"
+        return f"Next: {next_step.none_in_sight(inv)}"
     before = limit.id == facts.main_id(inv)
     if before and not gained:
         return ""
-    unproved = " (suspected)" if is_suspected(inv, limit) else ""
-    return f"Next: {next_limit_words(inv, limit)}{', as before' if before else ''}{unproved}."
+    unproved = " (suspected)" if next_step.is_suspected(inv, limit) else ""
+    return f"Next: {next_step.next_limit_words(inv, limit)}{', as before' if before else ''}{unproved}."
 
 
 def _lines(inv: Investigation) -> list[str]:
@@ -80,7 +71,8 @@ def _lines(inv: Investigation) -> list[str]:
                 if program.cores >= program.of / 2 and not busiest:
                     used = f"{rounding.plain(program.cores)} of {program.of:g}"
                     busiest = f"; {program.name}, which the target connects to, has {used}"
-            return [f"The CPUs are the limit{_bend(inv)}{busiest}.", words.sentence(MORE_CPU), _untouched(inv)]
+            limit = f"The CPUs are the limit{_bend(inv)}{busiest}."
+            return [limit, words.sentence(next_step.MORE_CPU), _untouched(inv)]
         case "driver-limited":
             drivers = "The load driver is" if inv.drivers is None else f"The {len(inv.drivers.drivers)} drivers are"
             return [f"{drivers} the bottleneck{_bend(inv)}; this run says nothing about the target.", action]
@@ -168,12 +160,12 @@ def _peak(inv: Investigation, state: StateSummary) -> str:
 
 def _action(inv: Investigation) -> str:
     """Where no change was kept. The limit stands in the line before, another limit in the next line."""
-    step = next_step(inv)
+    step = next_step.next_step(inv)
     if not step.limit or inv.next_limit is None:
         return step.action
-    if not next_line(inv) and (moves := what_moves(inv, inv.next_limit)):
+    if not next_line(inv) and (moves := next_step.what_moves(inv, inv.next_limit)):
         return moves
-    return "" if inv.outcome.kind == "no-proven-gain" else without_limit(inv).action
+    return "" if inv.outcome.kind == "no-proven-gain" else next_step.without_limit(inv).action
 
 
 def _what_to_do(inv: Investigation) -> list[str]:

@@ -9,7 +9,7 @@ from loadframe.model.capacity import AlternativeCapacity
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, verdict_words, words
-from loadframe.reporting.vega import AFTER, BEFORE, BOTH, INK, Chart, LoadAxis, Plot, Size, ValueAxis, charted
+from loadframe.reporting.vega import AFTER, BEFORE, BOTH, INK, Chart, LoadAxis, Plot, Size, axis_over, charted
 
 LEAST = 0.001
 LOOPS = {
@@ -171,10 +171,8 @@ def _chart(search: Capacity, size: Size) -> Plot | None:
         return None
     limit = search.objective.latency_p95_ms
     values = [*(trial.latency_p95_ms for trial in drawn), *([] if limit is None else [limit])]
-    logarithmic = max(values) > LOGARITHMIC * min(values)
-    low, high = (min(values) / 1.3, max(values) * 1.3) if logarithmic else (0.0, max(values) * 1.15)
     levels = tuple(sorted({trial.load for trial in drawn}))
-    axis = ValueAxis("p95 latency in ms", low, high, logarithmic)
+    axis = axis_over("p95 latency in ms", values, max(values) > LOGARITHMIC * min(values), 1.3)
     plot = Plot(size, LoadAxis(search.load_unit, levels).channel(), axis)
     if search.low is not None and search.high is not None:
         plot.shade(search.low, search.high, AFTER, 0.12)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from loadframe.model import WORK, Calibration, Estimate, Forecast, Limit, LoadInterval, NextLimit, Reached, Scored
+from loadframe.model import WORK, Calibration, Estimate, Forecast, Limit, LoadInterval, NextLimit, Reached
 from loadframe.prediction.resources import of_limit
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
@@ -56,9 +56,11 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
     heads: doc.Heads = (load, value, "90 % interval", *["p95"] * slow, *outcomes)
     rows = []
     for point in forecast.at:
-        latency = [_latency(point.latency_p95_ms)] * slow
-        outcome = _scored(came.get(point.load)) if came else ()
-        rows.append((rounding.exact(point.load), *_interval(point.throughput), *latency, *outcome))
+        latency, outcome = [_latency(point.latency_p95_ms)] * slow, ("", "", "")
+        if (score := came.get(point.load)) is not None:
+            off = f"{100 * (score.predicted / score.actual - 1):+.1f} %" if score.actual > 0 else "nothing was done"
+            outcome = rounding.plain(score.actual), "inside" if score.inside else "outside", off
+        rows.append((rounding.exact(point.load), *_interval(point.throughput), *latency, *outcome * bool(came)))
     yield doc.Table(heads, rows)
     full = sorted(_full(forecast, unit), key=lambda row: row[0])
     yield doc.Table(("Resource or limit", "In use", "Per request", "Saturates at"), [row for _, row in full])
@@ -88,13 +90,6 @@ def _full(forecast: Forecast, unit: str) -> Iterator[tuple[float, doc.Cells]]:
 def _named(limit: Limit | NextLimit) -> tuple[str | doc.Span, ...]:
     code = doc.Span(limit.id, "code")
     return (f"{limit.title} (", code, ")") if limit.title else (code,)
-
-
-def _scored(scored: Scored | None) -> tuple[str, str, str]:
-    if scored is None:
-        return "", "", ""
-    off = f"{100 * (scored.predicted / scored.actual - 1):+.1f} %" if scored.actual > 0 else "nothing was done"
-    return rounding.plain(scored.actual), "inside" if scored.inside else "outside", off
 
 
 def _answer(forecast: Forecast, unit: str, work: str) -> str:

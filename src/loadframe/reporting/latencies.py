@@ -4,7 +4,7 @@ import math
 
 from loadframe.model import Investigation, LatencyDistribution
 from loadframe.reporting import rounding, words
-from loadframe.reporting.vega import AFTER, BEFORE, Plot, Size, ValueAxis, quantity
+from loadframe.reporting.vega import AFTER, BEFORE, Plot, Size, axis_over, quantity
 
 STATES = (("before", BEFORE), ("after", AFTER))
 COLUMNS = ("Requests", "Mean", "p50", "p99", "p99.9", "Max")
@@ -35,7 +35,7 @@ def percentiles(inv: Investigation, size: Size) -> Plot | None:
         labelSeparation=4,
         grid=True,
     )
-    axis = ValueAxis("latency in ms", min(values) / 1.5, max(values) * 1.5, logarithmic=True)
+    axis = axis_over("latency in ms", values, logarithmic=True)
     plot = Plot(size, percentile, axis, lambda one_in: f"p{100 - 100 / one_in:.6g}")
     for label, colour, distribution in drawn:
         rows = [{"one_in": point.one_in, "value": point.latency_ms} for point in distribution.points]

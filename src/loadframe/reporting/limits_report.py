@@ -73,33 +73,32 @@ def chains(limits: Sequence[Limit]) -> list[tuple[str, ...]]:
 def of_run(inv: Investigation) -> Iterator[doc.Block]:
     limits = list(inv.rounds[-1].limits) if inv.rounds else []
     limits.sort(key=lambda limit: (limit.exhausted_at.load if limit.exhausted_at else math.inf, -facts.fullness(limit)))
+    rows = []
+    for limit in limits:
+        chain = finding_words.chain(inv, limit)
+        about = f"{limit.layer}{chain and f', stands on: {chain}'}{limit.source and f'; {limit.source}'}"
+        ceiling: list[str | doc.Span] = [words.limit_number(limit.ceiling, limit) or "none"]
+        if limit.configured is not None and limit.configured != limit.effective:
+            configured, effective = (words.limit_number(value, limit) for value in (limit.configured, limit.effective))
+            ceiling += [" ", doc.Span(f"configured {configured}, in effect {effective}", "tag warn")]
+        full, used = facts.fullness(limit), words.limit_number(limit.use, limit)
+        share = (doc.Span(f" ({rounding.percent(full)})", "note"),) if full and limit.unit != "share" else ()
+        when: doc.Words = doc.Span("does not grow with load", "note")
+        if limit.exhausted_at:
+            tested = limit.exhausted_at.load <= max(inv.study.levels, default=-math.inf)
+            within = (doc.Span("within the tested levels", "below"),) if tested else ()
+            when = (words.load_interval(limit.exhausted_at, inv.study.load_unit), *within)
+        cells: doc.Cells = (
+            (doc.Span(words.heading(limit.title or limit.id), "b", title=limit.id), doc.Span(about, "below")),
+            tuple(ceiling),
+            (doc.Span(used, to=curve_report.address(inv.rounds[-1])), *share),
+            words.limit_number(limit.headroom, limit) if limit.headroom > 0 else "none",
+            "errors" if limit.loud else "silently slow",
+            when,
+        )
+        rows.append(doc.Row(cells, "marked" if inv.next_limit and inv.next_limit.id == limit.id else ""))
     heads = ("Limit", "Ceiling", "Use", "Headroom", "When reached", "Runs out at")
-    yield doc.Table(heads, [_row(inv, limit) for limit in limits])
-
-
-def _row(inv: Investigation, limit: Limit) -> doc.Row:
-    unit, chain = inv.study.load_unit, finding_words.chain(inv, limit)
-    about = f"{limit.layer}{chain and f', stands on: {chain}'}{limit.source and f'; {limit.source}'}"
-    ceiling: list[str | doc.Span] = [words.limit_number(limit.ceiling, limit) or "none"]
-    if limit.configured is not None and limit.configured != limit.effective:
-        configured, effective = (words.limit_number(value, limit) for value in (limit.configured, limit.effective))
-        ceiling += [" ", doc.Span(f"configured {configured}, in effect {effective}", "tag warn")]
-    full, used = facts.fullness(limit), words.limit_number(limit.use, limit)
-    share = (doc.Span(f" ({rounding.percent(full)})", "note"),) if full and limit.unit != "share" else ()
-    when: doc.Words = doc.Span("does not grow with load", "note")
-    if limit.exhausted_at:
-        tested = limit.exhausted_at.load <= max(inv.study.levels, default=-math.inf)
-        within = (doc.Span("within the tested levels", "below"),) if tested else ()
-        when = (words.load_interval(limit.exhausted_at, unit), *within)
-    cells: doc.Cells = (
-        (doc.Span(words.heading(limit.title or limit.id), "b", title=limit.id), doc.Span(about, "below")),
-        tuple(ceiling),
-        (doc.Span(used, to=curve_report.address(inv.rounds[-1])), *share),
-        words.limit_number(limit.headroom, limit) if limit.headroom > 0 else "none",
-        "errors" if limit.loud else "silently slow",
-        when,
-    )
-    return doc.Row(cells, "marked" if inv.next_limit and inv.next_limit.id == limit.id else "")
+    yield doc.Table(heads, rows)
 
 
 def _urgent(limit: Limit) -> str:

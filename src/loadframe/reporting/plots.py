@@ -188,8 +188,7 @@ def boxes(inv: Investigation, size: Size) -> Plot | None:
     if not values or not loads.levels:
         return None
     logarithmic = wants_log([state for state, _ in drawn]) and min(values) > 0
-    low, high = (min(values) / 1.5, max(values) * 1.5) if logarithmic else (0.0, max(values) * 1.15 or 1.0)
-    plot = Plot(size, loads.channel(), ValueAxis(per_second(inv), low, high, logarithmic))
+    plot = Plot(size, loads.channel(), vega.axis_over(per_second(inv), values, logarithmic))
     for state, rows in drawn:
         colour, box_rows = COLOURS[state.role], [box_of(load, values) for load, values in _by_load(rows)]
         outside = {(box["load"], value) for box in box_rows for value in box["outliers"]}
@@ -233,10 +232,10 @@ def forecast(inv: Investigation, size: Size) -> Plot | None:
         return None
     measured = throughput_rows(before)
     expected = [{"load": point.load, **asdict(point.throughput)} for point in predicted.at]
-    top = max(row["high"] for row in (*measured, *expected))
-    if not math.isfinite(top):
+    highs = [row["high"] for row in (*measured, *expected)]
+    if not math.isfinite(max(highs)):
         return None
-    plot = Plot(size, load_axis(inv).channel(), ValueAxis(per_second(inv), 0.0, top * 1.15 or 1.0))
+    plot = Plot(size, load_axis(inv).channel(), vega.axis_over(per_second(inv), highs))
     highest = max(row["load"] for row in (*measured, *expected))
     if predicted.capacity is not None and (at := predicted.capacity.load).low < highest:
         plot.shade(at.low, min(at.high, highest), AFTER, 0.12)
@@ -330,10 +329,8 @@ def _lines(
     values = [row["value"] for _, _, rows in drawn for row in rows]
     if not values or not loads.levels:
         return None
-    top = max([*values, *(value for _, value in ceilings)]) or 1.0
-    logarithmic = logarithmic and min(values) > 0
-    low, high = (min(values) / 1.5, top * 1.5) if logarithmic else (0.0, top * 1.15)
-    plot = Plot(size, loads.channel(), ValueAxis(title, low, high, logarithmic))
+    axis = vega.axis_over(title, [*values, *(value for _, value in ceilings)], logarithmic and min(values) > 0)
+    plot = Plot(size, loads.channel(), axis)
     for label, colour, rows in drawn:
         means = [{"load": load, "value": sum(measured) / len(measured)} for load, measured in _by_load(rows)]
         plot.draw("point", rows, colour, filled=True, size=26, opacity=0.55)

@@ -18,7 +18,10 @@ def render(document: doc.Document, width: int = WIDTH, more: str = "") -> str:
     room = SCREEN - len(first) - 1 - len(last) if more else math.inf
     second: list[str] = []
     for aside in document.asides_for("screen" if more else "text"):
-        lines = _aside(aside, width)
+        heading, texts = f"{doc.plain(aside.heading)}:", list(map(doc.plain, aside.lines))
+        lines = wrapped(heading, width, 0, 2) + [line for text in texts for line in wrapped(text, width)]
+        if len(texts) == 1:
+            lines = wrapped(f"{heading} {texts[0]}", width, 0, 2)
         second += lines if len(second) + len(lines) <= room else []
     parts = [first, [*second, *last]]
     if not more:
@@ -29,13 +32,6 @@ def render(document: doc.Document, width: int = WIDTH, more: str = "") -> str:
         ]
         parts += [[f"Report: {document.report}"]] if document.report else []
     return "\n\n".join("\n".join(part) for part in parts if part).replace("\u00a0", " ")
-
-
-def _aside(aside: doc.Aside, width: int) -> list[str]:
-    heading, lines = f"{doc.plain(aside.heading)}:", list(map(doc.plain, aside.lines))
-    if len(lines) == 1:
-        return wrapped(f"{heading} {lines[0]}", width, 0, 2)
-    return [*wrapped(heading, width, 0, 2), *(piece for line in lines for piece in wrapped(line, width))]
 
 
 def blocks(shown: Iterable[doc.Block], width: int) -> Iterator[str]:

@@ -11,10 +11,6 @@ from loadframe.reporting import document as doc
 from loadframe.reporting.html import element, joined
 from loadframe.units import show_metric
 
-TABLES: Mapping[ProfileKind, str] = {
-    "cpu": "CPU time of the target, by what it was spent on",
-    "threads": "Threads of the target on average, by what they were doing",
-}
 SHARES = (
     "Colours compare shares of the CPU time, not its amount: a larger share may still cost less. A box is as wide as "
     "the mean of its two shares, so that what vanished is still seen."
@@ -27,26 +23,30 @@ READING = (
 
 def blocks(inv: Investigation) -> Iterator[doc.Block]:
     yield doc.Group([*map(doc.Prose, flame.summary(inv))], only="text")
-    shown: list[doc.Block] = [*_tables(inv), *_drawings(inv)]
+    shown: list[doc.Block] = []
+    for kind, (title, cell) in TABLES.items():
+        profiles = flame.of_kind(inv, kind)
+        heads = (doc.Column(""), *doc.numbers(*(flame.where(inv, profile) for profile in profiles)))
+        rows = [(name, *map(cell, shares)) for name, shares in flame.rows(profiles)]
+        shown.append(doc.Group((doc.Table(heads, rows, "figures"),), heading=title))
+    shown += _drawings(inv)
     rest = (flame.rest_sentence(inv, profile) for profile in flame.of_kind(inv, "cpu", "rest"))
     shown += (doc.Prose(words.sentence(text), "note") for text in rest)
     shown.append(doc.Items(flame.missing_sentences(inv)))
     yield doc.Group(shown, only="page")
 
 
-def _tables(inv: Investigation) -> Iterator[doc.Block]:
-    for kind, title in TABLES.items():
-        shown = flame.of_kind(inv, kind)
-        heads = (doc.Column(""), *doc.numbers(*(flame.where(inv, profile) for profile in shown)))
-        cell: Callable[[ClassShare | None], doc.Words] = flame.threads if kind == "threads" else _cpu_share
-        rows: list[doc.Cells] = [(name, *map(cell, shares)) for name, shares in flame.rows(shown)]
-        yield doc.Group((doc.Table(heads, rows, "figures"),), heading=title)
-
-
 def _cpu_share(share: ClassShare | None) -> doc.Words:
     if share is None or share.demand_ms is None:
         return flame.share(share)
     return flame.share(share), doc.Span(f"{flame.cost(share.demand_ms)} per request", "below")
+
+
+TABLES: Mapping[ProfileKind, tuple[str, Callable[[ClassShare | None], doc.Words]]] = {
+    "cpu": ("CPU time of the target, by what it was spent on", _cpu_share),
+    "threads": ("Threads of the target on average, by what they were doing", flame.threads),
+}
+"""Kind of profile -> title, and how a class's share is shown."""
 
 
 def _drawings(inv: Investigation) -> Iterator[doc.Block]:

@@ -85,6 +85,13 @@ def _scaled(logarithmic: bool, title: str) -> tuple[str, str]:
     return ("log", f"{title}{LOG_SCALE}") if logarithmic else ("linear", title)
 
 
+def axis_over(title: str, values: Sequence[float], logarithmic: bool = False, factor: float = 1.5) -> ValueAxis:
+    """From 0, or logarithmic with this factor around the values."""
+    top = max(values) or 1.0
+    low, high = (min(values) / factor, top * factor) if logarithmic else (0.0, top * 1.15)
+    return ValueAxis(title, low, high, logarithmic)
+
+
 def quantity(field: str, title: str, scale: Mapping[str, Any], **axis: Any) -> Channel:
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, "axis": axis}
 
