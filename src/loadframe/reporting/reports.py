@@ -77,7 +77,7 @@ def _writing(problem: str, again: str) -> Iterator[None]:
 
 
 def render_text(answer: RunAnswer, *, width: int = terminal.WIDTH, details: bool = False) -> str:
-    """width: in columns. details: everything, as for capacity searches."""
+    """The answer, then its basis. width: in columns. details: everything, as for capacity searches."""
     form = form_of(answer)
     document = form.document(answer, None, None)
     brief = form.is_brief and not details
