@@ -224,8 +224,7 @@ def check_stages(study: Study) -> None:
 def need_stages(what: str) -> None:
     """MissingTool where no family of metrics reads statistics of stages. what: what asks for them."""
     if "pipeline" not in FAMILIES:
-        fact, remedy = not_installed(FAMILIES_GROUP, "pipeline", what)
-        raise MissingTool(fact, remedy=remedy)
+        raise not_installed(FAMILIES_GROUP, "pipeline", what)
 
 
 def _host_of(study: Study) -> str:
