@@ -1,5 +1,5 @@
 """Give an alarm on the terminal, to a webhook, to a command, with advice; what is slow or fails blocks nothing.
-Imported by the lasting process: keep imports light."""
+Light imports only."""
 
 import os
 import re
@@ -149,11 +149,6 @@ def _moment(at_s: float | None) -> str:
     if at_s is None or at_s > 4e9:
         return "much later"
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at_s))
-
-
-def answer(document: Mapping[str, Any]) -> int:
-    """Print the one JSON object on stdout; as `printed`."""
-    return printed(write_json(document))
 
 
 def printed(text: str) -> int:

@@ -1,5 +1,5 @@
 """Find the service again, by its pid, port, control group or command line: another user's process in its place is not
-it. All processes are walked only where nothing else finds it. Imported by the lasting process: keep imports light."""
+it. All processes are walked only where nothing else finds it. Light imports only."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,20 +7,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from loadframe.cages import groups
 from loadframe.errors import RecordingError
 from loadframe.formats.said import words
 from loadframe.host import identity, listening
 from loadframe.host.privilege import US, Privilege, of_uid
 from loadframe.kinds.behind import comm_of, parents
 from loadframe.recording.socket_rows import Asking, users_of
+from loadframe.system.kernel import process_status
 from loadframe.system.trust import user
 
 MOST_PIDS = 256
 MOST_THREADS = 64
 """Threads of a service whose children are looked up thread by thread; with more, a walk over all processes costs
 less."""
-
-
 CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
 """The kernel's list of the children of each thread (CONFIG_PROC_CHILDREN, proc(5))."""
 
@@ -36,10 +36,10 @@ class Finder:
         self._by_thread = CHILDREN.exists() if by_thread is None else by_thread
         self._family: tuple[int, ...] = ()
 
-    def pids(self, told_pid: int | None = None) -> tuple[int, ...]:
-        """The service's processes, the main one first; empty while it is not running. told_pid: its known pid."""
+    def pids(self, reported_pid: int | None = None) -> tuple[int, ...]:
+        """The service's processes, the main one first; empty while it is not running. reported_pid: its known pid."""
         self.words = ""
-        first = self._first(told_pid)
+        first = self._first(reported_pid)
         if first is None:
             return ()
         program, before = program_of(first), self._find.get("program")
@@ -70,9 +70,9 @@ class Finder:
         family += [pid for pid in self._family if pid not in family and identity.parent_of(pid) in family]
         return (first, *(pid for pid in family[1:] if identity.identify(pid) is not None))
 
-    def _first(self, told_pid: int | None) -> int | None:
-        if told_pid is not None and self._is_its(told_pid, "its address"):
-            return told_pid
+    def _first(self, reported_pid: int | None) -> int | None:
+        if reported_pid is not None and self._is_its(reported_pid, "its address"):
+            return reported_pid
         pid, started = self._find.get("pid"), self._find.get("started")
         if pid is not None:
             process = identity.identify(int(pid))
@@ -84,13 +84,8 @@ class Finder:
         return self._by_port() or self._by_command()
 
     def _members(self) -> set[int]:
-        members: set[int] = set()
-        for group in self._find.get("groups", ()):
-            for folder, _, _ in os.walk(group):
-                with suppress(OSError, ValueError):
-                    text = (Path(folder) / "cgroup.procs").read_text(encoding="ascii", errors="replace")
-                    members |= {int(word) for word in text.split()}
-        return members
+        folders = (Path(folder) for group in self._find.get("groups", ()) for folder, _, _ in os.walk(group))
+        return {pid for folder in folders for pid in groups.members(folder)}
 
     def _by_port(self) -> int | None:
         listen = self._find.get("listen")
@@ -144,10 +139,9 @@ def whose(pid: int) -> dict[str, Any]:
 def uids_of(pid: int) -> tuple[int, ...]:
     """The real, effective and saved user of a process (proc_pid_status(5)); empty where it has ended."""
     try:
-        text = Path(f"/proc/{pid}/status").read_bytes()
+        return tuple(map(int, process_status(pid, "Uid")[:3]))
     except OSError:
         return ()
-    return tuple(int(word) for word in text.partition(b"\nUid:")[2].split(b"\n", 1)[0].split()[:3])
 
 
 def program_of(pid: int) -> str:
@@ -202,7 +196,6 @@ class Ports:
 
 
 def listening_users(port: int, asking: Asking | None = None) -> frozenset[int]:
-    """The users of the sockets that listen at a port of this machine."""
     try:
         return users_of(port, asking=asking)
     except RecordingError:  # a kernel without sock_diag

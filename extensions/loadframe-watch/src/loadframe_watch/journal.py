@@ -1,5 +1,5 @@
 """Write the day files of a watch (docs/watching.md), line by line: a kill loses at most one. One watcher per folder, by
-a lock. Also gaps in the recording, from three clocks. Imported by the lasting process: keep imports light."""
+a lock. Also gaps in the recording, from three clocks. Light imports only."""
 
 import errno
 import fcntl
@@ -27,6 +27,8 @@ PRIVATE, MOST_NAMES = 0o600, 10_000
 MOST_LINES = 1 << 53
 """A line number from here on is invalid."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+Numbers = Mapping[str, Mapping[str, float]]
+NONE: Numbers = {}
 
 
 class Clocks:
@@ -75,14 +77,7 @@ class Journal:
             ) from error
         self.last = self._last_line()
 
-    def write(
-        self,
-        kind: str,
-        fields: Mapping[str, Any],
-        numbers: Mapping[str, Mapping[str, float]] | None = None,
-        *,
-        durable: bool = False,
-    ) -> bool:
+    def write(self, kind: str, fields: Mapping[str, Any], numbers: Numbers = NONE, *, durable: bool = False) -> bool:
         """Append a line; False if the disk does not take it: it is counted as lost. numbers: tables, in six digits."""
         at_s = self._clocks.wall()
         number = int(at_s // DAY_S)
@@ -93,7 +88,7 @@ class Journal:
         self.n += 1
         known = {"n": self.n, "kind": kind, "at_s": round(at_s, 3), "up_s": round(self._clocks.boot(), 3)}
         line = write_json({**known, **fields})[:-1]
-        for name, values in (numbers or {}).items():
+        for name, values in numbers.items():
             line += f', "{name}": {write_numbers(values)}'
         text = f"{line}}}\n".encode()
         if not self._append(text):
@@ -114,7 +109,6 @@ class Journal:
         return self._clocks.wall() // DAY_S != self._day_number
 
     def days(self) -> list[str]:
-        """The names of all day files."""
         with suppress(OSError):  # an unreadable folder shows at the next write
             return [name for name in self.files.names(MOST_NAMES) if DAY.fullmatch(name)]
         return []

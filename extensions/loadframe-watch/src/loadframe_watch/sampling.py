@@ -3,7 +3,7 @@ imports only. Layouts: proc(5), Documentation/accounting/psi.rst, Documentation/
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,8 +62,10 @@ class Held:
                 descriptor = os.open(f"{self._root}/{name}", os.O_RDONLY | os.O_CLOEXEC)
                 self._open[name] = descriptor
             data = os.pread(descriptor, PART, 0)
-            if len(data) >= WHOLE:
-                data = b"".join((data, *_rest(descriptor, len(data))))
+            while WHOLE <= len(data) < MOST_READ:
+                if not (part := os.pread(descriptor, min(PART, MOST_READ - len(data)), len(data))):
+                    break
+                data += part
             return data
         except OSError:
             self.forget(name)
@@ -78,12 +80,6 @@ class Held:
     def close(self) -> None:
         for name in list(self._open):
             self.forget(name)
-
-
-def _rest(descriptor: int, at: int) -> Iterator[bytes]:
-    while at < MOST_READ and (part := os.pread(descriptor, min(PART, MOST_READ - at), at)):
-        yield part
-        at += len(part)
 
 
 class Machine:
@@ -101,7 +97,7 @@ class Machine:
         into.counters["system.cpu.steal_cores"] = steal / TICKS
         into.gauges["system.cpu.count"] = float(text.count(b"\ncpu"))
 
-    def look_at_the_rest(self, into: Look) -> None:
+    def look_at_the_rest(self, into: Look) -> Look:
         """Add what needs fewer readings: counters count on between them."""
         read = self._files.read
         with suppress(RecordingError):
@@ -116,6 +112,7 @@ class Machine:
                 into.counters |= {name: totals[kind] for name in names if (kind := name.rpartition(".")[2]) in totals}
         with suppress(RecordingError):
             into.gauges["system.threads.count"] = float(procfs.parse_threads(read("proc/loadavg")))
+        return into
 
     def close(self) -> None:
         self._files.close()
@@ -129,7 +126,7 @@ class Service:
         self._cpu_s = self._faults = 0.0
         self._limits: dict[str, float] = {}
         self._next_thread = 0
-        self._counts_by_size = self._told_by_size()
+        self._counts_by_size = self._size_counts_files()
 
     def follow(self, pids: Sequence[int]) -> None:
         """Read these processes from now on."""
@@ -216,7 +213,7 @@ class Service:
         except OSError:  # of another user
             return -1_000_000
 
-    def _told_by_size(self) -> bool:
+    def _size_counts_files(self) -> bool:
         """Whether the size of /proc/PID/fd is the number of open files (Linux 6.2 and later)."""
         path = self._root / "proc/self/fd"
         try:

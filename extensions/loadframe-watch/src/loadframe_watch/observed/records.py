@@ -1,7 +1,7 @@
 """What was observed of a system under the load of its users: rows in time order, and what was learnt from them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from loadframe.model.curve import Curve, LoadInterval, Saturation
@@ -27,9 +27,16 @@ class ObservedMapping:
     response_is: ResponseIs = "mean"
     axis: str = "load"
 
-    @property
-    def given(self) -> bool:
-        return bool(self.load or self.throughput or self.response or self.use or self.counters)
+    def completed(self, usual: "ObservedMapping") -> "ObservedMapping":
+        """This mapping, with the usual names of what it does not name."""
+        return replace(
+            self,
+            load=self.load or usual.load,
+            throughput=self.throughput or usual.throughput,
+            response=self.response or usual.response,
+            response_is=self.response_is if self.response else usual.response_is,
+            use={**usual.use, **self.use},
+        )
 
 
 @dataclass(frozen=True, slots=True)
