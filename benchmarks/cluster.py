@@ -59,10 +59,10 @@ def shown(verdict: Verdict | None) -> str:
 
 
 def row(rung: Rung, story: str) -> str:
-    decision = "refused" if rung.refused else "not tried" if rung.told is None else rung.told.decision
+    decision = "refused" if rung.refused else "not tried" if rung.reported is None else rung.reported.decision
     share = f"{rung.share:.0%}" if rung.share is not None else "-"
     kept = "kept" if rung.kept else "reverted"
-    return f"{rung.change:28} {shown(rung.told):24} {share:>6}  {kept:9} {decision:22} {story}"
+    return f"{rung.change:28} {shown(rung.reported):24} {share:>6}  {kept:9} {decision:22} {story}"
 
 
 def use(steps: Sequence[Step]) -> str:
@@ -80,7 +80,7 @@ def print_ladder(script: str, found: Ladder) -> None:
         print(row(rung, story.get(rung.change, "not of the story")))
         if rung.refused:
             print(f"{'':28} {rung.refused}")
-    print(f"{'all that are kept':28} {shown(found.total and found.total.told)}  the story: {story['total']}")
+    print(f"{'all that are kept':28} {shown(found.total and found.total.reported)}  the story: {story['total']}")
     measured = loadframe.open_run(Path(found.run))
     titles = {name: one.title for name, one in measured.treatments().items()}
     steps = [step for step in measured.steps() if step.counts]

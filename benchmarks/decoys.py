@@ -201,7 +201,9 @@ def investigated(noise: Iterator[float], seed: int, gain: float, budget: str, *,
         kept=tuple(change.setting for trial in kept for change in trial.remedy.changes),
         tried=len(trials),
         statuses=tuple((finding.id, finding.status) for one in rounds[:1] for finding in one.findings),
-        within=any(trial.told.floor is not None and trial.told.ratio <= trial.told.floor[1] for trial in kept),
+        within=any(
+            trial.reported.floor is not None and trial.reported.ratio <= trial.reported.floor[1] for trial in kept
+        ),
     )
 
 

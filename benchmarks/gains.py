@@ -46,7 +46,7 @@ def row(case: str, found: Investigation, known_load: float | None, missed: list[
     first = found.rounds[0].findings[0] if found.rounds[0].findings else None
     finding = f"{first.id} ({first.status})" if first else found.outcome.kind
     acts_at = f"{first.reached_at.load:.3g}" if first and first.reached_at else "-"
-    gain, durable = found.gain, next((one.told for one in found.variants[:-1] if not one.gives_up), None)
+    gain, durable = found.gain, next((one.reported for one in found.variants[:-1] if not one.gives_up), None)
     ratio = f"{gain.ratio:.2f}" if gain else "-"
     interval = f"{gain.low:.2f} to {gain.high:.2f}" if gain else "-"
     kept = f"{durable.ratio:.2f}" if durable else "-"
@@ -170,7 +170,7 @@ def ladder_misses(found: Ladder, expected: Mapping[str, Any], profile: str) -> l
     checks = {
         "kept": set(expected["kept"]) <= kept,
         "reverted": bool(set(expected["without_gain"]) - kept),
-        "gain": found.total is not None and found.total.told.low > expected["gain_above"],
+        "gain": found.total is not None and found.total.reported.low > expected["gain_above"],
         "shares": math.isclose(sum(shares), 1.0),
         "time": profile != "quick" or found.seconds < QUICK_S,
     }
@@ -179,12 +179,14 @@ def ladder_misses(found: Ladder, expected: Mapping[str, Any], profile: str) -> l
 
 def ladder_row(case: str, found: Ladder, missed: list[str]) -> str:
     """The same line of a ladder, and below it a line for the changes."""
-    total, flags = found.total and found.total.told, found.quality.flags if found.quality else {}
+    total, flags = found.total and found.total.reported, found.quality.flags if found.quality else {}
     ratio, interval = (f"{total.ratio:.2f}", f"{total.low:.2f} to {total.high:.2f}") if total else ("-", "-")
     steps = found.quality.steps if found.quality else 0
     kept = f"{len(found.kept)} of {len(found.rungs)} changes kept"
     told = ", ".join(
-        f"{r.change} {r.told.ratio:.2f}{'' if r.kept else ' back'}" for r in found.rungs if r.told and r.told.has_ratio
+        f"{r.change} {r.reported.ratio:.2f}{'' if r.kept else ' back'}"
+        for r in found.rungs
+        if r.reported and r.reported.has_ratio
     )
     return (
         f"{case:40} {kept:36} {'-':>8} {'-':>6} {ratio:>6} {interval:>14} {'-':>8} "

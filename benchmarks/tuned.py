@@ -71,8 +71,8 @@ class Gains:
         """A proof that held."""
         self.true.append(true)
         self.deciding.append(math.log(told.verdict.ratio))
-        self.fresh.append(math.log(told.told.ratio))
-        self.held += math.log(told.told.low) <= true <= math.log(told.told.high)
+        self.fresh.append(math.log(told.reported.ratio))
+        self.held += math.log(told.reported.low) <= true <= math.log(told.reported.high)
 
     def over_true(self, told: Sequence[float]) -> tuple[float, float]:
         """The mean of these over the mean of the true ones, and its standard error."""
@@ -112,7 +112,7 @@ def gains(generate: noises.Generate, loudness: float, series: int) -> Gains:
     for number, row in enumerate(noise):
         worths = np.log1p(chance.uniform(0, MOST_WORTH, len(SPACE.dimensions))).tolist()
         book, proofs = search(iter(row.tolist()), number, worths)
-        if proofs and proofs[-1].told.held:
-            told = proofs[-1].told
+        if proofs and proofs[-1].reported.held:
+            told = proofs[-1].reported
             found.add(book.true(dict(told.changes)), told)
     return found

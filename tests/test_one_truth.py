@@ -123,7 +123,7 @@ def test_a_gain_from_two_sources_is_seen(case: CaseStudy) -> None:
     """As it was: the loads from the curves, beside the blocks of the proof."""
     for one in case.answer.variants if isinstance(case.answer, Investigation) and case.rounds[1:] else ():
         levels = at_loads(case.rounds[0].curve, case.rounds[-1].curve)
-        if one.told.block_ratios:
+        if one.reported.block_ratios:
             with pytest.raises(AssertionError):
                 one_truth.check_is_one_gain(replace(one, levels=levels))
 

@@ -27,7 +27,7 @@ from loadframe.host import listening
 from loadframe.kinds.exposed import Exposure, Taken
 from loadframe.kinds.service import files
 from loadframe.metrics import is_known, pipelines
-from loadframe.metrics.exposed import split, told, with_quantiles
+from loadframe.metrics.exposed import derived_metrics, split, with_quantiles
 from loadframe.model import SettingValue
 from loadframe.recording import jvm_sampling, procfs
 from loadframe.recording.frames import BLOCK_HEADER, BLOCK_MAGIC, parse_header, scan_blocks
@@ -90,7 +90,7 @@ def read_expositions(paths: Sequence[Path], *, strict: bool) -> None:
                 continue
     asked = Exposure([_Told(paths, form)], {"pool_in_use": "target.limit pool"})
     for _ in paths:
-        with_quantiles(told(asked.now()))
+        with_quantiles(derived_metrics(asked.now()))
     for sentence in asked.missing():
         if not sentence.isprintable():
             raise WrongAnswerError(f"a sentence that cannot be printed: {sentence!r}")

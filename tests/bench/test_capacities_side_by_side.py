@@ -40,7 +40,7 @@ def test_each_is_held_against_the_start_of_its_own_host(
     book = simulated(gains, OTHERS)
     engine = SimulatedEngine(book, make_step, {"a": 1.0, "b": 1.12}, model=gains)
     found, run = searched(book, tmp_path, engine)
-    told = {each.name: each for each in found.beside}
+    told = {each.name: each for each in found.alternatives}
     assert {name: each.verdict.decision for name, each in told.items()} == {
         "pool": "better", "harm": "worse", "nothing": "no-proven-difference",
     }  # fmt: skip
@@ -48,7 +48,7 @@ def test_each_is_held_against_the_start_of_its_own_host(
         one = told[name].verdict
         assert one.ratio == pytest.approx(factor, rel=0.05), "what differs between hosts does not enter"
         assert one.low < factor < one.high
-    assert {each.host for each in found.beside} == {"a", "b"}
+    assert {each.host for each in found.alternatives} == {"a", "b"}
     assert found.hosts is not None and {each.likeness for each in found.hosts.hosts} == {"alike"}
     assert found.load == 900.0 and "Searches ran on a and b." in found.warnings
     kept = [each for each in ATTEMPTS.of(run) if each.purpose == "capacity"]
@@ -84,7 +84,7 @@ def test_settings_with_which_the_target_fails_have_no_capacity(
         fail=lambda asked: "it has ended" if "thread_cache_size" in asked["changes"] else "",
     )  # fmt: skip
     found, _ = searched(book, tmp_path, engine)
-    (failed,) = [each for each in found.beside if each.failed]
+    (failed,) = [each for each in found.alternatives if each.failed]
     assert (failed.name, failed.load, failed.verdict.decision) == ("harm", None, "cannot-tell")
     assert not failed.verdict.has_ratio
     assert failed.failed == "it has ended"
@@ -123,7 +123,7 @@ def test_a_search_that_does_not_decide_is_made_again_once(
     engine = Undecided(book, make_step, {"a": 1.0, "b": 1.0}, model=gains)
     engine.open_searches = 1
     found, run = searched(book, tmp_path, engine)
-    assert {each.name: each.verdict.decision for each in found.beside}["pool"] == "better"
+    assert {each.name: each.verdict.decision for each in found.alternatives}["pool"] == "better"
     assert any("did not decide on b" in each for each in found.warnings)
     alone = [each for each in ATTEMPTS.of(run) if each.purpose == "alone" and each.host == "b"]
     assert sum(each.capacity is not None and each.capacity.end == "undecided" for each in alone) == 1, "it is kept"

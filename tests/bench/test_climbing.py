@@ -66,14 +66,14 @@ def test_what_helps_is_kept_and_everything_else_taken_back(simulated: Simulated)
     ]
     assert rungs["harm"].share is None and rungs["harm"].comparison.fresh is None
     assert found.total is not None
-    assert found.total.told.low < 4.5 < found.total.told.high
+    assert found.total.reported.low < 4.5 < found.total.reported.high
     shares = [rungs[name].share or math.nan for name in found.kept]
     assert sum(shares) == pytest.approx(1)
     assert shares[0] == pytest.approx(math.log(3) / math.log(4.5), abs=0.05)
     assert rungs["pool"].comparison is not None and rungs["pool"].comparison.fresh is not None
     assert rungs["pool"].comparison.levels == (), "those of the trial are of other blocks than what is told"
-    product = math.prod(rung.told.ratio for rung in found.rungs if rung.kept and rung.told)
-    assert product == pytest.approx(found.total.told.ratio)
+    product = math.prod(rung.reported.ratio for rung in found.rungs if rung.kept and rung.reported)
+    assert product == pytest.approx(found.total.reported.ratio)
     check_is_one_gain(found.total)
     top = rungs["pool"].at_top
     assert top is not None and top.low < 3 < top.high
@@ -102,7 +102,7 @@ def test_all_are_kept_when_asked_and_told_apart_all_the_same(simulated: Simulate
     rungs = named(found)
     assert found.kept == tuple(RUNGS)
     assert all(rung.comparison and rung.comparison.fresh is None for rung in found.rungs)
-    assert rungs["harm"].told is not None and rungs["harm"].told.decision == "worse"
+    assert rungs["harm"].reported is not None and rungs["harm"].reported.decision == "worse"
     assert sum(rung.share or math.nan for rung in found.rungs) == pytest.approx(1)
     assert (rungs["harm"].share or 0) < 0
 
@@ -138,10 +138,10 @@ def test_without_time_for_the_whole_it_is_the_product_of_the_trials_and_said_so(
         simulated(gains, CHANGES, ONE_LEVEL, "measure.budget=25s", "measure.blocks={min=2,max=2}", noise=0.001)
     )
     assert found.kept == ("pool", "flush")
-    assert found.total is not None and "product" in found.total.told.method
+    assert found.total is not None and "product" in found.total.reported.method
     assert sum(rung.share or 0 for rung in found.rungs) == pytest.approx(1)
     assert "was not measured in blocks of its own" in found.missing[0]
-    assert "may be overstated" in found.missing[0] and found.total.told.may_overstate
+    assert "may be overstated" in found.missing[0] and found.total.reported.may_overstate
 
 
 def test_every_rung_is_noted_when_it_is_known(simulated: Simulated) -> None:
@@ -166,7 +166,7 @@ def test_after_a_start_the_caches_are_warmed_by_a_step_that_counts_for_nothing(s
     book.warms = True
     found = climbed(book)
     assert found.kept == ("pool", "flush")
-    assert found.total is not None and found.total.told.low < 4.5 < found.total.told.high
+    assert found.total is not None and found.total.reported.low < 4.5 < found.total.reported.high
     assert "warming" in {step.purpose for step in book.steps}
     fresh.clear()
     assert climbed(simulated(cold, CHANGES, ONE_LEVEL)).kept != found.kept, "without it they are no steps to judge by"
@@ -208,8 +208,8 @@ def test_a_start_that_serves_nothing_is_left_by_what_ends_that_and_no_ratio_is_t
     found = climbed(simulated(model, CHANGES, ONE_LEVEL))
     rungs = named(found)
     assert found.kept == ("pool", "flush")
-    for told in (rungs["pool"].told, found.total and found.total.told):
+    for told in (rungs["pool"].reported, found.total and found.total.reported):
         assert told is not None and (told.decision, told.has_ratio) == ("better", False)
         assert "nothing was served in" in told.method
-    assert rungs["flush"].told is not None and rungs["flush"].told.low < 1.5 < rungs["flush"].told.high
+    assert rungs["flush"].reported is not None and rungs["flush"].reported.low < 1.5 < rungs["flush"].reported.high
     assert [rung.share for rung in found.rungs] == [None] * 4, "shares of what has no ratio say nothing"

@@ -18,7 +18,7 @@ from loadframe.host.processes import Resources
 from loadframe.kinds.behind import Components, component_of
 from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.model import OTHERS, TargetState
-from loadframe.reporting.quality_words import beside_sentence
+from loadframe.reporting.quality_words import companion_sentence
 from loadframe.runs.folder import RunFolder
 from loadframe.study import validate
 from waiting import await_that
@@ -86,9 +86,9 @@ def test_the_database_of_a_service_is_named_and_nothing_asks_to_end_it(port: int
         assert strangers <= seen["system.cpu.busy_cores"] - 0.9 * seen["postgres.cpu.cores"], "it is none of them"
     if not any("stranger" in step.flags for step in RunFolder.open(Path(inv.run)).steps()):
         assert OTHERS not in {finding.id for round_ in inv.rounds for finding in round_.findings}
-    named = inv.quality.beside[0]
+    named = inv.quality.companions[0]
     assert named.name == "postgres" and named.load == 4
-    assert "postgres, which the target connects to, used" in beside_sentence(named)
+    assert "postgres, which the target connects to, used" in companion_sentence(named)
 
 
 SERVES = """

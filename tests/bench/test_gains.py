@@ -94,12 +94,12 @@ def test_blocks_that_held_both_states_against_each_other_give_the_gain_and_its_l
     safe, risky = found(make_step, total=True)
     assert by_load(risky.levels) == pytest.approx({1: AT_CURVES, 2: 30, 4: 36}, rel=0.01)
     assert [row.from_curves for row in risky.levels] == [True, False, False]
-    assert risky.told.levels == (2, 4) and risky.told.blocks == 3
-    assert risky.told.ratio == pytest.approx(mean(risky.levels, (2, 4)))
+    assert risky.reported.levels == (2, 4) and risky.reported.blocks == 3
+    assert risky.reported.ratio == pytest.approx(mean(risky.levels, (2, 4)))
     assert risky.gain.load == 4 and (risky.gain.before, risky.gain.after) == pytest.approx((104, 3740), rel=0.02)
     assert by_load(safe.levels) == pytest.approx({1: 5, 2: 5, 4: 6}, rel=0.01), "of one change its own trial"
     assert (safe.gives_up, risky.gives_up) == ("", LOSS)
-    said = verdict_words.proof_sentence(risky.told, "workers")
+    said = verdict_words.proof_sentence(risky.reported, "workers")
     assert said.startswith("Block by block, on average over 2 and 4 workers: 32.9 times")
     assert verdict_words.by_load(risky, "workers").endswith("; at 1 from the curves, not block by block")
 
@@ -108,12 +108,12 @@ def test_without_such_blocks_all_is_from_the_curves_and_says_so(make_step: Calla
     """Not the product of the trials beside the loads of the curves: 33 times, where each load has 4."""
     _, risky = found(make_step, total=False)
     assert all(row.from_curves for row in risky.levels)
-    assert risky.told.levels == (2, 4)
-    assert (risky.told.ratio, risky.told.decision) == (pytest.approx(AT_CURVES), "better")
-    assert risky.told.low >= min(row.low for row in risky.levels)
-    said = verdict_words.proof_sentence(risky.told, "workers")
+    assert risky.reported.levels == (2, 4)
+    assert (risky.reported.ratio, risky.reported.decision) == (pytest.approx(AT_CURVES), "better")
+    assert risky.reported.low >= min(row.low for row in risky.levels)
+    said = verdict_words.proof_sentence(risky.reported, "workers")
     assert said.startswith("From the curves, not block by block, on average over 2 and 4 workers: 4.0 times")
-    assert "0 blocks" not in said + verdict_words.gain_sentence(risky.told, "workers")
+    assert "0 blocks" not in said + verdict_words.gain_sentence(risky.reported, "workers")
 
 
 def test_a_load_and_all_of_them_have_intervals_of_one_method(make_step: Callable[..., Step]) -> None:
@@ -145,7 +145,7 @@ def test_where_fresh_blocks_followed_the_deciding_ones_do_not_count(make_step: C
     known = Round(1, "A", TargetState(), {}, curve("A"), (), (), (one,), ())
     (told,) = writing.with_intervals(known, [*decided, *again]).tried
     assert by_load(told.levels) == pytest.approx({2: 5, 4: 6}, rel=0.01)
-    assert told.told.ratio == pytest.approx(mean(told.levels, (2, 4)))
+    assert told.reported.ratio == pytest.approx(mean(told.levels, (2, 4)))
 
 
 @pytest.mark.parametrize("later", ["AC", "AD"])
@@ -193,7 +193,7 @@ def test_a_run_that_ended_right_after_its_second_change_has_the_widths_of_both_s
             replace(KNOWN, number=2, treatment="B", curve=curve("B"), tried=(last,)),
         ]
         (told,) = writing.variants_of(rounds, [*one, *two], None)
-        assert (told.told.decision, told.told.ratio > 25) == (decision, True)
+        assert (told.reported.decision, told.reported.ratio > 25) == (decision, True)
 
 
 def test_a_ratio_without_an_interval_decides_nothing_and_gives_way_to_the_curves() -> None:

@@ -67,15 +67,15 @@ def test_what_is_told_of_a_kept_gain_is_from_blocks_that_decided_nothing(simulat
     trial = tried.round.tried[0]
     assert trial.kept and trial.fresh is not None
     assert trial.verdict.ratio == pytest.approx(4.5, rel=0.1)
-    assert trial.told.ratio == pytest.approx(3, rel=0.1)
+    assert trial.reported.ratio == pytest.approx(3, rel=0.1)
     (variant,) = writing.variants_of([tried.round], book.steps, None)
-    assert variant.told == trial.fresh and variant.levels == trial.levels
-    assert (trial.verdict.may_overstate, trial.told.may_overstate) == (True, False)
+    assert variant.reported == trial.fresh and variant.levels == trial.levels
+    assert (trial.verdict.may_overstate, trial.reported.may_overstate) == (True, False)
     judged = {row.load: row.ratio for row in trial.levels}
     assert judged[32] == pytest.approx(3, rel=0.1)
     decided = [step for step in book.steps if step.number in trial.deciding]
     assert len(decided) == 2 * len(trial.verdict.levels) * trial.verdict.blocks
-    assert "may be overstated" not in verdict_words.gain_sentence(trial.told)
+    assert "may be overstated" not in verdict_words.gain_sentence(trial.reported)
     assert "the deciding blocks gave 4.5 times" in change_words.trial_sentence(trial)
 
 
@@ -83,10 +83,10 @@ def test_where_no_time_is_left_it_is_said_whence_the_number_is(simulated: Simula
     _, tried = farm(simulated, "measure.budget=50s", proving=1.5)
     trial = tried.round.tried[0]
     assert trial.kept and trial.fresh is None
-    assert trial.told.may_overstate
+    assert trial.reported.may_overstate
     (variant,) = writing.variants_of([tried.round], (), None)
-    assert variant.told.may_overstate
-    assert "from the deciding blocks, may be overstated" in verdict_words.gain_sentence(variant.told)
+    assert variant.reported.may_overstate
+    assert "from the deciding blocks, may be overstated" in verdict_words.gain_sentence(variant.reported)
 
 
 def test_how_many_fresh_blocks_there_are_is_settled_before_them(simulated: Simulated) -> None:
@@ -110,7 +110,7 @@ def test_what_fresh_blocks_prove_to_be_worse_is_taken_back(simulated: Simulated)
 def test_a_gain_that_fresh_blocks_do_not_prove_again_is_not_kept(simulated: Simulated) -> None:
     book, tried = farm(simulated, again=0.335)
     trial = tried.round.tried[0]
-    assert (trial.verdict.decision, trial.told.decision) == ("better", "no-proven-difference")
+    assert (trial.verdict.decision, trial.reported.decision) == ("better", "no-proven-difference")
     assert tried.kept is None and not trial.kept
     assert tried.round.findings[0].status == "suspected", "neither helped nor refuted: the two contradict each other"
     assert book.bench.used[-1] == "A"  # type: ignore[attr-defined]
@@ -141,8 +141,8 @@ def test_a_gain_within_the_noise_of_its_blocks_is_not_kept(simulated: Simulated,
     """With room for fresh blocks and without."""
     _, tried = little(simulated, budget, wave=1.15)
     trial = tried.round.tried[0]
-    assert trial.verdict.decision == "better" and trial.told.floor is not None
-    assert trial.told.ratio < trial.told.floor[1]
+    assert trial.verdict.decision == "better" and trial.reported.floor is not None
+    assert trial.reported.ratio < trial.reported.floor[1]
     assert (trial.fresh is None) == (budget == "40s")
     assert tried.kept is None and not trial.kept
     assert all(finding.status == "suspected" for finding in tried.round.findings)
@@ -194,7 +194,7 @@ def test_the_whole_gain_of_several_remedies_is_measured_in_as_many_blocks_as_wer
     assert tried.kept is not None
     prove_total(book, [one, one], tried.kept[0])
     total = [step for step in book.steps if step.round == 2]
-    told, levels = one.tried[0].told, one.tried[0].verdict.levels
+    told, levels = one.tried[0].reported, one.tried[0].verdict.levels
     blocks = fresh.wanted([told, told], book.bench.study.measure.blocks.max)
     assert Counter((step.treatment, step.level) for step in total) == {
         (name, level): blocks for name in ("A", tried.kept[0]) for level in levels

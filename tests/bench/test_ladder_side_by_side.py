@@ -43,7 +43,11 @@ def test_a_ladder_on_two_hosts_finds_what_one_machine_finds(
     engine = SimulatedEngine(book, make_step, {"a": 1.0, "b": 1.12}, model=gains)
     found = on_hosts(book, tmp_path, engine, notes)
     assert found.kept == ("pool", "flush")
-    assert found.total is not None and found.total.told.low < 4.5 < found.total.told.high and found.total.told.high < 5
+    assert (
+        found.total is not None
+        and found.total.reported.low < 4.5 < found.total.reported.high
+        and found.total.reported.high < 5
+    )
     blocks = [each for each in attempts_of(tmp_path) if each.purpose == "block"]
     assert Counter(each.host for each in blocks).keys() == {"a", "b"}
     for each in blocks:

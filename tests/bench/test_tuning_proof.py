@@ -203,7 +203,7 @@ def test_a_gain_is_told_from_blocks_that_decided_nothing(simulated: Simulated, t
     found = watched(simulated(looked_at, *SETTINGS), told, tmp_path)
     assert found.end == "gained" and found.proof is not None and found.proof.fresh is not None
     assert found.proof.verdict.ratio == pytest.approx(2.1, rel=0.1) and found.proof.verdict.may_overstate
-    assert found.told == found.proof.fresh and found.proof.fresh.ratio == pytest.approx(1.5, rel=0.1)
+    assert found.reported == found.proof.fresh and found.proof.fresh.ratio == pytest.approx(1.5, rel=0.1)
     assert not found.proof.fresh.may_overstate and "one look, at the end" in found.proof.fresh.method
     assert [row.ratio for row in found.proof.levels] == pytest.approx([1.5] * len(found.proof.levels), rel=0.1)
     assert before[0].proof is not None and before[0].end == "gained", "nothing is lost"
@@ -217,7 +217,7 @@ def test_where_no_time_is_left_for_fresh_blocks_the_gain_is_marked(simulated: Si
     found = tune(book, tmp_path, trials=1000)
     assert book.budget.left_s() >= 0
     assert found.end == "gained" and found.proof is not None and found.proof.fresh is None
-    assert found.told is not None and found.told.may_overstate and found.told == found.proof.verdict
+    assert found.reported is not None and found.reported.may_overstate and found.reported == found.proof.verdict
 
 
 def test_what_fresh_blocks_prove_to_be_worse_is_not_recommended(simulated: Simulated, tmp_path: Path) -> None:

@@ -145,7 +145,7 @@ def a_comparison_of_two_states_is_that_of_the_run_or_of_its_curves(run: RunFolde
         except RunError:  # a state that was only tried has too few steps
             continue
         if (known := case.compared("A", name)) is not None:
-            assert (found.verdict, found.levels) == (known.told, known.levels)
+            assert (found.verdict, found.levels) == (known.reported, known.levels)
         points = points_of(case)
         for each in found.levels:
             if each.from_curves:
@@ -286,7 +286,7 @@ def gain_and_answer_are_the_same_everywhere(run: RunFolder, case: CaseStudy) -> 
 
 def check_is_one_gain(compared: Compared) -> None:
     """What is said over all loads is the mean of what is said at each of them."""
-    told = compared.told
+    told = compared.reported
     judged = [each for each in compared.levels if each.load in told.levels]
     for each in compared.levels:
         assert each.low <= each.ratio <= each.high
@@ -311,7 +311,7 @@ def a_pair_of_states_has_one_gain(run: RunFolder, case: CaseStudy) -> None:
         check_is_one_gain(one)
         for tried in (each for round_ in case.rounds for each in round_.tried):
             if (tried.treatment_before, tried.treatment_after) == (one.treatment_before, one.treatment_after):
-                assert tried.told == one.told
+                assert tried.reported == one.reported
                 assert {*tried.levels} <= {*one.levels}
 
 
@@ -321,12 +321,12 @@ def no_output_has_two_ratios_of_one_pair_at_one_load(run: RunFolder, case: CaseS
         return
     shape, last = json.loads(json.dumps(loadframe.investigation_json(found))), found.variants[-1]
     known, reach = {row.load: row.ratio for row in last.levels}, shape["reach"]
-    assert shape["gain"]["ratio"] == last.told.ratio
+    assert shape["gain"]["ratio"] == last.reported.ratio
     at_one = reach is not None and reach["before"]["load"] == reach["after"]["load"]
     assert not at_one or reach["ratio"] == known[reach["after"]["load"]]
     shown, unit = texts(found, run), found.study.load_unit
     for name in ("page", "details", "md"):
-        assert verdict_words.proof_sentence(last.told, unit).partition(": ")[0] in shown[name]
+        assert verdict_words.proof_sentence(last.reported, unit).partition(": ")[0] in shown[name]
         assert len(known) < 2 or verdict_words.by_load(last, unit) in shown[name]
         _, label, after = shown[name].partition("Peak against peak")
         assert bool(label) == (reach is not None)

@@ -95,7 +95,7 @@ def test_what_it_was_told_to_use_there_it_finds(common: Path, how: str, monkeypa
         told = 'attach = "/tmp"'
     else:
         told = f'tree = "{common}"'
-    with Lease.acquire("a test", told=told) as lease:
+    with Lease.acquire("a test", visible=told) as lease:
         assert _said(command, lease, env=env) == "the machine's"
 
 

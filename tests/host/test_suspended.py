@@ -7,7 +7,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from loadframe.host.signals import suspended, told
+from loadframe.host.signals import stopped_by_signal, suspended
 
 
 def tree(root: Path, pid: int, name: str, state: str) -> None:
@@ -25,14 +25,16 @@ def test_only_a_signal_stops(tmp_path: Path) -> None:
 def test_a_stopped_process_is_told_and_one_that_goes_on_is_not() -> None:
     process = subprocess.Popen(["sleep", "60"])
     try:
-        assert told([process.pid]) == ""
+        assert stopped_by_signal([process.pid]) == ""
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-        assert told([process.pid, os.getpid()]) == f"process {process.pid} is stopped by a signal (SIGSTOP)"
+        assert (
+            stopped_by_signal([process.pid, os.getpid()]) == f"process {process.pid} is stopped by a signal (SIGSTOP)"
+        )
     finally:
         process.kill()
         process.wait()
-    assert told([process.pid]) == ""
+    assert stopped_by_signal([process.pid]) == ""
 
 
 def test_who_is_stopped_again_and_again_is_only_slow() -> None:
@@ -49,7 +51,7 @@ def test_who_is_stopped_again_and_again_is_only_slow() -> None:
     try:
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-        assert told([process.pid], goes_on_meanwhile) == ""
+        assert stopped_by_signal([process.pid], goes_on_meanwhile) == ""
         assert looks == 3
     finally:
         process.kill()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from loadframe.metrics import METRICS, is_known, metric
 from loadframe.metrics.agreements import contradictions
-from loadframe.metrics.exposed import Name, named, resolve, split, told, with_quantiles
+from loadframe.metrics.exposed import Name, derived_metrics, named, resolve, split, with_quantiles
 
 LABELS = st.dictionaries(st.from_regex(r"[a-z_]{1,8}", fullmatch=True), st.text(max_size=12), max_size=4)
 
@@ -150,19 +150,21 @@ GO = {
 
 def test_what_is_known_of_a_runtime_is_found_by_its_names() -> None:
     names = [f"target.runtime.{name}" for name in ("gc_share", "heap_use", "heap_ceiling")]
-    jvm, go = told(JVM), told(GO)
+    jvm, go = derived_metrics(JVM), derived_metrics(GO)
     assert [jvm[name] for name in names] == [pytest.approx(0.5), 60e6, 64e6], "-1 is no bound, Metaspace is no heap"
     assert [go.get(name) for name in names] == [0.25, 30e6, None], "MaxInt64 is no limit"
-    assert told({"target.cpu.cores": 1.0}) == {}
-    assert names[0] not in told({"service.go_gc_duration_seconds_sum": 0.01}), "pauses alone do not say that"
-    micrometer = told({"service.jvm_gc_live_data_size_bytes": 40e6, "service.jvm_gc_max_data_size_bytes": 64e6})
+    assert derived_metrics({"target.cpu.cores": 1.0}) == {}
+    assert names[0] not in derived_metrics({"service.go_gc_duration_seconds_sum": 0.01}), "pauses alone do not say that"
+    micrometer = derived_metrics(
+        {"service.jvm_gc_live_data_size_bytes": 40e6, "service.jvm_gc_max_data_size_bytes": 64e6}
+    )
     assert [micrometer[f"target.runtime.{name}"] for name in ("heap_live", "heap_ceiling")] == [40e6, 64e6]
-    assert told({"service.nodejs_gc_duration_seconds_sum": 0.4})[names[0]] == 0.4
+    assert derived_metrics({"service.nodejs_gc_duration_seconds_sum": 0.4})[names[0]] == 0.4
 
 
 def test_a_counter_of_requests_that_contradicts_the_driver_is_blind() -> None:
     served = {'service.http_requests_total{code="200"}': 3.0, 'service.http_requests_total{code="500"}': 1.0}
-    metrics = {**served, **told(served), "throughput": 900.0}
+    metrics = {**served, **derived_metrics(served), "throughput": 900.0}
     assert metrics["target.requests"] == 4.0
     (one,) = contradictions(metrics)
     assert one.counter == "target.requests" and {*served, "target.requests"} <= {*one.metrics}
@@ -175,5 +177,7 @@ def test_a_study_names_its_own_counter_of_requests() -> None:
         'service.jobs_total{kind="b"}': 7.0,
         "service.http_requests_total": 1.0,
     }
-    assert told(exposed, ["jobs"])["target.requests"] == 12.0
-    assert "target.requests" not in told(exposed, ["jobz"]), "a name that is not there is not replaced by a guess"
+    assert derived_metrics(exposed, ["jobs"])["target.requests"] == 12.0
+    assert "target.requests" not in derived_metrics(exposed, ["jobz"]), (
+        "a name that is not there is not replaced by a guess"
+    )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from loadframe.model import Capacity, CapacityLevel, CapacityObjective, CapacityTrial, LoadInterval, Verdict
-from loadframe.model.capacity import CapacityBeside
+from loadframe.model.capacity import AlternativeCapacity
 from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting.json_shapes import capacity_json
 from loadframe.reporting.reports import render_text
@@ -81,15 +81,17 @@ def test_the_json_is_what_other_tools_were_promised() -> None:
 
 def test_other_settings_stand_beside_the_start_of_their_own_host() -> None:
     beside = (
-        CapacityBeside("more", "one", "found", 1210, 1200, 1240, Verdict(1.98, 1.7, 2.3, "better", 3, "bounds")),
-        CapacityBeside("all", "two", "above-range", 2000, 2000, None, Verdict(2.9, 2.9, 1e50, "better", 3, "bounds")),
-        CapacityBeside("none", "two", "", None, None, None, NONE, "it has ended"),
+        AlternativeCapacity("more", "one", "found", 1210, 1200, 1240, Verdict(1.98, 1.7, 2.3, "better", 3, "bounds")),
+        AlternativeCapacity(
+            "all", "two", "above-range", 2000, 2000, None, Verdict(2.9, 2.9, 1e50, "better", 3, "bounds")
+        ),
+        AlternativeCapacity("none", "two", "", None, None, None, NONE, "it has ended"),
     )
-    text = render_text(replace(FOUND, beside=beside))
+    text = render_text(replace(FOUND, alternatives=beside))
     assert "2.0 times (1.7 to 2.3)" in text and "above 2,000 requests/s" in text
     assert "at least 2.9 times" in text and "the target failed" in text and text.count("better") == 2
     assert "none failed: It has ended." in text
-    shown = json.loads(json.dumps(capacity_json(replace(FOUND, beside=beside))))["beside"]
+    shown = json.loads(json.dumps(capacity_json(replace(FOUND, alternatives=beside))))["beside"]
     assert [each["verdict"]["decision"] for each in shown] == ["better", "better", "cannot-tell"]
     assert [each["verdict"]["high"] for each in shown] == [2.3, None, None]
     assert shown[1]["high"] is None and shown[2]["failed"] == "it has ended"

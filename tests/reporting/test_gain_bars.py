@@ -27,7 +27,7 @@ def test_a_gain_is_clear_of_the_noise_only_with_its_whole_interval(farm: Investi
 def test_several_changes_are_counted(queue: Investigation) -> None:
     assert len(gain_bars.gains(queue)) == 3
     assert gain_bars.title(queue) == "2 changes were tried; each is clear of the noise of its own blocks"
-    noisy = replace(queue.rounds[0].tried[0].told, low=0.9)
+    noisy = replace(queue.rounds[0].tried[0].reported, low=0.9)
     trial = replace(queue.rounds[0].tried[0], verdict=noisy, fresh=None)
     inv = replace(queue, rounds=(replace(queue.rounds[0], tried=(trial,)), *queue.rounds[1:]))
     assert gain_bars.title(inv) == "2 changes were tried; 1 is clear of the noise of its own blocks"

@@ -153,7 +153,7 @@ def test_the_answer_is_three_lines_and_one_of_what_comes_next(investigation: Inv
 
 def test_what_the_budget_did_not_finish_is_likely_and_its_command_stands_below(farm: Investigation) -> None:
     """Seen: four lines, 60 words, and the command in the middle of them."""
-    told = replace(farm.rounds[0].tried[0].told, decision="no-proven-difference", levels=(20.0, 80.0))
+    told = replace(farm.rounds[0].tried[0].reported, decision="no-proven-difference", levels=(20.0, 80.0))
     open_ = Unfinished(
         "raise the table cache to 2000", told, 23.3, "loadframe investigate STUDY --set measure.budget=84s"
     )

@@ -31,7 +31,7 @@ from loadframe.runs.formats import Schema
 class Poem:
     lines: tuple[str, ...]
     run: str = ""
-    told: None = None
+    reported: None = None
 
 
 def shown(poem, about, went):

@@ -142,7 +142,7 @@ def test_a_search_of_before_fresh_blocks_has_its_proof_and_says_what_it_may_over
     run = Path(shutil.copytree(RECORDED / "tuning", tmp_path / "run"))
     found = loadframe.conclude(loadframe.open_run(run)).answer
     assert isinstance(found, Tuning) and found.proof is not None
-    assert (found.proof.told, found.proof.expected, len(found.proof.levels)) == (found.told, found.expected, 2)
+    assert (found.proof.reported, found.proof.expected, len(found.proof.levels)) == (found.reported, found.expected, 2)
     assert "may be overstated" in loadframe.render_text(found)
     edited = json.loads((run / "tuning.json").read_text())
     (run / "tuning.json").write_text(json.dumps({**edited, "verdict": None, "end": "stopped"}))

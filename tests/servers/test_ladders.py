@@ -53,7 +53,7 @@ def test_a_ladder_is_climbed_written_down_and_read_again(tmp_path: Path) -> None
     found = loadframe.ladder(parse(QUEUE), tmp_path, keep_all=True)
     assert found.finished
     assert [rung.change for rung in found.kept] == ["wal", "unsafe"]
-    assert found.total is not None and found.total.told.blocks == 3
+    assert found.total is not None and found.total.reported.blocks == 3
     run = loadframe.open_run(Path(found.run))
     titles = {one.title for one in run.treatments().values()}
     assert titles == {"as given", "wal", "wal + unsafe", "unsafe"}

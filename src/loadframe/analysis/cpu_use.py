@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from loadframe.metrics import METRICS
-from loadframe.model import Beside, CpuUse, StateUse, Step
+from loadframe.model import Companion, CpuUse, StateUse, Step
 
 OF_THREAD = re.compile(r"(?P<name>[a-z]+\d*)\.cpu\.hottest_thread")
 OF_COMPONENT = re.compile(r"(?P<name>[a-z][a-z0-9_-]*)\.cpu\.cores")
@@ -48,7 +48,7 @@ def _of_state(title: str, steps: Sequence[Step]) -> StateUse:
     )
 
 
-def beside(steps: Sequence[Step]) -> tuple[Beside, ...]:
+def companions(steps: Sequence[Step]) -> tuple[Companion, ...]:
     """Programs outside the target that work for it, busiest first: medians at the first state's highest level."""
     counting = [step for step in steps if step.counts]
     mine = [step for step in counting if step.treatment == min((step.treatment for step in counting), default="")]
@@ -59,7 +59,7 @@ def beside(steps: Sequence[Step]) -> tuple[Beside, ...]:
     of = statistics.median([step.metrics.get("system.cpu.count", 1.0) for step in mine] or [1.0])
     used = {name: statistics.median(of_components.get(name, 0.0) for of_components in cores) for name in names}
     return tuple(
-        Beside(name, value, of, level)
+        Companion(name, value, of, level)
         for name, value in sorted(used.items(), key=lambda entry: -entry[1])
         if value >= LEAST
     )

@@ -110,7 +110,7 @@ class RealBench(Bench):
         with ExitStack() as stack, self._telling():
             study = self.study
             with undisturbed():
-                self._lease = stack.enter_context(Lease.acquire(self._what, run=self.run.path, told=study.as_toml()))
+                self._lease = stack.enter_context(Lease.acquire(self._what, run=self.run.path, visible=study.as_toml()))
             self.driver_user = driver_user(study, self.workload, self._lease)
             self._make_rigs(stack)
             if study.target.attach is not None and self.workload.trials():  # a local driver
@@ -191,7 +191,7 @@ class RealBench(Bench):
             driven = replace(driven, cpus=cpus_of(cage))
         if self.study.target.attach is not None:  # an option file may name its socket
             socket = self._target.endpoint().options.get("socket") or self._target.endpoint().address
-            driven = replace(driven, told=f"{driven.told} {socket}")
+            driven = replace(driven, visible=f"{driven.visible} {socket}")
         self.workload = self._make_workload(driven)
 
     def _follow_cages(self) -> None:

@@ -17,7 +17,7 @@ from loadframe.kinds import registry as targets
 from loadframe.kinds.behind import component_of
 from loadframe.ledger.reading import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
-from loadframe.metrics.exposed import told
+from loadframe.metrics.exposed import derived_metrics
 from loadframe.model import (
     NO_LATENCIES,
     PART_LOST,
@@ -76,7 +76,7 @@ def evaluate(
         embedded=embedded,
         pieces=components(study) if study.target.shards is not None else (),
     )
-    exposed = told(metrics, [name for table in study.target.metrics for name in table.requests])
+    exposed = derived_metrics(metrics, [name for table in study.target.metrics for name in table.requests])
     metrics = {**exposed, **metrics}  # the runtime's own metrics take precedence
     known, asks = NO_LATENCIES not in loaded.marks, work == WORK  # a statement may be a thousand entries
     own = {"throughput": summary.throughput} if asks else {}

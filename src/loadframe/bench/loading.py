@@ -19,7 +19,7 @@ from loadframe.errors import TargetError, WorkloadError
 from loadframe.formats.json_text import write_json
 from loadframe.host.privilege import Privilege, make_private
 from loadframe.host.processes import bind, parse_cpus
-from loadframe.host.signals import told
+from loadframe.host.signals import stopped_by_signal
 from loadframe.kinds.behind import Components
 from loadframe.model import NO_LATENCIES, OUT_OF_BALANCE, TIME_UNIT, UNFINISHED, ProfiledStep, ProfilePlace
 from loadframe.recording.control import Recorder
@@ -244,7 +244,7 @@ def _contradicts(users: float, summary: Summary) -> bool:
 
 
 def _check_target(rig: Rig, requests: Requests, level: float) -> None:
-    if why := told(rig.target.pids()):
+    if why := stopped_by_signal(rig.target.pids()):
         raise TargetError(f"the server did nothing for a part of the step at {level:g}: {why}", remedy=LET_IT_GO_ON)
     if (requests.outcome != UNFINISHED).any():
         return
@@ -285,7 +285,7 @@ def _explaining(rig: Rig) -> Iterator[None]:
     try:
         yield
     except WorkloadError as error:
-        if stopped := told(target.pids()):
+        if stopped := stopped_by_signal(target.pids()):
             raise TargetError(f"the server does not answer: {stopped}", remedy=LET_IT_GO_ON) from error
         if not target.healthy():
             target.counters()

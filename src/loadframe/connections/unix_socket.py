@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from loadframe.host.signals import told
+from loadframe.host.signals import stopped_by_signal
 
 PROBE_S = 5.0
 LET_IT_GO_ON = "Find out what stopped it (`kill -CONT` lets it go on), and run it again."
@@ -54,7 +54,7 @@ def stopped(path: str) -> str:
     """A sentence that the process listening at this path was stopped, else "": the kernel lets clients connect to it
     all the same."""
     listener = listening(path)
-    return "" if listener is None else told([listener])
+    return "" if listener is None else stopped_by_signal([listener])
 
 
 def listening(path: str) -> int | None:

@@ -55,7 +55,7 @@ def net_changes(kept: Sequence[Trial]) -> tuple[ChangeRecord, ...]:
 
 def ladder(rounds: Sequence[Round]) -> tuple[LadderStep, ...]:
     kept = kept_trials(rounds)
-    gains = [trial.told for trial in kept]
+    gains = [trial.reported for trial in kept]
     if not kept or not all(gain.has_ratio for gain in gains):
         return ()
     shares = comparison.shares(comparison.combine(gains), gains) or [None] * len(kept)
@@ -187,17 +187,17 @@ def unfinished(
         for round_ in rounds
         for trial in round_.tried
         if not trial.kept
-        and trial.told.has_ratio
-        and len(trial.told.block_ratios) >= FEWEST_ALIKE
-        and min(trial.told.block_ratios) > 1
+        and trial.reported.has_ratio
+        and len(trial.reported.block_ratios) >= FEWEST_ALIKE
+        and min(trial.reported.block_ratios) > 1
         # Where a warm-up had not ended, more blocks would not prove it, unless others already did.
-        and (not trial.told.unsettled_at or trial.verdict.decision == "better")
+        and (not trial.reported.unsettled_at or trial.verdict.decision == "better")
     ]
     within = [(count, trial) for count, trial in counts if count is not None and count <= MOST_BLOCKS]
     if kept_trials(rounds) or not within:
         return None
-    count, best = max(within, key=lambda pair: pair[1].told.ratio)
-    verdict = best.told
+    count, best = max(within, key=lambda pair: pair[1].reported.ratio)
+    verdict = best.reported
     took = [step.ended_s - before.ended_s for before, step in pairwise(steps) if step.number in best.deciding]
     if not took:
         return None
@@ -209,10 +209,10 @@ def unfinished(
 
 def _blocks_to_decide(trial: Trial) -> int | None:
     """Blocks of a whole proof, doubled without fresh ones; None where it is or cannot be decided."""
-    if trial.fresh is None and trial.told.decision == "better":
-        return 2 * trial.told.blocks
-    count = None if trial.told.decided else needed(trial.told, "blocks").count
-    return count if count is None or trial.fresh is None else max(count, 2 * trial.told.blocks)
+    if trial.fresh is None and trial.reported.decision == "better":
+        return 2 * trial.reported.blocks
+    count = None if trial.reported.decided else needed(trial.reported, "blocks").count
+    return count if count is None or trial.fresh is None else max(count, 2 * trial.reported.blocks)
 
 
 def for_no_cause(kept: Sequence[Trial]) -> str:

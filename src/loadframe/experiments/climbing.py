@@ -210,7 +210,7 @@ def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> C
 
 
 def _from_trials(climbed: Climbed) -> Climbed:
-    trials = [rung.told for rung in climbed.rungs if rung.kept and rung.told is not None]
+    trials = [rung.reported for rung in climbed.rungs if rung.kept and rung.reported is not None]
     if not trials:
         missing = "No time was left to measure the ladder: give measure.budget more."
         return replace(climbed, missing=(missing,))

@@ -78,7 +78,7 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
         return Comparison(
             before=first.title,
             after=second.title,
-            verdict=known.told,
+            verdict=known.reported,
             levels=known.levels,
             axis_unit=cases[0].study.axis_unit,
             work_unit=cases[0].study.work_unit,

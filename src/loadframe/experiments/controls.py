@@ -105,7 +105,7 @@ def _sham(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float
     if trial.verdict.decision != "better" or not trial.verdict.has_ratio:
         sides = of_treatment(taken, before), of_treatment(taken, name)
         return Control("sham", title, verdict, *of_failures(verdict, *sides))
-    return Control("sham", title, verdict, *_of_sham(verdict, trial.told))
+    return Control("sham", title, verdict, *_of_sham(verdict, trial.reported))
 
 
 def of_failures(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> tuple[bool | None, str]:
@@ -157,7 +157,7 @@ def _measured(
             if block >= BLOCKS:
                 judge = partial(comparison.verdict, plan=plan) if plan else comparison.verdict_at_end
                 verdict = verdict_on(taken, trial.treatment_before, name, judge)
-                holds, because = judged(verdict, trial.told)
+                holds, because = judged(verdict, trial.reported)
             if holds is not None:
                 break
     except UNFIT as error:

@@ -171,7 +171,7 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     if shards is not None and not targets.of_study(study).one_system:  # all alike
         study = study.model_copy(update={"target": study.target.model_copy(update={"shards": 1})})
     lease = stack.enter_context(
-        Lease.acquire(f"{kind} for the limits of study {study.study.name}", told=study.as_toml())
+        Lease.acquire(f"{kind} for the limits of study {study.study.name}", visible=study.as_toml())
     )
     workload = workload_of(study)
     target = make_target(study, lease, kind, driver_user(study, workload, lease).privilege)

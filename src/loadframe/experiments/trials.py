@@ -100,7 +100,7 @@ def _try(
         tried = measured_again(book, round_, tried, levels, reserve_s=alone_s)
         round_ = judged(before, tried, doubt)
         note(round_)
-    if held and not tried.trial.kept and tried.trial.told.decision != "worse":
+    if held and not tried.trial.kept and tried.trial.reported.decision != "worse":
         tried = replace(tried, trial=replace(tried.trial, kept=True, note=held), holds=True)
         round_ = judged(before, tried, doubt)
     return round_, tried
@@ -114,7 +114,7 @@ def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
     """After several kept remedies: the last state against the first, in a number of blocks that is fixed before."""
     kept = conclusion.kept_trials(rounds)
     if len(kept) > 1:
-        blocks = fresh.wanted([trial.told for trial in kept], book.bench.study.measure.blocks.max)
+        blocks = fresh.wanted([trial.reported for trial in kept], book.bench.study.measure.blocks.max)
         fresh.measure_again(book, rounds[0].treatment, last, kept[0].verdict.levels, blocks, round_number=len(rounds))
 
 

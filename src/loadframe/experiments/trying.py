@@ -251,7 +251,7 @@ def judged(round_: Round, tried: Attempt, doubt: str = "") -> Round:
     contradict the deciding blocks, or the gain may be noise; nothing is refuted where the raised limit was full again,
     or another limit is in series. doubt: why the trial confirms nothing."""
     trial = tried.trial
-    if tried.promising and not trial.kept and trial.told.decision != "worse":
+    if tried.promising and not trial.kept and trial.reported.decision != "worse":
         return replace(round_, tried=(*round_.tried, trial))
     steps = served_at_once(tried.again or tried.steps, tried.unloaded.responses_s)
     steps = with_collector(steps, tried.collecting)
@@ -259,13 +259,13 @@ def judged(round_: Round, tried: Attempt, doubt: str = "") -> Round:
     findings = judging.judge(
         round_.findings,
         trial.remedy,
-        trial.told,
+        trial.reported,
         before,
         after,
         refutes=tried.applied.full is None and not tried.in_series and not tried.holds,
         doubt=doubt,
     )
-    if not tried.unloaded.shows_more(trial.told):  # the trial alone confirms none about the number served at once
+    if not tried.unloaded.shows_more(trial.reported):  # the trial alone confirms none about the number served at once
         findings = tuple(
             judging.only_helped(after, NOT_MORE)
             if after.id in SERVED_AT_ONCE and after.status == "confirmed" != before.status

@@ -12,7 +12,7 @@ import numpy as np
 
 from loadframe.analysis import distribution
 from loadframe.analysis.carryover import carried_over
-from loadframe.analysis.cpu_use import beside
+from loadframe.analysis.cpu_use import companions
 from loadframe.analysis.disturbance import influences
 from loadframe.analysis.divergence import at_loads
 from loadframe.analysis.selection import counting, deciding, select
@@ -92,7 +92,7 @@ def concluded(
     profiles, profile_missing = profiles_of(run)
     variants = variants_of(rounds, steps, study)
     drivers = run.drivers()
-    latencies = latencies_of(run, rounds, mine, variants[-1].told if variants else None)
+    latencies = latencies_of(run, rounds, mine, variants[-1].reported if variants else None)
     command = f"loadframe investigate {shlex.quote(f'{run.path}/study.toml')}"
     unfinished = conclusion.unfinished(rounds, steps, study.measure.budget, study.measure.blocks.max, command)
     return Investigation(
@@ -262,7 +262,7 @@ def _from_all(round_: Round, steps: Sequence[Step], run: Sequence[Step], study: 
 
 
 def quality_of(run: RunFolder, steps: Sequence[Step]) -> RunQuality:
-    return replace(run.quality() or quality_from(steps), influences=influences(steps), beside=beside(steps))
+    return replace(run.quality() or quality_from(steps), influences=influences(steps), companions=companions(steps))
 
 
 def quality_from(steps: Sequence[Step]) -> RunQuality:
@@ -408,8 +408,8 @@ def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial]
         pair = first.treatment, last.treatment_after
         comparison = compared(blocks, *pair)
     else:
-        judged = [row for row in rows if row.load in last.told.levels] or list(rows)
-        comparison = Compared(verdict=_of_curves(judged) if judged else last.told)
+        judged = [row for row in rows if row.load in last.reported.levels] or list(rows)
+        comparison = Compared(verdict=_of_curves(judged) if judged else last.reported)
     every = {row.load: row for row in (*comparison.levels, *rows)}
     every |= {row.load: row for row in comparison.levels if row.low < row.high or not has_curve}
     return replace(comparison, levels=tuple(every[load] for load in sorted(every)))
@@ -439,14 +439,14 @@ def with_intervals(round_: Round, steps: Sequence[Step]) -> Round:
         if any(row.low < row.high for row in trial.levels):
             tried.append(trial)
             continue
-        pair, judged = (trial.treatment_before, trial.treatment_after), trial.told.levels
+        pair, judged = (trial.treatment_before, trial.treatment_after), trial.reported.levels
         # The first version did not record what a step was taken for.
         known = [
             replace(step, purpose=step.purpose or "proof") for step in steps if step.purpose or step.level in judged
         ]
         blocks = in_blocks(known, *pair, above=trial.verdict.blocks if trial.fresh is not None else 0)
         if blocks:
-            again, verdict = trial.fresh and verdict_on(blocks, *pair), trial.told
+            again, verdict = trial.fresh and verdict_on(blocks, *pair), trial.reported
             levels = level_ratios(blocks, *pair)
             if again is None and len(verdict.levels) == 1:
                 levels = tuple(replace(row, low=verdict.low, high=verdict.high) for row in levels)

@@ -85,12 +85,12 @@ class Lease:
         self._file = file
         self._life = life
         self._user = privilege.free_user()
-        self._told = commands
+        self._visible = commands
 
     @classmethod
-    def acquire(cls, what: str, *, run: Path | None = None, told: str = "") -> "Lease":
-        """Write the lease, then make its folder. what: words for people. run: the run folder it serves. told: the words
-        of its processes' commands, which see what these name of the common temporary folders (Allowance.told). Raises
+    def acquire(cls, what: str, *, run: Path | None = None, visible: str = "") -> "Lease":
+        """Write the lease, then make its folder. what: words for people. run: the run folder it serves. visible: the
+        words of its processes' commands, which see what these name of the common temporary folders. Raises
         CageError if the state or the scratch directory cannot be written, or others could change what is in it."""
         name = secrets.token_hex(6)
         folder = scratch_directory() / f"loadframe-{name}"
@@ -100,7 +100,7 @@ class Lease:
         file = folder_of_leases() / f"{name}.json"
         with writing(f"next to {file}", CageError):
             life = Life(file)
-        lease = cls(record, file, life, told)
+        lease = cls(record, file, life, visible)
         try:
             lease._write()
             make_private(folder, US, group=lease.user)
@@ -164,7 +164,7 @@ class Lease:
         place = (within or self.folder) / f"tmp-{allowance.user}"
         if not place.exists():
             make_private(place, allowance.user)
-        return replace(allowance, shared_group=self.user, temporary=place, told=f"{self.folder} {self._told}")
+        return replace(allowance, shared_group=self.user, temporary=place, visible=f"{self.folder} {self._visible}")
 
     @property
     def shared_name(self) -> str:

@@ -58,12 +58,12 @@ class Resources:
 class Allowance(Resources):
     """What a process starts with: its user and its resources. shared_group: of a folder that the user must be able to
     pass through. temporary: its folder for temporary files, in the lease's; /tmp and /var/tmp are then private
-    (mounts.py), if we may mount, except for what `told` names of them."""
+    (mounts.py), if we may mount, except for what `visible` names of them."""
 
     user: Privilege = field(kw_only=False)
     shared_group: int | None = None
     temporary: Path | None = None
-    told: str = ""
+    visible: str = ""
 
 
 def stated(resources: Resources) -> Allowance:
@@ -383,7 +383,7 @@ def _mounts(command: Sequence[str], cwd: Path | None, env: Mapping[str, str], al
         return []
     options, places = [], mounts.places()
     if allowance.temporary is not None:
-        words = [*command, str(cwd or Path.cwd()), allowance.told]
+        words = [*command, str(cwd or Path.cwd()), allowance.visible]
         options += mounts.own(words, env, places, lambda path: _closed(path, user, group))
     if any(word.startswith(tuple(map(str, places))) for word in command):
         options += _view(places, user, group)

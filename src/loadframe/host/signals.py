@@ -102,7 +102,7 @@ def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
     return tuple(stopped)
 
 
-def told(pids: Iterable[int], sleep: Callable[[float], None] = time.sleep) -> str:
+def stopped_by_signal(pids: Iterable[int], sleep: Callable[[float], None] = time.sleep) -> str:
     """Which of these stay stopped for LONG_S, in words or "". A limiter that stops repeatedly (cpulimit) only slows."""
     stopped = suspended(pids)
     for _ in range(round(LONG_S / LOOK_EVERY_S)):

@@ -45,7 +45,7 @@ def run(command: Sequence[str], within_s: float) -> Ended:
             process.kill()
             process.wait()
             raise
-        return Ended(process.returncode, told(output))
+        return Ended(process.returncode, last_printed(output))
 
 
 def restart(command: Sequence[str], within_s: float, silent: Callable[[], str | None], words: str, remedy: str) -> None:
@@ -78,7 +78,7 @@ def ended(process: subprocess.Popen[bytes], output: IO[bytes], within_s: float) 
             return True
 
 
-def told(output: IO[bytes]) -> str:
+def last_printed(output: IO[bytes]) -> str:
     """The end of what was printed. The offset stays: processes that go on share it."""
     size = os.fstat(output.fileno()).st_size
     return os.pread(output.fileno(), MOST_BYTES, max(0, size - MOST_BYTES)).decode("utf-8", "replace")

@@ -13,7 +13,7 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import words
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.host.signals import told
+from loadframe.host.signals import stopped_by_signal
 from loadframe.kinds.behind import comm_of
 from loadframe.kinds.catalogue import Catalogue, plain
 from loadframe.kinds.private_server import Account
@@ -82,7 +82,7 @@ class Control(ABC):
 
     def asked(self, statement: str, values: Sequence[Any] = ()) -> Answer:
         with self._lock:
-            if self._silent and told(self._pids()):
+            if self._silent and stopped_by_signal(self._pids()):
                 raise self._silence(statement)
             had = self._connection is not None
             try:
@@ -162,7 +162,7 @@ class Control(ABC):
             self._let_go(connection)
 
     def _silence(self, statement: str) -> TargetError:
-        why, asked = told(self._pids()), shortened(statement)
+        why, asked = stopped_by_signal(self._pids()), shortened(statement)
         return TargetError(
             f"{self.server} did not answer `{asked}` within {self.patience_s:.0f} s{why and ': '}{why}",
             remedy=LET_IT_GO_ON if why else SILENT_REMEDY,

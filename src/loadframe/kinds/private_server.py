@@ -50,13 +50,13 @@ def ask(*command: str) -> subprocess.CompletedProcess[str]:
 @dataclass(frozen=True)
 class Package:
     """Where a server's programs come from. programs: those needed, the server first. install: how to get them. asked:
-    arguments that print the version. told: a pattern whose group finds it. find: a program's path."""
+    arguments that print the version. version_pattern: its group finds the version. find: a program's path."""
 
     name: str
     programs: tuple[str, ...]
     install: str
     asked: tuple[str, ...]
-    told: str
+    version_pattern: str
     find: Callable[[str], str | None] | None = None
 
     def program(self, name: str) -> str | None:
@@ -71,7 +71,7 @@ class Package:
         return path
 
     def version(self) -> str:
-        match = re.search(self.told, _printed((self.required(), *self.asked)))
+        match = re.search(self.version_pattern, _printed((self.required(), *self.asked)))
         return f"{self.name} {match[1]}" if match else f"{self.name} of unknown version"
 
     def requirements(self, kind: str) -> list[Requirement]:
@@ -221,7 +221,7 @@ class PrivateServer:
             with self._abandoning(process):
                 if not to_its_end.ended(process, output, within_s):
                     self._end_group(process)
-            return process.returncode, to_its_end.told(output).strip()
+            return process.returncode, to_its_end.last_printed(output).strip()
 
     def refusal(self, state: TargetState, said: str) -> TargetError:
         """The error that it would not start with a state: with the settings that its output mentions, else all."""

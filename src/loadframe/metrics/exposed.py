@@ -194,7 +194,7 @@ NO_CEILING = 2.0**62
 """Bytes. Go reports math.MaxInt64 where GOMEMLIMIT is not set."""
 
 
-def told(metrics: Mapping[str, float], requests: Sequence[str] = ()) -> dict[str, float]:
+def derived_metrics(metrics: Mapping[str, float], requests: Sequence[str] = ()) -> dict[str, float]:
     """Metrics that follow from a window's exposed ones: the garbage collector's share, the heap, and the requests
     served. requests: the names that a study gives for the last."""
     own = {name: value for name, value in metrics.items() if name.startswith(OF)}

@@ -59,7 +59,7 @@ class CapacityObjective:
 
 
 @dataclass(frozen=True, slots=True)
-class CapacityBeside:
+class AlternativeCapacity:
     """An alternative's capacity on a host of a fleet. end: "" where the target failed (`failed`). verdict: against the
     capacity as given on that host."""
 
@@ -78,8 +78,8 @@ class Capacity:
     """The highest load that meets an objective. low: the highest level shown to meet it, high: the lowest shown to miss
     it. load: best estimate, None where even the lowest level misses. error_probability: that the capacity lies outside
     low..high. held_s: time under loads from `low` on that met. seconds_above_share: part of load_seconds above `load`.
-    open_loop: latencies count from the intended start. expected: by a guess, or a forecast from trials. beside: with
-    other settings, on hosts of a fleet; hosts: how equal these are."""
+    open_loop: latencies count from the intended start. expected: by a guess, or a forecast from trials.
+    alternatives: with other settings, on hosts of a fleet; hosts: how equal these are."""
 
     axis: str
     axis_unit: str
@@ -99,11 +99,11 @@ class Capacity:
     expected: LoadInterval | None = None
     run: str = ""
     warnings: tuple[str, ...] = ()
-    beside: tuple[CapacityBeside, ...] = ()
+    alternatives: tuple[AlternativeCapacity, ...] = field(default=(), metadata={"alias": "beside"})
     hosts: FleetHosts | None = None
 
     @property
-    def told(self) -> None:
+    def reported(self) -> None:
         """Always None: a search for a capacity changes nothing."""
 
     @property

@@ -21,7 +21,7 @@ class RunAnswer(Protocol):
         """Path of the run folder."""
 
     @property
-    def told(self) -> LevelRatio | Verdict | None:
+    def reported(self) -> LevelRatio | Verdict | None:
         """The gain to report for what it recommends, against the first state; None if nothing is kept."""
 
 
@@ -61,7 +61,7 @@ class CaseStudy:
     def gain(self) -> LevelRatio | Verdict | None:
         """Ratio of the last state to the first; in an investigation at the load of its answer. None if nothing is
         kept."""
-        return None if self.answer is None else self.answer.told
+        return None if self.answer is None else self.answer.reported
 
     def compared(self, before: str, after: str) -> Compared | None:
         if not isinstance(self.answer, Investigation):

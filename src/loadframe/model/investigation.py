@@ -9,7 +9,7 @@ from loadframe.model.finding import Finding, RuledOut, Trial, UntriedRemedy, Var
 from loadframe.model.forecast import Forecast
 from loadframe.model.limit import FleetLimit, Limit, NextLimit
 from loadframe.model.profile import Profile
-from loadframe.model.step import Beside, Influence, LatencyDistribution
+from loadframe.model.step import Companion, Influence, LatencyDistribution
 from loadframe.model.target import Requirement, SettingValue, TargetState
 from loadframe.model.verdict import WORK, Compared, FleetDrivers, LevelRatio, Verdict
 
@@ -105,7 +105,7 @@ class Unfinished:
     """A change that gained in each of its too few blocks. more_s: measuring time that would decide, by `command`."""
 
     remedy: str
-    told: Verdict
+    verdict: Verdict = field(metadata={"alias": "told"})
     more_s: float
     command: str
 
@@ -200,7 +200,7 @@ class BlindCounter:
 class RunQuality:
     """flags: number of steps by flag. recorder_cpu_share: CPU-seconds of the recorder per second. late_ticks: late or
     missing. seconds: from the first step's preparation to the last step. blind: counters that contradicted others.
-    influences: what else affected steps. beside: programs that work for the target."""
+    influences: what else affected steps. companions: programs that work for the target."""
 
     steps: int
     repeated: int
@@ -213,7 +213,7 @@ class RunQuality:
     not_reverted: tuple[UnrevertedChange, ...] = field(default=(), metadata={"alias": "standing"})
     blind: tuple[BlindCounter, ...] = ()
     influences: tuple[Influence, ...] = ()
-    beside: tuple[Beside, ...] = ()
+    companions: tuple[Companion, ...] = field(default=(), metadata={"alias": "beside"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +248,11 @@ class AnswerCompared:
 
 @dataclass(frozen=True, slots=True)
 class AnswersCompared:
-    """All answers about `of` at a level. beside: the other programs. missing: why there is none."""
+    """All answers about `of` at a level. others: the other programs. missing: why there is none."""
 
     of: str
     load: float
-    beside: str
+    others: str = field(metadata={"alias": "beside"})
     answers: tuple[AnswerCompared, ...] = ()
     missing: str = ""
 
@@ -300,10 +300,10 @@ class Investigation:
     @property
     def gain(self) -> Verdict | None:
         """Ratio of the last state to the first, over the loads that it was judged at; None where nothing was kept."""
-        return self.variants[-1].told if self.variants else None
+        return self.variants[-1].reported if self.variants else None
 
     @property
-    def told(self) -> LevelRatio | Verdict | None:
+    def reported(self) -> LevelRatio | Verdict | None:
         """The gain at the load of the answer."""
         return self.variants[-1].gain if self.variants else None
 

@@ -23,8 +23,8 @@ class Rung:
     gives_up: str | None = None
 
     @property
-    def told(self) -> Verdict | None:
-        return None if self.comparison is None else self.comparison.told
+    def reported(self) -> Verdict | None:
+        return None if self.comparison is None else self.comparison.reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,9 @@ class Ladder:
     to_copy: tuple[str, ...] = ()
 
     @property
-    def told(self) -> Verdict | None:
+    def reported(self) -> Verdict | None:
         """The reported verdict on all that is kept."""
-        return None if self.total is None else self.total.told
+        return None if self.total is None else self.total.reported
 
     @property
     def net_changes(self) -> tuple[Change, ...]:

@@ -140,7 +140,7 @@ FLAGS: Mapping[str, str] = {
     "recorder-late": "the recorder missed ticks: the machine stalled or was overloaded",
     WHOLE_SECONDS: "the load driver counted whole seconds: what happened within one is not known",
     NO_LATENCIES: "the load driver gave quantiles of its seconds alone, which cannot be added up: no latency is known",
-    TIME_UNIT: "the response times that the load driver told are about 1,000 times too short, or too long, for its "
+    TIME_UNIT: "the response times that the load driver reported are about 1,000 times too short, or too long, for its "
     "users and its throughput: their unit looks wrong",
     NOT_RECOVERED: "after it the target was dead, did not answer, or still refused although no load was left",
     "ended-early": "the target fell so far behind the offered load that the step was stopped early",
@@ -169,7 +169,7 @@ class Influence:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class Companion:
     """A program that the target connects to: its CPU time (s/s), of all CPUs, at the first state's highest load."""
 
     name: str

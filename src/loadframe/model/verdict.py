@@ -1,6 +1,6 @@
 """One side against the other: the ratio, and whether it is proved."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 WORK = "requests"
@@ -97,14 +97,14 @@ class LevelRatio:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """Two states compared in blocks. verdict: of the blocks that decided. fresh: of blocks measured after `verdict` had
-    promised a gain. levels: of these if there are any, rising; `told` names those that it is over."""
+    promised a gain. levels: of these if there are any, rising; `reported` names those that it is over."""
 
     verdict: Verdict
     levels: tuple[LevelRatio, ...] = ()
     fresh: Verdict | None = None
 
     @property
-    def told(self) -> Verdict:
+    def reported(self) -> Verdict:
         return self.fresh or self.verdict
 
 
@@ -176,7 +176,7 @@ class HostRatio:
     """Throughput as given of one host over another host's, or over its own, with an interval."""
 
     host: str
-    beside: str
+    other_host: str = field(metadata={"alias": "beside"})
     ratio: float
     low: float
     high: float

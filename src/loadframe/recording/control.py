@@ -17,7 +17,7 @@ from loadframe.errors import RecordingError
 from loadframe.formats.json_text import write_json
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.host.processes import marked
-from loadframe.host.signals import told, undisturbed
+from loadframe.host.signals import stopped_by_signal, undisturbed
 
 ANSWER_TIMEOUT_S = 30.0
 """A recorder that is silent for this long hangs: an fsync on a busy disk takes seconds, not half a minute."""
@@ -226,7 +226,7 @@ class Recorder:
         if poller.poll(max(0.0, deadline_s - time.monotonic()) * 1000):
             return
         process = self._running()
-        why = told([process.pid])
+        why = stopped_by_signal([process.pid])
         self._silence = RecordingError(
             f"The recorder of {self.path} did not {what} within {ANSWER_TIMEOUT_S:.0f} s{why and ': '}{why}.",
             remedy="What it recorded until then is kept. "

@@ -76,7 +76,7 @@ def _lines(inv: Investigation) -> list[str]:
         case "gained":
             return [_limit(inv), words.sentence(inv.outcome.text)]
         case "cpu-saturated":
-            most = [program for program in inv.quality.beside if program.cores >= program.of / 2]
+            most = [program for program in inv.quality.companions if program.cores >= program.of / 2]
             busiest = (
                 f"; {program.name}, which the target connects to, has {rounding.plain(program.cores)} of {program.of:g}"
                 for program in most[:1]
@@ -102,7 +102,7 @@ def _lines(inv: Investigation) -> list[str]:
                 seen = "what limits it was not judged"
             return [f"Throughput {phrase} (peak {peak}), and {seen}.", action, _tried(inv)]
         case "no-proven-gain" if inv.unfinished is not None:
-            verdict, wait = inv.unfinished.told, rounding.seconds(math.ceil(inv.unfinished.more_s))
+            verdict, wait = inv.unfinished.verdict, rounding.seconds(math.ceil(inv.unfinished.more_s))
             gain = (
                 f"{verdict_words.ratio(verdict)}x {verdict_words.verdict_levels(verdict, inv.study.load_unit)}".strip()
             )

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from loadframe.analysis.objective import WORDS, latency_limits
 from loadframe.model import Capacity, CapacityObjective, CapacityTrial, RunQuality
-from loadframe.model.capacity import CapacityBeside
+from loadframe.model.capacity import AlternativeCapacity
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, verdict_words, words
@@ -74,7 +74,7 @@ def _levels(search: Capacity) -> Iterator[doc.Block]:
 
 
 def _beside(search: Capacity) -> Iterator[doc.Block]:
-    if not search.beside:
+    if not search.alternatives:
         return
     columns = (
         "Settings",
@@ -93,12 +93,12 @@ def _beside(search: Capacity) -> Iterator[doc.Block]:
             else alternative.verdict.method,
             verdict_words.DECISIONS[alternative.verdict.decision],
         )
-        for alternative in search.beside
+        for alternative in search.alternatives
     )
     yield doc.Table(columns, tuple(rows))
     failed = (
         f"{alternative.name} failed: {words.sentence(alternative.failed)}"
-        for alternative in search.beside
+        for alternative in search.alternatives
         if alternative.failed
     )
     yield doc.Items(tuple(failed))
@@ -107,7 +107,7 @@ def _beside(search: Capacity) -> Iterator[doc.Block]:
     yield doc.Prose((sentence, raw, "."), "note")
 
 
-def _load_of(alternative: CapacityBeside, counted_in: str) -> str:
+def _load_of(alternative: AlternativeCapacity, counted_in: str) -> str:
     if not alternative.end:
         return "failed"
     if alternative.end == "below-range":
@@ -223,7 +223,7 @@ def chart(search: Capacity, size: Size) -> Plot | None:
         f"{words.load(level, search.load_unit)}: {', '.join(text for load, text in said if load == level)}"
         for level in levels
     ]
-    plot.told = f"p95 latency of each trial. {'. '.join(by_level)}."
+    plot.description = f"p95 latency of each trial. {'. '.join(by_level)}."
     return plot
 
 

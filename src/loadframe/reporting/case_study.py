@@ -33,7 +33,7 @@ Charts = Mapping[str, Chart]
 
 def of(inv: Investigation, drawn: Charts) -> doc.Document:
     first = ("alternatives" if "alternatives" in drawn else "side-by-side-1") if inv.alternatives else ""
-    beside = f"Its answers beside those of {inv.answers[0].beside}" if inv.answers else ""
+    beside = f"Its answers beside those of {inv.answers[0].others}" if inv.answers else ""
     about, took = doc.About(inv.run, inv.study, inv.host), f"the whole run took {rounding.seconds(inv.seconds)}"
     fleet = [] if inv.drivers is None else [drivers_sentence(inv.drivers)]
     alone = inv.rounds[-1].ruled_out if inv.rounds and not facts.main_findings(inv) else ()
@@ -138,7 +138,7 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
         yield doc.Aside("Slower after it", (doc.Span(slower, to="#chart-percentiles"),))
     if given_up := facts.gives_up(inv):
         safe = [variant for variant in inv.variants if not variant.gives_up]
-        without = f" Without that: {verdict_words.gain_sentence(safe[-1].told, unit)}." if safe else ""
+        without = f" Without that: {verdict_words.gain_sentence(safe[-1].reported, unit)}." if safe else ""
         yield doc.Aside("Given up for it", (f"{words.sentence('; '.join(given_up))}{without}",))
     for label, state, shown in (("Before", inv.before, inv.rounds[:1]), ("After", inv.after, inv.rounds[-1:])):
         if state is not None:

@@ -56,9 +56,9 @@ def price_sentences(price: Price) -> list[str]:
 def trial_sentence(trial: Trial, unit: str = "") -> str:
     fate = verdict_words.FATES[trial.kept]
     if not trial.kept and (trial.fresh is not None or trial.verdict.decision == "better"):
-        worse = trial.told.decision == "worse"
+        worse = trial.reported.decision == "worse"
         fate = verdict_words.TAKEN_BACK if worse else f"{fate}, as {trial.note}" if trial.note else fate
-    outcome = f"{fate}: {verdict_words.gain_sentence(trial.told, unit)}"
+    outcome = f"{fate}: {verdict_words.gain_sentence(trial.reported, unit)}"
     return outcome if trial.fresh is None else f"{outcome}; {verdict_words.fresh_words(trial.verdict)}"
 
 
@@ -77,7 +77,7 @@ APART = 1.1
 
 def parts_sentence(inv: Investigation) -> str:
     """Why the gains of several changes do not multiply to the whole; "" where they do."""
-    parts = [trial.told.ratio for trial in kept_trials(inv.rounds)]
+    parts = [trial.reported.ratio for trial in kept_trials(inv.rounds)]
     if inv.gain is None or len(parts) < 2 or not all(part > 0 for part in (*parts, inv.gain.ratio)):
         return ""
     product = math.prod(parts)
@@ -114,7 +114,7 @@ def durability_sentences(inv: Investigation) -> list[str]:
     unit = inv.study.load_unit
     return [
         f"with durability {'relaxed' if variant.gives_up else 'kept'}: "
-        f"{verdict_words.gain_sentence(variant.told, unit)}"
+        f"{verdict_words.gain_sentence(variant.reported, unit)}"
         + (f" - gives up: {words.strip(variant.gives_up)}" if variant.gives_up else "")
         for variant in inv.variants
         if facts.gives_up(inv)

@@ -201,7 +201,7 @@ class Document:
     asides: tuple[Aside, ...] = ()
     report: str = ""
 
-    def beside(self, place: Only) -> tuple[Aside, ...]:
+    def asides_for(self, place: Only) -> tuple[Aside, ...]:
         return tuple(aside for aside in self.asides if aside.lines and aside.only in ("", place))
 
     @property

@@ -35,7 +35,7 @@ class Gain:
 
 def gains(inv: Investigation) -> list[Gain]:
     tried = [
-        Gain(words.sentence(trial.remedy.title)[:-1], trial.told, trial.kept)
+        Gain(words.sentence(trial.remedy.title)[:-1], trial.reported, trial.kept)
         for round_ in inv.rounds
         for trial in round_.tried
     ]
@@ -86,7 +86,7 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
     for gain, (name, said) in zip(drawn, heads, strict=True):
         top = drawing.row(top, gain, name, said)
     drawing.scale(top)
-    drawing.told = " ".join(f"{gain.name}: {_said(gain)}." for gain in drawn)
+    drawing.description = " ".join(f"{gain.name}: {_said(gain)}." for gain in drawn)
     return drawing
 
 
@@ -172,7 +172,7 @@ def waterfall(ladder: Ladder, size: Size) -> Plot | None:
     rows: list[Row] = []
     reached = 1.0
     for rung in ladder.rungs:
-        if (verdict := rung.told) is None or not verdict.has_ratio:
+        if (verdict := rung.reported) is None or not verdict.has_ratio:
             continue
         kind = "step" if rung.kept else "reverted"
         share = f", {rounding.percent(rung.share)}" if rung.share is not None else ""
@@ -185,9 +185,9 @@ def waterfall(ladder: Ladder, size: Size) -> Plot | None:
         reached *= verdict.ratio if rung.kept else 1.0
     if not rows:
         return None
-    if ladder.total is not None and ladder.total.told.has_ratio:
-        label = f"{verdict_words.ratio(ladder.total.told)} times"
-        rows.append({"change": "together", "label": label, "kind": "total", **_beside(ladder.total.told, 1.0)})
+    if ladder.total is not None and ladder.total.reported.has_ratio:
+        label = f"{verdict_words.ratio(ladder.total.reported)} times"
+        rows.append({"change": "together", "label": label, "kind": "total", **_beside(ladder.total.reported, 1.0)})
     return _waterfall(rows, size)
 
 
@@ -215,7 +215,7 @@ def _waterfall(rows: list[Row], size: Size) -> Plot:
     plot.left += vega.SLACK * max(len(row["change"]) for row in rows)
     room = plot.size.width * math.log(ROOM) / math.log(highest * ROOM / lowest)
     plot.right += max(0.0, max(CHARACTER_PX * len(row["label"]) for row in rows if row["right"] == highest) - room)
-    plot.told = " ".join(f"{row['change']}: {row['label']}." for row in rows)
+    plot.description = " ".join(f"{row['change']}: {row['label']}." for row in rows)
     plot.add("bar", rows, {"x": x, "x2": {"field": "to"}, "y": y, "color": colour}, height=20)
     if any("low" in row for row in rows):
         low = {"field": "low", "type": "quantitative", "scale": scale}

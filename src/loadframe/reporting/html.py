@@ -154,7 +154,7 @@ class _Page:
         pictures = [self.block(figure) for figure in document.figures]
         if not pictures and document.empty:
             pictures = [element("p", {"class": "prose"}, document.empty)]
-        asides = map(self._aside, document.beside("page"))
+        asides = map(self._aside, document.asides_for("page"))
         return element(
             "section",
             {"class": "first", "aria-label": "Proof and next step"},

@@ -86,7 +86,7 @@ def ladder_json(ladder: Ladder) -> Json:
         {
             "schema": "loadframe.ladder/1",
             **fields_of(ladder, "study", "host", "rungs", "quality"),
-            "total": None if ladder.total is None else ladder.total.told,
+            "total": None if ladder.total is None else ladder.total.reported,
             "levels": () if ladder.total is None else ladder.total.levels,
             "steps": ladder.rungs,
             "order": [rung.change for rung in ladder.rungs],
@@ -107,8 +107,8 @@ def ladder_json(ladder: Ladder) -> Json:
 def _rung(rung: Rung) -> Json:
     return {
         **fields_of(rung, "at_top"),
-        **_interval(rung.told),
-        "may_overstate": rung.told is not None and rung.told.may_overstate,
+        **_interval(rung.reported),
+        "may_overstate": rung.reported is not None and rung.reported.may_overstate,
         "refused": rung.refused or None,
         "leave_one_out": None if rung.at_top is None else _interval(rung.at_top),
         "changes": [_change(change) for change in rung.changes],

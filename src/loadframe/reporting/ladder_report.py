@@ -92,7 +92,7 @@ def of(ladder: Ladder) -> doc.Document:
 
 def _asides(ladder: Ladder) -> Iterator[doc.Aside]:
     if ladder.total is not None:
-        unit, total = ladder.study.load_unit, ladder.total.told
+        unit, total = ladder.study.load_unit, ladder.total.reported
         about = f"the throughput, all kept changes together, {verdict_words.verdict_levels(total, unit)}"
         lines = [text for text in (about, verdict_words.confident_interval(total)) if text]
         yield doc.Aside(doc.Span(verdict_words.headline(total), to="#ladder"), tuple(lines), "gain", "page")
@@ -102,7 +102,11 @@ def _asides(ladder: Ladder) -> Iterator[doc.Aside]:
     kept = words.and_list([_named(rung) for rung in ladder.kept])
     others = []
     for rung in (rung for rung in ladder.rungs if not rung.kept):
-        ratio = f" {verdict_words.ratio_words(rung.told)}" if rung.told is not None and rung.told.has_ratio else ""
+        ratio = (
+            f" {verdict_words.ratio_words(rung.reported)}"
+            if rung.reported is not None and rung.reported.has_ratio
+            else ""
+        )
         others.append(f"{rung.change}{ratio}: {fate(rung, keeps_all=ladder.keeps_all)}")
     given_up = [f"{rung.change}: {words.strip(rung.gives_up)}" for rung in ladder.kept if rung.gives_up]
     for title, text in (("Kept", kept), ("Not kept", "; ".join(others)), ("Given up for it", "; ".join(given_up))):
@@ -133,7 +137,7 @@ def _row(rung: Rung, *, keeps_all: bool) -> doc.Row:
     cells = (
         doc.Span(rung.change, "code"),
         doc.code_list([change_words.change(change) for change in rung.changes]),
-        "" if rung.told is None else verdict_words.ratio_words(rung.told),
+        "" if rung.reported is None else verdict_words.ratio_words(rung.reported),
         "" if rung.share is None else rounding.percent(rung.share),
         "" if rung.at_top is None else verdict_words.ratio_words(rung.at_top),
         fate(rung, keeps_all=keeps_all),
@@ -175,10 +179,10 @@ def lines(ladder: Ladder) -> tuple[str, ...]:
     if ladder.total is None:
         return (f"None of the {count} changes is proven to be better than the state before it; all were reverted.",)
     unit, names = ladder.study.load_unit, words.and_list([rung.change for rung in ladder.kept])
-    gain = verdict_words.led_gain(ladder.total.told, unit)
+    gain = verdict_words.led_gain(ladder.total.reported, unit)
     said = f"Set {_named(ladder.kept[0]) if kept == 1 else names}: {gain}."
     if not gain:
-        sentence = words.strip(verdict_words.gain_sentence(ladder.total.told, unit))
+        sentence = words.strip(verdict_words.gain_sentence(ladder.total.reported, unit))
         said = words.sentence(f"{sentence}: {kept} of {count} changes {'is' if kept == 1 else 'are'} kept")
     shares = [(rung.share, rung.change) for rung in ladder.kept if rung.share is not None]
     largest = max(shares, default=None) if kept > 1 else None
@@ -205,7 +209,7 @@ def _named(rung: Rung) -> str:
 def next_step(ladder: Ladder) -> str:
     if not ladder.finished:
         return f"Run it again to finish it; the finished steps are kept in {ladder.run}."
-    unsure = [rung.change for rung in ladder.rungs if not rung.kept and rung.told and not rung.told.decided]
+    unsure = [rung.change for rung in ladder.rungs if not rung.kept and rung.reported and not rung.reported.decided]
     more = (
         f" More time (measure.budget) may tell what {words.and_list(unsure)} give{'s' if len(unsure) == 1 else ''}."
         if unsure
@@ -220,13 +224,13 @@ def fate(rung: Rung, *, keeps_all: bool = False) -> str:
     if rung.refused:
         return "refused by the target"
     if rung.kept:
-        verdict = rung.told
+        verdict = rung.reported
         if verdict is None or verdict.decision == "better":
             return f"kept, {verdict_words.MAY_OVERSTATE}" if verdict and verdict.may_overstate else "kept"
         if keeps_all:
             return f"kept anyway: {verdict_words.DECISIONS[verdict.decision]}"
         return "kept: worse in fresh blocks" if verdict.decision == "worse" else "kept: not proven again"
-    return f"{verdict_words.DECISIONS[rung.told.decision]}: reverted" if rung.told is not None else "reverted"
+    return f"{verdict_words.DECISIONS[rung.reported.decision]}: reverted" if rung.reported is not None else "reverted"
 
 
 def interaction_sentence(interaction: Interaction) -> str:

@@ -277,7 +277,7 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
         left, top = (number % across) * (width + GAP_PX), (number // across) * height
         drawing.heading(left, top, LINE_PX, titles[number], said[number])
         drawing.bars(left, top + head, width, panel)
-    drawing.told = " ".join(
+    drawing.description = " ".join(
         f"{panel.name}, {'; '.join(_panel_words(panel, state, inv.study.load_unit) for state in panel.shares)}."
         for panel in drawn
     )

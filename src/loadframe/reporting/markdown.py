@@ -19,7 +19,7 @@ def render(document: doc.Document, *, brief: bool = False) -> str:
     """The document without pictures. brief: only the sections for a reader elsewhere."""
     about = document.about
     head = [f"## {text(about.study.question)}", f"{document.kind} of {text(about.study.name)}."] if about else []
-    asides = [line for aside in document.beside("") for line in _aside(aside)]
+    asides = [line for aside in document.asides_for("") for line in _aside(aside)]
     parts = [*head, *map(text, document.answer), "\n".join(asides)]
     for section in document.shown:
         wanted = section.anchor in doc.AWAY or not (brief or section.only == "page")

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from loadframe.model import FLAGS, Beside, Influence, Investigation, RunQuality, UnrevertedChange
+from loadframe.model import FLAGS, Companion, Influence, Investigation, RunQuality, UnrevertedChange
 from loadframe.reporting import facts, rounding, words
 from loadframe.units import show
 
@@ -14,7 +14,7 @@ def sentences(quality: RunQuality) -> list[str]:
         *not_reverted_sentences(quality.not_reverted),
         f"{quality.steps} {'step was' if quality.steps == 1 else 'steps were'} measured{again}",
     ]
-    lines += [beside_sentence(program) for program in quality.beside if program.cores >= TOLD * program.of]
+    lines += [companion_sentence(program) for program in quality.companions if program.cores >= TOLD * program.of]
     lines += [_influence(influence, quality.steps) for influence in quality.influences]
     lines += [
         f"a counter did not work in {counter.steps} of {quality.steps} steps; it rules out and confirms nothing: "
@@ -48,7 +48,7 @@ TOLD = 0.1
 """Share of all CPUs from which on a program that works for the target is named."""
 
 
-def beside_sentence(program: Beside) -> str:
+def companion_sentence(program: Companion) -> str:
     cores, of = rounding.plain(program.cores), rounding.exact(program.of)
     return f"{program.name}, which the target connects to, used {cores} of {of} CPUs at {program.load:g}"
 

@@ -14,7 +14,7 @@ def render(document: doc.Document, width: int = WIDTH, more: str = "") -> str:
     """The answer, the asides, and the sections. more: a line that says where the sections are; with it, only what fits
     on a screen."""
     first = [line for text in document.answer for line in wrapped(text, width, 0, 0)]
-    asides = [_aside(aside, width) for aside in document.beside("screen" if more else "text")]
+    asides = [_aside(aside, width) for aside in document.asides_for("screen" if more else "text")]
     if more:
         last = wrapped(f"More: {more}", width, 0, 2)
         room = SCREEN - len(first) - 1 - len(last)

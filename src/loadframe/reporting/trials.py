@@ -15,7 +15,7 @@ def tried(inv: Investigation) -> Iterator[doc.Block]:
 
 def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
     unit, work = inv.study.load_unit, inv.study.work_unit
-    blocks = f" {verdict_words.block_ratios(trial.told)}".rstrip()
+    blocks = f" {verdict_words.block_ratios(trial.reported)}".rstrip()
     note = f" {words.sentence(trial.note)}" if trial.note and trial.kept else ""
     yield doc.Prose((doc.Span(words.sentence(change_words.trial_sentence(trial, unit)), "b"), blocks, note))
     yield _chain(trial)
@@ -29,8 +29,8 @@ def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
     yield doc.Table((load, "Kind of request", before, after), times, "figures")
     if price := change_words.price_sentences(trial.remedy.price):
         yield doc.Prose((doc.Span("Cost.", "b"), *(f" {words.sentence(line)}" for line in price)), "price")
-    if trial.told.method:
-        method, raw = words.strip(trial.told.method), doc.Span("verdicts.json", to="verdicts.json")
+    if trial.reported.method:
+        method, raw = words.strip(trial.reported.method), doc.Span("verdicts.json", to="verdicts.json")
         of = f" and the steps of the treatments {trial.treatment_before} and {trial.treatment_after} in "
         yield doc.Prose((f"Method: {method}. Raw data: ", raw, of, curve_report.FILE, "."), "note")
     if trial.remedy.source:

@@ -110,7 +110,7 @@ class Plot:
         self._lines: list[tuple[str, list[tuple[float, float]]]] = []
         self._names: dict[tuple[str, tuple[float, float]], str] = {}
         self.left, self.right = 4.0, 10.0
-        self.told = ""
+        self.description = ""
         """Description in sentences, where none can be derived from the lines."""
 
     @property
@@ -157,8 +157,8 @@ class Plot:
         self.write(left, value, label, colour, align="left", dx=2, dy=-7)
 
     def described(self) -> str:
-        if self.told or not self._lines:
-            return self.told
+        if self.description or not self._lines:
+            return self.description
         sentences = []
         for colour, points in ((colour, points) for colour, points in self._lines if points):
             name = next((name for point in points if (name := self._names.get((colour, point)))), "")

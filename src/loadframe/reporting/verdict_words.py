@@ -135,7 +135,7 @@ def variant_head(variant: Variant) -> str:
 def by_load(compared: Compared, unit: str) -> str:
     """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of more than MOST_LOADS loads the ends, the judged ones and
     that of the answer."""
-    shown, verdict = list(compared.levels), compared.told
+    shown, verdict = list(compared.levels), compared.reported
     if len(shown) > MOST_LOADS:
         about = [compared.at] if isinstance(compared, Variant) else []
         chosen = {shown[0].load, *verdict.levels, *about, shown[-1].load}
@@ -304,17 +304,17 @@ def verdict_levels(verdict: Verdict, unit: str) -> str:
 
 def answers_sentence(compared: AnswersCompared) -> str:
     if compared.equal is None:
-        return f"Not compared with {compared.beside}, of {compared.of}: {compared.missing}."
+        return f"Not compared with {compared.others}, of {compared.of}: {compared.missing}."
     if compared.equal:
         listed = ", ".join(f"{answer.answer} {answer.target:,}" for answer in compared.answers)
-        return f"The same as {compared.beside}, of {compared.of}: {listed}."
+        return f"The same as {compared.others}, of {compared.of}: {listed}."
     listed = "; ".join(
-        f"{answer.answer}: the target says {answer.target:,}, {compared.beside} {answer.other:,}"
+        f"{answer.answer}: the target says {answer.target:,}, {compared.others} {answer.other:,}"
         + (f" ({answer.differences[0]})" if answer.differences else "")
         for answer in compared.answers
         if not answer.equal
     )
-    return f"Other answers than {compared.beside}, of {compared.of}: {listed}."
+    return f"Other answers than {compared.others}, of {compared.of}: {listed}."
 
 
 def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:

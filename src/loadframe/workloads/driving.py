@@ -20,7 +20,7 @@ from loadframe.formats.said import words
 from loadframe.host.environment import NO_FOLDER
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
-from loadframe.host.signals import told
+from loadframe.host.signals import stopped_by_signal
 from loadframe.workloads import arrivals, request_log, step_files
 from loadframe.workloads.request_log import RECORD, Requests
 
@@ -79,7 +79,7 @@ class ProcessDriver:
         if self._failed is not None:
             self._end()
         elif self.end_s is not None and time.monotonic() > self.end_s + GRACE_S and self._late():
-            self._stopped = told(self.pids())
+            self._stopped = stopped_by_signal(self.pids())
             self.kill()
         return bool(self.pids())
 
@@ -224,7 +224,7 @@ def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
         try:
             return process.wait(LOOK_EVERY_S)
         except subprocess.TimeoutExpired:
-            if why := told([process.pid]):
+            if why := stopped_by_signal([process.pid]):
                 raise WorkloadError(
                     f"{name} makes no progress: {why}.",
                     remedy=STOPPED_REMEDY,
@@ -319,7 +319,7 @@ def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printe
         said = select.poll()  # select cannot handle descriptors above 1,023
         said.register(process.stdout, select.POLLIN)
         while not said.poll(1000 * max(0.0, min(LOOK_EVERY_S, until - time.monotonic()))):
-            if why := told([process.pid]):
+            if why := stopped_by_signal([process.pid]):
                 raise WorkloadError(f"A worker of {name} does not begin: {why}.", remedy=STOPPED_REMEDY)
             if time.monotonic() >= until:
                 raise WorkloadError(

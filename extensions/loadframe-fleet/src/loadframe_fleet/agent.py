@@ -18,8 +18,8 @@ from loadframe.changes.lists import Record
 from loadframe.errors import UserError
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.host.signals import no_core_dumps
-from loadframe.host.signals import told as stopped
-from loadframe.host.to_its_end import ended, told
+from loadframe.host.signals import stopped_by_signal as stopped
+from loadframe.host.to_its_end import ended, last_printed
 from loadframe.recording.procfs import parse_process_stat
 from loadframe.system import kernel
 from loadframe_fleet.links import Identity, Listener, measure
@@ -68,7 +68,7 @@ def cleaned_up(given: Mapping[str, str] | None = None) -> str:
         if not ended(process, said, within_s):
             process.kill()
             process.wait()
-        words = " ".join(told(said).split())[-MOST_WORDS:]
+        words = " ".join(last_printed(said).split())[-MOST_WORDS:]
     if process.returncode < 0:
         late = f"Not all of what it left was put back within {within_s:g} s; the next command there tries again"
         return f"{words} {late}".strip()

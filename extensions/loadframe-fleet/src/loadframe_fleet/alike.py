@@ -78,7 +78,7 @@ def calibrate(
     HOSTS.add(run, fleet_hosts)
     notes += [
         f"With the same settings, the host {pair.host} serves {pair.ratio:.2f} ({pair.low:.2f} to {pair.high:.2f}) of "
-        f"what {pair.beside} serves."
+        f"what {pair.other_host} serves."
         for pair in fleet_hosts.hosts
     ]
     _refuse(fleet_hosts)
@@ -138,11 +138,11 @@ def _differing(ratios: Sequence[HostRatio]) -> Iterator[str]:
     of_itself = " of what it serves while the others rest"
     differ = [ratio for ratio in ratios if ratio.likeness == "differ"]
     for ratio in differ or [ratio for ratio in ratios if ratio.likeness == "unknown"]:
-        beside = of_itself if ratio.host == ratio.beside else f" of what {ratio.beside} serves"
-        while_ = "while all are loaded " if ratio.host == ratio.beside else ""
+        compared_with = of_itself if ratio.host == ratio.other_host else f" of what {ratio.other_host} serves"
+        while_ = "while all are loaded " if ratio.host == ratio.other_host else ""
         shown = f"{ratio.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
         doubt = "" if differ else f", which does not prove that they are alike ({TOLD})"
-        yield f"{while_}host {ratio.host} serves {shown}{beside} with the same settings{doubt}"
+        yield f"{while_}host {ratio.host} serves {shown}{compared_with} with the same settings{doubt}"
 
 
 START_TITLE = "The start"

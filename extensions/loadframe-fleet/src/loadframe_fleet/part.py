@@ -23,7 +23,7 @@ from loadframe.errors import WorkloadError
 from loadframe.formats.json_text import write_json
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege, make_private
-from loadframe.host.signals import told
+from loadframe.host.signals import stopped_by_signal
 from loadframe.kinds import registry as targets
 from loadframe.kinds.behind import Behind
 from loadframe.model import Endpoint, TargetState
@@ -103,7 +103,7 @@ class Serving:
         counters = target.counters()
         prefix = said["prefix"]
         self._recorder.note("service", write_json({f"{prefix}{name}": value for name, value in counters.items()}))
-        return {"counters": counters, "stopped": told(target.pids()) or ""}
+        return {"counters": counters, "stopped": stopped_by_signal(target.pids()) or ""}
 
     def _follow(self, target: CagedTarget, said: Message) -> None:
         self._kind = said["kind"]
@@ -158,7 +158,7 @@ class Part:
         self._looked_s = 0.0
         what = f"part of study {self.study.study.name} on host {self.name}"
         with ExitStack() as stack:
-            self.lease = stack.enter_context(Lease.acquire(what, told=self.study.as_toml()))
+            self.lease = stack.enter_context(Lease.acquire(what, visible=self.study.as_toml()))
             recorder = Recorder(self.lease.folder / RECORDING, interval_s=TICK_S)
             self.recorder = stack.enter_context(recorder)
             given = self.study.workload

@@ -45,7 +45,7 @@ def taken(asked: Message) -> dict[str, Any]:
     clean_up()
     study = targets.canonical(validate(asked["study"], name="the coordinator's study"))
     what = f"trial of study {study.study.name} on host {asked['host']}"
-    with Lease.acquire(what, told=study.as_toml()) as lease:
+    with Lease.acquire(what, visible=study.as_toml()) as lease:
         runs = lease.folder / "runs"
         if asked.get("investigate"):
             return _investigated(study, runs)

@@ -17,7 +17,7 @@ from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sweep import measure_block
 from loadframe.kinds import registry as targets
 from loadframe.model import Capacity, LoadInterval, Purpose, SettingValue, Step, Verdict
-from loadframe.model.capacity import CapacityBeside
+from loadframe.model.capacity import AlternativeCapacity
 from loadframe.model.verdict import NOT_KNOWN, decide
 from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
@@ -260,7 +260,7 @@ class CapacitiesOnHosts(TakesOnHosts):
             settings = alternative.target.settings
             works.append(Work("capacity", number, alternative.name, self._told(settings), settings))
         beside = tuple(_beside(done, starts) for done in self._on.all_of(works))
-        return replace(here, beside=beside, hosts=alike, warnings=(*here.warnings, *notes))
+        return replace(here, alternatives=beside, hosts=alike, warnings=(*here.warnings, *notes))
 
     def _searched(
         self, guess: LoadInterval | None, block: int, purpose: TaskPurpose, those: Sequence[str]
@@ -337,15 +337,15 @@ def _sample(capacity: Capacity) -> Sample:
     return Sample({AT_ALL: capacity.load}, {AT_ALL: (capacity.high - capacity.low) / 2 / capacity.load})
 
 
-def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> CapacityBeside:
+def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> AlternativeCapacity:
     capacity = done.capacity
     if capacity is None:
         verdict = Verdict(1.0, *NOT_KNOWN, "cannot-tell", 0, done.failed)
-        return CapacityBeside(done.work.title, done.host, "", None, None, None, verdict, done.failed)
+        return AlternativeCapacity(done.work.title, done.host, "", None, None, None, verdict, done.failed)
     return capacity_beside(done.work.title, done.host, starts[done.host], capacity)
 
 
-def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> CapacityBeside:
+def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> AlternativeCapacity:
     """A capacity against those of several searches with equal settings. One bracket does not show how searches differ:
     the bounds are widened by the factor by which these do. ValueError for none, or one not found."""
     loads = [search.load for search in start if search.load]
@@ -361,4 +361,4 @@ def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capa
     ends = low or NOT_KNOWN[0], high or NOT_KNOWN[1]
     method = f"bounds of one search, and of {len(start)} with the settings as given"
     verdict = Verdict(ratio, *ends, decide(*ends), len(start), method)
-    return CapacityBeside(name, host, other.end, other.load, other.low, other.high, verdict)
+    return AlternativeCapacity(name, host, other.end, other.load, other.low, other.high, verdict)

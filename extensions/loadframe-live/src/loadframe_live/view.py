@@ -195,7 +195,7 @@ class RunView:
             },
             "findings": _findings((finding for of in rounds for finding in of.findings), unit),
             "trials": [
-                {"title": trial.remedy.title, "told": verdict_words.ratio_words(trial.told), "kept": trial.kept}
+                {"title": trial.remedy.title, "told": verdict_words.ratio_words(trial.reported), "kept": trial.kept}
                 for of in rounds
                 for trial in of.tried
             ],

@@ -48,7 +48,7 @@ class AttachedSqlNode(AttachedMysql):
         """The endpoint with the engine, so that tables are in the cluster and all SQL nodes have them."""
         return with_engine(super().endpoint())
 
-    def told(self, *names: str) -> dict[str, str]:
+    def values_of(self, *names: str) -> dict[str, str]:
         return self._control.pairs("SHOW GLOBAL STATUS", names)
 
     def asked(self, statement: str) -> list[tuple[Any, ...]]:
@@ -89,7 +89,7 @@ class AttachedCluster:
         clusters: dict[str, AttachedSqlNode] = {}
         seen: dict[str, AttachedSqlNode] = {}
         for node in self._nodes:
-            status = node.told(READY, NAME)
+            status = node.values_of(READY, NAME)
             if not status.get(READY, "0").isdecimal() or int(status.get(READY, "0")) < 1:
                 raise TargetError(
                     f"What answers at {node.describe()} is a MySQL without a running cluster: it is connected to no "
@@ -105,7 +105,7 @@ class AttachedCluster:
                 f"These SQL nodes are of different clusters (Ndb_system_name): {', '.join(described)}",
                 remedy="Name SQL nodes of one cluster.",
             )
-        status = self._nodes[0].told(FROM_HOST, FROM_PORT)
+        status = self._nodes[0].values_of(FROM_HOST, FROM_PORT)
         port = status.get(FROM_PORT, "")
         return joined(words(status.get(FROM_HOST, "")), int(port) if port.isdecimal() else 0)
 

@@ -42,7 +42,7 @@ def best_so_far(tuning: Tuning) -> list[float]:
 def title(tuning: Tuning) -> str:
     """ "The best of 24 trials came to 9.3 times the start; the proof in fresh blocks: 7 times"."""
     best = rounding.plain(max(best_so_far(tuning), default=1.0))
-    verdict = tuning.told
+    verdict = tuning.reported
     where = " in fresh blocks" if verdict and not verdict.may_overstate else ""
     proof = f"; the proof{where}: {verdict_words.ratio(verdict)} times" if verdict else ""
     return f"The best of {len(tuning.trials)} trials came to {best} times the start{proof}"
@@ -51,16 +51,18 @@ def title(tuning: Tuning) -> str:
 def note(tuning: Tuning) -> str:
     lowest, _ = _range(tuning)
     sentences = ["Line: the best trial so far. Dotted: the start."]
-    if tuning.told is not None:
-        blocks = "the deciding blocks" if tuning.told.may_overstate else "fresh blocks"
-        sentences.append(f"Square: the best settings in {blocks}, {verdict_words.confidence(tuning.told)} interval.")
+    if tuning.reported is not None:
+        blocks = "the deciding blocks" if tuning.reported.may_overstate else "fresh blocks"
+        sentences.append(
+            f"Square: the best settings in {blocks}, {verdict_words.confidence(tuning.reported)} interval."
+        )
     if any(trial.ratio is None or trial.ratio < lowest for trial in tuning.trials):
         sentences.append("At the bottom: trials that failed, or came to less than is shown.")
     return " ".join(sentences)
 
 
 def _proof(tuning: Tuning) -> Verdict | None:
-    return tuning.told if tuning.told is not None and tuning.told.has_ratio else None
+    return tuning.reported if tuning.reported is not None and tuning.reported.has_ratio else None
 
 
 def _range(tuning: Tuning) -> tuple[float, float]:

@@ -107,7 +107,7 @@ class TuningProof(Compared):
     def held(self) -> bool:
         """Whether a gain is proved, within the objective, and not worse in the fresh blocks."""
         met = self.objective is None or self.objective.met
-        return self.verdict.decision == "better" and self.told.decision != "worse" and met
+        return self.verdict.decision == "better" and self.reported.decision != "worse" and met
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +143,6 @@ class Tuning:
     hosts: FleetHosts | None = None
 
     @property
-    def told(self) -> Verdict | None:
+    def reported(self) -> Verdict | None:
         """The reported verdict on the best settings."""
-        return None if self.proof is None else self.proof.told
+        return None if self.proof is None else self.proof.reported

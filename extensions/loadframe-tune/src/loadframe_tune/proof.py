@@ -35,7 +35,7 @@ class Proof:
     """steps: those of its blocks, the fresh ones last. clamped: settings that the target reduced."""
 
     point: Point
-    told: TuningProof
+    reported: TuningProof
     steps: tuple[Step, ...]
     clamped: tuple[str, ...]
 
@@ -62,7 +62,7 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
         tried.append(point)
         try:
             proof = _prove(trials, point, effective, level, round_number=number)
-            if proof.told.held:
+            if proof.reported.held:
                 note([*proofs, proof])
                 proof = _measured_again(trials, proof, round_number=number)
         except UNFIT as unfit:
@@ -74,9 +74,9 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
             continue
         proofs.append(proof)
         note(proofs)
-        if proof.told.held:
+        if proof.reported.held:
             break
-        error = error.after(level, decided=proof.told.verdict.decided)
+        error = error.after(level, decided=proof.reported.verdict.decided)
         _tell(trials, proof)
     return proofs
 
@@ -104,7 +104,7 @@ def _prove(
 
 def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof:
     """What fresh blocks prove worse, or to miss the objective, has not held."""
-    book, name, known = trials.book, trials.treatment(proof.point), proof.told.verdict
+    book, name, known = trials.book, trials.treatment(proof.point), proof.reported.verdict
     blocks = fresh.wanted([known], book.bench.study.measure.blocks.max)
     steps = fresh.measure_again(
         book, START, name, sorted(trials.levels), blocks, round_number=round_number, done=known.blocks
@@ -113,12 +113,12 @@ def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof
         return proof
     again = compared(steps, START, name)
     tuning_proof = replace(
-        proof.told,
+        proof.reported,
         fresh=again.verdict,
         levels=again.levels,
         objective=_objective(trials, name, steps),
     )
-    return replace(proof, told=tuning_proof, steps=(*proof.steps, *steps))
+    return replace(proof, reported=tuning_proof, steps=(*proof.steps, *steps))
 
 
 def _objective(trials: Trials, name: str, steps: Sequence[Step]) -> TuningObjective | None:
@@ -127,7 +127,7 @@ def _objective(trials: Trials, name: str, steps: Sequence[Step]) -> TuningObject
 
 
 def _tell(trials: Trials, proof: Proof) -> None:
-    objective = proof.told.objective
+    objective = proof.reported.objective
     missed = objective is not None and not objective.met
     use = within.used(trials.objective, [step for step in proof.steps if step.treatment != START])
     for block in by_block(proof.steps).values():
@@ -154,12 +154,12 @@ def answer(
     failed, proof, clamped = list(proofs), None, tuple[str, ...]()
     end: TuningEnd = "nothing-better" if ended else "stopped"
     chosen = None
-    if proofs and proofs[-1].told.held:
+    if proofs and proofs[-1].reported.held:
         chosen, end = failed.pop(), "gained"
     elif proofs and ended:
         chosen, end = proofs[0], "no-proven-gain"
     if chosen is not None:
-        best, proof, clamped = chosen.point, chosen.told, chosen.clamped
+        best, proof, clamped = chosen.point, chosen.reported, chosen.clamped
         expected, objective = proof.expected, proof.objective
     settings = [_setting(study, *dimension) for dimension in zip(trials.space.dimensions, best, strict=True)]
     if end != "stopped":
@@ -178,7 +178,7 @@ def answer(
         file_text="",
         findings=findings,
         proof=proof,
-        failed_proofs=tuple(attempted.told for attempted in failed),
+        failed_proofs=tuple(attempted.reported for attempted in failed),
         objective=objective,
         warnings=(*trials.notes, *clamped),
     )

@@ -59,7 +59,7 @@ def of(tuning: Tuning) -> doc.Document:
 
 
 def _asides(tuning: Tuning) -> Iterator[doc.Aside]:
-    verdict, changing = tuning.told, changed(tuning)
+    verdict, changing = tuning.reported, changed(tuning)
     if verdict is not None:
         levels = verdict_words.verdict_levels(verdict, tuning.study.load_unit) if tuning.study else ""
         fresh = "" if verdict.may_overstate else " fresh"
@@ -107,8 +107,8 @@ def _proof(tuning: Tuning) -> Iterator[doc.Block]:
     proof = tuning.proof
     if proof is None or not proof.levels:
         return
-    gain = words.sentence(verdict_words.gain_sentence(proof.told, tuning.axis_unit))
-    said = (gain, deciding_sentence(tuning), verdict_words.block_ratios(proof.told))
+    gain = words.sentence(verdict_words.gain_sentence(proof.reported, tuning.axis_unit))
+    said = (gain, deciding_sentence(tuning), verdict_words.block_ratios(proof.reported))
     yield doc.Prose(" ".join(text for text in said if text))
     work = f"{tuning.study.work_unit}/s" if tuning.study else "per second"
     yield trials.levels(proof.levels, tuning.axis_unit, f"As given, {work}", f"With the best, {work}")
@@ -118,7 +118,7 @@ def _proof(tuning: Tuning) -> Iterator[doc.Block]:
         if proof.fresh
         else f"These blocks were measured after the search, which did not see them{decided}."
     )
-    yield doc.Prose(f"Method: {words.strip(proof.told.method)}. {chose}", "note")
+    yield doc.Prose(f"Method: {words.strip(proof.reported.method)}. {chose}", "note")
 
 
 def _failed(tuning: Tuning) -> tuple[doc.Block, ...]:
@@ -126,9 +126,9 @@ def _failed(tuning: Tuning) -> tuple[doc.Block, ...]:
     for proof in other_proofs(tuning):
         changes = ", ".join(f"{name} = {facts.shown(value)}" for name, value in proof.changes.items())
         expected = f"The trials had predicted {rounding.plain(proof.expected)} times."
-        sentence = verdict_words.gain_sentence(proof.told)
+        sentence = verdict_words.gain_sentence(proof.reported)
         if proof.verdict.decision == "better":
-            taken_back = proof.told.decision == "worse"
+            taken_back = proof.reported.decision == "worse"
             sentence = f"{verdict_words.TAKEN_BACK}: {sentence}" if taken_back else f"{sentence}, but {MISSED}"
         items.append((doc.Span(changes, "code"), f": {sentence}. {expected}"))
     note = doc.Prose("All proofs of a search together are wrong in at most 5 % of searches.", "note")
@@ -219,24 +219,26 @@ def answer(tuning: Tuning) -> str:
     assert proof is not None, "the recommendation was proved"
     if tuning.end == "gained":
         kept = "" if tuning.objective is None else ", and the objective is met"
-        gain = verdict_words.led_gain(proof.told, tuning.axis_unit)
+        gain = verdict_words.led_gain(proof.reported, tuning.axis_unit)
         names = [f"{change.setting} = {facts.shown(change.after)}" for change in _changes(tuning)]
         proved = f"Set {names[0] if len(names) == 1 else f'the {len(names)} settings below'}: "
-        if gain and proof.told.may_overstate:
+        if gain and proof.reported.may_overstate:
             kept += "; it may be overstated, as the same blocks decided"
         if not gain:
-            gain = verdict_words.gain_sentence(proof.told, tuning.axis_unit)
-            proved = "A gain was proved; in fresh blocks " if proof.told.decision != "better" else ""
+            gain = verdict_words.gain_sentence(proof.reported, tuning.axis_unit)
+            proved = "A gain was proved; in fresh blocks " if proof.reported.decision != "better" else ""
         count = len(tuning.failed_proofs)
         proofs = f" in {count} proofs" if count > 1 else " in its proof"
         failed = f"; settings with a higher expected gain did not hold{proofs}" if count else ""
         return f"{proved}{gain}{kept}. Found in {varied}{failed}."
-    times = verdict_words.times_the_throughput(proof.told, tuning.axis_unit)
+    times = verdict_words.times_the_throughput(proof.reported, tuning.axis_unit)
     outcome = (
-        f" gives {times} in fresh blocks" if proof.told.has_ratio else f": {verdict_words.without_ratio(proof.told)}"
+        f" gives {times} in fresh blocks"
+        if proof.reported.has_ratio
+        else f": {verdict_words.without_ratio(proof.reported)}"
     )
     best = f"the best of {varied}{outcome}"
-    if proof.verdict.decision == "better" and proof.told.decision != "worse":
+    if proof.verdict.decision == "better" and proof.reported.decision != "worse":
         return (
             f"No gain within the objective: {best}, and misses the objective there{_after_it(tuning)}. "
             "Leave the settings as they are."

@@ -314,7 +314,7 @@ class RunningService:
                     f"`{command_line}` did not end within {WITHIN_S:g} s, or prints without an end",
                     remedy="Correct it.",
                 )
-            text = to_its_end.told(output)
+            text = to_its_end.last_printed(output)
         if (status := process.returncode) != 0:
             raise TargetError(
                 f"`{command_line}` ended with exit status {status}", remedy="Correct it.", details=text[-2000:]
