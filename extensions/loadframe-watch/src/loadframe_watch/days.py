@@ -7,7 +7,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -149,18 +149,23 @@ def days(folder: Path) -> tuple[WatchDay, ...]:
 
 
 def _days(files: Folder) -> tuple[WatchDay, ...]:
-    by_day: dict[str, list[str]] = {}
-    for name in sorted(files.names(2 * MOST_DAYS), key=lambda file: (file[:10], file.endswith(TODAY))):
-        if (match := DAY.fullmatch(name)) is not None:
-            by_day.setdefault(match[1], []).append(name)
-    if not by_day:
+    of_days = by_day(files.names(2 * MOST_DAYS))
+    if not of_days:
         raise RecordingError(
             f"{files.path} has no day of a watch (YYYY-MM-DD{TODAY}).", remedy="Name the folder of `loadframe watch`."
         )
     return tuple(
         WatchDay(day, tuple(files.path / name for name in names), sum(files.state_of(name)[0] for name in names))
-        for day, names in list(by_day.items())[-MOST_DAYS:]
+        for day, names in list(of_days.items())[-MOST_DAYS:]
     )
+
+
+def by_day(names: Iterable[str]) -> dict[str, list[str]]:
+    """The day files among these names, by their days in time order, the compacted file of a day first."""
+    of_days: dict[str, list[str]] = {}
+    for name in sorted(filter(DAY.fullmatch, names), key=lambda name: (name[:10], name.endswith(TODAY))):
+        of_days.setdefault(name[:10], []).append(name)
+    return of_days
 
 
 def lines(folder: Path, *, kinds: Collection[str] = (), since_s: float | None = None) -> Iterator[WatchLine]:

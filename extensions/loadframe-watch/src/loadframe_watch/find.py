@@ -65,8 +65,10 @@ class Finder:
             threads += len(tasks)
             if threads > MOST_THREADS:
                 return None
-            came = (child for task in tasks for child in _children(pid, task))
-            family += [child for child in dict.fromkeys(came) if child not in family]
+            for task in tasks:
+                with suppress(OSError):  # it has ended
+                    came = map(int, Path(f"/proc/{pid}/task/{task}/children").read_bytes().split())
+                    family += [child for child in came if child not in family]
         family += [pid for pid in self._family if pid not in family and identity.parent_of(pid) in family]
         return (first, *(pid for pid in family[1:] if identity.identify(pid) is not None))
 
@@ -97,7 +99,12 @@ class Finder:
         return next((pid for pid in parents(holders) if self._is_its(pid, f"port {port}")), None)
 
     def _is_its(self, pid: int, place: str) -> bool:
-        self.words = stranger(pid, self._uids, place)
+        """Whether a process that stands in the service's place has its user; else `words` say so."""
+        now, self.words = uids_of(pid), ""
+        if self._uids and now and now != self._uids:
+            holder = f"process {pid} ({words(comm_of(pid))}) of {_users(now)}"
+            service = f"the service is that of {_users(self._uids)}: this process is not read"
+            self.words = f"{place} is held by {holder}, and {service}"
         return not self.words and identity.identify(pid) is not None
 
     def _by_command(self) -> int | None:
@@ -110,12 +117,6 @@ class Finder:
         ]
         processes = [process for process in processes if uids_of(process.pid) == self._uids]
         return min(processes, key=lambda process: process.started_ticks).pid if processes else None
-
-
-def _children(pid: int, task: str) -> list[int]:
-    with suppress(OSError):  # it has ended
-        return [int(word) for word in Path(f"/proc/{pid}/task/{task}/children").read_bytes().split()]
-    return []
 
 
 def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
@@ -157,17 +158,6 @@ def run_by(find: Mapping[str, Any]) -> Privilege | None:
     """The user to run programs as: the service's at the start, or ours where not root; None unless it has one."""
     users = set(find.get("uids", ()))
     return US if os.geteuid() != 0 else of_uid(users.pop()) if len(users) == 1 else None
-
-
-def stranger(pid: int, uids: Sequence[int], place: str) -> str:
-    """A sentence that another user's process stands in the service's place; else "". uids: when the watch began."""
-    now = uids_of(pid)
-    if not uids or not now or now == tuple(uids):
-        return ""
-    return (
-        f"{place} is held by process {pid} ({words(comm_of(pid))}) of {_users(now)}, and the service is that of "
-        f"{_users(uids)}: this process is not read"
-    )
 
 
 class Ports:

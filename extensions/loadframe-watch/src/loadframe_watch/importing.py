@@ -151,7 +151,7 @@ def _answer(rows: Observed, plan: WatchPlan, model: Mapping[str, Any], titles: M
     return ImportedWatch(
         folder=plan.folder,
         name=rows.name,
-        load=plan.load or rows.axis,
+        load=plan.load or "load",
         rows=len(rows.time_s),
         from_s=rows.time_s[0],
         to_s=rows.time_s[-1],

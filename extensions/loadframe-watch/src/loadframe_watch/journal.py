@@ -15,7 +15,7 @@ from loadframe.errors import MachineError, RunError
 from loadframe.formats.json_text import JsonError, parse_json, write_json, write_numbers
 from loadframe.progress import counted
 from loadframe.system.files import PART, Folder, Whose, hold
-from loadframe_watch.days import DAY, SCHEMA, TODAY, Budget, DayText, parse_line
+from loadframe_watch.days import DAY, SCHEMA, TODAY, Budget, DayText, by_day, parse_line
 
 LOCK, STATE = "watch.lock", "state.json"
 TAIL_BYTES = 1 << 17
@@ -120,18 +120,16 @@ class Journal:
     def forget(self, keep_days: int, keep_bytes: int) -> tuple[list[str], int]:
         """Remove the oldest days beyond these bounds; returns them and their bytes. Days are counted by files and not
         by the clock: setting it to another year removes nothing. The day in progress stays."""
-        files: dict[str, dict[str, int]] = {}
-        removed, freed = list[str](), 0
-        for name in self.days():
-            files.setdefault(name[:10], {})[name] = self.files.state_of(name)[0]
-        left = sum(sum(sizes.values()) for sizes in files.values())
+        removed, freed, files = list[str](), 0, by_day(self.days())
+        sizes = {name: self.files.state_of(name)[0] for names in files.values() for name in names}
+        left = sum(sizes.values())
         with suppress(OSError):
-            for day in sorted(files):
+            for day, names in files.items():
                 if day == self._day or (len(files) - len(removed) <= keep_days and left <= keep_bytes):
                     continue
-                for name, size in files[day].items():
+                for name in names:
                     self.files.remove(name)
-                    left, freed = left - size, freed + size
+                    left, freed = left - sizes[name], freed + sizes[name]
                 removed.append(day)
         return removed, freed
 
@@ -298,9 +296,3 @@ def lost_lines(lines: int, since_s: float, now_s: float) -> Gap:
     """The gap of lines that the disk did not take. since_s, now_s: wall clock."""
     words = f"{counted(lines, 'line')} could not be written: the disk is full, or fails"
     return Gap(since_s, now_s, now_s - since_s, "disk full", words)
-
-
-def absent(since: Mapping[str, float], clocks: Clocks) -> Gap:
-    """The gap of a service that is back. since: wall and boot clock when it went."""
-    seconds = clocks.boot() - since["boot"]
-    return Gap(since["wall"], clocks.wall(), seconds, "target absent", f"the service was not there for {seconds:.0f} s")

@@ -228,14 +228,13 @@ class WatchView:
     def _lines(self) -> Iterator[days.WatchLine]:
         """The new lines of the last two days, and of earlier days the alarms and the first line. Nothing is read while
         the page has no viewer: days may have ended, and have been compacted, since."""
-        of_days: dict[str, list[str]] = {}
-        for name in sorted((name for name in self._storage.names(4000) if days.DAY.fullmatch(name)), reverse=True):
-            of_days.setdefault(name[:10], []).append(name)  # the compacted part of a day comes first
-        for back, day in reversed([*enumerate(sorted(of_days, reverse=True)[: 2 + EARLIER_DAYS])]):
+        of_days = days.by_day(self._storage.names(4000))
+        shown = list(of_days)[-2 - EARLIER_DAYS :]
+        for day in shown:
             known = self._days.setdefault(day, _Day())
             if known.over:
                 continue
-            before = back >= 2
+            before = day not in shown[-2:]
             known.over = before and all(name.endswith(days.COMPACT) for name in of_days[day])
             for name in of_days[day]:
                 for text in self._new(known, name):

@@ -76,10 +76,8 @@ class RealReader:
         listen = plan.find.get("listen")
         self._port = int(listen[1]) if listen else None
         self._sources += [ExposedCounters(source, self._port, self._ports, user) for source in plan.sources]
-        self._last: Look | None = None
-        self._last_of_machine: Look | None = None
+        self._last: dict[str | int, Look] = {}
         self._rest: dict[str, float] = {}
-        self._last_of: dict[int, Look] = {}
         each_tick_s, thrifty = EARLY * plan.interval_s, {"thrifty_share": THRIFTY_SHARE, "thrifty_s": SLOWLY_S}
         self._parts = {name: Part(SLOWLY_S, PART_SHARE) for name in ("states", "filesystems", "members")} | {
             "connections": Part(each_tick_s if plan.load == CONNECTIONS else SLOWLY_S, PART_SHARE, **thrifty),
@@ -105,17 +103,22 @@ class RealReader:
         there = self._service.look(look)
         if not there:
             there = bool(self._parts["find"].run(now_s, lambda: self._look_for() and self._service.look(look)))
-        values = metrics(self._last, look)
-        self._last = look
+        values = self._rates("service", look)
         for at in range(len(self._sources) if there or self._plan.server else 0):
             values |= self._counted(at, now_s)
         if not self._plan.find:  # no local process: running while its counters answer
             there = not self._silent
         rest = Look(now_s)
         if self._parts["machine"].run(now_s, lambda: self._machine.look_at_the_rest(rest)):
-            self._rest = derived(metrics(self._last_of_machine, rest))  # kept until then: every sample has it
-            self._last_of_machine = rest
-        return values | self._rest | self._now_and_then(now_s, there), there
+            self._rest = derived(self._rates("machine", rest))  # kept until the next: every sample has it
+        values |= self._rest
+        parts, port = self._parts, self._port
+        if there:
+            values |= parts["states"].run(now_s, self._service.states) or {}
+        values |= parts["filesystems"].run(now_s, _filesystems) or {}
+        if there and port is not None:
+            values |= parts["connections"].run(now_s, lambda: self._connections(now_s, port)) or {}
+        return values, there
 
     def pids(self) -> tuple[int, ...]:
         return self._service.pids
@@ -157,23 +160,18 @@ class RealReader:
             if source.words not in self._silent:  # report once, until it answers again
                 self._silent.add(source.words)
                 say(error.fact)
-            self._last_of.pop(at, None)
+            self._last.pop(at, None)
             return {}
         finally:
             spent_s = time.process_time() + _children_s() - before_s
             part.cost(now_s, spent_s if at in self._imported else 0.0)  # the first reading imports what it needs
             self._imported.add(at)
         look.at_s = time.monotonic()
-        before, self._last_of[at] = self._last_of.get(at), look
-        return metrics(before, look)
+        return self._rates(at, look)
 
-    def _now_and_then(self, now_s: float, there: bool) -> dict[str, float]:
-        parts, port = self._parts, self._port
-        values = parts["states"].run(now_s, self._service.states) or {} if there else {}
-        values |= parts["filesystems"].run(now_s, _filesystems) or {}
-        if there and port is not None:
-            values |= parts["connections"].run(now_s, lambda: self._connections(now_s, port)) or {}
-        return values
+    def _rates(self, source: str | int, look: Look) -> dict[str, float]:
+        before, self._last[source] = self._last.get(source), look
+        return metrics(before, look)
 
     def _connections(self, now_s: float, port: int) -> dict[str, float]:
         try:

@@ -50,7 +50,7 @@ def metrics(first: Look | None, last: Look) -> dict[str, float]:
 class Held:
     """Files that stay open and are read again from their beginning. A missing one is tried again each time."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path = Path("/")) -> None:
         self._root = str(root).rstrip("/")
         self._open: dict[str, int] = {}
 
@@ -82,13 +82,10 @@ class Held:
             self.forget(name)
 
 
-class Machine:
-    def __init__(self, root: Path = Path("/")) -> None:
-        self._files = Held(root)
-
+class Machine(Held):
     def look(self, into: Look) -> None:
         """CPU metrics. Only the line of all CPUs is parsed: a machine may have hundreds."""
-        text = self._files.read("proc/stat")
+        text = self.read("proc/stat")
         fields = text[: text.find(b"\n")].split()
         if len(fields) < 9:
             return
@@ -99,7 +96,7 @@ class Machine:
 
     def look_at_the_rest(self, into: Look) -> Look:
         """Add what needs fewer readings: counters count on between them."""
-        read = self._files.read
+        read = self.read
         with suppress(RecordingError):
             amounts = MEMINFO.at(MEMINFO.parse(read("proc/meminfo")), PAGE)
             into.gauges |= {name: float(amounts[name]) for name in MEMORY & amounts.keys()}
@@ -114,13 +111,10 @@ class Machine:
             into.gauges["system.threads.count"] = float(procfs.parse_threads(read("proc/loadavg")))
         return into
 
-    def close(self) -> None:
-        self._files.close()
 
-
-class Service:
+class Service(Held):
     def __init__(self, root: Path = Path("/")) -> None:
-        self._root, self._files = root, Held(root)
+        super().__init__(root)
         self.pids: tuple[int, ...] = ()
         self._used: dict[int, tuple[float, float]] = {}
         self._cpu_s = self._faults = 0.0
@@ -135,7 +129,7 @@ class Service:
         self.pids = tuple(pids)
         self._limits = {}
         with suppress(RecordingError, IndexError):  # no process
-            limits = open_files_limits(self._files.read(f"proc/{self.pids[0]}/limits"))
+            limits = open_files_limits(self.read(f"proc/{self.pids[0]}/limits"))
             if (limit := limits.get("open_files.limit", math.inf)) < math.inf:
                 self._limits = {"target.open_files.limit": float(limit)}
 
@@ -145,8 +139,8 @@ class Service:
         if not self._used:  # another service, or the first reading: its counters begin again
             self._cpu_s = self._faults = 0.0
         for pid in self.pids:
-            fields = self._files.read(f"proc/{pid}/stat").rpartition(b")")[2].split(None, 22)
-            pages = self._files.read(f"proc/{pid}/statm").split()
+            fields = self.read(f"proc/{pid}/stat").rpartition(b")")[2].split(None, 22)
+            pages = self.read(f"proc/{pid}/statm").split()
             if len(fields) < 22 or fields[0] in (b"Z", b"X") or len(pages) < 3:
                 if pid == self.pids[0]:
                     return False
@@ -189,9 +183,6 @@ class Service:
         total = sum(counts.values())
         return {f"target.threads.{word}": count / total for word, count in counts.items()} if total else {}
 
-    def close(self) -> None:
-        self._files.close()
-
     def _use(self, pid: int, cpu_s: float, faults: float) -> None:
         """A new process adds nothing yet; one that ends subtracts nothing."""
         before = self._used.get(pid, (cpu_s, faults))
@@ -204,7 +195,7 @@ class Service:
         self._used.pop(pid, None)
         self.pids = tuple(other for other in self.pids if other != pid)
         for name in ("stat", "statm", "limits"):
-            self._files.forget(f"proc/{pid}/{name}")
+            self.forget(f"proc/{pid}/{name}")
 
     def _open_files(self, pid: int) -> int:
         path = f"{self._root}/proc/{pid}/fd"
@@ -215,7 +206,7 @@ class Service:
 
     def _size_counts_files(self) -> bool:
         """Whether the size of /proc/PID/fd is the number of open files (Linux 6.2 and later)."""
-        path = self._root / "proc/self/fd"
+        path = Path(f"{self._root}/proc/self/fd")
         try:
             return 0 < path.stat().st_size == len(os.listdir(path)) - 1  # noqa: PTH208 - listing it opens it
         except OSError:

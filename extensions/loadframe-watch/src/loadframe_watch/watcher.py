@@ -16,7 +16,7 @@ from loadframe.progress import counted
 from loadframe.recording.frames import peak_rss_bytes
 from loadframe.version import __version__
 from loadframe_watch.alarms import Alarms, alarm_of, say
-from loadframe_watch.journal import NONE, STATE, Clocks, Gap, Gaps, Journal, Numbers, absent, lost_lines, since_last
+from loadframe_watch.journal import NONE, STATE, Clocks, Gap, Gaps, Journal, Numbers, lost_lines, since_last
 from loadframe_watch.ledger import Ledger, Part
 from loadframe_watch.model import Model, Sample
 from loadframe_watch.records import LOADLESS, WatchAlarm, WatchPlan
@@ -65,7 +65,7 @@ class Watcher:
         self.gaps = self.samples = 0
         self.model = Model(plan.load, ledger.titles)
         self._alarms = Alarms(plan, lambda why: say(f"An alarm was not delivered: {why}"))
-        self._gone: dict[str, float] | None = None
+        self._gone: tuple[float, float] | None = None
         self._who = self._learned_of = ""
         self._first_pid = self._pid = next(iter(reader.pids()), plan.find.get("pid"))
         self._loadless, self._names = True, list[str]()
@@ -198,9 +198,9 @@ class Watcher:
         if there:
             return []
         if self._gone is None:
-            self._gone = {"wall": clocks.wall(), "boot": clocks.boot()}
+            self._gone = clocks.wall(), clocks.boot()
             self.model.interrupted()
-        away_s = clocks.boot() - self._gone["boot"]
+        away_s = clocks.boot() - self._gone[1]
         if away_s < ABSENT_S:
             return []
         text = f"{self.subject()} has not been there for {away_s:.0f} s"
@@ -209,8 +209,10 @@ class Watcher:
 
     def _back(self) -> None:
         if self._gone is not None:
-            self._gap(absent(self._gone, self._clocks))
-            self._gone = None
+            (wall_s, boot_s), self._gone = self._gone, None
+            away_s = self._clocks.boot() - boot_s
+            words = f"the service was not there for {away_s:.0f} s"
+            self._gap(Gap(wall_s, self._clocks.wall(), away_s, "target absent", words))
 
     def _gap(self, gap: Gap) -> None:
         self.gaps += 1

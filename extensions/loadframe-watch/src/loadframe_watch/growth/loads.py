@@ -53,7 +53,11 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
     check_cells(names, body)
     points: list[Point] = []
     for row in body:
-        by_column = {column: _amount(column, cell, row) for column, cell in zip(names, row.cells, strict=True)}
+        by_column: dict[str, float] = {}
+        for column, cell in zip(names, row.cells, strict=True):
+            by_column[column] = number(cell, f"{row.where}: {column}")
+            if not plausible(by_column[column]):
+                raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy="A count or a time, 0 or more.")
         points.append((by_column["entries"], by_column["seconds"], by_column.get("reads")))
     for (before, after), row in zip(pairwise(points), body[1:], strict=True):
         _check(before, after, row)
@@ -81,13 +85,6 @@ def _check(before: Point, after: Point, row: Row) -> None:
                 f"{row.where}: {column} is {last:g} after {first:g}",
                 remedy="Each row has more seconds than the one before, and at least as many entries and reads.",
             )
-
-
-def _amount(column: str, cell: str, row: Row) -> float:
-    value = number(cell, f"{row.where}: {column}")
-    if not plausible(value):
-        raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy="A count or a time, 0 or more.")
-    return value
 
 
 # --- the loads of a run ---

@@ -34,7 +34,7 @@ def predict_observed(
     if rows is None or not rows.rows:
         highest = () if learned.highest_load <= 0 else (learned.highest_load,)
         refused = NO_THROUGHPUT if rows is None else NO_ROWS
-        return Forecast(observed.name, observed.axis, kind or "closed", highest, refused=refused, notes=learned.notes)
+        return Forecast(observed.name, "load", kind or "closed", highest, refused=refused, notes=learned.notes)
     forecast = loadframe.predict(rows, at, up_to=up_to, kind=kind, flattening=False)
     notes = (
         *forecast.notes,
@@ -50,10 +50,10 @@ def predict_observed(
 def learned_json(learned: Learned) -> Json:
     """loadframe.curve/1 of production data, with the rest under `observed`. basis: "response" where the points are 1 /
     response time. Without throughput and response times there are no points."""
-    empty = {field.name: None for field in fields(Curve)} | {"axis": learned.axis, "points": (), "warnings": ()}
+    empty = {field.name: None for field in fields(Curve)} | {"axis": "load", "points": (), "warnings": ()}
     shape = {"schema": "loadframe.curve/1", **empty} if learned.curve is None else curve_json(learned.curve)
     observed = asdict(replace(learned, curve=None, observations=None)) | asdict(learned.data)
-    for name in ("curve", "axis", "data", "observations"):
+    for name in ("curve", "data", "observations"):
         del observed[name]
     return json_object({**shape, "observed": observed})
 

@@ -193,12 +193,9 @@ def growing(x: Floats, y: Floats, weight: Floats) -> Growing | None:
     lower, upper = (law(x[side], y[side], weight[side]) for side in (x <= middle, x >= middle))
     if lower is None or upper is None or lower.slope <= 0 or upper.slope <= 0:
         return None
-    proven = abs(upper.slope - lower.slope) > math.hypot(upper.chance, lower.chance)
-    return _ratio(upper, lower) if proven else None
-
-
-def _ratio(upper: Line, lower: Line) -> Growing:
-    """Fieller's interval: all r with (upper - r lower)^2 within the chance of both. 1 is outside, as it was tested."""
+    if abs(upper.slope - lower.slope) <= math.hypot(upper.chance, lower.chance):
+        return None
+    # Fieller's interval: all r with (upper - r lower)^2 within the chance of both. 1 is outside, as it was tested.
     square = lower.slope**2 - lower.chance**2
     middle, level = upper.slope * lower.slope, upper.slope**2 - upper.chance**2
     root = math.sqrt(max(middle**2 - square * level, 0.0))

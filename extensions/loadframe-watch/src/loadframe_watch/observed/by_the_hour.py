@@ -4,7 +4,6 @@ instrument (Reiersol 1945, Arkiv for Matematik 32A). Where most rows at a load a
 count."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from loadframe.analysis import student
 from loadframe.analysis.arrays import Flags, Floats, Whole
 from loadframe_watch.observed.blocks import FAR, MAD, jackknife_error, means, pauses, reference
 from loadframe_watch.observed.records import Apart, Driver
+from loadframe_watch.saturation_of_rows import FULL, NEAR, Cells
 
 DAY_S, STRETCH_S = 86400.0, 5400.0
 FEWEST_DAYS, FEWEST_ROWS = 4, 4
@@ -20,7 +20,6 @@ CONFIDENCE = 0.99
 LEAST, MOST = 0.3, 0.6
 """A share below MOST is at least partly the hour's; one above LEAST partly the load's."""
 EITHER = "Whether the load or the hour of the day drives the use cannot be told, as the days are alike or few"
-Cells = Sequence[float | None] | Floats
 Interval = tuple[float, float]
 ANY = (-math.inf, math.inf)
 
@@ -55,16 +54,12 @@ def _share(time_s: Floats, load: Floats, use: Floats) -> Interval:
     per_day = round(DAY_S / STRETCH_S)
     hour, day = stretches[whole] % per_day, stretches[whole] // per_day
     often = np.bincount(hour, minlength=per_day)[hour] >= FEWEST_DAYS
-    first, second, mine = (column[whole][often] for column in (first, second, mine))
-    return _jackknife(first, second, mine, hour[often], day[often])
-
-
-def _jackknife(first: Floats, second: Floats, use: Floats, hour: np.ndarray, day: np.ndarray) -> Interval:
-    days = np.unique(day)
+    columns = *(column[whole][often] for column in (first, second, mine)), hour[often]
+    day, days = day[often], np.unique(day[often])
     if len(days) < FEWEST_DAYS:
         return ANY
-    value = _slope(first, second, use, hour)
-    left_out = np.array([_slope(*(part[day != gone] for part in (first, second, use, hour))) for gone in days])
+    value = _slope(*columns)
+    left_out = np.array([_slope(*(column[day != gone] for column in columns)) for gone in days])
     if not np.isfinite(value) or not np.isfinite(left_out).all():
         return ANY
     reach = float(student.quantile((1 + CONFIDENCE) / 2, len(days) - 1)) * jackknife_error(left_out)
@@ -78,7 +73,6 @@ def _slope(first: Floats, second: Floats, use: Floats, hour: np.ndarray) -> floa
     return float((first + second) @ use) / 2 / common if common > 0 else math.nan
 
 
-FULL, NEAR = 0.9, 0.7
 FEWEST_PEAK_ROWS = 3
 """Fewer are single spikes, which count as outliers."""
 APART = 3.0

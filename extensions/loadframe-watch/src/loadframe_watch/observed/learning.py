@@ -27,12 +27,15 @@ from loadframe_watch.observed.records import (
     RegimeChange,
 )
 from loadframe_watch.observed.rows import FEWEST_ROWS, LEAST_RANGE, Level, Rows, named, use_of
-from loadframe_watch.saturation_of_rows import FULL, OfRows, bend, of_rows
+from loadframe_watch.saturation_of_rows import FULL, NEAR, OfRows, bend, of_rows
 
-NEAR = 0.7
-"""With this use at the highest level, a resource counts as near its end."""
 AFTER_CHANGE = 0.15
 """The rows after the last change must be at least this share of all."""
+ADVICE = {
+    "; load further.": "; no higher load was observed.",
+    "but these levels do not show where: measure more blocks.": "but these rows do not show where.",
+}
+"""What stands for a curve's advice on measuring: these data were only observed."""
 LONG_MEMORY = 1.0
 """Blocks of fewer autocorrelation times are too short to be independent."""
 
@@ -81,7 +84,6 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
     shown = curve if curve is not None else of_response
     return Learned(
         name=observed.name,
-        axis=observed.axis,
         data=_data(observed, rows, blocks, residuals, missing),
         curve=shown,
         basis=basis,
@@ -154,29 +156,20 @@ def _curve(
     scalability = column == "throughput" and sum(max(sample.throughputs) > 0 for sample in samples) >= law.FEWEST_POINTS
     curve = curves.fit(
         samples,
-        axis=observed.axis,
+        axis="load",
         treatment="observed",
         within_latency_p95_ms=within_ms,
         scalability=scalability,
         gradually=column == "throughput",
     )
-    knee = None if curve.knee is None else _between_levels(curve.knee, [sample.load for sample in samples])
-    return replace(curve, knee=knee, warnings=tuple(_said(warning) for warning in curve.warnings))
-
-
-def _between_levels(knee: LoadInterval, loads: list[float]) -> LoadInterval:
-    """The interval extended to the middle between the neighbouring levels: a level holds rows from around its load,
-    within which the place of the bend is unknown."""
-    at = int(np.clip(np.searchsorted(loads, knee.load), 1, len(loads) - 1))
-    apart = (loads[at] / loads[at - 1]) ** 0.5
-    return LoadInterval(knee.load, min(knee.low, knee.load / apart), max(knee.high, knee.load * apart))
-
-
-def _said(warning: str) -> str:
-    """Replaces a curve's advice on measuring, as these data were only observed."""
-    return warning.replace("; load further.", "; no higher load was observed.").replace(
-        "but these levels do not show where: measure more blocks.", "but these rows do not show where."
-    )
+    knee, loads, warnings = curve.knee, [sample.load for sample in samples], curve.warnings
+    if knee is not None:  # within a level, which holds rows from around its load, the place of the bend is unknown
+        at = int(np.clip(np.searchsorted(loads, knee.load), 1, len(loads) - 1))
+        apart = (loads[at] / loads[at - 1]) ** 0.5
+        knee = LoadInterval(knee.load, min(knee.low, knee.load / apart), max(knee.high, knee.load * apart))
+    for advice, instead in ADVICE.items():
+        warnings = tuple(warning.replace(advice, instead) for warning in warnings)
+    return replace(curve, knee=knee, warnings=warnings)
 
 
 def _demand(
@@ -242,7 +235,6 @@ def _ahead(rows: Rows, blocks: Blocks, observed: Observed, demands: Sequence[Obs
     return Observations(
         observed.name,
         tuple(inputs),
-        axis=observed.axis,
         servers={name: observed.servers.get(name, 1.0) for name in observed.use},
         flattening=frozenset(demand.resource for demand in demands if demand.cheaper),
         by_the_hour=frozenset(demand.resource for demand in demands if demand.driver == "hour"),

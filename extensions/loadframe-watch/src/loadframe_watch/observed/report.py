@@ -32,10 +32,10 @@ FULL = "Outlook"
 FLATTENS = "flattens as the load rises; where it would be full is not in sight"
 
 
-def render_learned(learned: Learned, *, unit: str = "", width: int = terminal.WIDTH) -> str:
-    """What production data show. unit: what the load counts; defaults to the name of the axis."""
-    unit, curve = unit or learned.axis.replace("_", " "), learned.curve
-    response, warnings = learned.basis == "response", () if curve is None else curve.warnings
+def render_learned(learned: Learned, *, unit: str = "load", width: int = terminal.WIDTH) -> str:
+    """What production data show. unit: what the load counts."""
+    curve, response = learned.curve, learned.basis == "response"
+    warnings = () if curve is None else curve.warnings
     shown: tuple[doc.Section, ...] = () if curve is None else (levels(curve, unit, response=response),)
     if curve is not None and not response:
         shown += (doc.listed("The curve", sentences(curve, unit)),)

@@ -83,13 +83,6 @@ def _at_centre(values: Floats, load: Floats, bins: Whole, numbers: Whole, centre
     return np.asarray(values * np.exp(-slope[place] * np.log(load / centre[place])))
 
 
-def _groups(label: Whole) -> Whole:
-    """For each row, which of at most MOST_CELLS groups of its level's blocks it belongs to, in time order."""
-    _, place = np.unique(label, return_inverse=True)
-    count = int(place.max()) + 1
-    return place * min(count, MOST_CELLS) // count
-
-
 def _middle(values: Floats, column: str) -> float:
     known = values[np.isfinite(values)]
     if not len(known):
@@ -193,7 +186,8 @@ class Rows:
         level_rows = []
         for index, number in enumerate(numbers):
             mine = bins == number
-            groups = _groups(label[mine])
+            in_level, place = np.unique(label[mine], return_inverse=True)
+            groups = place * min(len(in_level), MOST_CELLS) // len(in_level)  # of neighbouring blocks
             cells = {
                 name: np.array([_middle(values[mine][groups == group], name) for group in np.unique(groups)])
                 for name, values in moved.items()

@@ -128,7 +128,6 @@ def assemble(table: Table, mapping: ObservedMapping) -> Observed:
         response_s=_plausible(at["response"], "the response time", notes) if "response" in at else None,
         use={resource: _shares(at[f"use {resource}"], resource, table.name) for resource in terms.use},
         servers=dict(table.servers),
-        axis=mapping.axis,
         response_is=terms.response_is,
         notes=tuple(notes),
     )
