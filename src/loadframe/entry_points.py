@@ -40,7 +40,7 @@ EXTENSIONS: Mapping[str, Mapping[str, str]] = {
         "bulk-loader": "loadframe-bulk",
         "ndb": "loadframe-ndb",
         "ndb-sql": "loadframe-ndb",
-        "squid": "loadframe-squid",
+        **dict.fromkeys(("nginx", "nginx-cache", "squid", "varnish"), "loadframe-caches"),
     },
     WORKLOADS_GROUP: {
         **dict.fromkeys(

@@ -9,7 +9,7 @@ TESTS = (ROOT / "tests", *(extension / "tests" for extension in EXTENSIONS))
 
 
 def modules() -> Iterator[tuple[str, Path]]:
-    """(name, path) of each module that is installed; an extension's name begins with its package: loadframe_squid/."""
+    """(name, path) of each module that is installed; an extension's name begins with its package: loadframe_bulk/."""
     core = ROOT / "src" / "loadframe"
     yield from ((str(path.relative_to(core)), path) for path in sorted(core.rglob("*.py")))
     for source in (extension / "src" for extension in EXTENSIONS):

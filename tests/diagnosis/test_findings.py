@@ -185,12 +185,13 @@ def test_a_limit_reached_in_two_steps_of_three_is_reached_whatever_the_third_is_
             throughput = 1000.0 if full else 30.0 * min(level, 64)
             metrics = {
                 **IDLE,
-                "nginx.connections": 100.0 if full else 0.2 * min(level, 64),
-                "nginx.connections_allowed": 100.0,
+                "postgres.connections": 100.0 if full else 0.2 * min(level, 64),
+                "postgres.connections_allowed": 100.0,
+                "postgres.connections_refused": 400.0 if full else 0.0,
                 "workload.errors": 400.0 if full else 0.0,
             }
             steps.append(make_step(level, throughput, metrics, block=block))
-    assert [finding.id for finding in diagnosed(steps)][:1] == ["nginx.worker_connections"]
+    assert [finding.id for finding in diagnosed(steps)][:1] == ["postgres.max_connections"]
 
 
 @pytest.mark.parametrize(
@@ -694,45 +695,6 @@ def test_refused_connections_of_postgres_are_named(make_step: StepMaker) -> None
             }
             steps.append(make_step(level, 3000 if refused else 900 * level, metrics, block=block))
     assert diagnosed(steps)[0].id == "postgres.max_connections"
-
-
-NGINX = {
-    "nginx.workers": 1.0,
-    "nginx.worker_cpu": 0.3,
-    "nginx.worker_blocked": 0.0,
-    "nginx.accepts": 1.0,
-    "nginx.connections": 20.0,
-    "nginx.connections_allowed": 477.0,
-    "nginx.connections_refused": 0.0,
-    "nginx.worker_open_files": 30.0,
-    "nginx.worker_rlimit_nofile": 1000.0,
-    "nginx.descriptors_refused": 0.0,
-    "workload.errors": 0.0,
-}
-
-
-@pytest.mark.parametrize(
-    ("there", "cause"),
-    [
-        ({}, []),
-        ({"nginx.worker_cpu": 0.95}, ["nginx.worker_processes"]),
-        ({"nginx.worker_cpu": 0.95, "system.cpu.utilization": 0.97}, ["cpu.saturated"]),
-        ({"nginx.worker_blocked": 0.7}, ["nginx.blocked_workers"]),
-        ({"nginx.accepts": 90.0}, ["nginx.keepalive"]),
-        ({"nginx.accepts": 90.0, "nginx.connections_refused": 50.0}, []),
-        ({"nginx.descriptors_refused": 2.0}, ["nginx.worker_rlimit_nofile"]),
-        ({"nginx.connections": 477.0, "workload.errors": 50.0}, ["nginx.worker_connections"]),
-        ({"nginx.connections": 477.0}, []),
-        ({"workload.errors": 50.0}, []),
-    ],
-)
-def test_what_gives_in_an_nginx_is_named(make_step: StepMaker, there: dict[str, float], cause: list[str]) -> None:
-    steps = [
-        make_step(level, 25.0 * min(level, 4), {**IDLE, **NGINX, **(there if level > 4 else {})}, block=block)
-        for block in range(1, 4)
-        for level in (1, 2, 4, 8, 16)
-    ]
-    assert [finding.id for finding in diagnosed(steps)] == cause
 
 
 def test_an_idle_machine_gives_no_finding(make_step: StepMaker) -> None:

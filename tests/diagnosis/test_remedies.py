@@ -151,7 +151,7 @@ def test_a_larger_pool_stays_within_half_of_the_memory_that_the_cage_has() -> No
     assert propose([finding("mariadb.buffer_pool")], full) == ()
 
 
-@pytest.mark.parametrize("kind", ["mariadb", "nginx"])
+@pytest.mark.parametrize("kind", ["mariadb", "postgres"])
 def test_remedies_for_sqlite_are_not_offered_to_others(kind: str) -> None:
     rollback: dict[str, SettingValue] = {"journal_mode": "delete", "synchronous": "FULL"}
     ids = {remedy.id for remedy in propose([finding("disk.fsync")], situation(kind, rollback))}
@@ -211,7 +211,6 @@ LITTLE_MEMORY = {"system.memory": 64.0 * 2**20}
 @pytest.mark.parametrize(
     ("kind", "cause", "before"),
     [
-        ("varnish", "varnish.storage", {"storage_size": 100 << 20, "storage_kind": "file"}),
         ("mariadb", "mariadb.redo_log", {"innodb_log_file_size": 100 << 20}),
         ("mysql", "mysql.redo_log", {"innodb_redo_log_capacity": 100 << 20}),
         ("postgres", "postgres.checkpoints", {"max_wal_size": 100 << 20}),
@@ -241,96 +240,3 @@ def test_commits_of_postgres_wait_no_longer_only_for_a_price() -> None:
     for already in ({"synchronous_commit": "off"}, {"fsync": False}):
         asked = Situation("postgres", TargetState(), {**POSTGRES, **already}, {}, {})
         assert propose([finding("disk.fsync")], asked) == ()
-
-
-# --- nginx ---
-
-NGINX: dict[str, SettingValue] = {
-    "RLIMIT_NOFILE": 1024,
-    "worker_rlimit_nofile": 100,
-    "worker_connections": 64,
-    "worker_processes": 2,
-    "keepalive_timeout": 75,
-    "keepalive_requests": 1000,
-    "aio": "off",
-}
-
-
-def of_nginx(demand: float | None = None, **ceilings: float) -> Situation:
-    limits = {name.replace("__", "."): ceiling for name, ceiling in ceilings.items()}
-    return Situation("nginx", TargetState(), NGINX, dict.fromkeys(limits, demand), limits)
-
-
-def test_more_connections_of_a_worker_raise_its_descriptors_first() -> None:
-    (name,) = names = ["nginx.worker_connections"]
-    remedy = only(propose([finding(name)], of_nginx(3000, nginx__worker_connections=114.0)))
-    assert list(remedy.addresses) == names
-    process, files, connections = remedy.changes
-    assert (process.setting, files.setting) == ("RLIMIT_NOFILE", "worker_rlimit_nofile")
-    assert int(connections.after) * 2 >= 1.2 * 3000, "the clients are shared by two workers"
-    assert int(files.after) >= 2 * int(connections.after), "and each needs a descriptor, and one for its file"
-    assert (process.needed, files.needed) == (True, True)
-
-
-@pytest.mark.parametrize("cause", ["nginx.worker_rlimit_nofile", "process.open_files"])
-def test_descriptors_of_a_worker_are_raised_within_what_the_process_has(cause: str) -> None:
-    remedy = only(propose([finding(cause)], of_nginx()))
-    process, files = remedy.changes
-    assert not process.needed, "1,024 are enough"
-    assert (files.setting, files.before) == ("worker_rlimit_nofile", 100) and int(files.after) >= 2 * 64
-    assert propose([finding(cause)], replace(of_nginx(), most_open_files=100)) == ()
-
-
-def test_there_are_no_more_workers_than_cpus() -> None:
-    more = [finding("nginx.worker_processes")]
-    (change,) = only(propose(more, of_nginx(cpu__saturated=8.0, process__cpus=4.0))).changes
-    assert (change.setting, change.before, change.after) == ("worker_processes", 2, 4)
-    (change,) = only(propose(more, of_nginx(cpu__saturated=8.0, cage__cpu_quota=2.5))).changes
-    assert change.after == 3
-    assert propose(more, of_nginx(cpu__saturated=2.0)) == ()
-    assert propose(more, of_nginx()) == (), "how many CPUs there are was not read"
-
-
-def test_connections_are_kept_where_it_is_nginx_that_closes_them() -> None:
-    closing = replace(of_nginx(), effective={**NGINX, "keepalive_timeout": 0})
-    (change,) = only(propose([finding("nginx.keepalive")], closing)).changes
-    assert (change.setting, change.after) == ("keepalive_timeout", 75)
-    assert propose([finding("nginx.keepalive")], of_nginx()) == (), "it is the clients that close them"
-
-
-def test_blocked_workers_read_in_threads() -> None:
-    (change,) = only(propose([finding("nginx.blocked_workers")], of_nginx())).changes
-    assert (change.setting, change.after) == ("aio", "threads")
-    threads = replace(of_nginx(), effective={**NGINX, "aio": "threads"})
-    assert propose([finding("nginx.blocked_workers")], threads) == ()
-
-
-# --- Varnish ---
-
-VARNISH: dict[str, SettingValue] = {
-    "thread_pools": 2, "thread_pool_max": 50, "storage_size": 32 << 20, "storage_kind": "malloc",
-}  # fmt: skip
-
-
-def test_threads_are_shared_out_among_the_pools() -> None:
-    asked = Situation("varnish", TargetState(), VARNISH, {"varnish.threads": 300.0}, {"varnish.threads": 100.0})
-    (change,) = only(propose([finding("varnish.threads")], asked)).changes
-    assert (change.setting, change.before, change.after) == ("thread_pool_max", 50, 180)
-    unknown = replace(asked, demands={})
-    (change,) = only(propose([finding("varnish.threads")], unknown)).changes
-    assert change.after == 200, "four times today's, where nobody can tell what is needed"
-
-
-def test_storage_in_memory_grows_within_half_of_it() -> None:
-    asked = Situation("varnish", TargetState(), VARNISH, {}, {"cage.memory": 256.0 * (1 << 20)}, free_disk_bytes=0.0)
-    (change,) = only(propose([finding("varnish.storage")], asked)).changes
-    assert (change.setting, change.after) == ("storage_size", 128 << 20)
-    assert propose([finding("varnish.storage")], replace(asked, ceilings={"cage.memory": 64.0 * (1 << 20)})) == ()
-
-
-@pytest.mark.parametrize(
-    "cause", [f"nginx.{name}" for name in ("worker_connections", "worker_processes", "keepalive", "blocked_workers")]
-)
-def test_remedies_for_nginx_are_not_for_others(cause: str) -> None:
-    other = replace(of_nginx(nginx__worker_connections=10.0, cpu__saturated=8.0), target_kind="mariadb")
-    assert propose([finding(cause)], other) == ()

@@ -12,7 +12,6 @@ from loadframe.host.processes import Resources
 from loadframe.kinds import registry
 from loadframe.kinds.base import Target
 from loadframe.kinds.mysql.kind import MysqlTarget
-from loadframe.kinds.nginx.kind import NginxTarget
 from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.testing.leases import lease as lease
 from loadframe.testing.leases import leased
@@ -60,15 +59,6 @@ def mariadb(created_mariadb: tuple[Target, Lease]) -> Iterator[Target]:
 def folder_of_mariadb(created_mariadb: tuple[Target, Lease]) -> Path:
     """Of its lease."""
     return created_mariadb[1].folder
-
-
-@pytest.fixture
-def nginx(lease: Lease) -> Iterator[NginxTarget]:
-    """An nginx, created and not started."""
-    target = NginxTarget(lease=lease, resources=Resources())
-    target.create()
-    yield target
-    target.destroy()
 
 
 @pytest.fixture

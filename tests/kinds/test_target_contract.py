@@ -20,7 +20,7 @@ from loadframe.kinds.kind import KindOfTarget
 from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.model import Endpoint
 from loadframe.testing.targets import *  # noqa: F403
-from loadframe.testing.targets import Data, Example, File
+from loadframe.testing.targets import Data, Example
 
 from .declaring import declared_of
 
@@ -52,30 +52,6 @@ EXAMPLES = {
         misspelt=("table_open_cash", "table_open_cache"),
         wrong={"innodb_flush_log_at_trx_commit": 7},
         impossible={"innodb_checksum_algorithm": "sometimes"},
-    ),
-    "nginx": Example(
-        start={"worker_connections": 64, "sendfile": True},
-        dynamic={"worker_connections": 96, "worker_processes": 2, "keepalive_timeout": "5s", "listen_backlog": 100},
-        restart={"worker-connections": 96, "listen_reuseport": "on", "open_file_cache_max": 10, "directio": "4M"},
-        misspelt=("worker_connection", "worker_connections"),
-        wrong={"aio": "sometimes"},
-        impossible={"read_ahead": 10**20 - 1},
-    ),
-    "nginx-cache": Example(
-        start={"worker_connections": 64, "sendfile": True},
-        dynamic={"worker_connections": 96, "proxy_cache_valid": "10min", "proxy_buffers_size": "16k"},
-        restart={"proxy-cache-keys": "1M", "proxy_cache_lock": "off", "listen_reuseport": "on"},
-        misspelt=("proxy_cache_key", "proxy_cache_keys"),
-        wrong={"proxy_cache_min_uses": 0},
-        impossible={"proxy_buffers_number": 2, "proxy_buffers_size": "1k"},
-    ),
-    "varnish": Example(
-        start={"storage_kind": "file", "storage_size": "16M"},
-        dynamic={"storage_kind": "file", "storage_size": "16M", "default_grace": 5, "http_gzip_support": "off"},
-        restart={"storage-kind": "malloc", "thread_pools": 1, "vsl_space": "4M"},
-        misspelt=("thread_pool", "thread_pools"),
-        wrong={"storage_kind": "disk"},
-        impossible={"thread_pool_min": 200, "thread_pool_max": 100},
     ),
     "postgres": Example(
         start={"shared_buffers": "16MB", "synchronous_commit": "off"},
@@ -209,9 +185,7 @@ class OfService:
 
 
 @pytest.fixture(scope="module")
-def data(kind: str, row: KindOfTarget) -> Data:
-    if row.cache or kind.startswith("nginx"):
-        return File()
+def data(kind: str) -> Data:
     return OfService() if kind == "service" else Rows()
 
 
@@ -237,7 +211,7 @@ def test_unknown_kinds_are_refused_with_the_list(lease: Lease) -> None:
     with pytest.raises(StudyError, match="oracle") as caught:
         registry.kind_named("oracle").make(lease, Resources())
     assert ", ".join(sorted(registry.KINDS)) in caught.value.remedy
-    assert {"mariadb", "nginx-cache", "url"} <= registry.KINDS.keys()
+    assert {"mariadb", "postgres", "url"} <= registry.KINDS.keys()
 
 
 def test_the_doctor_is_told_what_each_kind_needs() -> None:

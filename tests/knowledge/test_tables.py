@@ -34,10 +34,11 @@ PAGES = sorted(
 WITH_KINDS = {home.package: home.kinds[0] for home in homes()}
 """Packages of extensions, and the names under which their rows are."""
 OF_EXTENSIONS = sorted(
-    f"{path.parent.name}.{path.stem}"
+    f"{package}.{page}"
+    for package in WITH_KINDS
+    for page in get_args(Page)
     for extension in EXTENSIONS
-    for path in extension.glob("src/*/*.py")
-    if path.stem in get_args(Page) and path.parent.name in WITH_KINDS
+    if (extension / "src" / package.replace(".", "/") / f"{page}.py").exists()
 )
 WRITTEN_WITH = {"catalogue"}
 """What pages take from beside them: the form of rows of settings."""
@@ -100,7 +101,7 @@ def test_all_that_a_page_has_is_in_the_tables(module: str) -> None:
 
 def test_every_kind_that_has_rows_is_found() -> None:
     found = {kind for page in get_args(Page) for kind in _kinds_with(page)}
-    others = {WITH_KINDS[name.partition(".")[0]] for name in OF_EXTENSIONS}
+    others = {WITH_KINDS[name.rpartition(".")[0]] for name in OF_EXTENSIONS}
     assert found == {page.partition(".")[0] for page in (*PAGES, *FILES)} | others
     assert {"mysql", "sqlite", "bulk-loader"} <= found
 

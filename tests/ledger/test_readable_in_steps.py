@@ -15,11 +15,9 @@ from loadframe.experiments.examination import with_memory_at_full
 from loadframe.kinds.mysql.attached import AttachedMariadb, AttachedMysql
 from loadframe.kinds.mysql.counters import MARIADB as COUNTING
 from loadframe.kinds.mysql.kind import MariadbTarget, MysqlTarget
-from loadframe.kinds.nginx.kind import NginxCacheTarget, NginxTarget
 from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.kinds.registry import KINDS
 from loadframe.kinds.sqlite.kind import SqliteTarget
-from loadframe.kinds.varnish.kind import VarnishTarget
 from loadframe.ledger.reading import derive, read_limits
 from loadframe.ledger.rules import RULES, LimitRule
 from loadframe.metrics import IN_FRONT
@@ -37,15 +35,7 @@ from simulated import step
 DATA = Path(__file__).parent.parent / "data"
 FACTS = Facts(1.0, 100, 2, 4096, boottime_offset_s=0.0, started_s=0.0, started_wall_s=1e9)
 OURS = [rule for rule in RULES if rule.id.partition(".")[0] not in KINDS.keys() - KINDS.own.keys()]
-SERVERS = (
-    MariadbTarget,
-    MysqlTarget,
-    NginxCacheTarget,
-    NginxTarget,
-    PostgresTarget,
-    SqliteTarget,
-    VarnishTarget,
-)
+SERVERS = (MariadbTarget, MysqlTarget, PostgresTarget, SqliteTarget)
 GROUP = {
     "cpu.max": "50000 100000\n",
     "cpu.stat": "usage_usec 10\nnr_periods 10\nnr_throttled 1\nthrottled_usec 10\n",

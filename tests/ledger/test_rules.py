@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from loadframe.kinds.mysql.counters import MARIADB, MYSQL
-from loadframe.kinds.nginx.kind import NginxTarget
 from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.kinds.registry import KINDS
-from loadframe.kinds.varnish.kind import VarnishTarget
 from loadframe.ledger.reading import DERIVED
 from loadframe.ledger.rules import RULES
 from loadframe.metrics import METRICS
 from loadframe.recording.snapshot_process import EVERYTHING
 
-SERVERS = (NginxTarget, PostgresTarget, VarnishTarget)
-COUNTERS = (
-    *MARIADB.specs,
-    *MYSQL.specs,
-    *(spec for server in SERVERS for spec in server.counter_specs),
-)
+COUNTERS = (*MARIADB.specs, *MYSQL.specs, *PostgresTarget.counter_specs)
 OTHERS = KINDS.keys() - KINDS.own.keys()
 OURS = [rule for rule in RULES if rule.id.partition(".")[0] not in OTHERS]
 IDS = [rule.id for rule in RULES]

@@ -6,9 +6,10 @@ import json
 import socket
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -18,10 +19,9 @@ from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, Resources, spawn
 from loadframe.kinds import registry as targets
 from loadframe.kinds.mysql.kind import MariadbTarget, MysqlTarget
-from loadframe.kinds.nginx.kind import NginxTarget
 from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.kinds.registry import attach
-from loadframe.model import Endpoint, TargetState
+from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.workloads import databases, mariadb
 from waiting import await_that
 
@@ -88,17 +88,7 @@ def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoi
 @pytest.fixture(scope="session")
 def web_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
     """An nginx of its own."""
-    patch = pytest.MonkeyPatch()
-    patch.setenv("LOADFRAME_STATE", str(tmp_path_factory.mktemp("state")))
-    with Lease.acquire("tests of workloads on a web server") as lease:
-        target = NginxTarget(lease=lease, resources=Resources())
-        try:
-            target.create()
-            target.start(TargetState({"sendfile": True}))
-            yield target.endpoint()
-        finally:
-            target.destroy()
-    patch.undo()
+    yield from _serving("nginx", tmp_path_factory.mktemp("state"), {"sendfile": True})
 
 
 @pytest.fixture(scope="session")
@@ -139,15 +129,15 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]
         process.wait()
 
 
-def _cache(kind: str, state: Path) -> Iterator[Endpoint]:
-    """A cache before an origin of its own."""
+def _serving(kind: str, state: Path, settings: Mapping[str, SettingValue] = MappingProxyType({})) -> Iterator[Endpoint]:
+    """A web server, or a cache before an origin of its own."""
     patch = pytest.MonkeyPatch()
     patch.setenv("LOADFRAME_STATE", str(state))
-    with Lease.acquire("tests of workloads on a cache") as lease:
-        target = targets.kind_named(kind).make(lease, Allowance(US))
+    with Lease.acquire(f"tests of workloads on {kind}") as lease:
+        target = targets.kind_named(kind).make(lease, Resources())
         try:
             target.create()
-            target.start(TargetState({}))
+            target.start(TargetState(settings))
             yield target.endpoint()
         finally:
             target.destroy()
@@ -156,12 +146,12 @@ def _cache(kind: str, state: Path) -> Iterator[Endpoint]:
 
 @pytest.fixture(scope="session")
 def nginx_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    yield from _cache("nginx-cache", tmp_path_factory.mktemp("state"))
+    yield from _serving("nginx-cache", tmp_path_factory.mktemp("state"))
 
 
 @pytest.fixture(scope="session")
 def varnish_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endpoint]:
-    yield from _cache("varnish", tmp_path_factory.mktemp("state"))
+    yield from _serving("varnish", tmp_path_factory.mktemp("state"))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from loadframe_fleet.looking import code_digest
 PACKAGE = Path(loadframe.__file__).parent
 
 
-FILES = ("units.py", "ledger/limits.toml", "kinds/nginx/metrics.txt")
+FILES = ("units.py", "ledger/limits.toml", "kinds/mysql/metrics.txt")
 
 
 @pytest.mark.parametrize("changed", FILES)

@@ -27,9 +27,9 @@ Page = Literal["metrics", "limits", "signatures", "remedies", "frames"]
 
 OURS = frozenset({
     "cage", "cgroup", "cpu", "disk", "driver", "kernel", "lock",
-    "mariadb", "memory", "mysql", "net", "network", "nginx", "nginx-cache", "one", "postgres",
+    "mariadb", "memory", "mysql", "net", "network", "one", "postgres",
     "process", "recorder", "runtime", "service", "sqlite", "system",
-    "target", "throughput", "url", "user", "varnish", "workload",
+    "target", "throughput", "url", "user", "workload",
 })  # fmt: skip
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 TABLES: Mapping[tuple[Page, str], Any] = {

@@ -15,8 +15,6 @@ from loadframe.knowledge.remedy import (
 )
 from loadframe.model import Change, Price, Remedy
 
-NGINX = ("nginx", "nginx-cache")
-
 FILES_PER_CONNECTION = 2
 OTHER_CONNECTIONS = 10
 """Connections of a worker besides clients': its listening sockets, the channel to its master, and one reader of its
@@ -26,7 +24,7 @@ status."""
 def _raise_worker_connections(situation: Situation) -> Remedy | None:
     limit, workers = "nginx.worker_connections", whole(situation.effective, "worker_processes", 1)
     ceiling = situation.ceilings.get(limit)
-    if situation.target_kind not in NGINX or ceiling is None:
+    if ceiling is None:
         return None
     wanted = max(RESERVE * (situation.demands.get(limit) or 4 * ceiling), 2 * ceiling)
     connections = round_up(OTHER_CONNECTIONS + wanted / workers)
@@ -47,8 +45,6 @@ def _raise_worker_connections(situation: Situation) -> Remedy | None:
 
 
 def _raise_worker_files(situation: Situation) -> Remedy | None:
-    if situation.target_kind not in NGINX:
-        return None
     connections = whole(situation.effective, "worker_connections", 512)
     files = max(
         OTHER_FILES + FILES_PER_CONNECTION * connections, 2 * whole(situation.effective, "worker_rlimit_nofile", 0)
@@ -77,7 +73,7 @@ def _more_workers(situation: Situation) -> Remedy | None:
     limits = ("process.cpus", "cage.cpu_quota", "cpu.saturated")
     allowed = min(situation.ceilings.get(name, math.inf) for name in limits)
     now = whole(situation.effective, "worker_processes", 1)
-    if situation.target_kind not in NGINX or not now < allowed < math.inf:
+    if not now < allowed < math.inf:
         return None
     cpus = math.ceil(allowed)
     return Remedy(
@@ -91,7 +87,7 @@ def _more_workers(situation: Situation) -> Remedy | None:
 
 
 def _read_in_threads(situation: Situation) -> Remedy | None:
-    if situation.target_kind not in NGINX or text(situation.effective, "aio") == "threads":
+    if text(situation.effective, "aio") == "threads":
         return None
     return Remedy(
         id="nginx.aio.threads",
@@ -104,8 +100,6 @@ def _read_in_threads(situation: Situation) -> Remedy | None:
 
 
 def _keep_connections(situation: Situation) -> Remedy | None:
-    if situation.target_kind not in NGINX:
-        return None
     defaults = {"keepalive_timeout": 75, "keepalive_requests": 1000}
     changes = tuple(
         server_change(situation, name, value, "the default: clients ask again over the same connection")

@@ -1,14 +1,16 @@
 """The origin of a cache: a private nginx that serves files, outside of the cache's resources."""
 
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import cached_property
 
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
-from loadframe.kinds.nginx.server import PACKAGE, Server
 from loadframe.kinds.private_target import PrivateTarget
-from loadframe.model import Endpoint, Requirement, TargetState
+from loadframe.model import Endpoint, Requirement, SettingValue, TargetState
 from loadframe.system.files import Folder, Whose
+from loadframe_caches.nginx.server import PACKAGE, NoRoom, Server
 
 MOST_STORES = 1000
 SETTINGS = {"worker_processes": 2, "worker_connections": 4096, "sendfile": True, "tcp_nopush": True}
@@ -32,7 +34,7 @@ class Origin(Server):
             return
         super().stop()
         self._asked = self._answered = 0
-        self.begin(SETTINGS, self._allowance, self._answers)
+        self.begin(TargetState(SETTINGS), self._allowance, self._answers)
         self.watch_workers()
 
     def check(self) -> None:
@@ -41,9 +43,10 @@ class Origin(Server):
 
     def requests(self) -> int:
         """Requests answered since its start, without those for its status; the last known number while it is busy."""
-        if (counters := self.status.read()) is not None:
-            self._asked += 1
-            self._answered = int(counters["requests"]) - self._asked
+        with suppress(NoRoom):
+            if counters := self.status.read():
+                self._asked += 1
+                self._answered = int(counters["requests"]) - self._asked
         return self._answered
 
     def _answers(self) -> bool:
@@ -64,7 +67,9 @@ class CacheTarget(PrivateTarget):
     """A cache in front of an origin of its own, which outlives the cache's restarts. Requests ask for files in
     `Endpoint.options["files"]`."""
 
-    _origin: Origin
+    @cached_property
+    def _origin(self) -> Origin:
+        return Origin(self._lease, f"origin-of-{self.name.lower()}")
 
     def create(self) -> None:
         super().create()
@@ -92,6 +97,9 @@ class CacheTarget(PrivateTarget):
         """options: `origin`, the origin's host and port; `files`, the folder that it serves."""
         options = {"files": str(self._origin.files), "origin": self._origin.listens}
         return Endpoint(self.kind, self.listens, options)
+
+    def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
+        return {**self.catalogue.defaults(), **settings}
 
     def describe(self) -> Mapping[str, str]:
         return {**super().describe(), "origin": f"a private nginx before {self._origin.files}"}

@@ -17,14 +17,14 @@ from loadframe.host.identity import children
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege, rights_of
 from loadframe.host.processes import Allowance, Resources
-from loadframe.kinds import origin
 from loadframe.kinds.catalogue import catalogue_in, counters_in, on_or_off, tunables_in
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.private_server import Package, PrivateServer, installed, soft_nofile
 from loadframe.kinds.private_target import NOFILE
 from loadframe.model import Requirement, SettingValue, TargetState
 from loadframe.system.files import Folder, Whose
+from loadframe_caches import origin
+from loadframe_caches.origin import CacheTarget
 
 _FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", "metrics.txt"))
 CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
@@ -37,7 +37,8 @@ OF_STORAGE = ("SMA.objects.", "SMF.objects.")
 PACKAGE = Package("Varnish", ("varnishd", "varnishadm"), INSTALL, ("-V",), r"varnish-(\d[\w.]*)")
 ANSWER_S = 30.0
 STORAGE = "objects"
-SETTINGS_OF_STORAGE = frozenset({"storage_kind", "storage_size", "storage_granularity"})
+OF_DASH_S = "storage_"
+"""How the names of what is no parameter begin: the parts of -s."""
 TIMEOUT_S = 5.0
 
 
@@ -68,7 +69,7 @@ class Counters:
         self._api = self._api or _load()
         counters: dict[str, int] = {}
 
-        def each(_: Any, point: Any) -> int:
+        def note(_: Any, point: Any) -> int:
             if point:  # the last call has no point
                 counters[_known(point.contents.name.decode())] = int(point.contents.ptr[0])
             return 0
@@ -77,7 +78,7 @@ class Counters:
             if self._vsm is None:
                 self._attach()
             self._api.VSM_Status(self._vsm)  # notices a cache process that was restarted
-            self._api.VSC_Iter(self._vsc, self._vsm, _EACH(each), None)
+            self._api.VSC_Iter(self._vsc, self._vsm, _EACH(note), None)
         return counters
 
     def close(self) -> None:
@@ -132,14 +133,12 @@ class VarnishTarget(CacheTarget):
     catalogue = CATALOGUE
     counter_specs = ALL_COUNTERS
     package, name = PACKAGE, PACKAGE.name
-    stop_signal = signal.SIGTERM
     death_signal = signal.SIGTERM
     kill = PrivateServer.kill_group
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
         super().__init__(lease, "varnish", resources.run_by(lease.account("vcache", "varnish")), 0)
         self.data = self.folder / "store"
-        self._origin = Origin(lease, "origin-of-varnish")
         self._work = self.folder / "work"
         self._counters = Counters(self._work, self.user, lease.user)
         self._cache: int | None = None
@@ -156,13 +155,13 @@ class VarnishTarget(CacheTarget):
         """`varnishd -C` reads all options, then compiles. While a server runs, its storage is not made a second
         time."""
         wanted = self._wanted(state)
-        settings, beside = self._complete(wanted.settings), self.data / "check.bin"
-        storage = () if self.started else _storage(settings, beside)
+        settings, spare = self._complete(wanted.settings), self.data / "check.bin"
+        storage = () if self.started else _storage(settings, spare)
         command = (self.required(), "-C", "-j", "none", "-n", str(self._work), "-b", "127.0.0.1:80")
         try:
             status, said = self.said_to_its_end((*command, *storage, *_parameters(settings)), self._allowed(wanted))
         finally:
-            Folder(self.data, Whose.ANOTHERS, TargetError).remove(beside.name)
+            Folder(self.data, Whose.ANOTHERS, TargetError).remove(spare.name)
         if status != 0:
             raise self.refusal(wanted, said)
 
@@ -218,9 +217,6 @@ class VarnishTarget(CacheTarget):
             self._ask("param.set", name, on_or_off(self._complete(wanted.settings)[name]))
         self._entered(wanted)
 
-    def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
-        return {**CATALOGUE.defaults(), **settings}
-
     def _hang_up(self) -> None:
         self._counters.close()
 
@@ -245,8 +241,10 @@ class VarnishTarget(CacheTarget):
         answered = json.loads(self._ask("param.show", "-j"))
         rows = (row for row in answered if isinstance(row, dict) and "value" in row)
         stands = {row["name"]: str(row["value"]) for row in rows}
-        settings = {name: CATALOGUE.shown(name, stands.get(name)) for name in CATALOGUE.names()}
-        self._effective = settings | {name: self._complete(state.settings)[name] for name in SETTINGS_OF_STORAGE}
+        self._effective = {
+            name: value if name.startswith(OF_DASH_S) else CATALOGUE.shown(name, stands.get(name))
+            for name, value in self._complete(state.settings).items()
+        }
 
 
 def _storage(settings: Mapping[str, SettingValue], file: Path) -> tuple[str, str]:
@@ -260,7 +258,7 @@ def _parameters(settings: Mapping[str, SettingValue]) -> list[str]:
     ceiling that rises from its default goes first, one that falls goes last."""
     ceiling = "thread_pool_max"
     names = sorted(
-        (name for name in settings if name not in SETTINGS_OF_STORAGE),
+        (name for name in settings if not name.startswith(OF_DASH_S)),
         key=lambda name: name == ceiling,
         reverse=float(settings[ceiling]) > float(CATALOGUE.defaults()[ceiling]),
     )
@@ -273,16 +271,14 @@ def requirements() -> list[Requirement]:
     return [*PACKAGE.requirements("varnish"), compiler, shared, *origin.requirements()]
 
 
-KINDS = (
-    KindOfTarget(
-        VarnishTarget.kind,
-        VarnishTarget,
-        CATALOGUE,
-        CATALOGUE.check,
-        requirements,
-        cache=True,
-        listening=True,
-        tunables=TUNABLES,
-        file=SettingsFile("tuned.args", "-p {name}={value}"),
-    ),
+KIND = KindOfTarget(
+    VarnishTarget.kind,
+    VarnishTarget,
+    CATALOGUE,
+    CATALOGUE.check,
+    requirements,
+    cache=True,
+    listening=True,
+    tunables=TUNABLES,
+    file=SettingsFile("tuned.args", "-p {name}={value}"),
 )

@@ -1,12 +1,25 @@
-"""Squid's cache manager, asked over HTTP on one kept connection, and its pages."""
+"""Squid's settings and counters, and its cache manager, asked over HTTP on one kept connection for its pages."""
 
 import http.client
 import re
 import threading
+from pathlib import Path
 
 from loadframe.connections.http_connection import ERRORS, Connection, body
+from loadframe.kinds.catalogue import catalogue_in, counters_in, tunables_in
 from loadframe.model import SettingValue
-from loadframe_squid.settings import CATALOGUE, COUNTERS, GAUGES
+
+_FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", "metrics.txt"))
+CATALOGUE, TUNABLES = catalogue_in(_FILE), tunables_in(_FILE)
+"""dynamic: a reconfiguration (SIGHUP) gives what a restart would. cache_dir_*: a change begins with an empty cache."""
+
+COUNTERS, GAUGES = counters_in(_METRICS, "counters"), counters_in(_METRICS, "info")
+"""By the cache manager's names, mgr:counters and mgr:info."""
+ALL_COUNTERS = tuple(counters_in(_METRICS).values())
+"""Of these, following: requests minus hits; fetches and reads from the disk; objects written to the disk that are no
+longer there. held: cache_mem; cache_swap_low's share of cache_dir_size; descriptors without the reserve; connections,
+and their limit: client_ip_max_connections without ours, as Squid allows one more than it says. log: counted in the log,
+as Squid keeps no counter of them."""
 
 TIMEOUT_S = 5.0
 """Squid is one thread: without an answer for longer it is too busy, or has no descriptor left for us."""

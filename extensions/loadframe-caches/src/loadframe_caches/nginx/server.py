@@ -1,6 +1,5 @@
 """nginx: its processes, settings, configuration, and status (stub_status)."""
 
-import os
 import re
 import signal
 import threading
@@ -12,16 +11,16 @@ from string import Formatter
 from typing import Literal
 
 from loadframe.connections.http_connection import ERRORS, Connection, body
-from loadframe.errors import TargetError
 from loadframe.host.identity import children, command_of
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import Privilege
 from loadframe.host.processes import Allowance
 from loadframe.kinds.catalogue import SettingSpec, catalogue_in, counters_in, on_or_off, tunables_in
 from loadframe.kinds.own_counts import LogCounts
-from loadframe.kinds.private_server import Package, PrivateServer, write_readable
+from loadframe.kinds.private_server import Package, PrivateServer
 from loadframe.knowledge.rows import toml_rows
 from loadframe.model import SettingValue, TargetState
+from loadframe_caches.configured import ConfiguredServer
 
 Context = Literal["main", "events", "http", "listen", "cache", "proxy"]
 
@@ -44,7 +43,6 @@ that a worker may have, and those of the worker that has most. work: seconds of 
 (sampled), averaged over the workers. log: counted in the error log, as nginx keeps no counter."""
 
 PACKAGE = Package("nginx", ("nginx",), "apt-get install nginx", ("-v",), r"nginx/(\S+)")
-RELOAD_TIMEOUT_S = 30.0
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 NO_DESCRIPTOR = b"(24: "
 """EMFILE, as nginx writes errno into a line of its log."""
@@ -67,11 +65,11 @@ PATTERN = re.compile(
 NAMES = ("connections", "accepts", "handled", "requests", "reading", "writing", "waiting")
 
 
-class Server(PrivateServer):
+class Server(ConfiguredServer):
     """An nginx master and its workers. SIGQUIT ends it after its requests, SIGTERM at once; SIGKILL leaves workers."""
 
     package, name = PACKAGE, PACKAGE.name
-    stop_signal = signal.SIGTERM
+    file, checking = "nginx.conf", ("-t", "-q")
     kill_signal = signal.SIGTERM
     death_signal = signal.SIGTERM
     kill = PrivateServer.kill_group
@@ -79,9 +77,7 @@ class Server(PrivateServer):
     def __init__(self, lease: Lease, folder: str, user: Privilege, port: int | None) -> None:
         super().__init__(lease, folder, user, port)
         self.files = self.folder / "files"
-        self.configuration = self.folder / "nginx.conf"
         self.status = Status(self.socket)
-        self._aside = self.folder / "next.conf"
         self._temporary = self.folder / "tmp"
         self._log_counts = LogCounts(self.log, (NO_CONNECTION, NO_DESCRIPTOR, REUSED, NO_WORKER))
         self._lost = 0
@@ -96,78 +92,33 @@ class Server(PrivateServer):
         self.files.mkdir()
         self.files.chmod(0o755)
 
-    def try_out(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """Check a configuration. TargetError, in nginx's words. `nginx -t` does not check workers, so a stopped one is
-        started for 0.1 s."""
-        if self.started:
-            self._test(state, allowance)
-            return
-        try:
-            self.begin(state.settings, allowance, answers)
-        except TargetError as error:
-            raise (self.refusal(state, error.details) if error.details else error) from error
-        PrivateServer.stop(self)
-
-    def _test(self, state: TargetState, allowance: Allowance) -> None:
-        write_readable(self._aside, self._text(state.settings))
-        status, said = self.said_to_its_end(self._command(self._aside, "-t", "-q"), allowance)
-        if status != 0:
-            raise self.refusal(state, said)
-
-    def begin(self, settings: Mapping[str, SettingValue], allowance: Allowance, answers: Callable[[], bool]) -> None:
+    def begin(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
         """Start it and return once `answers` is true. TargetError, with nginx's words, where it fails."""
         self.take_port()
-        self._configure(settings, allowance)
+        self.configure(state, allowance)
         self._lost = self.logged()[NO_WORKER]
-        self.launch(self._command(self.configuration, "-g", "daemon off;"), allowance, answers)
-
-    def reload(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
-        """Replace the workers by new ones with these settings. TargetError, with nothing changed."""
-        assert self.pid is not None, "a server that runs has a process"
-        self._configure(settings, allowance)
-        self._lost = self.logged()[NO_WORKER]
-        before = set(self.workers())
-        os.kill(self.pid, signal.SIGHUP)
-        self.await_change(
-            lambda: bool(now := set(self.workers())) and not now & before,
-            RELOAD_TIMEOUT_S,
-            "nginx has not changed its workers",
-            new="new workers",
-            remedy="A worker ends when its last request is done: is a client still connected?",
-        )
+        self.launch(self.command_for(self.configuration, "-g", "daemon off;"), allowance, answers)
 
     def given_up(self) -> bool:
         return self.logged()[NO_WORKER] > self._lost
 
     def workers(self) -> tuple[int, ...]:
         """The present workers, without the two processes of a cache that manage and load it."""
-        return (
-            ()
-            if self.pid is None
-            else tuple(pid for pid in children(self.pid) if any("worker process" in word for word in command_of(pid)))
-        )
+        pids = () if self.pid is None else children(self.pid)
+        return tuple(pid for pid in pids if any("worker process" in word for word in command_of(pid)))
 
     def watch_workers(self) -> None:
         """Have the next command end them should we and the master be killed alike."""
         for pid in () if self.pid is None else children(self.pid):
             self._lease.add_process(pid)
 
-    def dump(self) -> str:
-        """The configuration as nginx reads it (`nginx -T`), as its user: root would give folders to "nobody"."""
-        command = self._command(self.configuration, "-T", "-q")
-        return self.answer_of(command, "nginx does not tell its configuration", "What it said is below.")
-
     def logged(self) -> dict[bytes, int]:
         return self._log_counts.read()
 
-    def _command(self, configuration: Path, *options: str) -> tuple[str, ...]:
+    def command_for(self, configuration: Path, *options: str) -> tuple[str, ...]:
         return (self.required(), "-p", f"{self.folder}/", "-e", "stderr", "-c", str(configuration), *options)
 
-    def _configure(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
-        self._test(TargetState(settings, allowance.limits), allowance)
-        self._aside.replace(self.configuration)
-
-    def _text(self, settings: Mapping[str, SettingValue]) -> str:
+    def text(self, settings: Mapping[str, SettingValue]) -> str:
         lines = {context: written(context, settings) for context in ("main", "events", "http")}
         listening = " ".join(["listen", self.listens, *written("listen", settings)])
         temporary = [f"{name}_temp_path {self._temporary / name}" for name in TEMPORARY]

@@ -13,15 +13,24 @@ from loadframe.host import shared_memory
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, ids_of
 from loadframe.host.processes import Allowance, Resources
-from loadframe.kinds import origin
 from loadframe.kinds.catalogue import on_or_off
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.kinds.origin import CacheTarget, Origin
 from loadframe.kinds.own_counts import LogCounts
-from loadframe.kinds.private_server import Package, open_descriptors, write_readable
+from loadframe.kinds.private_server import Package, open_descriptors
 from loadframe.model import SettingValue, TargetState
-from loadframe_squid.manager import MARK, Manager, descriptors, mark, parse_config
-from loadframe_squid.settings import ALL_COUNTERS, CATALOGUE, TUNABLES
+from loadframe_caches import origin
+from loadframe_caches.configured import ConfiguredServer
+from loadframe_caches.origin import CacheTarget
+from loadframe_caches.squid.manager import (
+    ALL_COUNTERS,
+    CATALOGUE,
+    MARK,
+    TUNABLES,
+    Manager,
+    descriptors,
+    mark,
+    parse_config,
+)
 
 PACKAGE = Package("Squid", ("squid",), "apt-get install squid", ("-v",), r"Version (\S+)")
 RECONFIGURE_TIMEOUT_S = 30.0
@@ -54,7 +63,7 @@ shutdown_lifetime 0 seconds
 manager: else it also caches, or collapses, the manager's pages."""
 
 
-class SquidTarget(CacheTarget):
+class SquidTarget(CacheTarget, ConfiguredServer):
     """See kinds.base.Target and CacheTarget. A change of state is a reconfiguration, or a restart where needed.
 
     One process, with threads where cache_dir_kind is aufs. SIGTERM ends it a second later, with its index written;
@@ -64,19 +73,16 @@ class SquidTarget(CacheTarget):
     catalogue = CATALOGUE
     counter_specs = ALL_COUNTERS
     package, name = PACKAGE, PACKAGE.name
-    stop_signal = signal.SIGTERM
+    file, checking = "squid.conf", ("-k", "parse")
     death_signal = signal.SIGTERM
 
     def __init__(self, lease: Lease, resources: Resources) -> None:
         super().__init__(lease, "squid", resources.run_by(lease.account("proxy", "squid")), 0)
         self.data = self.folder / "store"
-        self.configuration = self.folder / "squid.conf"
-        self._aside = self.folder / "next.conf"
         self._work = self.folder / "work"
         self._service = lease.shared_name
         self._configured = 0
         self._log_counts = LogCounts(self.log, (STORE_IS_READ, TOO_MANY_CONNECTIONS, FEW_DESCRIPTORS))
-        self._origin = Origin(lease, "origin-of-squid")
         self._manager = Manager()
         self._descriptors_allowed = 0
         self._stored_before = self._evicted = 0.0
@@ -89,9 +95,8 @@ class SquidTarget(CacheTarget):
         self.give(self.log)
 
     def check(self, state: TargetState) -> None:
-        """By `squid -k parse`."""
         wanted = self._wanted(state)
-        self._check(wanted, self._allowed(wanted))
+        self.try_out(wanted, self._allowed(wanted))
 
     def destroy(self) -> None:
         super().destroy()
@@ -119,22 +124,19 @@ class SquidTarget(CacheTarget):
         self._manager.close()
         self._manager = Manager()
         self.take_port()
-        self._configure(wanted, allowance)
-        self._make_store({**CATALOGUE.defaults(), **wanted.settings}, allowance)
+        self.configure(wanted, allowance)
+        self._make_store(self._complete(wanted.settings), allowance)
         reads = self._logged(STORE_IS_READ) + (wanted.settings.get("cache_dir_kind", "none") != "none")
-        command = self._command(self.configuration)
+        command = self.command_for(self.configuration)
         self.launch(command, allowance, lambda: self._logged(STORE_IS_READ) >= reads and self._ready())
         self._stored_before, self._evicted = self._manager.read().get("objects_on_disk", 0.0), 0.0
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
         assert self.pid is not None, "a server that runs has a process"
-        self._configure(wanted, self._allowed(wanted))
+        self.configure(wanted, self._allowed(wanted))
         os.kill(self.pid, signal.SIGHUP)
         self.await_change(self._ready, RECONFIGURE_TIMEOUT_S, "Squid has not taken its new settings")
         self._entered(wanted)
-
-    def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
-        return {**CATALOGUE.defaults(), **settings}
 
     def _answers(self) -> bool:
         return self._manager.page("counters") is not None
@@ -191,28 +193,23 @@ class SquidTarget(CacheTarget):
         """Identifies the configuration that was written last."""
         return f"state-{self._configured}"
 
-    def _command(self, configuration: Path, *options: str) -> tuple[str, ...]:
+    def command_for(self, configuration: Path, *options: str) -> tuple[str, ...]:
         return (self.required(), "-N", "-n", self._service, "-f", str(configuration), *options)
 
-    def _check(self, state: TargetState, allowance: Allowance) -> None:
-        write_readable(self._aside, self._text({**CATALOGUE.defaults(), **state.settings}))
-        status, said = self.said_to_its_end(self._command(self._aside, "-k", "parse"), allowance)
-        if status != 0:
-            complaints = [line for line in said.splitlines() if re.search("FATAL|ERROR|Bungled", line)]
-            raise self.refusal(state, "\n".join(complaints) or said)
+    def refusal(self, state: TargetState, said: str) -> TargetError:
+        complaints = [line for line in said.splitlines() if re.search("FATAL|ERROR|Bungled", line)]
+        return super().refusal(state, "\n".join(complaints) or said)
 
-    def _configure(self, state: TargetState, allowance: Allowance) -> None:
-        """Write the configuration for what comes next; TargetError where Squid would not start with it."""
+    def configure(self, state: TargetState, allowance: Allowance) -> None:
         self._configured += 1
-        self._check(state, allowance)
-        self._aside.replace(self.configuration)
+        super().configure(state, allowance)
 
     def _make_store(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
         """Create its folders or file on the disk, where they do not exist yet."""
         place = self._place(settings)
         if place is None or place.exists():
             return
-        for command in (("mkdir", "--mode=0700", "--", str(place)), self._command(self.configuration, "-z")):
+        for command in (("mkdir", "--mode=0700", "--", str(place)), self.command_for(self.configuration, "-z")):
             status, said = self.said_to_its_end(command, allowance)  # by its user, whose folder it is in
             if status != 0:
                 raise TargetError(
@@ -228,14 +225,15 @@ class SquidTarget(CacheTarget):
             return None
         return self.data / ("-".join(map(str, (kind, size) if kind == "rock" else (kind, *folders))))
 
-    def _text(self, settings: Mapping[str, SettingValue]) -> str:
+    def text(self, settings: Mapping[str, SettingValue]) -> str:
+        complete = self._complete(settings)
         host, _, port = self._origin.listens.partition(":")
         return (
             f"http_port 127.0.0.1:{self.port or UNKNOWN_PORT} accel no-vhost defaultsite=loadframe\n"
             + FIXED.format(origin=f"{host} parent {int(port) or UNKNOWN_PORT} 0")
             + f"{MARK} {self._mark}\n"
             + f"pid_filename {self._work / 'squid.pid'}\ncoredump_dir {self._work}\ncache_log {self.log}\n"
-            + "".join(f"{line}\n" for line in written(settings, self._place(settings)))
+            + "".join(f"{line}\n" for line in written(complete, self._place(complete)))
         )
 
 

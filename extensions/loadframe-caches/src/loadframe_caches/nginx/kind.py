@@ -2,21 +2,30 @@
 an origin, whose answers are files and survive a restart."""
 
 import os
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance, Resources
 from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
-from loadframe.kinds.nginx.server import (
+from loadframe.kinds.own_counts import Waited
+from loadframe.kinds.private_server import soft_nofile
+from loadframe.kinds.private_target import PrivateTarget
+from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.recording.procfs import ProcessStat, parse_process_stat
+from loadframe_caches.nginx.server import (
     CACHE_CATALOGUE,
     CATALOGUE,
     COUNTERS,
     KEPT_FREE,
     NO_CONNECTION,
     NO_DESCRIPTOR,
+    NO_WORKER,
     OWN_CONNECTIONS,
     REUSED,
     TUNABLES,
@@ -25,17 +34,12 @@ from loadframe.kinds.nginx.server import (
     read_back,
     written,
 )
-from loadframe.kinds.origin import CacheTarget, Origin, requirements
-from loadframe.kinds.own_counts import Waited
-from loadframe.kinds.private_server import soft_nofile
-from loadframe.kinds.private_target import PrivateTarget
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
-from loadframe.recording.procfs import ProcessStat, parse_process_stat
+from loadframe_caches.origin import CacheTarget, requirements
 
+RELOAD_TIMEOUT_S = 30.0
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 FETCHES = CounterSpec("fetches", "nginx.fetches", cumulative=True)
-DEFAULTS = {name: value for name, value in CACHE_CATALOGUE.defaults().items() if name.startswith("proxy_")}
 
 
 class NginxTarget(PrivateTarget, Server):
@@ -52,11 +56,19 @@ class NginxTarget(PrivateTarget, Server):
         self._known: tuple[int, ...] = ()
 
     def check(self, state: TargetState) -> None:
+        """`nginx -t` does not check workers, so a stopped one is started for 0.1 s."""
         wanted = self._wanted(state)
+        allowance = self._allowed(wanted)
+        if self.started:
+            self.try_out(wanted, allowance)
+            return
         try:
-            self.try_out(wanted, self._allowed(wanted), lambda: self._ready(wanted))
+            self.begin(wanted, allowance, lambda: self._ready(wanted))
+        except TargetError as error:
+            raise (self.refusal(wanted, error.details) if error.details else error) from error
         finally:
             self.status.close()
+        Server.stop(self)
 
     def effective(self) -> dict[str, SettingValue]:
         """The settings from `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
@@ -94,10 +106,22 @@ class NginxTarget(PrivateTarget, Server):
         return Endpoint(self.kind, self.listens, {"files": str(self.files)})
 
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
-        self.begin(wanted.settings, allowance, lambda: self._ready(wanted))
+        self.begin(wanted, allowance, lambda: self._ready(wanted))
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        self.reload(wanted.settings, self._allowed(wanted))
+        """Replace the workers by new ones in this state."""
+        assert self.pid is not None, "a server that runs has a process"
+        self.configure(wanted, self._allowed(wanted))
+        self._lost = self.logged()[NO_WORKER]
+        before = set(self.workers())
+        os.kill(self.pid, signal.SIGHUP)
+        self.await_change(
+            lambda: bool(now := set(self.workers())) and not now & before,
+            RELOAD_TIMEOUT_S,
+            "nginx has not changed its workers",
+            new="new workers",
+            remedy="A worker ends when its last request is done: is a client still connected?",
+        )
         self._entered(wanted)
 
     def _answers(self) -> bool:
@@ -120,12 +144,14 @@ class NginxTarget(PrivateTarget, Server):
     def _entered(self, state: TargetState) -> None:
         self._state, self._known = state, ()
         self.watch_workers()
-        stands = read_back(self.dump())
+        command = self.command_for(self.configuration, "-T", "-q")  # as its user: root would give folders to "nobody"
+        text = self.answer_of(command, "nginx does not tell its configuration", "What it said is below.")
+        stands = read_back(text)
         values: dict[str, SettingValue] = {}
         for spec in self.catalogue.specs:
-            text = "-1" if stands.get(spec.name) == "off" and spec.low == -1 else stands.get(spec.name)
-            is_set = spec.name == "listen_reuseport" and text is not None
-            values[spec.name] = is_set or self.catalogue.shown(spec.name, text)
+            value = "-1" if stands.get(spec.name) == "off" and spec.low == -1 else stands.get(spec.name)
+            is_set = spec.name == "listen_reuseport" and value is not None
+            values[spec.name] = is_set or self.catalogue.shown(spec.name, value)
         values["access_log"] = bool(state.settings.get("access_log", False))
         values["worker_rlimit_nofile"] = soft_nofile(next(iter(self._workers()), None))
         values["listen_backlog"] = min(
@@ -180,7 +206,6 @@ class NginxCacheTarget(CacheTarget, NginxTarget):
     def __init__(self, lease: Lease, resources: Resources) -> None:
         super().__init__(lease=lease, resources=resources)
         self.data = self.folder / "store"
-        self._origin = Origin(lease, "origin-of-nginx")
 
     def prepare(self) -> None:
         super().prepare()
@@ -188,12 +213,12 @@ class NginxCacheTarget(CacheTarget, NginxTarget):
         self.give(self.data)
 
     def before_servers(self, settings: Mapping[str, SettingValue]) -> list[str]:
-        options = " ".join(written("cache", {**DEFAULTS, **settings}))
+        options = " ".join(written("cache", self._complete(settings)))
         return [f"proxy_cache_path {self.data} levels=1:2 use_temp_path=off {options}"]
 
     def what_it_serves(self, settings: Mapping[str, SettingValue]) -> list[str]:
         passed_on = [f"proxy_pass http://{self.origin}", "proxy_http_version 1.1", 'proxy_set_header Connection ""']
-        return [*passed_on, "proxy_cache loadframe", *written("proxy", {**DEFAULTS, **settings})]
+        return [*passed_on, "proxy_cache loadframe", *written("proxy", self._complete(settings))]
 
     def counters(self) -> dict[str, float]:
         self._origin.check()
@@ -204,28 +229,22 @@ class NginxCacheTarget(CacheTarget, NginxTarget):
         super()._begin(wanted, allowance)
 
 
-FILE = SettingsFile("tuned.conf", "{name} {value};")
-KINDS = (
-    KindOfTarget(
-        NginxTarget.kind,
-        NginxTarget,
-        CATALOGUE,
-        CATALOGUE.check,
-        requirements,
-        tunables=TUNABLES,
-        listening=True,
-        file=FILE,
-    ),
-    KindOfTarget(
-        NginxCacheTarget.kind,
-        NginxCacheTarget,
-        CACHE_CATALOGUE,
-        CACHE_CATALOGUE.check,
-        requirements,
-        cache=True,
-        tunables=TUNABLES,
-        listening=True,
-        file=FILE,
-        ruled_as=NginxTarget.kind,
-    ),
+NGINX = KindOfTarget(
+    NginxTarget.kind,
+    NginxTarget,
+    CATALOGUE,
+    CATALOGUE.check,
+    requirements,
+    tunables=TUNABLES,
+    listening=True,
+    file=SettingsFile("tuned.conf", "{name} {value};"),
+)
+NGINX_CACHE = replace(
+    NGINX,
+    kind=NginxCacheTarget.kind,
+    make=NginxCacheTarget,
+    catalogue=CACHE_CATALOGUE,
+    check_settings=CACHE_CATALOGUE.check,
+    cache=True,
+    ruled_as=NginxTarget.kind,
 )

@@ -19,9 +19,8 @@ from loadframe.host.processes import Resources
 from loadframe.kinds.catalogue import SettingSpec
 from loadframe.kinds.own_counts import LogCounts
 from loadframe.model import SettingValue, TargetState
-from loadframe_squid.kind import SquidTarget
-from loadframe_squid.manager import connected, descriptors, parse_config, parse_counters, parse_info
-from loadframe_squid.settings import CATALOGUE
+from loadframe_caches.squid.kind import SquidTarget
+from loadframe_caches.squid.manager import CATALOGUE, connected, descriptors, parse_config, parse_counters, parse_info
 from waiting import await_that
 
 DISK = {"cache_dir_kind": "aufs", "cache_dir_size": 20 << 20, "maximum_object_size_in_memory": 1000}

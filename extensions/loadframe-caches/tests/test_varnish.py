@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,9 +13,11 @@ import pytest
 from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.kinds.nginx.kind import NginxCacheTarget
-from loadframe.kinds.varnish.kind import VarnishTarget
 from loadframe.model import TargetState
+from loadframe_caches.nginx.kind import NginxCacheTarget
+from loadframe_caches.nginx.server import NoRoom
+from loadframe_caches.origin import Origin
+from loadframe_caches.varnish.kind import VarnishTarget
 from waiting import await_that
 
 pytestmark = pytest.mark.server
@@ -103,3 +105,16 @@ def test_an_nginx_cache_keeps_what_it_has_over_a_restart_until_it_is_emptied(lea
         assert target.counters()["fetches"] == 1
     finally:
         target.destroy()
+
+
+def test_of_an_origin_that_is_too_busy_to_answer_the_number_known_last_counts(
+    lease: Lease, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin = Origin(lease, "origin")
+    reads: list[Callable[[], dict[str, float]]] = [lambda: {"requests": 8.0}, dict, full, lambda: {"requests": 12.0}]
+    monkeypatch.setattr(origin.status, "read", lambda: reads.pop(0)())
+    assert [origin.requests() for _ in range(4)] == [7, 7, 7, 10]
+
+
+def full() -> dict[str, float]:
+    raise NoRoom

@@ -16,8 +16,9 @@ import pytest
 from loadframe.errors import StudyError, TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
-from loadframe.kinds.nginx.kind import Looks, NginxTarget
-from loadframe.kinds.nginx.server import (
+from loadframe.model import TargetState
+from loadframe_caches.nginx.kind import Looks, NginxTarget
+from loadframe_caches.nginx.server import (
     CACHE_CATALOGUE,
     CATALOGUE,
     DIRECTIVES,
@@ -28,7 +29,6 @@ from loadframe.kinds.nginx.server import (
     read_back,
     written,
 )
-from loadframe.model import TargetState
 from waiting import await_that
 
 SOON_S = 10.0

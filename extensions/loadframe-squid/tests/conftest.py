@@ -1,4 +1,0 @@
-"""Leases for the tests of this extension."""
-
-from loadframe.testing.leases import lease as lease
-from loadframe.testing.leases import scratch as scratch
