@@ -36,6 +36,7 @@ from loadframe.recording.profiles import perf, profiler
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.series import metric_series
 from loadframe.recording.stage_tail import MOST_PROCESSES, StageTail
+from loadframe.reporting.exports import exported
 from loadframe.system.files import Folder, Whose
 from loadframe.workloads import command_lines
 from loadframe.workloads.command_lines import Lines
@@ -53,7 +54,7 @@ from loadframe_fleet.declaration import load as load_fleet
 from loadframe_index import fanotify, inotify, recorded
 from loadframe_watch.child import fitted
 from loadframe_watch.days import observed
-from loadframe_watch.exporting import WATCH_FORMATS, export_watch
+from loadframe_watch.exporting import WATCH_FORMATS
 from loadframe_watch.page import WatchView
 
 MOST_REFRESHES = 4
@@ -226,7 +227,7 @@ def read_watch(folder: Path) -> None:
         raise WrongAnswerError("a time was read that is no number")
     fitted(table)
     for one in WATCH_FORMATS:
-        export_watch(folder, one.name)
+        exported(WATCH_FORMATS, folder, folder, one.name)
 
 
 def read_watch_view(folder: Path) -> None:
