@@ -54,19 +54,21 @@ def _share(time_s: Floats, load: Floats, use: Floats) -> Interval:
     per_day = round(DAY_S / STRETCH_S)
     hour, day = stretches[whole] % per_day, stretches[whole] // per_day
     often = np.bincount(hour, minlength=per_day)[hour] >= FEWEST_DAYS
-    columns = *(column[whole][often] for column in (first, second, mine)), hour[often]
+    first, second, mine = (column[whole][often] for column in (first, second, mine))
+    hour = hour[often]
     day, days = day[often], np.unique(day[often])
     if len(days) < FEWEST_DAYS:
         return ANY
-    value = _slope(*columns)
-    left_out = np.array([_slope(*(column[day != gone] for column in columns)) for gone in days])
+    value = _slope(first, second, mine, hour)
+    others = [day != gone for gone in days]
+    left_out = np.array([_slope(first[rest], second[rest], mine[rest], hour[rest]) for rest in others])
     if not np.isfinite(value) or not np.isfinite(left_out).all():
         return ANY
     reach = float(student.quantile((1 + CONFIDENCE) / 2, len(days) - 1)) * jackknife_error(left_out)
     return value - reach, value + reach
 
 
-def _slope(first: Floats, second: Floats, use: Floats, hour: np.ndarray) -> float:
+def _slope(first: Floats, second: Floats, use: Floats, hour: Whole) -> float:
     """Each less its mean at the hour; NaN where the load varies no more than its readings do."""
     first, second, use = (values - means(values, hour, int(hour.max()) + 1)[0][hour] for values in (first, second, use))
     common = float(first @ second)
