@@ -35,6 +35,7 @@ from loadframe.recording.metrics import window_metrics
 from loadframe.recording.profiles import perf, profiler
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.series import metric_series
+from loadframe.reporting.exports import exported
 from loadframe.system.files import Folder, Whose
 from loadframe.workloads import command_lines
 from loadframe.workloads.command_lines import Lines
@@ -54,7 +55,7 @@ from loadframe_pipelines.stage_lines import LARGEST
 from loadframe_pipelines.stage_tail import MOST_PROCESSES, Tail
 from loadframe_watch.child import fitted
 from loadframe_watch.days import observed
-from loadframe_watch.exporting import WATCH_FORMATS, export_watch
+from loadframe_watch.exporting import WATCH_FORMATS
 from loadframe_watch.page import WatchView
 
 MOST_REFRESHES = 4
@@ -227,7 +228,7 @@ def read_watch(folder: Path) -> None:
         raise WrongAnswerError("a time was read that is no number")
     fitted(table)
     for one in WATCH_FORMATS:
-        export_watch(folder, one.name)
+        exported(WATCH_FORMATS, folder, folder, one.name)
 
 
 def read_watch_view(folder: Path) -> None:
