@@ -1,5 +1,6 @@
 """The coordinator's side of an agent: the process through which it is reached, questions and answers."""
 
+import contextlib
 import itertools
 import queue
 import shlex
@@ -54,8 +55,13 @@ Answered = Callable[[dict[str, Any], float], object]
 """Receives the answer to a question, and its time (CLOCK_MONOTONIC, s)."""
 
 
+def with_last_line(why: str, printed: str) -> str:
+    last = printed.strip().rpartition("\n")[2][-300:]
+    return f"{why}{last and ': '}{last}"
+
+
 def command(host: HostTable, ssh_config: Path | None) -> list[str]:
-    """Command that starts its agent. Through ssh a shell of the other side reads the words, hence the quotes."""
+    """Starts its agent. Through ssh a shell of the other side reads the words, hence the quotes."""
     if host.here:
         return python("loadframe_fleet.agent")
     agent = [host.loadframe, "fleet", "agent"]
@@ -89,7 +95,7 @@ class Agent:
         self._closed = False
         self._why = ""
         self.once_lost: Callable[[str], None] = lambda _why: None
-        """Called by another thread with the reason why the agent is lost, unless we have closed it."""
+        """Called by another thread with why the agent is lost, unless we have closed it."""
         self.say: Callable[[str], None] = lambda _words: None
         self._under_way = ""
         self._done = threading.Event()
@@ -112,11 +118,11 @@ class Agent:
         self.close()
 
     def ask(self, question: str, within_s: float, **values: object) -> dict[str, Any]:
-        """Its answer. FleetError where there is none in time, or it is an error."""
+        """FleetError where there is no answer in time, or it is an error."""
         return self._asked(question, within_s, values)[0]
 
     def exchanges(self, count: int) -> tuple[list[Exchange], list[Exchange]]:
-        """Questions for the time, one after another: by the wall clock, and by the monotonic one. FleetError."""
+        """Questions for the time, in turn: by the wall clock, and by the monotonic one. FleetError."""
         wall: list[Exchange] = []
         monotonic: list[Exchange] = []
         until = time.monotonic() + EXCHANGED_WITHIN_S
@@ -128,7 +134,7 @@ class Agent:
         return wall, monotonic
 
     def post(self, question: str, values: Message, answered: Answered) -> int:
-        """Ask without waiting, and return the question's number. answered: called with the answer by another thread."""
+        """Ask without waiting, and return the question's number. answered: called by another thread."""
         number = next(self._numbers)
         self._waiting[number] = answered
         self._write({"id": number, "ask": question, **values})
@@ -136,11 +142,10 @@ class Agent:
 
     @property
     def lost(self) -> str:
-        """Why nothing comes from it any more, in words; "" where something may."""
+        """Why nothing comes from it any more; "" where something may."""
         if not self._over.is_set():
             return ""
-        last = self._last_words().strip().rpartition("\n")[2][-300:]
-        return f"{self._why or 'its agent has gone'}{last and ': '}{last}"
+        return with_last_line(self._why or "its agent has gone", self._last_words())
 
     def close(self) -> None:
         """End it: its stdin is closed, and it then ends by itself. What takes it longer than ENDS_WITHIN_S to put back
@@ -167,34 +172,32 @@ class Agent:
 
     def _asked(self, question: str, within_s: float, values: dict[str, Any]) -> tuple[dict[str, Any], float]:
         mine: queue.Queue[tuple[dict[str, Any], float]] = queue.Queue()
-        number = self.post(question, values, lambda message, at: mine.put((message, at)))
+        number = self.post(question, values, lambda *came: mine.put(came))
+        until, host = time.monotonic() + within_s, f"host {self.host.name!r}"
         try:
-            until = time.monotonic() + within_s
             while True:
-                try:
-                    answer, at = mine.get(timeout=min(1.0, max(0.01, until - time.monotonic())))
-                except queue.Empty:
-                    if self._over.is_set():
-                        raise FleetError(
-                            f"the agent on host {self.host.name!r} has gone",
-                            remedy="What it did there has ended with it. See why, and check again.",
-                            details=self._last_words(),
-                        ) from None
-                    if time.monotonic() >= until:
-                        raise FleetError(
-                            f"host {self.host.name!r} has not answered {question!r} within {within_s:g} s",
-                            remedy="See whether it is overloaded or its link is cut, and check again.",
-                        ) from None
-                else:
+                with contextlib.suppress(queue.Empty):
+                    message, at = mine.get(timeout=min(1.0, max(0.01, until - time.monotonic())))
                     break
+                if self._over.is_set():
+                    raise FleetError(
+                        f"the agent on {host} has gone",
+                        remedy="What it did there has ended with it. See why, and check again.",
+                        details=self._last_words(),
+                    )
+                if time.monotonic() >= until:
+                    raise FleetError(
+                        f"{host} has not answered {question!r} within {within_s:g} s",
+                        remedy="See whether it is overloaded or its link is cut, and check again.",
+                    )
         finally:
             self._waiting.pop(number, None)
-        if "answer" not in answer or not isinstance(answer["answer"], dict):
+        if not isinstance(answer := message.get("answer"), dict):
             raise FleetError(
-                f"host {self.host.name!r} cannot answer {question!r}: {answer.get('error', 'no answer is in it')}",
+                f"{host} cannot answer {question!r}: {message.get('error', 'no answer is in it')}",
                 remedy="Mend that there, and check again.",
             )
-        return answer["answer"], at
+        return answer, at
 
     def _write(self, message: dict[str, Any]) -> None:
         data, why = written(message), ""

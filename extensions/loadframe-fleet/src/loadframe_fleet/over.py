@@ -28,13 +28,11 @@ MACHINE, SETTINGS = "machine", "settings"
 
 
 class DriversOver(Executor):
-    """Has the fleet's hosts drive the steps, while they are connected."""
-
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
 
     def check_study(self, study: Study) -> None:
-        """A private target's and its drivers' requirements have been checked on their hosts."""
+        """What a private target and its drivers need was checked on their hosts."""
         far = self._hosts.serving is not None
         check_study(study, target_here=not far, driver_here=not far)
 
@@ -42,7 +40,20 @@ class DriversOver(Executor):
         return FleetBench(study, run, say, self._hosts)
 
     def compare_drivers(self, book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
-        return beside_fewer(book, treatment, curve)
+        """All drivers against all but the last at one load; None for one host or too little budget. StepVoid."""
+        bench = book.bench
+        if not curve.points:
+            return None
+        assert isinstance(bench, FleetBench), "hosts drive it"
+        bench.link_bytes_per_s()  # kept in the run, even where nothing else is measured
+        if len(bench.drivers) < 2:
+            return None
+        # On an axis other than clients or rate the same clients ask for more, so the last point: what the curve shows.
+        of_clients = bench.study.load.axis in CLIENT_AXES | RATE_AXES
+        level = (curve.peak if of_clients else curve.points[-1]).load
+        if level < len(bench.drivers) or not book.budget.affords([level] * 2 * bench.study.measure.blocks.min):
+            return None
+        return compare_with(book, treatment, level, bench.drivers[:-1])
 
 
 @contextmanager
@@ -111,25 +122,8 @@ FULL = 0.85
 """Share of what a link carries by itself: HTTP, TCP and IP take the rest."""
 
 
-def beside_fewer(book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
-    """Compare all drivers with all but the last at one load; None for one host or too little budget. StepVoid."""
-    bench, blocks = book.bench, book.bench.study.measure.blocks
-    if not curve.points:
-        return None
-    assert isinstance(bench, FleetBench), "hosts drive it"
-    bench.link_bytes_per_s()  # kept in the run, even where nothing else is measured
-    if len(bench.drivers) < 2:
-        return None
-    # On an axis other than clients or rate the same clients ask for more, so the last point: what the curve shows.
-    of_clients = bench.study.load.axis in CLIENT_AXES | RATE_AXES
-    level = (curve.peak if of_clients else curve.points[-1]).load
-    if level < len(bench.drivers) or not book.budget.affords([level] * 2 * blocks.min):
-        return None
-    return beside(book, treatment, level, bench.drivers[:-1])
-
-
-def beside(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ...]) -> FleetDrivers:
-    """Compare all drivers with these of them, with as many connections. Kept in the run. StepVoid."""
+def compare_with(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ...]) -> FleetDrivers:
+    """All drivers against these of them, with as many connections. Kept in the run. StepVoid."""
     bench, blocks = book.bench, book.bench.study.measure.blocks
     assert isinstance(bench, FleetBench), "hosts drive it"
     everyone = bench.drivers

@@ -1,6 +1,5 @@
-"""One host's part of the steps of a study: its driver, which prepares and begins when all do, its recorder, and the
-study's private servers; far.py is the other end. Not thread-safe: a part's processes end with the thread that makes
-it."""
+"""One host's part of a study: its driver, which begins when all do, its recorder, and the study's private servers, of
+which far.py is the other end. Not thread-safe: a part's processes end with the thread that makes it."""
 
 import base64
 import os
@@ -10,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import zstandard
 
@@ -66,13 +65,15 @@ class Serving:
             "apply": lambda target, said: target.apply(state_of(said)),
             **dict.fromkeys(PLAIN, lambda target, said: {"value": getattr(target, said["do"])()}),
             "counters": self._counters,
-            "endpoint": lambda target, _: {"address": target.endpoint().address},
-            "log": lambda target, said: {"log": target.log_tail(int(said["lines"]))},
-            "free": lambda *_: {"bytes": shutil.disk_usage(self._lease.folder).free},
+            "endpoint": lambda target, _: {"value": target.endpoint().address},
+            "log": lambda target, said: {"value": target.log_tail(int(said["lines"]))},
+            "free": lambda *_: {"value": shutil.disk_usage(self._lease.folder).free},
             "follow": self._follow,
-            "install": self._install,
+            "install": lambda target, _: cast(MakesObjects, self._workload).make_objects(target.endpoint()),
             "level": lambda target, said: self._workload.set_level(target.endpoint(), float(said["level"])),
-            "warm": self._warm,
+            "warm": lambda target, said: cast(AsksForObjects, self._workload).warm(
+                target.endpoint(), float(said["level"])
+            ),
         }
 
     def close(self) -> None:
@@ -80,7 +81,6 @@ class Serving:
             target.destroy()
 
     def asked(self, said: Message) -> dict[str, Any]:
-        """said: kind, do, and its arguments."""
         does, target = self._does.get(said["do"]), self._targets.get(said["kind"])
         if does is None or target is None:
             raise ValueError(f"no target here does {said['do']!r}")
@@ -92,17 +92,15 @@ class Serving:
 
     def _create(self, target: CagedTarget, said: Message) -> dict[str, Any]:
         target.create()
-        prefix = said["prefix"]
-        specs = [replace(spec, name=f"{prefix}{spec.name}") for spec in target.counter_specs]
+        specs = [replace(spec, name=f"{said['prefix']}{spec.name}") for spec in target.counter_specs]
         self._recorder.note("counters", specs_text(specs))
         return {"specs": [asdict(spec) for spec in target.counter_specs]}
 
     def _counters(self, target: CagedTarget, said: Message) -> dict[str, Any]:
-        """The target's counters, which also go into this host's recording: all measurements of the target then have one
-        clock."""
+        """They also go into this host's recording: all measurements of the target then have one clock."""
         counters = target.counters()
-        prefix = said["prefix"]
-        self._recorder.note("service", write_json({f"{prefix}{name}": value for name, value in counters.items()}))
+        noted = {f"{said['prefix']}{name}": value for name, value in counters.items()}
+        self._recorder.note("service", write_json(noted))
         return {"counters": counters, "stopped": stopped_by_signal(target.pids()) or ""}
 
     def _follow(self, target: CagedTarget, said: Message) -> None:
@@ -110,25 +108,17 @@ class Serving:
         for cage in target.cages:
             self._recorder.follow_cgroup(cage.component, cage.folders)
 
-    def _install(self, target: CagedTarget, _said: Message) -> None:
-        assert isinstance(self._workload, MakesObjects), "it was checked before"
-        self._workload.make_objects(target.endpoint())
-
-    def _warm(self, target: CagedTarget, said: Message) -> None:
-        assert isinstance(self._workload, AsksForObjects), "a cache is asked for objects"
-        self._workload.warm(target.endpoint(), float(said["level"]))
-
 
 def is_private(study: Study) -> bool:
     return not study.target.is_running and targets.kind_named(study.target.kind).by_address is None
 
 
 def state_of(said: Message) -> TargetState:
-    """The state in the coordinator's message; inverse of `state_told`."""
     return TargetState(**said["state"])
 
 
-def state_told(state: TargetState) -> dict[str, Any]:
+def state_message(state: TargetState) -> dict[str, Any]:
+    """Inverse of `state_of`."""
     return {"state": {name: dict(getattr(state, name)) for name in ("settings", "limits", "cpus")}}
 
 
@@ -139,10 +129,9 @@ FOLLOW_S = 0.25
 
 
 class Part:
-    """Made from the coordinator's message on the study; `close` ends and removes everything."""
-
     def __init__(self, message: Message) -> None:
-        """message: study (as resolved), name (of the host), drives. UserError where it cannot be carried out here."""
+        """message: study (as resolved), name (of the host), drives. UserError where it cannot be carried out here.
+        `close` ends and removes everything."""
         self.study: Study = targets.canonical(validate(message["study"], name="the coordinator's study"))
         self.name = message["name"]
         self._stack = ExitStack()
@@ -165,10 +154,10 @@ class Part:
             self._cage = make_cage("driver", self.study.cage.driver, self.lease)
             self.recorder.follow_cgroup("driver", self._cage.folders)
             trial = registry.make(given.kind, given.options, axis=self.study.load.axis, declared=given.declared)
-            registry_missing = [tool.what for tool in registry.check(self.study.workload.kind) if tool.found is None]
-            if message.get("drives") and registry_missing:
+            missing = [tool.what for tool in registry.check(given.kind) if tool.found is None]
+            if message.get("drives") and missing:
                 raise WorkloadError(
-                    f"the workload needs {', '.join(registry_missing)}, which is not installed there",
+                    f"the workload needs {', '.join(missing)}, which is not installed there",
                     remedy="Install it on that host; `loadframe fleet check` says what each host lacks.",
                 )
             self._user = driver_user(self.study, trial, self.lease)
@@ -183,17 +172,16 @@ class Part:
     # --- the target, where it is on this host ---
 
     def watch(self, number: str, port: int) -> dict[str, Any]:
-        """Record the processes that listen there. TargetError where they are not seen."""
+        """Record what listens there. TargetError where it is not seen."""
         self._target = Behind(number, port)
         self._follow("target", self._target.pids())
         return {}
 
     def serve(self, address: str) -> dict[str, Any]:
         """Prepare for the study's own targets, on that address of this host. UserError."""
-        self._serving = serving = Serving(
-            self.study, address, self.lease, self.recorder, self._made({}), self._user.privilege
-        )
-        self._stack.callback(serving.close)
+        own = self.lease, self.recorder, self._made({}), self._user.privilege
+        self._serving = Serving(self.study, address, *own)
+        self._stack.callback(self._serving.close)
         return {}
 
     def asked_of_target(self, message: Message) -> dict[str, Any]:
@@ -232,7 +220,7 @@ class Part:
     # --- the driver ---
 
     def start(self, message: Message, when: Callable[[], float]) -> None:
-        """Prepare for the share, and begin at the instant that `when` returns; the driver then runs. UserError."""
+        """Prepare for the share, and begin at the instant that `when` returns. UserError."""
         self.cancel()
         endpoint, share = Endpoint(**message["endpoint"]), float(message.get("load", message["share"]))
         self._workload = workload = self._made(message["options"])
@@ -298,12 +286,12 @@ class Part:
     # --- what goes back ---
 
     def flushed(self) -> int:
-        """Bytes of the recording that are on the disk. RecordingError."""
+        """Size of the recording on the disk. RecordingError."""
         self.recorder.flush()
         return self.recorder.path.stat().st_size
 
     def piece(self, what: str, offset: int, size: int) -> str:
-        """A part of the log of the last step, or of the recording, in base64; at most PIECE_BYTES."""
+        """Of the log of the last step, or of the recording, in base64; at most PIECE_BYTES."""
         size = min(PIECE_BYTES, size)
         if what == "log":
             data = (self._log or b"")[offset : offset + size]
@@ -314,21 +302,17 @@ class Part:
             raise ValueError(f"there is no {what!r}")
         return base64.b64encode(data).decode()
 
+    # --- inside ---
+
     def _follow_served(self) -> None:
         for component, pids in (self._serving.processes() if self._serving is not None else {}).items():
             self._follow(component, pids)
-
-    # --- inside ---
 
     def _made(self, options: Message) -> Workload:
         given = self.study.workload
         allowed = allowance(self.study.cage.driver, self._cage, self._user.privilege, self.lease)
         return registry.make(
-            given.kind,
-            {**given.options, **options},
-            allowed,
-            axis=self.study.load.axis,
-            declared=given.declared,
+            given.kind, {**given.options, **options}, allowed, axis=self.study.load.axis, declared=given.declared
         )
 
     def _follow(self, component: str, pids: tuple[int, ...]) -> None:

@@ -27,7 +27,7 @@ from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode, encode
 from loadframe.study import Study, validate
-from loadframe_fleet.agent import tell
+from loadframe_fleet.agent import report
 from loadframe_fleet.wire import LEASE_S, Closed, Lines, Message, Silent, WireError, own_output, written
 from loadframe_fleet.worker import GIVEN_UP_S, clean_up
 
@@ -62,16 +62,17 @@ def _steps(book: Bookkeeping, asked: Message) -> dict[str, Any]:
     for line in asked["states"]:
         treatment = decode("treatment", str(line).encode(), Treatment, where="the coordinator's question")
         book.bench.declare(treatment.name, treatment.title, treatment.state, treatment.kind or None)
+    floors = {float(level): float(value) for level, value in asked["floors"]}
     steps, failed, name = list[Step](), "", START
     try:
         for name, level in asked["order"]:
-            if asked["floors"] and _hopeless(study, asked, steps):
+            if asked["floors"] and (
+                clearly_missed(searching.asked_of_settings(study), steps)
+                or any(step.throughput < floors.get(step.level, 0.0) for step in steps)
+            ):
                 break
-            steps.append(
-                book.take(
-                    StepRequest(str(name), float(level), asked["round"], int(asked["block"]), purpose=asked["step"])
-                )
-            )
+            request = StepRequest(str(name), float(level), asked["round"], int(asked["block"]), purpose=asked["step"])
+            steps.append(book.take(request))
     except UNFIT as error:
         if name == START:
             raise
@@ -110,13 +111,6 @@ def _investigated(study: Study, runs: Path) -> dict[str, Any]:
     return {"investigation": encode("investigation-record", investigation).decode(), "steps": steps, "failed": ""}
 
 
-def _hopeless(study: Study, asked: Message, steps: list[Step]) -> bool:
-    floors = {float(level): float(value) for level, value in asked["floors"]}
-    if clearly_missed(searching.asked_of_settings(study), steps):
-        return True
-    return any(step.throughput < floors.get(step.level, 0.0) for step in steps)
-
-
 def _end_with_owner(lines: Lines) -> None:
     """Runs in another thread until the pipe is closed, or silent; then the main thread is interrupted, and unwinds."""
     with suppress(OSError, Closed, Silent, WireError):
@@ -138,7 +132,7 @@ def main() -> None:
         threading.Thread(target=_end_with_owner, args=(lines,), daemon=True).start()
         answer = taken(asked)
     except KeyboardInterrupt:
-        tell("What has asked for this trial is gone.")
+        report("What has asked for this trial is gone.")
         sys.exit(1)
     except UserError as error:
         answer = {"error": error.fact, "remedy": error.remedy}
