@@ -1,5 +1,5 @@
-"""The bench over a fleet: the drivers on their hosts make the load; measurements come from the recordings of the hosts,
-whose interfaces are read, too. Where the load's share of an interface is unknown, the reason is reported."""
+"""The bench over a fleet: drivers on their hosts make the load; measurements, also of interfaces, come from the hosts'
+recordings. Where the load's share of an interface is unknown, the reason is reported."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +29,7 @@ from loadframe_fleet.hosts import HostRecordings, Hosts, Way
 from loadframe_fleet.load import OBJECT_AXES, FleetDriver, FleetLoad, FleetLoadOfObjects, check_all_along
 from loadframe_fleet.looking import LOOPBACK
 from loadframe_fleet.records import ENCRYPTS, LINKS, STEPS, FleetLink, FleetStep, LinkUse, VoidReason, watched_of
+from loadframe_fleet.wire import Say
 
 INTERFACES = "system:/proc/net/dev"
 Between = Mapping[str, tuple[float, float]]
@@ -59,8 +60,7 @@ class Carried(InterfaceCounts):
 
 
 def carried(ticks: Sequence[Tick], name: str, start_s: float, end_s: float) -> Carried | None:
-    """What was carried between the outer readings within start_s..end_s; None without two, without the interface, or
-    after a reset."""
+    """Between the outer readings within start_s..end_s; None without two, without the interface, or after a reset."""
     inside = [tick for tick in ticks if start_s <= tick.monotonic_s <= end_s and INTERFACES in tick.entries]
     if len(inside) < 2:
         return None
@@ -147,7 +147,7 @@ LAG, WAITED, CORES = "workload.driver_lag", "driver.cpu.run_delay", "driver.cpu.
 class FleetBench(RealBench):
     """See RealBench. Enter it while the hosts are set up."""
 
-    def __init__(self, study: Study, run: RunFolder, say: Callable[[str], None], hosts: Hosts) -> None:
+    def __init__(self, study: Study, run: RunFolder, say: Say, hosts: Hosts) -> None:
         self.hosts = hosts
         super().__init__(study, run, say)
         self._recordings = HostRecordings(hosts.coordinator, run)
@@ -175,7 +175,7 @@ class FleetBench(RealBench):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """See RealBench: with the drivers and the origin of the recordings."""
+        """See RealBench."""
         return (*super().notes, *self.hosts.notes())
 
     def __exit__(self, *what: object) -> None:
@@ -206,7 +206,7 @@ class FleetBench(RealBench):
     # --- the load ---
 
     def _make_workload(self, allowance: Allowance | None) -> Workload:
-        """The driver's resources are limited on each host; what is prepared from here runs as the driver's user."""
+        """Each host limits its driver; what is prepared from here runs as the driver's user."""
         inner = super()._make_workload(allowance and Allowance(allowance.user))
         made = FleetLoadOfObjects if self.study.load.axis in OBJECT_AXES else FleetLoad
         return made(self.study, inner, self.hosts.coordinator, self.hosts.watch)

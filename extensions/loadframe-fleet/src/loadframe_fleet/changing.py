@@ -34,13 +34,8 @@ class Changing:
             return self._of_the_machine(said)
         server = self._found(said["address"])
         if said["do"] == "look":
-            return {
-                "kind": server.kind,
-                "words": server.words,
-                "version": server.version(),
-                "effective": server.effective(),
-                "endpoint": asdict(server.endpoint()),
-            }
+            own = {"kind": server.kind, "words": server.words, "version": server.version()}
+            return {**own, "effective": server.effective(), "endpoint": asdict(server.endpoint())}
         return self._done(server, said)
 
     def close(self) -> None:

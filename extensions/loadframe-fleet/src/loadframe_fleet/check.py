@@ -35,6 +35,7 @@ from loadframe_fleet.records import (
     HostFacts,
     HostUse,
 )
+from loadframe_fleet.wire import Say
 
 LOUD, STEAL = 0.20, 0.10
 """Shares of a host's CPUs, as for a step that is called disturbed."""
@@ -177,7 +178,6 @@ LINK_WITHIN_S = 60.0
 MOST_AT_ONCE = 64
 
 Result = TypeVar("Result")
-Say = Callable[[str], None]
 
 
 def check(fleet: Fleet, say: Say = lambda _: None) -> FleetCheck:

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from loadframe.errors import FleetError
@@ -25,6 +24,7 @@ from loadframe_fleet.wire import (
     LastWords,
     Lines,
     Message,
+    Say,
     Silent,
     WireError,
     read,
@@ -49,8 +49,8 @@ EXCHANGED_WITHIN_S = 10.0
 LAST_WORDS_S = 0.5
 MOST_UNDER_WAY = 1000
 PLAIN = ("-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", "-o", "ControlMaster=no")
-"""Disables what a user's configuration has for terminals, such as keys, displays, ports. No master connection is
-opened, as it would stay; an existing one is used."""
+"""Without what a user's configuration has for terminals, such as keys, displays, ports. No master connection is opened,
+as it would stay; an existing one is used."""
 Answered = Callable[[dict[str, Any], float], object]
 """Receives the answer to a question, and its time (CLOCK_MONOTONIC, s)."""
 
@@ -61,7 +61,7 @@ def with_last_line(why: str, printed: str) -> str:
 
 
 def command(host: HostTable, ssh_config: Path | None) -> list[str]:
-    """Starts its agent. Through ssh a shell of the other side reads the words, hence the quotes."""
+    """Starts its agent. A shell behind ssh reads the words, hence the quotes."""
     if host.here:
         return python("loadframe_fleet.agent")
     agent = [host.loadframe, "fleet", "agent"]
@@ -77,7 +77,7 @@ def _own(ssh_config: Path | None) -> list[str]:
 
 
 class Agent:
-    """One host's agent, from its greeting until it is closed. Threads may ask at the same time."""
+    """From its greeting until it is closed. Threads may ask at the same time."""
 
     def __init__(self, host: HostTable, ssh_config: Path | None = None) -> None:
         """FleetError where it does not greet."""
@@ -94,9 +94,9 @@ class Agent:
         self._over = threading.Event()
         self._closed = False
         self._why = ""
-        self.once_lost: Callable[[str], None] = lambda _why: None
+        self.once_lost: Say = lambda _why: None
         """Called by another thread with why the agent is lost, unless we have closed it."""
-        self.say: Callable[[str], None] = lambda _words: None
+        self.say: Say = lambda _words: None
         self._under_way = ""
         self._done = threading.Event()
         self._reading: threading.Thread | None = None
@@ -114,7 +114,7 @@ class Agent:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def ask(self, question: str, within_s: float, **values: object) -> dict[str, Any]:
@@ -148,8 +148,8 @@ class Agent:
         return with_last_line(self._why or "its agent has gone", self._last_words())
 
     def close(self) -> None:
-        """End it: its stdin is closed, and it then ends by itself. What takes it longer than ENDS_WITHIN_S to put back
-        is reported, and goes on without us. Idempotent."""
+        """Close its stdin: it then ends by itself. What it is still putting back after ENDS_WITHIN_S is reported, and
+        goes on without us. Idempotent."""
         self._closed = True
         self._over.set()
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -308,7 +308,7 @@ CHANGED = "HOST IDENTIFICATION HAS CHANGED"
 
 
 def remedy_for(said: str, ssh: str, own: Sequence[str]) -> str:
-    """What to do where ssh has refused a host's key; else "". said: by ssh; own: its options; ssh: [USER@]HOST."""
+    """Where ssh has refused a host's key; else "". said: by ssh; own: its options; ssh: [USER@]HOST."""
     if REFUSED not in said:
         return ""
     if CHANGED in said:

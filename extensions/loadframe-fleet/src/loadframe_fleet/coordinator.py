@@ -5,8 +5,8 @@
     ended      each answers once its load is over
     clocks     again: a clock that was set meanwhile voids the step
     read       the request logs, compressed, piece by piece
-Whatever is lost on the way voids the step, and the load of all others is ended: a lost share is never spread over those
-that remain. Any transport will do (transport.py); nothing here reads a clock or sleeps by itself."""
+Whatever is lost voids the step, and the load of all others is ended: a lost share is never spread over those that
+remain. Any transport will do (transport.py); nothing here reads a clock or sleeps by itself."""
 
 import base64
 import binascii
@@ -75,7 +75,7 @@ class LogOf:
 
 
 class Coordinator:
-    """Takes one step at a time. watched: hosts that do not drive but belong to each step: losing one voids it."""
+    """Takes one step at a time. watched: hosts that do not drive, but losing one voids it."""
 
     def __init__(self, transport: Transport, drivers: Sequence[str], watched: Sequence[str] = ()) -> None:
         self._transport = transport
@@ -130,8 +130,8 @@ class Coordinator:
                 yield came
 
     def ask_place(self, host: str, values: Message) -> Message:
-        """A host's answer for a place of settings (changing.py); putting back also where other hosts are lost.
-        ChangeError, StudyError, TargetError where the place refuses; else StepVoid."""
+        """For a place of settings (changing.py); putting back also where other hosts are lost. ChangeError, StudyError,
+        TargetError where the place refuses; else StepVoid."""
         back = values["do"] == "back"
         came = self.ask(host, "back" if back else "change", values, PLACE_WITHIN_S, "change-failed", alone=back)
         if came.answer is None:
@@ -142,7 +142,7 @@ class Coordinator:
         return came.answer
 
     def ask_target(self, host: str, said: Message) -> Message:
-        """A host's answer for its targets. UserError as raised there; StepVoid where the host is lost."""
+        """For a host's targets. UserError as raised there; StepVoid where the host is lost."""
         return checked(self.ask(host, "target", said, TARGET_WITHIN_S, "agent-lost"))
 
     def clocks(self, hosts: Iterable[str], exchanges: int = EXCHANGES) -> dict[str, Offset]:
@@ -188,8 +188,8 @@ class Coordinator:
         more: Message | None = None,
         by_host: Mapping[str, Message] | None = None,
     ) -> Begun:
-        """Let these hosts begin at one instant. more: further values for all; by_host: for single hosts. StepVoid where
-        one does not get ready, or receives the start too late."""
+        """Let these hosts begin at one instant. more: values for all; by_host: for single ones. StepVoid where one does
+        not get ready, or receives the start too late."""
         self._ended, self._numbers = {}, {}
         common, own = {"step": name, "duration_s": duration_s, **(more or {})}, by_host or {}
         self.ask_all(
@@ -214,7 +214,7 @@ class Coordinator:
         return self._begun
 
     def wait(self, within_s: float) -> bool:
-        """Whether all loads are over, after waiting at most so long. StepVoid if one has failed, or a host is lost."""
+        """Whether all loads are over. StepVoid if one has failed, or a host is lost."""
         begun = self._going()
         until_s = self._transport.now_s() + within_s
         while len(self._ended) < len(begun.shares):
@@ -297,7 +297,7 @@ class Coordinator:
             until_s = self._transport.now_s() + READ_WITHIN_S
 
     def cancel(self) -> None:
-        """End the load on all drivers that receive it; the others end it once their lease is over. Never raises."""
+        """End the load; who does not receive that ends it once its lease is over. Never raises."""
         self._begun = None
         for host in self.drivers:
             self._transport.ask(host, "cancel", {})

@@ -1,9 +1,9 @@
 """Questions to a scheduler of dask and its workers, and the work of a worker: texts in, texts out.
 
 Questions about themselves are sent by value, as a function within a function: a scheduler may have no Loadframe. A node
-is asked where it listens, as it is known by the address through which it was first reached. A trial is a process of its
-own (trial.py), which ends with its worker, its task, or a coordinator that is gone or silent: dask notices a cut link
-only after minutes, so the coordinator sends a beat once a second."""
+is asked where it listens, as it is known by one address alone. A trial is a process of its own (trial.py), which ends
+with its worker, its task, or a coordinator that is gone or silent: dask notices a cut link only after minutes, so the
+coordinator sends a beat once a second."""
 
 import contextlib
 import ipaddress
@@ -32,7 +32,7 @@ ASKED_WITHIN_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A worker at the scheduler. address: by which tasks name it; number: unique, also among later workers there."""
+    """A worker at the scheduler. number: unique, also among later workers at that address."""
 
     address: str
     number: str
@@ -41,7 +41,7 @@ class Seen:
 
 
 def settings_of(client: Any) -> tuple[int, bool]:
-    """Settings of the scheduler: how often a task lost with its worker is begun again, and whether tasks move."""
+    """How often a task lost with its worker is begun again, and whether tasks move."""
 
     def asked(dask_scheduler: Any) -> tuple[int, bool]:
         return int(dask_scheduler.allowed_failures), "stealing" in dask_scheduler.extensions
@@ -121,7 +121,7 @@ _heard: dict[str, float] = {}
 
 
 def hear(task: str) -> None:
-    """On a worker: note that the task's coordinator is there."""
+    """On a worker: the task's coordinator is there."""
     if task in _heard:
         _heard[task] = time.monotonic()
 
@@ -162,7 +162,7 @@ def look(asked: str) -> str:
 
 
 def carry_out(asked: str) -> str:
-    """A trial: its answer as from trial.py, with boot and process of this host; or died: why there is none."""
+    """A trial: its answer (trial.py), with boot and process of this host; or died: why there is none."""
     given = parse_json(asked.encode())
     process = subprocess.Popen(
         python("loadframe_fleet.trial"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(),
@@ -227,7 +227,7 @@ def _beat(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """One that ends once its stdin is closed; if it does not within ENDS_WITHIN_S, by SIGKILL."""
+    """By closing its stdin; if it has not ended within ENDS_WITHIN_S, by SIGKILL."""
     assert process.stdin is not None
     with contextlib.suppress(OSError):  # an unread beat, with which nothing is lost
         process.stdin.close()

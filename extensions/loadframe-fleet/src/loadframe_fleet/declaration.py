@@ -21,6 +21,7 @@ from loadframe.system.trust import changeable, others_write
 Role = Literal["target", "driver", "observer", "trial"]
 Change = Literal["settings", "machine"]
 REMEDY = "docs/fleet.md has every key of a fleet file."
+ASK = 'Ask, then set authorised = true and owner = "who has said so" in its [[host]].'
 MOST_HOSTS = 1000
 """A coordinator keeps a connection and a process for each."""
 _SSH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9:\[][A-Za-z0-9.:\[\]_-]*")
@@ -235,5 +236,5 @@ def _check_consent(fleet: Fleet) -> None:
             raise StudyError(
                 f"host {host.name!r} is not this machine, and the fleet file does not say that its owner has "
                 "authorised what is done to it",
-                remedy='Ask, then set authorised = true and owner = "who has said so" in its [[host]].',
+                remedy=ASK,
             )

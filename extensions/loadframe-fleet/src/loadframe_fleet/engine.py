@@ -1,6 +1,5 @@
-"""dask.distributed as the engine of trials: an existing scheduler, or one of our own on this machine. No result is
-taken from a cache (pure=False), no task is retried (retries, allowed-failures) or moved (stealing,
-allow_other_workers)."""
+"""dask.distributed as the engine of trials: an existing scheduler, or one of our own on this machine. No result is from
+a cache (pure=False), no task is retried (retries, allowed-failures) or moved (stealing, allow_other_workers)."""
 
 import contextlib
 import logging
@@ -11,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import distributed
@@ -38,7 +36,7 @@ from loadframe_fleet.dask_workers import (
 from loadframe_fleet.declaration import Fleet, HostTable, TlsTable
 from loadframe_fleet.hosts import check_alike
 from loadframe_fleet.on_hosts import Came
-from loadframe_fleet.wire import LOAD_LEASE_S, Closed, LastWords, Lines, Silent, WireError
+from loadframe_fleet.wire import LOAD_LEASE_S, Closed, LastWords, Lines, Say, Silent, WireError
 
 _dask: Any = distributed
 STARTED_WITHIN_S = 60.0
@@ -75,7 +73,7 @@ class _Open:
 class DaskEngine:
     """See on_hosts.Engine. Enter it before anything is measured; all hosts are there then."""
 
-    def __init__(self, fleet: Fleet, secrets: Sequence[str] = (), say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, fleet: Fleet, secrets: Sequence[str] = (), say: Say = lambda _: None) -> None:
         """secrets: variables that each host must have. FleetError for fewer than two hosts for trials."""
         self._about = fleet.fleet
         self._hosts = fleet.with_role("trial")
@@ -102,7 +100,7 @@ class DaskEngine:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property

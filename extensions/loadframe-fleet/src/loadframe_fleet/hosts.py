@@ -2,11 +2,10 @@
 
 import ipaddress
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -20,13 +19,13 @@ from loadframe.study import Study
 from loadframe_fleet.check import different, links_between, tried_all
 from loadframe_fleet.connection import Agent
 from loadframe_fleet.coordinator import Coordinator
-from loadframe_fleet.declaration import Fleet, HostTable
+from loadframe_fleet.declaration import ASK, Fleet, HostTable
 from loadframe_fleet.load import secrets_named
 from loadframe_fleet.looking import facts, route
 from loadframe_fleet.part import is_private
 from loadframe_fleet.records import FleetLink, recording_of
 from loadframe_fleet.transport import OverAgents, checked
-from loadframe_fleet.wire import Message
+from loadframe_fleet.wire import Message, Say
 
 SET_UP_WITHIN_S = 60.0
 
@@ -42,7 +41,7 @@ class Way:
 class Hosts:
     """Enter it before the bench; after leaving it, every agent has ended with all that it did."""
 
-    def __init__(self, fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, fleet: Fleet, study: Study, say: Say = lambda _: None) -> None:
         """FleetError where no host drives."""
         self._fleet = fleet
         self._study = study
@@ -61,7 +60,8 @@ class Hosts:
         self.coordinator: Coordinator
 
     def __enter__(self) -> Self:
-        wanted = [*self._drivers, *(host for host in self._targets if host not in self._drivers), *self._observers]
+        targets = [host for host in self._targets if host not in self._drivers]
+        wanted = [*self._drivers, *targets, *self._observers]
         with ExitStack() as stack:
             self._say(f"Reaching {counted(len(wanted), 'host')}")
             self._agents = reached(wanted, self._fleet.fleet.ssh_config, self._say, stack)
@@ -76,7 +76,7 @@ class Hosts:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def notes(self) -> tuple[str, ...]:
@@ -254,14 +254,12 @@ def serving_host(fleet: Fleet) -> HostTable:
         raise StudyError(
             f"the study's server would listen on {host.address}, where whoever reaches it is served, and the fleet "
             f"file does not say that the owner of host {host.name!r} has authorised that",
-            remedy='Ask, then set authorised = true and owner = "who has said so" in its [[host]].',
+            remedy=ASK,
         )
     return host
 
 
-def reached(
-    hosts: Sequence[HostTable], ssh_config: Path | None, say: Callable[[str], None], stack: ExitStack
-) -> dict[str, Agent]:
+def reached(hosts: Sequence[HostTable], ssh_config: Path | None, say: Say, stack: ExitStack) -> dict[str, Agent]:
     """The agents of all hosts; the stack ends them. FleetError for the first that is not reached, or has another
     version."""
     tried = tried_all(hosts, ssh_config)

@@ -7,20 +7,9 @@ from dataclasses import replace
 from loadframe.experiments.examination import with_saturation
 from loadframe.experiments.side_by_side import START
 from loadframe.knowledge.rows import LimitRule
-from loadframe.ledger.reading import read_limits
+from loadframe.ledger.reading import judge, read_limits
 from loadframe.ledger.rules import RULES
-from loadframe.model import (
-    REACHED,
-    Evidence,
-    Finding,
-    FleetLimit,
-    HostsOfRun,
-    Limit,
-    LimitStatus,
-    Round,
-    Step,
-    TargetState,
-)
+from loadframe.model import Evidence, Finding, FleetLimit, HostsOfRun, Limit, Round, Step, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.units import show
 from loadframe_fleet.records import ENCRYPTS, LINKS, STEPS, FleetLink, FleetStep
@@ -153,7 +142,7 @@ def _of_others(taken: Sequence[tuple[Step, FleetStep]], links: Sequence[FleetLin
             id=OTHERS, layer=OF_A_LINK.layer, ceiling=ceiling, configured=None, effective=ceiling, use=use,
             headroom=max(0.0, ceiling - use), loud=False, exhausted_at=None, unit="bytes/s", use_metric=OTHERS_METRIC,
             source="/proc/net/dev of the interface, less the load and its headers", title=f"other traffic on {place}",
-            near=TAKES, status="" if unseen else _status(use / ceiling, TAKES),
+            near=TAKES, status="" if unseen else judge(use, ceiling, near=TAKES, pressure=False),
         )  # fmt: skip
         yield FleetLimit(target, driver, limit, None if unseen else most.error_bytes_per_s, unseen)
 
@@ -174,10 +163,5 @@ def _read(
     near = {rule.id: rule.near for rule in rules}
     for series in read_limits(steps, TargetState(), {}, rules):
         limit = with_saturation(series, highest)
-        yield replace(limit, near=near[limit.id], status=_status(limit.use / limit.ceiling, near[limit.id]))
-
-
-def _status(share: float, near: float | None) -> LimitStatus:
-    if share >= REACHED:
-        return "reached"
-    return "near" if near is not None and share >= near else "free"
+        status = judge(limit.use, limit.ceiling, near=near[limit.id], pressure=False)
+        yield replace(limit, near=near[limit.id], status=status)

@@ -24,8 +24,8 @@ from loadframe_fleet.transport import REMEDY
 from loadframe_fleet.wire import Message
 
 EARLY_SHARE, EARLY_LATENCIES = 0.2, 3.0
-"""A driver has ended too early if its last request ended before the window did by more than EARLY_SHARE of the window
-and by more than EARLY_LATENCIES times its longest latency."""
+"""A driver has ended too early if its last request ended before the window did by more than this share of the window,
+and this many times the longest latency."""
 LONGER_WARMUP = "Give measure.warmup more time than the slowest driver takes from its start to its first request."
 
 
@@ -75,8 +75,8 @@ def merge(logs: Sequence[LogOf], known: Sequence[str]) -> Merged:
 
 
 def check_all_along(merged: Merged, start_s: float, end_s: float) -> None:
-    """For a closed loop without pauses: StepVoid for a driver that began after the window did, or ended long before it:
-    the load would not be the stated one."""
+    """For a closed loop without pauses: StepVoid for a driver that began after the window did, or ended long before
+    it."""
     longest_s = float(merged.requests.latency_ms.max(initial=0.0)) / 1000.0
     for driver in merged.drivers:
         name = f"host {driver.host!r}"
@@ -233,23 +233,23 @@ class FleetLoad:
         return registry.options(self.kind, self._study.workload.options)
 
     def _each(self, level: float, shares: Mapping[str, int]) -> dict[str, Message]:
-        """Options for each host. Connections that serve a rate are divided like the rate; a driver of the user's own
-        gets a different seed on each."""
+        """Options by host. Connections that serve a rate are divided like it; a driver of the user's own gets a
+        different seed on each."""
         options = self._options
         by_host: dict[str, Message] = {}
-        for number, host in enumerate(shares):
+        for number, (host, share) in enumerate(shares.items()):
             own: dict[str, SettingValue] = {}
             if self.kind == "command":
                 own["seed"] = (int(options["seed"]) + number) % 2**32
             elif self._study.load.axis in RATE_AXES:
-                own["connections"] = math.ceil(int(options["connections"]) * shares[host] / sum(shares.values()))
+                own["connections"] = math.ceil(int(options["connections"]) * share / sum(shares.values()))
             by_host[host] = {"options": own}
         return by_host
 
 
 class FleetLoadOfObjects(FleetLoad):
-    """The level is the number of objects, and each driver requests all of them: the connections are divided. A private
-    target's cache is filled on its host."""
+    """Each driver requests all objects of the level: the connections are divided. A private target's cache is filled on
+    its host."""
 
     def check_level(self, level: float) -> int:
         return self._inner.check_level(level)

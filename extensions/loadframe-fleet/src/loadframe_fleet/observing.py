@@ -3,9 +3,8 @@ agent records from the first trial to the last; each task's window is known by t
 by side, an observer has seen the loads of all of them."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
 from typing import Self
 
 from loadframe.errors import FleetError, StepVoid
@@ -18,6 +17,7 @@ from loadframe_fleet.coordinator import Coordinator
 from loadframe_fleet.declaration import Fleet
 from loadframe_fleet.hosts import HostRecordings, reached, set_up
 from loadframe_fleet.records import Observed, watched_of
+from loadframe_fleet.wire import Say
 
 STUDY = """
 [study]
@@ -41,7 +41,7 @@ REMEDY = "Mend that host, or take it out of the fleet file; what has ended is ke
 class Observing:
     """Enter it before the first task; for a fleet without observers it does nothing."""
 
-    def __init__(self, fleet: Fleet, say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, fleet: Fleet, say: Say = lambda _: None) -> None:
         self._fleet = fleet
         self._say = say
         self._hosts = fleet.observers
@@ -65,7 +65,7 @@ class Observing:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._recordings is not None:
             self._recordings.close()
         self._stack.close()

@@ -216,8 +216,8 @@ class OnHosts:
     # --- the same on several hosts at the same time ---
 
     def together(self, hosts: Sequence[str], work: Callable[[], Work]) -> dict[str, Done]:
-        """The same work on these hosts at a time; all again if one is lost. FleetError where a host cannot carry it out,
-        or it is lost too often."""
+        """The same work on these hosts at a time; all again if one is lost. FleetError where a host cannot do it, or it
+        is lost too often."""
         for attempt in range(1, MOST_ATTEMPTS + 1):
             until = time.monotonic() + RETURNS_WITHIN_S
             while missing := set(hosts) - self.engine.present():

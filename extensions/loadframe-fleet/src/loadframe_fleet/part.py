@@ -21,7 +21,7 @@ from loadframe.bench.rig import kinds_of
 from loadframe.errors import WorkloadError
 from loadframe.formats.json_text import write_json
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import Privilege, make_private
+from loadframe.host.privilege import make_private
 from loadframe.host.signals import stopped_by_signal
 from loadframe.kinds import registry as targets
 from loadframe.kinds.behind import Behind
@@ -45,18 +45,17 @@ PLAIN = (
 class Serving:
     """The study's private servers; its maker closes it. Its methods raise as those of the targets do."""
 
-    def __init__(
-        self, study: Study, address: str, lease: Lease, recorder: Recorder, workload: Workload, user: Privilege
-    ) -> None:
+    def __init__(self, part: "Part", address: str, workload: Workload) -> None:
         """address: of this host, the only one on which they accept connections. workload: makes the data that they
-        serve. user: the driver's. UserError where the study cannot be carried out here."""
+        serve. UserError where the study cannot be carried out here."""
+        study = part.study
         check_study(study, driver_here=False)
-        self._study, self._lease, self._recorder, self._workload = study, lease, recorder, workload
+        self._recorder, self._workload = part.recorder, workload
         number = listening_number(address)
         self._targets: dict[str, CagedTarget] = {}
         self._kind = study.target.kind
         for kind in kinds_of(study):
-            self._targets[kind] = target = make_target(study, lease, kind, user)
+            self._targets[kind] = target = make_target(study, part.lease, kind, part.user.privilege)
             target.listen_on(number)
         self._does: Mapping[str, Callable[[CagedTarget, Message], dict[str, Any] | None]] = {
             "create": self._create,
@@ -67,7 +66,7 @@ class Serving:
             "counters": self._counters,
             "endpoint": lambda target, _: {"value": target.endpoint().address},
             "log": lambda target, said: {"value": target.log_tail(int(said["lines"]))},
-            "free": lambda *_: {"value": shutil.disk_usage(self._lease.folder).free},
+            "free": lambda *_: {"value": shutil.disk_usage(part.lease.folder).free},
             "follow": self._follow,
             "install": lambda target, _: cast(MakesObjects, self._workload).make_objects(target.endpoint()),
             "level": lambda target, said: self._workload.set_level(target.endpoint(), float(said["level"])),
@@ -160,7 +159,7 @@ class Part:
                     f"the workload needs {', '.join(missing)}, which is not installed there",
                     remedy="Install it on that host; `loadframe fleet check` says what each host lacks.",
                 )
-            self._user = driver_user(self.study, trial, self.lease)
+            self.user = driver_user(self.study, trial, self.lease)
             self.changing = Changing(self.study, self.name)
             self._stack = stack.pop_all()
 
@@ -179,8 +178,7 @@ class Part:
 
     def serve(self, address: str) -> dict[str, Any]:
         """Prepare for the study's own targets, on that address of this host. UserError."""
-        own = self.lease, self.recorder, self._made({}), self._user.privilege
-        self._serving = Serving(self.study, address, *own)
+        self._serving = Serving(self, address, self._made({}))
         self._stack.callback(self._serving.close)
         return {}
 
@@ -230,7 +228,7 @@ class Part:
         workload.set_level(endpoint, share)
         self._step = message["step"]
         self._folder = self.lease.folder / f"step-{self._step}"
-        make_private(self._folder, self._user.privilege)
+        make_private(self._folder, self.user.privilege)
         if isinstance(workload, ToldTheWarmUp):
             workload.expect(float(message["warmup_s"]))
         self.mark(message)
@@ -310,10 +308,9 @@ class Part:
 
     def _made(self, options: Message) -> Workload:
         given = self.study.workload
-        allowed = allowance(self.study.cage.driver, self._cage, self._user.privilege, self.lease)
-        return registry.make(
-            given.kind, {**given.options, **options}, allowed, axis=self.study.load.axis, declared=given.declared
-        )
+        allowed = allowance(self.study.cage.driver, self._cage, self.user.privilege, self.lease)
+        options = {**given.options, **options}
+        return registry.make(given.kind, options, allowed, axis=self.study.load.axis, declared=given.declared)
 
     def _follow(self, component: str, pids: tuple[int, ...]) -> None:
         if self._followed.get(component) != pids:

@@ -15,7 +15,6 @@ from loadframe.experiments.frame import Executor
 from loadframe.experiments.settings_search import TRIALS_ROUND, Proposed, SettingsSearch, Start
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sweep import measure_block
-from loadframe.kinds import registry as targets
 from loadframe.model import Capacity, LoadInterval, Purpose, SettingValue, Step, Verdict
 from loadframe.model.capacity import AlternativeCapacity
 from loadframe.model.verdict import NOT_KNOWN, decide
@@ -29,8 +28,9 @@ from loadframe_fleet.load import secrets_named
 from loadframe_fleet.observing import Observing
 from loadframe_fleet.on_hosts import Done, Engine, TakesOnHosts, Work
 from loadframe_fleet.over import check_may_change
+from loadframe_fleet.part import is_private
 from loadframe_fleet.records import TaskPurpose
-from loadframe_fleet.wire import Message
+from loadframe_fleet.wire import Message, Say
 
 TRIED = "T"
 """A host's name for the settings of its trial."""
@@ -193,7 +193,7 @@ class TrialsOver(Executor):
 
 @contextmanager
 def trials_over(
-    fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None, *, capacities: bool = False
+    fleet: Fleet, study: Study, say: Say = lambda _: None, *, capacities: bool = False
 ) -> Iterator[TrialsOver]:
     """capacities: for capacity searches with other settings; StudyError where the study has none, or they change more
     than settings. Raises as `engine_over`, too."""
@@ -205,12 +205,12 @@ def trials_over(
 
 @contextmanager
 def engine_over(
-    fleet: Fleet, studies: Sequence[Study], say: Callable[[str], None] = lambda _: None
+    fleet: Fleet, studies: Sequence[Study], say: Say = lambda _: None
 ) -> Iterator[tuple[DaskEngine, Observing]]:
     """The hosts for trials of these studies, and those that are recorded meanwhile. UserError where one is not there,
     cannot start a target, or may not be changed as a study asks."""
     for study in studies:
-        if study.target.is_running or targets.kind_named(study.target.kind).by_address is not None:
+        if not is_private(study):
             raise StudyError(
                 "trials side by side need a target of their own on each host, and this one runs already",
                 remedy="Let Loadframe start it (without target.attach), or measure without --fleet.",
@@ -230,23 +230,19 @@ ENDS_S = 60.0
 
 
 class CapacitiesOnHosts(TakesOnHosts):
-    """Searches the capacity with the settings of each alternative."""
-
     _study: Study
 
     def __call__(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
         """here: the capacity on this machine, settings as given. FleetError where hosts differ, or none is left."""
-        notes, hosts = list[str](), self._engine.hosts
+        notes, hosts, progress = list[str](), self._engine.hosts, book.progress
         self._study = study
         self._over(book, run, notes, longer_s=ENDS_S)
-        book.progress.phase(f"the capacity as given on each of {len(hosts)} hosts, to see whether they are alike", 0)
-        fewest = PLAN.first * (len(hosts) + 1)
-        book.progress.say(
-            f"That takes {fewest} searches at least, one after another, of up to {study.measure.budget:g} s each."
-        )
+        progress.phase(f"the capacity as given on each of {len(hosts)} hosts, to see whether they are alike", 0)
+        fewest, budget_s = PLAN.first * (len(hosts) + 1), study.measure.budget
+        progress.say(f"That takes {fewest} searches at least, one after another, of up to {budget_s:g} s each.")
         measure = partial(self._searched, around(here))
         alike, starts = calibrate(hosts, [AT_ALL], measure, _sample, book.random, run, notes)
-        book.progress.phase(f"the capacity with {len(study.alternative)} other settings", 0)
+        progress.phase(f"the capacity with {len(study.alternative)} other settings", 0)
         works = []
         for number, alternative in enumerate(study.alternative, start=1):
             settings = alternative.target.settings
@@ -257,20 +253,19 @@ class CapacitiesOnHosts(TakesOnHosts):
     def _searched(
         self, guess: LoadInterval | None, block: int, purpose: TaskPurpose, those: Sequence[str]
     ) -> dict[str, Capacity]:
-        """The start's capacity on each of these hosts. An undecided search is repeated once, with all of them: one of
-        many would otherwise end the whole."""
+        """The start's capacity by host. An undecided search is repeated once, with all of them: one of many would
+        otherwise end the whole."""
         question, before = self._question({}, guess), 0
 
         def work() -> Work:
             return Work(purpose, block, START_TITLE, question, attempts=before)
 
         done = self._on.together(those, work)
+        capacities = [(host, result.capacity) for host, result in done.items()]
         if left_open := [
             host
-            for host, result in done.items()
-            if (capacity := result.capacity) is not None
-            and capacity.end == "undecided"
-            and None in (capacity.load, capacity.low, capacity.high)
+            for host, capacity in capacities
+            if capacity and capacity.end == "undecided" and None in (capacity.load, capacity.low, capacity.high)
         ]:
             self._on.say(f"A search of the start did not decide on {', '.join(left_open)}: it is made again.")
             before = max(result.work.attempts for result in done.values())

@@ -5,12 +5,14 @@ import os
 import select
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 
 Message = Mapping[str, Any]
+Say = Callable[[str], None]
+"""Receives progress in words."""
 AGENT = "loadframe.agent/2"
 """In the greeting; another one means an incompatible Loadframe."""
 LONGEST_LINE = 4 << 20
