@@ -186,7 +186,7 @@ def start_of(
 ) -> dict[str, tuple[Step, ...]]:
     """The start on these hosts, all at the same time."""
     asked = steps_asked(study, [(START, level) for level in levels], block=max(1, block))
-    done = on.together(hosts, lambda: Work(purpose, block, START_TITLE, lambda _: asked))
+    done = on.together(hosts, Work(purpose, block, START_TITLE, lambda _: asked))
     return {host: result.steps for host, result in done.items()}
 
 

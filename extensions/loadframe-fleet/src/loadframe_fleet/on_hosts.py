@@ -215,10 +215,10 @@ class OnHosts:
 
     # --- the same on several hosts at the same time ---
 
-    def together(self, hosts: Sequence[str], work: Callable[[], Work]) -> dict[str, Done]:
+    def together(self, hosts: Sequence[str], work: Work) -> dict[str, Done]:
         """The same work on these hosts at a time; all again if one is lost. FleetError where a host cannot do it, or it
         is lost too often."""
-        for attempt in range(1, MOST_ATTEMPTS + 1):
+        for attempt in range(MOST_ATTEMPTS):
             until = time.monotonic() + RETURNS_WITHIN_S
             while missing := set(hosts) - self.engine.present():
                 if time.monotonic() > until:
@@ -226,9 +226,7 @@ class OnHosts:
                     raise FleetError(gone, remedy="Start its worker again, or take it out.")
                 time.sleep(POLL_S)
             for host in hosts:
-                piece = work()
-                piece.attempts += attempt - 1
-                self._begin(host, piece)
+                self._begin(host, replace(work, attempts=work.attempts + attempt))
             ended = list[tuple[Came, Work]]()
             while len(ended) < len(hosts):
                 if (came := self._came()) is not None:

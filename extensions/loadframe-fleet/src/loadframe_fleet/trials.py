@@ -255,11 +255,7 @@ class CapacitiesOnHosts(TakesOnHosts):
     ) -> dict[str, Capacity]:
         """The start's capacity by host. An undecided search is repeated once, with all of them: one of many would
         otherwise end the whole."""
-        question, before = self._question({}, guess), 0
-
-        def work() -> Work:
-            return Work(purpose, block, START_TITLE, question, attempts=before)
-
+        work = Work(purpose, block, START_TITLE, self._question({}, guess))
         done = self._on.together(those, work)
         capacities = [(host, result.capacity) for host, result in done.items()]
         if left_open := [
@@ -268,7 +264,7 @@ class CapacitiesOnHosts(TakesOnHosts):
             if capacity and capacity.end == "undecided" and None in (capacity.load, capacity.low, capacity.high)
         ]:
             self._on.say(f"A search of the start did not decide on {', '.join(left_open)}: it is made again.")
-            before = max(result.work.attempts for result in done.values())
+            work.attempts = max(result.work.attempts for result in done.values())
             done = self._on.together(those, work)
         return {host: _capacity_of(result) for host, result in done.items()}
 
