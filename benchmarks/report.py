@@ -141,7 +141,7 @@ def write_recording(path: Path, seconds: float, hertz: int, series: int) -> int:
             entries += [
                 (number, text) for number in of_all(kind, "{component}:cgroup:/sys/fs/cgroup/{component}/{kind}")
             ]
-        writer.sample(FIRST_S + at / hertz, FIRST_WALL_S + at / hertz, entries)
+        writer.record(FIRST_S + at / hertz, FIRST_WALL_S + at / hertz, entries)
         if at % hertz == 0:
             writer.write_block()
     writer.close()

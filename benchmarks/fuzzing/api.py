@@ -119,7 +119,7 @@ def _check_exposed(found: Exposed) -> None:
 def damaged_within(rng: random.Random, data: bytes) -> bytes:
     """A recording with proper checksums over a block whose content is damaged: what a broken recorder writes."""
     _, start = parse_header(data, Path("x.lfr"))
-    blocks = scan_blocks(data, start).blocks
+    blocks = scan_blocks(data[start:], start).blocks
     if not blocks:
         return data
     block = rng.choice(blocks)
@@ -178,7 +178,7 @@ PROC: Mapping[str, Callable[[bytes], Any]] = {
 
 def _listening(data: bytes, family: socket.AddressFamily) -> None:
     for line in data.decode("ascii", "replace").splitlines():
-        found = listening.parse(line, family)
+        found = listening.parse(line.split(), family)
         if found is not None and not 0 <= found.port < 2**16:
             raise WrongAnswerError(f"a port that is none: {found}")
 

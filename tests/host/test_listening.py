@@ -59,7 +59,7 @@ BELOW_0 = "0: 0100007F:-1E308 00000000:0000 0A 00000000:00000000 00:00000000 000
     "line", ["", "x", "0: 0:0 0:0 0A 0 0 0 0 0 0", "0: 7F:1F90 0:0 0A 0 0 0 33 0 1", "0: " * 12, BELOW_0]
 )
 def test_a_line_that_is_none_is_passed_over(line: str) -> None:
-    assert listening.parse(line, socket.AF_INET) is None
+    assert listening.parse(line.split(), socket.AF_INET) is None
 
 
 def test_the_process_that_began_is_told_from_those_that_inherited_its_socket() -> None:

@@ -85,13 +85,13 @@ def recorded(root: Path) -> frozenset[str]:
     """What the recorder's ticks of such a machine come to, of a target and a driver in cages."""
     lay_machine(root)
     writer = FrameWriter(root / "a.lfr", FACTS)
-    process = ProcessFiles(root, "target", 7, writer, Descriptors(), size_counts=False, interval_s=1.0)
+    process = ProcessFiles(root, "target", 7, writer, Descriptors(), interval_s=1.0)
     cages = [CgroupFiles(root, component, ("/group",), writer) for component in ("target", "driver", *IN_FRONT)]
     files: list[SystemFiles | ProcessFiles | CgroupFiles] = [SystemFiles(root, writer), process, *cages]
     for at_s in (0.0, 1.0, 2.0):
         stat = f"cpu  {at_s * 100:.0f} 0 0 900 0 0 0 0 0 0\ncpu0 {at_s * 100:.0f} 0 0 900 0 0 0 0 0 0\n"
         (root / "proc/stat").write_text(stat + "ctxt 1\nprocesses 1\nprocs_running 2\nprocs_blocked 0\n")
-        writer.begin_sample(at_s, at_s + 1e9)
+        writer.begin(at_s, at_s + 1e9)
         for each in files:
             each.sample(at_s)
         writer.put(writer.source(LOCAL_PORTS), b"100\n")  # asked of the kernel, which is no file

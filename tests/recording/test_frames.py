@@ -41,8 +41,8 @@ def write(path: Path, blocks: list[list[tuple[float, Entries, bool]]]) -> list[T
     ticks = []
     for block in blocks:
         for at_s, entries, sample in block:
-            add = writer.sample if sample else writer.event
-            add(at_s, at_s + 1e9, [(writer.source(name), data) for name, data in entries.items()])
+            texts = [(writer.source(name), data) for name, data in entries.items()]
+            writer.record(at_s, at_s + 1e9, texts, sample=sample)
             ticks.append(Tick(at_s, at_s + 1e9, entries, FACTS, sample))
         writer.write_block()
     writer.close()
@@ -239,7 +239,7 @@ def test_of_a_recording_of_several_hosts_those_of_the_first_are_read(tmp_path: P
             record = RECORD.pack(HOST, len(text)) + text
             writer.buffer[: len(record)] = record
             writer.end = len(record)
-        writer.sample(at_s, at_s, [(writer.source("system:/proc/stat"), b"%d" % at_s)])
+        writer.record(at_s, at_s, [(writer.source("system:/proc/stat"), b"%d" % at_s)])
         writer.write_block()
     writer.close()
     with RecordingReader(path) as reader:

@@ -95,7 +95,7 @@ def test_false_beginnings_of_blocks_are_searched_for_so_long(monkeypatch: pytest
     look = Mock(wraps=frames.BLOCK_HEADER, size=frames.BLOCK_HEADER.size)
     monkeypatch.setattr(frames, "BLOCK_HEADER", look)
     monkeypatch.setattr(frames, "MOST_SEARCHED", 1000)
-    assert scan_blocks(BLOCK_MAGIC * 20_000, 0).blocks == []
+    assert scan_blocks(BLOCK_MAGIC * 20_000).blocks == []
     assert look.unpack_from.call_count == 1001
 
 
@@ -125,8 +125,8 @@ def test_whatever_was_recorded_is_a_table_or_left_out(tmp_path: Path, seed: int)
             name: re.sub(rb"\d+", lambda _: chosen.choice(NUMBERS), data, count=3) if name == source else data
             for name, data in one.entries.items()
         }
-        write = writer.sample if one.sample else writer.event
-        write(one.monotonic_s, one.wall_s, [(writer.source(name), data) for name, data in entries.items()])
+        texts = [(writer.source(name), data) for name, data in entries.items()]
+        writer.record(one.monotonic_s, one.wall_s, texts, sample=one.sample)
     writer.close()
     try:
         table = metric_series(path).table

@@ -54,19 +54,20 @@ def process(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def counters(process: Path) -> Iterator[JvmCounters]:
+def counters(process: Path) -> Iterator[JvmCounters | None]:
     directory = os.open(process, os.O_RDONLY)
-    found = JvmCounters(directory)
+    found = JvmCounters.of(directory)
     try:
-        found.find()
         yield found
     finally:
-        found.close()
+        if found is not None:
+            found.close()
         os.close(directory)
 
 
 def test_what_is_wanted_is_read_and_no_more(process: Path) -> None:
     with counters(process) as found:
+        assert found is not None
         assert found.read() == b"sun.gc.collector.0.time 500\nsun.gc.policy.name Copy:MSC\nsun.os.hrt.frequency 1000\n"
 
 
@@ -75,27 +76,27 @@ def test_a_link_is_not_followed(process: Path, tmp_path: Path) -> None:
     file.rename(elsewhere)
     file.symlink_to(elsewhere)
     with counters(process) as found:
-        assert not found.read()
+        assert found is None
     folder = process / "root/tmp/hsperfdata_app"
     file.unlink()
     elsewhere.rename(tmp_path / "70")
     folder.rmdir()
     folder.symlink_to(tmp_path)
     with counters(process) as found:
-        assert not found.read()
+        assert found is None
     folder.unlink()
     (process / "root/tmp").rmdir()
     (process / "root/tmp").symlink_to(tmp_path)
     (tmp_path / "hsperfdata_app").mkdir()
     (tmp_path / "70").rename(tmp_path / "hsperfdata_app/70")
     with counters(process) as found:
-        assert not found.read()
+        assert found is None
 
 
 def test_what_is_of_another_user_is_not_read(process: Path) -> None:
     (process / "status").write_text(f"Pid:\t7\nUid:\t0\t{os.geteuid() + 1}\t0\t0\nNSpid:\t7\t70\n")
     with counters(process) as found:
-        assert not found.read()
+        assert found is None
 
 
 def test_a_pipe_or_a_large_file_is_none(process: Path) -> None:
@@ -103,11 +104,11 @@ def test_a_pipe_or_a_large_file_is_none(process: Path) -> None:
     with file.open("ab") as longer:
         longer.truncate(MOST_BYTES + 1)
     with counters(process) as found:
-        assert not found.read()
+        assert found is None
     file.unlink()
     os.mkfifo(file)
     with counters(process) as found:
-        assert not found.read()
+        assert found is None
 
 
 @pytest.mark.parametrize(
@@ -126,11 +127,12 @@ def test_a_pipe_or_a_large_file_is_none(process: Path) -> None:
 def test_a_file_that_is_none_is_left_alone(process: Path, text: bytes) -> None:
     (process / "root/tmp/hsperfdata_app/70").write_bytes(text)
     with counters(process) as found:
-        assert found.read() == b""
+        assert found is None
 
 
 def test_a_file_that_shrinks_meanwhile_says_nothing_more(process: Path) -> None:
     with counters(process) as found:
+        assert found is not None
         (process / "root/tmp/hsperfdata_app/70").write_bytes(b"")
         assert found.read() == b""
 

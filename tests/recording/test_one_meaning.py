@@ -97,7 +97,7 @@ def series_of(path: Path, ticks: Sequence[Tick]) -> dict[str, list[float]]:
     writer = FrameWriter(path, ticks[0].facts)
     for tick in ticks:
         entries = [(writer.source(name), text) for name, text in tick.entries.items()]
-        (writer.sample if tick.sample else writer.event)(tick.monotonic_s, tick.wall_s, entries)
+        writer.record(tick.monotonic_s, tick.wall_s, entries, sample=tick.sample)
     writer.close()
     series = metric_series(path)
     assert series.warnings == ()
@@ -223,12 +223,10 @@ def test_the_ledger_and_a_step_say_the_same_of_a_server_with_two_processes(tmp_p
                 write_process(root, pid, count)
             if not looks:
                 followed = [
-                    stack.enter_context(
-                        closing(ProcessFiles(root, "target", pid, writer, found, size_counts=False, interval_s=1.0))
-                    )
+                    stack.enter_context(closing(ProcessFiles(root, "target", pid, writer, found, interval_s=1.0)))
                     for pid in (7, 8)
                 ]
-            writer.begin_sample(at_s, 1e9 + at_s)
+            writer.begin(at_s, 1e9 + at_s)
             for files in followed:
                 assert files.sample(at_s)
             writer.end_record()

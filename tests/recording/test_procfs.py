@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from loadframe.errors import RecordingError
 from loadframe.recording import procfs
 from loadframe.recording.cage_metrics import parse_cgroup_io
 from loadframe.recording.frames import TASK
-from loadframe.recording.process_metrics import parse_tasks
+from loadframe.recording.process_metrics import POLLING, census, parse_tasks
 
 DATA = Path(__file__).parent.parent / "data" / "proc"
 
@@ -88,14 +89,19 @@ def test_the_rest_of_a_process() -> None:
 
 def test_threads_and_where_they_sleep() -> None:
     stat, schedstat = recorded("process-stat"), b"5 6 7\n"
-    data = b""
-    for thread, wchan in enumerate([b"hrtimer_nanosleep", b"do_nanosleep.isra.0", b"futex_wait_queue", b"0", b""]):
-        data += TASK.pack(thread, len(stat), len(schedstat), len(wchan)) + stat + schedstat + wchan
+    functions = [b"hrtimer_nanosleep", b"do_nanosleep.isra.0", b"futex_wait_queue", b"0", b""]
+    rows = [
+        TASK.pack(thread, len(stat), len(schedstat), len(wchan)) + stat + schedstat + wchan
+        for thread, wchan in enumerate(functions)
+    ]
+    data = b"".join(rows)
     tasks = parse_tasks(data)
     assert [task.thread for task in tasks] == [0, 1, 2, 3, 4]
     assert {task.state for task in tasks} == {"S"}
-    assert [task.sleeps_in_timer for task in tasks] == [True, True, False, False, False]
-    assert [task.where_known for task in tasks] == [True, True, True, False, False]
+    counted, unknown = (census([{"tasks": text}]) for text in (data, rows[3] + rows[4]))
+    assert counted is not None and counted.states is not None and unknown is not None
+    assert counted.states[POLLING] == pytest.approx(5 * 2 / 4), "of those whose function was read"
+    assert (counted.where_known, unknown.where_known) == (True, False)
     with pytest.raises(RecordingError):
         parse_tasks(data[:-1])
 
@@ -116,7 +122,8 @@ def test_lists_of_cpus_and_limits_of_cgroups() -> None:
 
 @given(st.binary(max_size=80))
 def test_garbage_is_no_cgroup_and_no_socket(data: bytes) -> None:
-    for parse in (procfs.parse_cpu_list, procfs.parse_maximum, parse_cgroup_io, procfs.parse_protocols):
+    protocol = partial(procfs.parse_protocol, protocol="Tcp")
+    for parse in (procfs.parse_cpu_list, procfs.parse_maximum, parse_cgroup_io, protocol):
         with contextlib.suppress(RecordingError):
             parse(data)
 

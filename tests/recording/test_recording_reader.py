@@ -16,7 +16,7 @@ FACTS = Facts(0.1, 100, 2, 4096, 0.5, 0.0, 1e9)
 
 def add_block(writer: FrameWriter, *times_s: float) -> None:
     for at_s in times_s:
-        writer.sample(at_s, at_s, [(writer.source("system:/proc/stat"), b"%f" % at_s)])
+        writer.record(at_s, at_s, [(writer.source("system:/proc/stat"), b"%f" % at_s)])
     writer.write_block()
 
 
@@ -42,7 +42,7 @@ def test_what_is_appended_later_is_found(tmp_path: Path) -> None:
 def test_a_note_that_comes_late_is_found_at_its_own_time(tmp_path: Path) -> None:
     writer = FrameWriter(tmp_path / "a.lfrec", FACTS)
     add_block(writer, 1.0, 2.0)
-    writer.event(1.5, 1.5, [(writer.source("note:service"), b"{}")])
+    writer.record(1.5, 1.5, [(writer.source("note:service"), b"{}")], sample=False)
     add_block(writer, 3.0)
     writer.close()
     with RecordingReader(tmp_path / "a.lfrec") as reader:

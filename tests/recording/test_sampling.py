@@ -81,7 +81,7 @@ class Recording:
         self.writer.close()
 
     def tick(self, *sampled: Sampled) -> None:
-        self.writer.begin_sample(self.now_s, self.now_s + 1e9)
+        self.writer.begin(self.now_s, self.now_s + 1e9)
         for each in sampled:
             each.sample(self.now_s)
         self.writer.end_record()
@@ -111,7 +111,7 @@ def recording(tmp_path: Path) -> Iterator[Recording]:
 
 
 def follow(tree: Path, recording: Recording, descriptors: Descriptors, pid: int = 7) -> ProcessFiles:
-    files = ProcessFiles(tree, "target", pid, recording.writer, descriptors, size_counts=False, interval_s=0.1)
+    files = ProcessFiles(tree, "target", pid, recording.writer, descriptors, interval_s=0.1)
     return recording.of(files)
 
 

@@ -269,7 +269,7 @@ open_yet = [connect(listeners[0]) for _ in range(5)]
 writer = FrameWriter(Path(sys.argv[1]), Facts(0.1, 100, 2, 4096, 0.0, 0.0, 1e9))
 sampler = SocketSampler(Path("/"), writer)
 for at_s in (0.5 * tick for tick in range(9)):
-    writer.begin_sample(at_s, 1e9 + at_s)
+    writer.begin(at_s, 1e9 + at_s)
     sampler.sample(at_s, [])
     writer.end_record()
     open_yet += [connect(listeners[0]) for _ in range(3)]

@@ -27,7 +27,7 @@ DATA = Path(__file__).parent.parent / "data" / "proc"
 def record(path: Path, ticks: list[tuple[float, dict[str, bytes]]]) -> Path:
     writer = FrameWriter(path, FACTS)
     for at_s, entries in ticks:
-        writer.sample(at_s, at_s + 1e9, [(writer.source(name), data) for name, data in entries.items()])
+        writer.record(at_s, at_s + 1e9, [(writer.source(name), data) for name, data in entries.items()])
         writer.write_block()
     writer.close()
     return path
@@ -121,7 +121,7 @@ def test_the_servers_counters_are_there_between_the_notes_of_one_step(tmp_path: 
     notes += [(at_s, "note:service", json.dumps({"done": done, "open": tables})) for at_s, done, tables in counted]
     notes += [(22.5, "note:service", "[")]
     for at_s, source, text in notes:
-        writer.event(at_s, at_s + 1e9, [(writer.source(source), text.encode())])
+        writer.record(at_s, at_s + 1e9, [(writer.source(source), text.encode())], sample=False)
     writer.close()
     table = table_of(path)
     assert values(table, "mariadb.questions") == [(2.0, 10), (22.0, 50)]
@@ -228,13 +228,13 @@ def test_of_a_long_recording_there_are_moments_evenly_apart(tmp_path: Path, monk
     path = tmp_path / "a.lfr"
     writer = FrameWriter(path, FACTS)
     specs = [CounterSpec("done", "mariadb.questions", cumulative=True)]
-    writer.event(0.0, 1e9, [(writer.source("note:counters"), specs_text(specs).encode())])
+    writer.record(0.0, 1e9, [(writer.source("note:counters"), specs_text(specs).encode())], sample=False)
     for at in range(600):
         entries = {"system:/proc/stat": stat(at, at, 7 * at)}
         entries |= {"system:/proc/net/snmp": b"Tcp: RetransSegs\nTcp: %d\n" % (3 * at)} if at % 10 == 4 else {}
-        writer.sample(at / 10, 1e9 + at / 10, [(writer.source(name), text) for name, text in entries.items()])
+        writer.record(at / 10, 1e9 + at / 10, [(writer.source(name), text) for name, text in entries.items()])
         if at % 10 == 9:
-            writer.event(at / 10, 1e9, [(writer.source("note:service"), b'{"done": %d}' % (5 * at))])
+            writer.record(at / 10, 1e9, [(writer.source("note:service"), b'{"done": %d}' % (5 * at))], sample=False)
             writer.write_block()
     writer.close()
     series = metric_series(path)

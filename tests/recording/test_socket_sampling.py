@@ -49,7 +49,7 @@ def test_what_a_process_had_open_before_it_was_followed_is_seen_at_the_first_loo
         sampler = SocketSampler(Path("/"), writer)
         for place, processes in enumerate((followed[:1], followed)):
             at_s = SELDOM_S * place
-            writer.begin_sample(at_s, 1e9 + at_s)
+            writer.begin(at_s, 1e9 + at_s)
             sampler.sample(at_s, processes)
             writer.end_record()
         writer.close()
@@ -92,7 +92,7 @@ def test_listeners_are_looked_at_with_each_tick_however_long_connections_take(
         for tick in range(100):
             if tick == 60:
                 sampler.schedule.begin_step(tick * TICK_S, 0.15, 0.3)
-            writer.begin_sample(tick * TICK_S, 1e9 + tick * TICK_S)
+            writer.begin(tick * TICK_S, 1e9 + tick * TICK_S)
             sampler.sample(tick * TICK_S, [followed])
             writer.end_record()
         writer.close()

@@ -211,9 +211,9 @@ def test_where_the_system_call_is_not_told_the_kernel_function_is_asked_of_more(
     (folder / "fd").mkdir()
     (folder / "stat").write_text("7 (a) S 1")
     writer = FrameWriter(tmp_path / "a.lfr", FACTS)
-    process = ProcessFiles(tmp_path, "target", 7, writer, Descriptors(), size_counts=False, interval_s=0.1)
+    process = ProcessFiles(tmp_path, "target", 7, writer, Descriptors(), interval_s=0.1)
     for at_s in (0.0, 0.1, 0.2):
-        writer.begin_sample(at_s, 1e9 + at_s)
+        writer.begin(at_s, 1e9 + at_s)
         process.sample(at_s)
         writer.end_record()
     process.close()

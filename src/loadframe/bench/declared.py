@@ -46,7 +46,7 @@ def absent(study: Study, measured_with: Sequence[str]) -> tuple[str, ...]:
         f"Not available here: {' and '.join(gone)}.{whose} What the run recorded is shown; words for metrics, limits "
         "and causes that only its distribution knows are left out. Install it to see them.",
         *(f"{fault.distribution}: {fault.fact}. {fault.remedy}" for fault in broken),
-        *(f"{fact[0].upper()}{fact[1:]}. {remedy}" for fact, remedy in absent_here),
+        *(f"{error.fact[0].upper()}{error.fact[1:]}. {error.remedy}" for error in absent_here),
     )
 
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loadframe.analysis import disturbance
-from loadframe.analysis.distribution import DELAYED_ACK_MS, band
-from loadframe.analysis.window import Summary
+from loadframe.analysis.window import DELAYED_ACK_MS, Summary, band
 from loadframe.bench.caged import cpus_of
 from loadframe.bench.loading import Loaded
 from loadframe.bench.rig import Rig

@@ -23,23 +23,15 @@ from loadframe.errors import CageError
 from loadframe.host.leases import Lease, filesystem
 
 PERIOD_US = 100_000
-"""The period of the CPU quota: the kernel's default."""
-LIMITS: Mapping[str, str] = {
-    "cpu.max": "cpu",
-    "memory.max": "memory",
-    "pids.max": "pids",
-    "io.rbps": "io",
-    "io.wbps": "io",
-    "io.riops": "io",
-    "io.wiops": "io",
-}
-"""Every limit and the controller that holds it."""
+"""The kernel's default period of the CPU quota."""
 IO_FILES_V1 = {
     "io.rbps": "blkio.throttle.read_bps_device",
     "io.wbps": "blkio.throttle.write_bps_device",
     "io.riops": "blkio.throttle.read_iops_device",
     "io.wiops": "blkio.throttle.write_iops_device",
 }
+LIMITS = {name: name.partition(".")[0] for name in ("cpu.max", "memory.max", "pids.max", *IO_FILES_V1)}
+"""The controller that holds each limit."""
 SWAP_BYTES = 1 << 20
 """In version 1 the limit on memory and swap lies this much above the one on memory, as hits of the former are not
 counted (Linux 6.18: memory.memsw.failcnt stays 0)."""
@@ -59,7 +51,7 @@ class Cage:
     removed with its lease. No groups where nothing is limited and the machine grants none."""
 
     def __init__(self, component: str, members: tuple[Group, ...], device: str | None) -> None:
-        """device: the disk of the I/O limits, as major:minor."""
+        """device: the disk of the I/O limits (major:minor)."""
         self.component = component
         self._groups = members
         self._device = device
@@ -79,11 +71,9 @@ class Cage:
         make_folder: Callable[[Path], None] = Path.mkdir,
     ) -> "Cage":
         """Make the groups and set the limits. CageError, with what is needed, where the machine does not grant them.
-        cpus: also bound by a cpuset where there is one; affinity is set by the launcher. of: distinguishes two of the
-        same name."""
+        cpus: also bound by a cpuset where there is one. of: distinguishes two of the same name."""
         wanted = {LIMITS[name] for name in limits}
-        io = any(LIMITS[name] == "io" for name in limits)
-        device = block_device(lease.folder, root) if io else None
+        device = block_device(lease.folder, root) if "io" in wanted else None
         places = groups.find(wanted, root) if wanted else _permitted((), root)  # then use is only counted
         cpu_sets = _permitted(("cpuset",), root) if cpus is not None else []  # in addition to the affinity
         name = "-".join(part for part in ("loadframe", lease.id, component, of) if part)
@@ -124,13 +114,13 @@ class Cage:
                 self._write(group, name, value)
             except OSError as error:
                 shown = "no limit" if value is None else value
-                busy = error.errno == errno.EBUSY
+                remedy = (
+                    f"Ask for less or for more: the group above ({group.folder.parent}) may allow less, and no kernel "
+                    "takes less than 1 ms of CPU time."
+                )
                 raise CageError(
                     f"{name} = {shown} was refused by the kernel for the {self.component}: {error.strerror}",
-                    remedy="More than that is in use; allow more."
-                    if busy
-                    else "Ask for less or for more: the group "
-                    f"above ({group.folder.parent}) may allow less, and no kernel takes less than 1 ms of CPU time.",
+                    remedy="More than that is in use; allow more." if error.errno == errno.EBUSY else remedy,
                 ) from error
         self._limits = dict(limits)
 
@@ -143,38 +133,36 @@ class Cage:
         group = self._group("memory")
         if group is None:
             return
-        v1 = group.version == 1
         with contextlib.suppress(OSError):  # what is in use stays, and the kernel reports that
-            if v1:
+            if group.version == 1:
                 put(group.folder / "memory.force_empty", 0)
             else:
                 put(group.folder / "memory.reclaim", text(group.folder / "memory.current").strip())
 
     def _write(self, group: Group, name: str, value: int | None) -> None:
         folder, v1 = group.folder, group.version == 1
+        number, limit = (-1, "max") if value is None else (value, value)
         match name:
             case "cpu.max" if v1:
                 put(folder / "cpu.cfs_period_us", PERIOD_US)
-                put(folder / "cpu.cfs_quota_us", -1 if value is None else value)
+                put(folder / "cpu.cfs_quota_us", number)
             case "cpu.max":
-                put(folder / name, f"{'max' if value is None else value} {PERIOD_US}")
+                put(folder / name, f"{limit} {PERIOD_US}")
             case "memory.max" if v1:
                 swap = folder / "memory.memsw.limit_in_bytes"  # not there where swap is not accounted
                 if swap.exists():
                     put(swap, -1)
-                put(folder / "memory.limit_in_bytes", -1 if value is None else value)
+                put(folder / "memory.limit_in_bytes", number)
                 if swap.exists() and value is not None:
                     put(swap, value + SWAP_BYTES)
-            case "memory.max":
-                put(folder / name, "max" if value is None else value)
-                if (folder / "memory.swap.max").exists():
+            case "memory.max" | "pids.max":
+                put(folder / name, limit)
+                if name == "memory.max" and (folder / "memory.swap.max").exists():
                     put(folder / "memory.swap.max", "max" if value is None else 0)
-            case "pids.max":
-                put(folder / name, "max" if value is None else value)
             case _ if v1:
                 put(folder / IO_FILES_V1[name], f"{self._device} {value or 0}")
             case _:
-                put(folder / "io.max", f"{self._device} {name[3:]}={'max' if value is None else value}")
+                put(folder / "io.max", f"{self._device} {name[3:]}={limit}")
 
     def _read(self, group: Group, name: str) -> int | None:
         folder, v1 = group.folder, group.version == 1
@@ -188,17 +176,18 @@ class Cage:
         return None if value is not None and value >= NO_LIMIT_V1 else value
 
     def _bind(self, cpus: frozenset[int]) -> None:
-        """Bind the group to CPUs where there is a cpuset; version 1 also needs memory nodes before a process joins."""
+        """Version 1 also needs memory nodes before a process joins."""
         group = self._group("cpuset")
         if group is None:
             return
+        shown = ",".join(map(str, sorted(cpus)))
         try:
             if group.version == 1:
                 put(group.folder / "cpuset.mems", text(group.folder.parent / "cpuset.effective_mems").strip())
-            put(group.folder / "cpuset.cpus", ",".join(map(str, sorted(cpus))))
+            put(group.folder / "cpuset.cpus", shown)
         except OSError as error:
             raise CageError(
-                f"CPUs {','.join(map(str, sorted(cpus)))} were refused for the {self.component}: {error.strerror}",
+                f"CPUs {shown} were refused for the {self.component}: {error.strerror}",
                 remedy=f"The group above ({group.folder.parent}) has: "
                 f"{text(group.folder.parent / 'cpuset.effective_cpus').strip() or 'unknown'}.",
             ) from error
@@ -253,17 +242,15 @@ NO_RULE = 0
 
 
 def start_counting(group: Path, root: Path) -> None:
-    """Write "no rule" for every disk that is not counted yet, to our group of version 1. No rule is ever in force, so
-    there is nothing to put back; the kernel counts until the disk goes. Without the permission or the disk nothing
-    happens: metrics.agreements detects a counter that stays 0."""
+    """Write "no rule" for every disk that is not counted yet, to our group of version 1: no rule is ever in force, and
+    the kernel counts until the disk goes. Without the permission or the disk nothing happens: metrics.agreements
+    detects a counter that stays 0."""
     if not (group / RULES).exists():
         return
     above = [folder for folder in group.parents if (folder / COUNTS).exists()]  # the topmost lists every counted disk
     counted = {line.split(" ")[0] for line in text((above or [group])[-1] / COUNTS).splitlines()}
-    disks = [
-        folder for folder in sorted((root / "sys/block").glob("*")) if text(folder / "size").strip() not in ("", "0")
-    ]
-    for disk in (text(folder / "dev").strip() for folder in disks):
-        if disk and disk not in counted:
+    for folder in sorted((root / "sys/block").glob("*")):
+        disk = text(folder / "dev").strip()
+        if disk and disk not in counted and text(folder / "size").strip() not in ("", "0"):
             with contextlib.suppress(OSError):
                 put(group / RULES, f"{disk} {NO_RULE}")

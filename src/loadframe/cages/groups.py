@@ -1,8 +1,6 @@
-"""Control groups, version 1 and 2: where they are mounted, what they can limit here, and where ours may be made.
-
-Controllers have their names of version 2 (cgroups(7)); a machine may have some in version 1 and others in
-version 2. New groups are made below our own, so that whatever limits us still holds; `parent_of` has the exception that
-version 2 demands."""
+"""Control groups, version 1 and 2. Controllers have their names of version 2 (cgroups(7)); a machine may have some in
+version 1 and others in version 2. New groups are made below our own, so that whatever limits us still holds;
+`parent_of` has the exception that version 2 demands."""
 
 import os
 import re
@@ -25,7 +23,7 @@ LIMITS = ("cpu.max", "cpuset.cpus", "io.max", "memory.high", "memory.max", "pids
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """A mounted hierarchy. top: where it is mounted; own: the folder of the group that the process is in."""
+    """top: where it is mounted; own: the folder of the group that the process is in."""
 
     version: int
     controllers: frozenset[str]
@@ -65,7 +63,7 @@ def hierarchies(root: Path = Path("/"), of: str = "self") -> tuple[Hierarchy, ..
 
 
 def _own_groups(lines: str) -> dict[str, str]:
-    """Controller (version 1) or "" (version 2) -> the path of the process's group, from /proc/PID/cgroup."""
+    """Controller (version 1) or "" (version 2) -> path, from /proc/PID/cgroup."""
     groups: dict[str, str] = {}
     for line in lines.splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
@@ -74,7 +72,7 @@ def _own_groups(lines: str) -> dict[str, str]:
 
 
 def _below(top: Path, inside: str, group: str) -> Path:
-    """The folder of a group. The mount may show only a part of the hierarchy, from `inside` on (containers)."""
+    """The mount may show only a part of the hierarchy, from `inside` on (containers)."""
     shown = group if inside == "/" else group.removeprefix(inside) if group.startswith(inside) else "/"
     folder = top / shown.strip("/")
     return folder if folder.is_dir() else top
@@ -88,11 +86,10 @@ def parent_of(hierarchy: Hierarchy, wanted: Collection[str]) -> Place | str:
     """Where a group with these controllers can be made, or the reason why not. Version 1: below our own group. Version
     2 lets a group with processes in it have no children with controllers (cgroups(7), "no internal processes"): there
     it is the nearest group above ours that can, but never above one that limits us."""
-    if hierarchy.version == 1:
-        if os.access(hierarchy.own, os.W_OK):
-            return Place(hierarchy, hierarchy.own, hierarchy.controllers)
-        return f"{hierarchy.own} is not writable for this user"
     because = f"{hierarchy.own} is not writable for this user"
+    if hierarchy.version == 1:
+        usable = os.access(hierarchy.own, os.W_OK)
+        return Place(hierarchy, hierarchy.own, hierarchy.controllers) if usable else because
     for folder in (hierarchy.own, *hierarchy.own.parents):
         if not os.access(folder, os.W_OK):
             return because
@@ -125,8 +122,7 @@ def _enable(folder: Path, controller: str, top: Path) -> bool:
 
 
 def _limits_of(folder: Path) -> str:
-    """The limits that a group of version 2 has itself, in words, or "". "max", "max 100000" and a device without a
-    number are no limits."""
+    """In words, or "". "max", "max 100000" and a device without a number are no limits."""
     limits = []
     for name in LIMITS:
         lines = [line.split() for line in text(folder / name).splitlines()]
@@ -138,11 +134,9 @@ def _limits_of(folder: Path) -> str:
 
 
 def find(wanted: Collection[str], root: Path = Path("/")) -> list[Place]:
-    """Where groups with these controllers, and with those that only count, can be made: one place per hierarchy.
-    CageError, with what is needed."""
-    places = []
-    reasons = []
-    mounted = hierarchies(root)
+    """One place per hierarchy where a group with these controllers, or those that only count, can be made. CageError,
+    with what is needed."""
+    places, reasons, mounted = list[Place](), list[str](), hierarchies(root)
     counted = any(ACCOUNTING in hierarchy.controllers for hierarchy in mounted)
     for hierarchy in mounted:
         mine = hierarchy.controllers & set(wanted)
@@ -155,8 +149,7 @@ def find(wanted: Collection[str], root: Path = Path("/")) -> list[Place]:
             places.append(place)
         elif mine:
             reasons.append(place)
-    missing = set(wanted) - {name for place in places for name in place.controllers}
-    if missing:
+    if missing := set(wanted).difference(*(place.controllers for place in places)):
         raise refusal(sorted(missing), reasons)
     return places
 
@@ -173,14 +166,14 @@ def refusal(missing: Sequence[str], reasons: Sequence[str]) -> CageError:
 def available(root: Path = Path("/")) -> dict[str, str | None]:
     there: dict[str, str | None] = dict.fromkeys(CONTROLLERS)
     for hierarchy in hierarchies(root):
-        for name in sorted(hierarchy.controllers & set(CONTROLLERS)):
-            usable = os.access(hierarchy.own, os.W_OK)
-            there[name] = f"version {hierarchy.version}, {hierarchy.own}" if usable else there[name]
+        if os.access(hierarchy.own, os.W_OK):
+            words = f"version {hierarchy.version}, {hierarchy.own}"
+            there |= dict.fromkeys(hierarchy.controllers.intersection(CONTROLLERS), words)
     return there
 
 
 def remove(folder: Path, patience_s: float = 2.0) -> bool:
-    """Remove an empty group; True once it is gone. A process that has just ended may count for a moment longer."""
+    """True once it is gone. A process that has just ended may count for a moment longer."""
     until = time.monotonic() + patience_s
     while folder.exists():
         try:

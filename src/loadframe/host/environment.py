@@ -42,9 +42,9 @@ PASSED = {
     ".NET": ("DOTNET_ROOT",),
     "Erlang": ("ERL_LIBS", "MIX_ENV"),
 }  # fmt: skip
-"""What a program of others gets of our environment: where it is installed, what it needs, its language. No variable
-here usually has a password, a token or an address of another system in it; options that name programs or code to load
-first (NODE_OPTIONS, JAVA_TOOL_OPTIONS, LD_PRELOAD) are left out, too."""
+"""What a program of others gets of our environment. No variable here usually has a password, a token or an address of
+another system in it; options that name programs or code to load first (NODE_OPTIONS, JAVA_TOOL_OPTIONS, LD_PRELOAD) are
+left out, too."""
 
 
 def python(module: str, *arguments: str) -> list[str]:
@@ -58,7 +58,7 @@ def importing(module: str) -> list[str]:
 
 
 def own_environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment of our Python processes: with the safe path, and absolute state folders, as they work in `/`."""
+    """With the safe path, and absolute state folders: our Python processes work in `/`."""
     variables = environment(given)
     folders = {name: str(Path(variables[name]).absolute()) for name in FOLDERS if variables.get(name)}
     return {**variables, **folders, SAFE_PATH: variables.get(SAFE_PATH) or SAFELY}
@@ -92,15 +92,14 @@ def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def passed_on(more: Iterable[str] = ()) -> dict[str, str]:
-    """The environment of a program of others: what PASSED and `more` name of ours."""
+    """What PASSED and `more` name of our environment, for a program of others."""
     names = dict.fromkeys((*(name for row in PASSED.values() for name in row), *more))
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-def located(program: str, beside: str = "") -> str | None:
-    """The path of a program. Relative entries of PATH are ignored. beside: folders to search after PATH, separated by
-    colons."""
-    path = _absolute(f"{os.environ.get('PATH', os.defpath)}:{beside}", ":")
+def located(program: str, after: str = "") -> str | None:
+    """Relative entries of PATH are ignored. after: folders to search after PATH, separated by colons."""
+    path = _absolute(f"{os.environ.get('PATH', os.defpath)}:{after}", ":")
     return shutil.which(program, path=path)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 from loadframe.errors import CageError, TargetError
@@ -36,17 +37,15 @@ def identify(pid: int) -> Identity | None:
 
 
 def running(pid: int) -> Identity:
-    """The process that has this pid now. TargetError where there is none."""
-    process = identify(pid) if pid > 0 else None
-    if process is None:
+    """Raises TargetError where there is no such process."""
+    if pid <= 0 or (process := identify(pid)) is None:
         raise TargetError(f"There is no process {pid}", remedy="ps -e lists those that run.")
     return process
 
 
 def _fields(pid: int) -> list[str]:
-    """The fields of its /proc/PID/stat from the third on; empty if it has ended."""
-    stat = process_stat(pid)
-    return [] if stat is None else stat[1]
+    """Of its /proc/PID/stat, from the third on; empty if it has ended."""
+    return stat[1] if (stat := process_stat(pid)) else []
 
 
 def identified(pids: Iterable[int]) -> tuple[Identity, ...]:
@@ -75,8 +74,8 @@ def here(process: Identity) -> bool:
 
 
 def alive(process: Identity) -> bool:
-    running = identify(process.pid)
-    return running is not None and running.started_ticks == process.started_ticks and here(process)
+    now = identify(process.pid)
+    return now is not None and now.started_ticks == process.started_ticks and here(process)
 
 
 def own_namespace() -> str:
@@ -122,23 +121,22 @@ def machine() -> str:
 
 
 def host_name() -> str:
-    """The machine's name, for people; it may be changed."""
+    """For people; it may be changed."""
     return socket.gethostname()
 
 
 def end_all(processes: Iterable[Identity], grace_s: float) -> dict[Identity, bool | None]:
-    """End these processes: SIGTERM, `grace_s` to leave, then SIGKILL. True for a process that has ended or was gone
-    before; False if it does not go within 10 s of SIGKILL (stuck in the kernel); None if it is another user's."""
-    chosen = list(dict.fromkeys(processes))
-    ended: dict[Identity, bool | None] = {}
-    for first in range(0, len(chosen), AT_ONCE):
-        ended |= _end_together(chosen[first : first + AT_ONCE], grace_s)
+    """SIGTERM, `grace_s` to leave, then SIGKILL. True for a process that has ended or was gone before; False if it does
+    not go within 10 s of SIGKILL (stuck in the kernel); None if it is another user's."""
+    left, ended = iter(dict.fromkeys(processes)), dict[Identity, bool | None]()
+    while together := list(islice(left, AT_ONCE)):
+        ended |= _end_together(together, grace_s)
     return ended
 
 
 def _end_together(processes: Sequence[Identity], grace_s: float) -> dict[Identity, bool | None]:
-    """A pidfd is held of each, so that no other process can take the pid between the check and the signal. Stopped
-    processes are continued: they would see no signal."""
+    """A pidfd is held of each: no other process can take the pid between check and signal. Stopped processes are
+    continued: they would see no signal."""
     ended: dict[Identity, bool | None] = dict.fromkeys(processes, True)
     with ExitStack() as stack:
         left: dict[int, Identity] = {}
@@ -188,20 +186,19 @@ def marked(mark: str) -> tuple[Identity, ...]:
 
 
 def of_session(leader: Identity, folder: Path) -> tuple[Identity, ...]:
-    """Processes of the session that a process began, even if it has ended, that work in a folder or have files of it
-    open. A session keeps its leader's pid from being reused."""
+    """Processes of the session that a process began, even if it has ended, with their working folder or an open file in
+    `folder`. A session keeps its leader's pid from being reused."""
     if not here(leader):
         return ()
-    now = identify(leader.pid)
-    if now is not None and now != leader and leader.namespace:
+    if leader.namespace and identify(leader.pid) not in (None, leader):
         return ()  # another process has the pid: the session has ended
     members = (pid for pid in pids() if (fields := _fields(pid)) and int(fields[3]) == leader.pid)
     return identified(pid for pid in members if _works_in(pid, folder))
 
 
 def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
-    """Processes in a group, whose members alone may pass through a folder, that work in it or have files of it open:
-    PostgreSQL's write their titles over their environment, and begin sessions of their own."""
+    """As of_session, of a group whose members alone may pass through the folder: PostgreSQL's write their titles over
+    their environment, and begin sessions of their own."""
     members = []
     for pid in pids():
         with suppress(OSError):  # it has ended
@@ -230,13 +227,13 @@ def _having(file: str, matches: Callable[[bytes], bool]) -> tuple[Identity, ...]
     own, having = ancestors(os.getpid()), []
     for pid in pids():
         with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
-            having += [pid] if pid not in own and matches((PROC / str(pid) / file).read_bytes()) else []
+            if pid not in own and matches((PROC / str(pid) / file).read_bytes()):
+                having.append(pid)
     return identified(having)
 
 
 def parent_of(pid: int) -> int | None:
-    fields = _fields(pid)
-    return int(fields[1]) if fields else None
+    return int(fields[1]) if (fields := _fields(pid)) else None
 
 
 def command_of(pid: int) -> tuple[str, ...]:
@@ -247,8 +244,7 @@ def command_of(pid: int) -> tuple[str, ...]:
 
 
 def children(pid: int) -> tuple[int, ...]:
-    """The living children of a process. Not from /proc/PID/task/TID/children, which some kernels lack, and which may
-    miss a child (proc(5))."""
+    """Not from /proc/PID/task/TID/children, which some kernels lack, and which may miss a child (proc(5))."""
     return tuple(sorted(child for child in pids() if parent_of(child) == pid))
 
 

@@ -18,7 +18,7 @@ import signal
 import stat
 import sys
 import warnings  # noqa: F401  os.execvp imports it when called, which is too late: the new user may not reach it
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38  # linux/prctl.h
 CLONE_NEWNS = 0x00020000  # linux/sched.h
@@ -42,22 +42,27 @@ class LaunchError(Exception):
         self.kind = kind
 
 
-def join(folder: str) -> None:
+@contextlib.contextmanager
+def granted(refusal: str) -> Iterator[None]:
     try:
+        yield
+    except OSError as error:
+        raise LaunchError("cage", f"{refusal}: {error.strerror}") from error
+
+
+def join(folder: str) -> None:
+    with granted(f"the control group {folder} was refused by the kernel"):
         descriptor = os.open(f"{folder}/cgroup.procs", os.O_WRONLY)
         try:
             os.write(descriptor, b"0")
         finally:
             os.close(descriptor)
-    except OSError as error:
-        raise LaunchError("cage", f"the control group {folder} was refused by the kernel: {error.strerror}") from error
 
 
 def see(options: Sequence[tuple[str, str]]) -> None:
     """Mount empty folders over others (`--own`, `--cover`), and in these, at its own path, what should remain visible
-    (`--keep`, `--show`). An own folder is writable for all, like /tmp, and what is kept in it is as it was; a covered
-    one, and what is shown in it, is read-only. If we may not mount, there is no own folder; LaunchError if one should
-    be covered."""
+    (`--keep`, `--show`). An own folder is writable for all, like /tmp; a covered one, and what is shown in it, is
+    read-only. If we may not mount, there is no own folder; LaunchError if one should be covered."""
     where = os.getcwd()
     try:
         if _libc().unshare(CLONE_NEWNS) != 0:
@@ -130,25 +135,21 @@ def set_limit(text: str) -> None:
 
 
 def set_cpus(text: str) -> None:
-    """Bind this process to CPUs. Raises LaunchError also if the kernel gives fewer, as a cpuset does silently."""
+    """Raises LaunchError also if the kernel gives fewer, as a cpuset does silently."""
     wanted = {int(cpu) for cpu in text.split(",")}
-    try:
+    with granted(f"CPUs {text} were refused by the kernel"):
         os.sched_setaffinity(0, wanted)
-    except OSError as error:
-        raise LaunchError("cage", f"CPUs {text} were refused by the kernel: {error.strerror}") from error
     missing = wanted - os.sched_getaffinity(0)
     if missing:
         raise LaunchError("cage", f"CPUs {','.join(map(str, sorted(missing)))} are not allowed to this process")
 
 
 def become(uid: int, gid: int, *shared_groups: int) -> None:
-    """Give up root for good: no set-user-ID program run from then on gives it back."""
-    try:
+    """For good: no set-user-ID program run from then on gives root back."""
+    with granted(f"cannot become user {uid}, group {gid}"):
         os.setgroups([gid, *shared_groups])
         os.setgid(gid)
         os.setuid(uid)
-    except OSError as error:
-        raise LaunchError("cage", f"cannot become user {uid}, group {gid}: {error.strerror}") from error
     _prctl("PR_SET_NO_NEW_PRIVS", PR_SET_NO_NEW_PRIVS, 1)
 
 
@@ -168,7 +169,7 @@ def _prctl(name: str, option: int, value: int) -> None:
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Apply the options in the order that works, then become the command. Returns only by an exception."""
+    """Returns only by an exception."""
     names = [
         "report", "folder", "group", "own", "keep", "cover", "show", "rlimit", "cpus", "uid", "gid", "shared-group",
         "parent", "death-signal",

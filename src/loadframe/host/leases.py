@@ -1,10 +1,8 @@
-"""A lease: who owns what was started, and where its data are, written to the disk before anything is started.
-
-Servers started with processes.spawn die with their owner; what is left - data, or a process that detached itself - is
-ended and removed by the next command's sweep (leftovers.py). Only what is certainly ours is ended: the processes that
-the lease names, those in its control groups, those that carry its mark in their environment, and their descendants.
-Whether the owner lives is known from a lock (state.Life), which holds across PID namespaces. Leases are in the state
-directory (state.py); data in $LOADFRAME_SCRATCH, else /var/tmp: /tmp often is memory."""
+"""A lease: who owns what was started, and where its data are, written to the disk before anything is started. What a
+dead owner leaves - data, or a process that detached itself - is ended and removed by the next command's sweep
+(leftovers.py). Only what is certainly ours is ended: the processes that the lease names, those in its control groups,
+those that carry its mark in their environment, and their descendants. Whether the owner lives is known from a lock
+(state.Life), which holds across PID namespaces. Data are in $LOADFRAME_SCRATCH, else /var/tmp: /tmp often is memory."""
 
 import contextlib
 import os
@@ -14,7 +12,6 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 
 from loadframe.cages import groups
 from loadframe.errors import CageError
@@ -49,9 +46,8 @@ GRACE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a lease says on disk. boot and machine: a pid means something only on this machine, this boot; host: its
-    name, for people. mounts: the namespace of mounts (identity.namespace) in which its folder has that path; "" in
-    older versions."""
+    """boot and machine: a pid means something only on this machine, this boot; host: its name, for people. mounts: the
+    namespace of mounts (identity.namespace) in which its folder has that path; "" in older versions."""
 
     id: str
     what: str
@@ -67,7 +63,7 @@ class Record:
 
 
 def filesystem(path: Path) -> str:
-    """The type of the file system that `path` is on ("ext4", "tmpfs")."""
+    """Its type ("ext4", "tmpfs")."""
     best, kind = "", "unknown"
     for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="surrogateescape").splitlines():
         _, mount, name, *_ = line.split(" ")
@@ -78,7 +74,7 @@ def filesystem(path: Path) -> str:
 
 
 class Lease:
-    """Owned by the process that acquired it. A context manager: leaving it releases the lease."""
+    """Owned by the process that acquired it. Leaving it as a context manager releases it."""
 
     def __init__(self, record: Record, file: Path, life: Life, commands: str) -> None:
         self._record = record
@@ -123,8 +119,8 @@ class Lease:
 
     @property
     def user(self) -> int | None:
-        """A user that nothing else on the machine has, for processes of this lease that need no rights; None if we are
-        not root, or may not start any under it. Only members of its group may pass through the folder
+        """No other process of the machine has it; for processes of this lease that need no rights. None if we are not
+        root, or may not start any under it. Only members of its group may pass through the folder
         (Allowance.shared_group)."""
         return self._user
 
@@ -138,8 +134,8 @@ class Lease:
         return self._unprivileged(privilege.free_user(besides=self._user))
 
     def account(self, *preferred: str) -> Privilege:
-        """The first of these accounts that exists, else that of `runs_services_as`. "nobody" is not the
-        default, as other programs run under that account."""
+        """The first of these accounts that exists, else that of `runs_services_as`: other programs run under
+        "nobody"."""
         if os.geteuid() != 0:
             return US
         known = {entry.pw_name for entry in pwd.getpwall()}
@@ -168,7 +164,7 @@ class Lease:
 
     @property
     def shared_name(self) -> str:
-        """The prefix of the names of a server's shared memory (shm_open(3)), by which it is removed."""
+        """Prefix of the names of a server's shared memory (shm_open(3)), by which it is removed."""
         return shared_memory.name_of(self._record.id)
 
     def add_process(self, pid: int) -> None:
@@ -178,13 +174,13 @@ class Lease:
             self._write()
 
     def add_groups(self, folders: Iterable[Path]) -> None:
-        """Record control groups before they are made, so that they are always removed."""
+        """Called before they are made, so that they are always removed."""
         self._record = replace(self._record, groups=tuple(dict.fromkeys((*self._record.groups, *folders))))
         self._write()
 
     def release(self) -> None:
         """End what is still running, remove the control groups, the folder and the lease. Idempotent; does nothing in a
-        forked child. Ctrl-C waits until it is done."""
+        forked child."""
         if os.getpid() != self._record.owner.pid:
             return
         with undisturbed():
@@ -207,9 +203,7 @@ class Lease:
     def __enter__(self) -> "Lease":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
     def _write(self) -> None:

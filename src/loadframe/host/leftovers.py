@@ -5,6 +5,7 @@ import os
 import signal
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from loadframe.host import identity, privilege, shared_memory
 from loadframe.host.identity import Identity
 from loadframe.host.leases import GRACE_S, Record, folder_of_leases, mark_of, members, read
 from loadframe.host.state import Damaged, held, locked, remove_torn
-from loadframe.system.trees import remove_tree
+from loadframe.system.files import regular_file
+from loadframe.system.trees import closing, remove_tree
 from loadframe.system.trust import user
 
 
@@ -29,8 +31,8 @@ class Swept:
 
 
 def sweep() -> list[Swept]:
-    """End and remove what dead owners left behind; returns what was done. Leases of living owners are not touched. Safe
-    to run in several processes: only one works at a time, the others find nothing left."""
+    """Returns what was done. Leases of living owners are not touched. Of several processes only one works at a time,
+    the others find nothing left."""
     folder = folder_of_leases()
     remove_torn(folder)
     if not any(folder.glob("*.json")):
@@ -102,13 +104,12 @@ def _out_of_sight(record: Record, same_boot: bool) -> Path | None:
 
 
 def _own_group(folder: Path) -> tuple[int, ...]:
-    """Lease.user of a dead owner: the group whose processes may pass through its folder; none if it had none."""
-    try:
+    """Lease.user of a dead owner; none if it had none."""
+    with suppress(OSError):
         status = folder.lstat()
-    except OSError:
-        return ()
-    ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
-    return (status.st_gid,) if ours and status.st_gid in privilege.FREE else ()
+        if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and status.st_gid in privilege.FREE:
+            return (status.st_gid,)
+    return ()
 
 
 def _in_use(folder: Path) -> str | None:
@@ -127,27 +128,26 @@ def _in_use(folder: Path) -> str | None:
 
 
 def _written(file: Path) -> bool:
-    descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
+    with closing(regular_file(file)) as descriptor, suppress(BlockingIOError):
         # If another process opens it at this moment, the kernel sends us a signal: one that does nothing, not SIGIO.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+        return False
+    return True
+
+
+OUTCOMES = {
+    True: "ended process {pid}",
+    False: "process {pid} does not end (stuck in the kernel)",
+    None: "process {pid} belongs to another user: end it with `sudo kill {pid}`",
+}
+"""Of identity.end_all."""
 
 
 def _end_all(processes: Iterable[Identity]) -> list[str]:
-    words = {
-        True: "ended process {pid}",
-        False: "process {pid} does not end (stuck in the kernel)",
-        None: "process {pid} belongs to another user: end it with `sudo kill {pid}`",
-    }
-    outcomes = identity.end_all(processes, GRACE_S)
-    return [words[ended].format(pid=process.pid) for process, ended in outcomes.items()]
+    ended = identity.end_all(processes, GRACE_S)
+    return [OUTCOMES[outcome].format(pid=process.pid) for process, outcome in ended.items()]
 
 
 def _remove(folder: Path) -> list[str]:

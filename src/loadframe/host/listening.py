@@ -4,7 +4,7 @@ proc_net_tcp.rst names the socket, /proc/PID/fd its holders."""
 import socket
 import struct
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,13 +30,12 @@ class Listening:
 
 
 def sockets(root: Path = PROC) -> tuple[Listening, ...]:
-    rows = _rows(root / "self/net")
-    return tuple(listener for words, family in rows if (listener := parse(" ".join(words), family)) is not None)
+    listeners = (parse(words, family) for words, family in _rows(root / "self/net"))
+    return tuple(listener for listener in listeners if listener is not None)
 
 
-def parse(line: str, family: socket.AddressFamily) -> Listening | None:
-    """A line of /proc/net/tcp; None for any but a listening socket."""
-    words = line.split()
+def parse(words: Sequence[str], family: socket.AddressFamily) -> Listening | None:
+    """None for any but a listening socket."""
     if len(words) < 10 or words[3] != LISTEN or (place := _place(words[1], family)) is None:
         return None
     user, inode = whole(words[7]), whole(words[9])
@@ -68,13 +67,12 @@ def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
     connections first: connections from a port at which they listen were made by others."""
     links = {link for pid in pids for link in links_of(pid, root)}
     connections: Counter[tuple[str, int, bool]] = Counter()
-    first = next(iter(pids), None)
-    rows = list(_rows(root / str(first) / "net")) if first is not None else []
+    rows = (row for pid in [*pids][:1] for row in _rows(root / str(pid) / "net"))
     held = [(words, family) for words, family in rows if f"socket:[{words[9]}]" in links]
     own = {place[1] for words, family in held if words[3] == LISTEN and (place := _place(words[1], family))}
     for words, family in held:
         here, there = _place(words[1], family), _place(words[2], family)
-        if words[3] == ESTABLISHED and here is not None and there is not None and here[1] not in own:
+        if words[3] == ESTABLISHED and here and there and here[1] not in own:
             number = _plain(there[0])
             connections[number, there[1], number == _plain(here[0]) or number.startswith("127.")] += 1
     return tuple(Peer(number, port, count, is_here) for (number, port, is_here), count in connections.most_common())
@@ -91,10 +89,10 @@ def _rows(folder: Path) -> Iterator[tuple[list[str], socket.AddressFamily]]:
 
 
 def at(port: int, number: str = "", root: Path = PROC) -> tuple[Listening, ...]:
-    """The sockets that listen at a port of this address, or of all addresses; "" for any address."""
-    known = [listener for listener in sockets(root) if listener.port == port]
-    exact = [listener for listener in known if not number or _plain(listener.number) == _plain(number)]
-    return tuple(exact or [listener for listener in known if _plain(listener.number) in ("0.0.0.0", "::")])
+    """Sockets that listen at a port of this address ("": any), or of all addresses."""
+    known = {listener: _plain(listener.number) for listener in sockets(root) if listener.port == port}
+    exact = [listener for listener, own in known.items() if not number or own == _plain(number)]
+    return tuple(exact or [listener for listener, own in known.items() if own in ("0.0.0.0", "::")])
 
 
 def _plain(number: str) -> str:
@@ -108,12 +106,9 @@ def holders(inodes: Collection[int]) -> tuple[int, ...]:
 
 def held() -> dict[int, tuple[int, ...]]:
     """Inode of each listening socket -> processes that have it open, as far as we have permission."""
-    names = {f"socket:[{listener.inode}]": listener.inode for listener in sockets()}
-    holders: dict[int, list[int]] = {inode: [] for inode in names.values()}
-    for pid in sorted(pids()):
-        for name in names.keys() & set(links_of(pid)):
-            holders[names[name]].append(pid)
-    return {inode: tuple(pids) for inode, pids in holders.items()}
+    links = {pid: set(links_of(pid)) for pid in sorted(pids())}
+    inodes = [listener.inode for listener in sockets()]
+    return {inode: tuple(pid for pid, held in links.items() if f"socket:[{inode}]" in held) for inode in inodes}
 
 
 def ports_of(pids: Iterable[int]) -> tuple[int, ...]:
@@ -129,7 +124,7 @@ def first_of(pids: Collection[int]) -> tuple[int, ...]:
 def links_of(pid: int, root: Path = PROC) -> list[str]:
     links = []
     with suppress(OSError):  # it has ended, or belongs to another user
-        for descriptor in list((root / str(pid) / "fd").iterdir()):
+        for descriptor in (root / str(pid) / "fd").iterdir():
             with suppress(OSError):
                 links.append(str(descriptor.readlink()))
     return links

@@ -1,7 +1,7 @@
 """What a process of another user sees by mounts of its own (launch.py): a private /tmp and /var/tmp, so that files
 under names that others can guess do not collide; and Python and Loadframe, if a folder on the way to them is closed to
-other users. In place of a closed folder it gets an empty one, and in it what Loadframe runs from, read-only, each at
-its own path, so that first lines of scripts, RUNPATH and pyvenv.cfg stay right."""
+other users. In place of a closed folder it gets an empty one, and in it what Loadframe runs from, read-only, at its own
+path, so that first lines of scripts, RUNPATH and pyvenv.cfg stay right."""
 
 import os
 import re
@@ -46,7 +46,7 @@ def view(places: Sequence[Path], closed: Callable[[Path], Iterable[Path]]) -> li
 
 
 def user_packages() -> dict[str, str]:
-    """The variable by which a Python with another home finds the packages of our user, if we use these."""
+    """By it a Python with another home finds the packages of our user, if we use these."""
     return {"PYTHONUSERBASE": site.getuserbase()} if site.getusersitepackages() in sys.path else {}
 
 

@@ -30,7 +30,7 @@ class Us:
 
 @dataclass(frozen=True, slots=True)
 class LeaseUser:
-    """The user of a lease: a number that no user and no group of the machine has."""
+    """A number that no user and no group of the machine has."""
 
     number: int
 
@@ -96,19 +96,15 @@ _CAPABILITY_VERSION_3 = 0x20080522
 
 
 def holds(capability: int, proc: Path = PROC) -> bool:
-    """Whether we have a capability in effect (capabilities(7))."""
-    return bool(_capabilities("CapEff", proc) >> capability & 1)
-
-
-def _capabilities(which: str, proc: Path = PROC) -> int:
-    return int(process_status("self", which, proc=proc)[0], 16)
+    """In effect (capabilities(7))."""
+    return bool(int(process_status("self", "CapEff", proc=proc)[0], 16) >> capability & 1)
 
 
 def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
     """Give up all other capabilities for good, in a process with one thread. also_in_children: no program that it runs
     regains them (PR_SET_NO_NEW_PRIVS). Raises CageError."""
     libc = ctypes.CDLL(None, use_errno=True)
-    kept = _capabilities("CapPrm") & sum(1 << number for number in set(capabilities))
+    kept = int(process_status("self", "CapPrm")[0], 16) & sum(1 << number for number in set(capabilities))
     halves = [number for half in (kept & 0xFFFFFFFF, kept >> 32) for number in (half, half, 0)]
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
     if libc.capset(header, (ctypes.c_uint32 * 6)(*halves)) != 0 or (
@@ -120,7 +116,7 @@ def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
 
 
 def leave_no_memory_behind() -> None:
-    """Keep our memory from core dumps and other processes of our user (PR_SET_DUMPABLE, ptrace(2))."""
+    """No core dumps, and no access for other processes of our user (PR_SET_DUMPABLE, ptrace(2))."""
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
@@ -138,7 +134,10 @@ def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:
     setgroups = proc / "self/setgroups"  # not there on a kernel without user namespaces
     if setgroups.exists() and kernel_text(setgroups).strip() == "deny":
         return None
-    taken = frozenset((*_in_use(proc), besides))
+    taken = {besides}
+    for pid in pids(proc):
+        with suppress(OSError):  # it has ended
+            taken |= set(map(int, process_status(pid, "Uid", "Gid", "Groups", proc=proc)))
     maps = [_ranges(proc / "self" / name) for name in ("uid_map", "gid_map")]
     for number in random.sample(FREE, len(FREE)):
         mapped = all(any(number in span for span in ranges) for ranges in maps)
@@ -156,7 +155,7 @@ def why_no_free_user(proc: Path = PROC) -> str:
 
 
 def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> None:
-    """Make a folder that only its owner may read and write; a group may pass through it. Raises FileExistsError,
+    """Make a folder that only its owner may read and write; `group` may pass through it. Raises FileExistsError,
     CageError if another user replaced it before it was closed, OSError."""
     path.mkdir(mode=0o700)
     with closing(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)) as descriptor:
@@ -178,17 +177,11 @@ def _lacking(proc: Path) -> list[str]:
 
 
 def _ranges(path: Path) -> list[range]:
-    """The numbers of a user namespace; all numbers on a kernel without such namespaces, which lacks the file."""
+    """All numbers on a kernel without user namespaces, which lacks the file."""
     if not path.exists():
         return [range(2**32)]
-    rows = [list(map(int, line.split())) for line in kernel_text(path).splitlines()]
+    rows = (map(int, line.split()) for line in kernel_text(path).splitlines())
     return [range(first, first + count) for first, _, count in rows]
-
-
-def _in_use(proc: Path) -> Iterator[int]:
-    for pid in pids(proc):
-        with suppress(OSError):  # it has ended
-            yield from map(int, process_status(pid, "Uid", "Gid", "Groups", proc=proc))
 
 
 def _known(number: int) -> bool:
@@ -200,6 +193,7 @@ def _known(number: int) -> bool:
 
 
 SETGROUPS = {"x86_64": 116, "aarch64": 159, "riscv64": 159, "ppc64le": 81, "s390x": 206}
+_NO_RIGHTS = "Run Loadframe with CAP_SETUID and CAP_SETGID, or as another user than root."
 _SAME = 2**32 - 1
 """Changes nothing, and returns the present value (setfsuid(2))."""
 
@@ -225,14 +219,12 @@ def rights_of(user: Privilege, group: int | None = None) -> Iterator[None]:
 
 
 def _set_groups(numbers: Sequence[int]) -> None:
-    """Set the groups of this thread alone: the C library's function changes all threads."""
+    """Of this thread alone: the C library's function changes all threads."""
     number = SETGROUPS.get(platform.machine())
     groups = (ctypes.c_uint32 * len(numbers))(*numbers)
     if number is None or ctypes.CDLL(None).syscall(number, len(numbers), groups) != 0:
-        raise CageError(
-            f"The groups of this thread cannot be changed to {', '.join(map(str, numbers)) or 'none'}",
-            remedy="Run Loadframe with CAP_SETUID and CAP_SETGID, or as another user than root.",
-        )
+        shown = ", ".join(map(str, numbers)) or "none"
+        raise CageError(f"The groups of this thread cannot be changed to {shown}", remedy=_NO_RIGHTS)
 
 
 def _set(uid: int, gid: int) -> None:
@@ -240,7 +232,4 @@ def _set(uid: int, gid: int) -> None:
     for function, number in ((libc.setfsgid, gid), (libc.setfsuid, uid)):
         function(number)
         if function(_SAME) & _SAME != number:
-            raise CageError(
-                f"The kernel does not give files the rights of user {uid}, group {gid}",
-                remedy="Run Loadframe with CAP_SETUID and CAP_SETGID, or as another user than root.",
-            )
+            raise CageError(f"The kernel does not give files the rights of user {uid}, group {gid}", remedy=_NO_RIGHTS)

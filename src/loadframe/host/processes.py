@@ -38,13 +38,12 @@ NR_OPEN = Path("/proc/sys/fs/nr_open")
 CPUS_ONLINE = Path("/sys/devices/system/cpu/online")
 
 Stream = int | IO[bytes] | None
-"""What subprocess.Popen takes for a stream."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What a component may use. limits: by their names in setrlimit(2), {"RLIMIT_NOFILE": 1024}; soft and hard limits
-    are set alike. cpus: None for all. groups: the folders of the control groups to join (cages.Cage.folders)."""
+    """limits: by their names in setrlimit(2), {"RLIMIT_NOFILE": 1024}; soft and hard limits are set alike. cpus: None
+    for all. groups: the folders of the control groups to join (cages.Cage.folders)."""
 
     limits: Mapping[str, int] = field(default_factory=dict)
     cpus: frozenset[int] | None = None
@@ -56,9 +55,9 @@ class Resources:
 
 @dataclass(frozen=True, kw_only=True)
 class Allowance(Resources):
-    """What a process starts with: its user and its resources. shared_group: of a folder that the user must be able to
-    pass through. temporary: its folder for temporary files, in the lease's; /tmp and /var/tmp are then private
-    (mounts.py), if we may mount, except for what `visible` names of them."""
+    """shared_group: of a folder that the user must be able to pass through. temporary: its folder for temporary files,
+    in the lease's; /tmp and /var/tmp are then private (mounts.py), if we may mount, except for what `visible` names of
+    them."""
 
     user: Privilege = field(kw_only=False)
     shared_group: int | None = None
@@ -89,24 +88,26 @@ def marked(env: Mapping[str, str]) -> dict[str, str]:
     return {**env, **({MARK: _leases[-1]} if _leases else {})}
 
 
-MOST_TOLD = 200
-"""Characters of a list of CPUs that an error repeats, at most."""
+MOST_SHOWN = 200
+"""Characters of a list of CPUs that an error repeats."""
 
 
 def parse_cpus(text: str) -> frozenset[int]:
     """CPUs from the kernel's list format, "0-1,3" (cpuset(7)). Raises CageError."""
     cpus: set[int] = set()
-    shortened = text if len(text) <= MOST_TOLD else f"{text[:MOST_TOLD]}..."
+    shown = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
     for part in text.split(","):
         first, dash, last = (word.strip() for word in part.partition("-"))
-        last = last if dash else first
-        low, high = whole(first), whole(last)
+        low, high = whole(first), whole(last if dash else first)
+        wrong = ""
         if low is None or high is None or not 0 <= low <= high:
-            part = part.strip()[:MOST_TOLD]
-            raise CageError(f"cpus = {shortened!r}: {part!r} is not a CPU or a range", remedy='Write e.g. "0-1,3".')
-        if high >= 8192:  # the largest NR_CPUS a kernel is built with (x86 CONFIG_MAXSMP)
-            raise CageError(f"cpus = {shortened!r}: no machine has CPU {high}", remedy='Write e.g. "0-1,3".')
-        cpus.update(range(low, high + 1))
+            wrong = f"{part.strip()[:MOST_SHOWN]!r} is not a CPU or a range"
+        elif high >= 8192:  # the largest NR_CPUS a kernel is built with (x86 CONFIG_MAXSMP)
+            wrong = f"no machine has CPU {high}"
+        else:
+            cpus.update(range(low, high + 1))
+        if wrong:
+            raise CageError(f"cpus = {shown!r}: {wrong}", remedy='Write e.g. "0-1,3".')
     return frozenset(cpus)
 
 
@@ -119,7 +120,7 @@ def online_cpus() -> frozenset[int]:
 
 
 def may_raise_limits() -> bool:
-    """Whether we hold CAP_SYS_RESOURCE; root in a container often does not."""
+    """CAP_SYS_RESOURCE: root in a container often does not have it."""
     return holds(CAP_SYS_RESOURCE)
 
 
@@ -131,7 +132,7 @@ def may_have_mounts() -> bool:
 
 
 def most_open_files() -> int:
-    """The largest RLIMIT_NOFILE that `spawn` can grant: fs.nr_open, or our own hard limit if we may not raise it."""
+    """The largest RLIMIT_NOFILE that `spawn` can grant."""
     most = int(kernel_text(NR_OPEN))
     return most if may_raise_limits() else min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
 
@@ -178,13 +179,11 @@ def spawn(
     death_signal: signal.Signals = signal.SIGKILL,
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start `command` in a session of its own and return once it runs (exec has happened), under its allowance.
-
-    It is killed when the *thread* that called spawn ends (PR_SET_PDEATHSIG): call it from a thread that lives as long
-    as the process should. death_signal: what kills it then, for a server whose children would outlive a SIGKILL. stdin
-    defaults to /dev/null. pass_fds: descriptors that stay open in it, with their numbers. It searches only the absolute
-    folders of search paths (environment.py). Raises CageError if the machine does not grant the allowance, MissingTool
-    if the command cannot be run."""
+    """Start `command` in a session of its own and return once it runs (exec has happened). It is killed when the
+    *thread* that called spawn ends (PR_SET_PDEATHSIG): call it from a thread that lives as long as the process should.
+    death_signal: what kills it then, for a server whose children would outlive a SIGKILL. stdin defaults to /dev/null.
+    pass_fds: descriptors that stay open in it, with their numbers. Raises CageError if the machine does not grant the
+    allowance, MissingTool if the command cannot be run."""
     options = [word for folder in allowance.groups for word in ("--group", str(folder))]
     for name, value in allowance.limits.items():
         _check_limit(name, value)
@@ -234,8 +233,8 @@ def spawn(
 
 
 def _working_folder(path: Path, allowance: Allowance) -> int:
-    """The folder, opened with the user's rights, or with ours if the user may not enter, but by no link of another
-    user. Raises OSError, CageError."""
+    """Opened with the user's rights, or with ours if the user may not enter, but by no link of another user. Raises
+    OSError, CageError."""
     try:
         with rights_of(allowance.user, allowance.shared_group):
             return os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -307,15 +306,14 @@ def _check_limit(name: str, value: int) -> None:
 
 
 def available_cpus(text: str) -> frozenset[int]:
-    """CPUs in the kernel's list format, all of them online. Raises CageError for others."""
+    """As parse_cpus, all of them online."""
     cpus = parse_cpus(text)
     _check_cpus(cpus)
     return cpus
 
 
 def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
-    """Bind running processes to these CPUs: all their threads, also those started meanwhile. Processes that have ended
-    are skipped. Raises CageError if the kernel refuses."""
+    """Also threads started meanwhile. Processes that have ended are skipped. Raises CageError if the kernel refuses."""
     for pid in pids:
         bound: set[int] = set()
         while new := threads(pid) - bound:
@@ -333,7 +331,7 @@ def bind(pids: Iterable[int], cpus: frozenset[int]) -> None:
 
 
 def bound_to(pid: int) -> str | None:
-    """The CPUs that a process may use, "0,1"; None if it has ended."""
+    """As "0,1"; None if it has ended."""
     try:
         return cpu_list(os.sched_getaffinity(pid))
     except ProcessLookupError:
@@ -341,7 +339,7 @@ def bound_to(pid: int) -> str | None:
 
 
 def threads(pid: int) -> set[int]:
-    """The threads of a process, without the kernel's for io_uring, which cannot be bound; empty if it has ended."""
+    """Without the kernel's for io_uring, which cannot be bound; empty if it has ended."""
     numbers = set()
     with suppress(FileNotFoundError, ProcessLookupError):
         for folder in Path(f"/proc/{pid}/task").iterdir():

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import UserError
-from loadframe.system.files import Folder, Whose
+from loadframe.system.files import Folder, Whose, regular_file
 from loadframe.system.kernel import kernel_text
 
 FOLDER = Path("/dev/shm")
 SEGMENTS = Path("/proc/sysvipc/shm")
 MOST_BYTES = 1 << 20
 VERSIONS = range(14, 18)
-"""Versions of PostgreSQL whose memory looks like this."""
+"""Versions of PostgreSQL."""
 HEADER = struct.Struct("=iiQQI4xQQQ")
 """Magic, its creator's pid, two sizes, the number of the list, a pointer, device and inode of the data directory."""
 HEADER_MAGIC = 679834894
@@ -34,7 +34,7 @@ SHM_RDONLY, IPC_RMID = 0o10000, 0  # linux/shm.h, linux/ipc.h
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A System V segment (sysvipc(7), /proc/sysvipc/shm). attached: how many processes have it."""
+    """sysvipc(7), /proc/sysvipc/shm. attached: how many processes have it."""
 
     id: int
     size_bytes: int
@@ -43,7 +43,6 @@ class Segment:
 
 
 def name_of(lease: str) -> str:
-    """The prefix of the names of the shared memory of a lease's servers."""
     return f"loadframe{lease}"
 
 
@@ -57,8 +56,7 @@ def remove_left(lease: str, folder: Path) -> list[str]:
 
 
 def remove(name: str, owners: Iterable[int] = ()) -> list[str]:
-    """Remove the shared memory whose names begin with Lease.shared_name; returns what was done. owners: users whose
-    segments these may be, in addition to us."""
+    """Returns what was done. name: Lease.shared_name. owners: users whose segments these may be, in addition to us."""
     allowed, removed, kept = {os.geteuid(), *owners}, 0, []
     for segment in (*FOLDER.glob(f"{name}-*"), *FOLDER.glob(f"sem.{name}-*")):  # semaphores: sem_overview(7)
         try:
@@ -119,7 +117,7 @@ def segments(listing: Path) -> list[Segment]:
 
 
 def bytes_of(segment: Segment) -> bytes:
-    """The segment's bytes; zeros if it can no longer be read."""
+    """Zeros if it can no longer be read."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.shmat.restype = ctypes.c_void_p
     address = libc.shmat(segment.id, None, SHM_RDONLY)
@@ -136,7 +134,7 @@ def forget(segment: Segment) -> bool:
 
 
 def _pieces(number: int, owner: int) -> list[int]:
-    """The numbers of a list's pieces, its own last. Odd numbers are of memory that is not shared by name (dsm.c)."""
+    """A list's pieces, its own last. Odd numbers are of memory that is not shared by name (dsm.c)."""
     try:
         content = _read(FOLDER / f"PostgreSQL.{number}", owner)
     except OSError:
@@ -154,10 +152,8 @@ def listed(content: bytes) -> list[int]:
 
 
 def _read(path: Path, owner: int) -> bytes:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or status.st_uid != owner:
+    with os.fdopen(regular_file(path), "rb") as file:
+        if os.fstat(file.fileno()).st_uid != owner:
             raise PermissionError(f"{path} is not a file of user {owner}")
         return file.read(MOST_BYTES)
 

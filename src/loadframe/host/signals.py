@@ -1,4 +1,4 @@
-"""Holding back signals that end a command, where work must not be cut short; and finding processes that a signal has
+"""Holding back signals that end a command, where work must not be cut short; and which processes a signal has
 stopped."""
 
 import contextlib
@@ -77,13 +77,13 @@ def undisturbed(words: str = "") -> Iterator[None]:
 
 
 def tell(words: str) -> None:
-    """A line on stderr from a handler: a stream of Python's may be in the middle of another line."""
+    """From a handler: a stream of Python's may be in the middle of another line."""
     with contextlib.suppress(OSError):  # closed, or full
         os.write(2, f"{words}\n".encode("ascii", "backslashreplace"))
 
 
 def ignore(_number: int, _frame: object) -> None:
-    """A handler that does nothing. SIG_IGN would be inherited by everything that is started from then on."""
+    """SIG_IGN would be inherited by everything that is started from then on."""
 
 
 LONG_S, LOOK_EVERY_S = 1.0, 0.02
@@ -93,7 +93,7 @@ each system call. A frozen control group does not show."""
 
 
 def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
-    """Those of these processes that a signal (SIGSTOP, SIGTSTP) has stopped. root: for recorded trees."""
+    """Those that a signal (SIGSTOP, SIGTSTP) has stopped. root: for recorded trees."""
     stopped = []
     for pid in pids:
         with suppress(OSError):  # it has ended, or is out of our sight
@@ -112,5 +112,5 @@ def stopped_by_signal(pids: Iterable[int], sleep: Callable[[float], None] = time
         stopped = suspended(stopped)
     if not stopped:
         return ""
-    subject = f"process {stopped[0]}" if len(stopped) == 1 else f"{len(stopped)} processes ({stopped[0]}, ...)"
-    return f"{subject} {'is' if len(stopped) == 1 else 'are'} stopped by a signal (SIGSTOP)"
+    several = f"{len(stopped)} processes ({stopped[0]}, ...) are"
+    return f"{f'process {stopped[0]} is' if len(stopped) == 1 else several} stopped by a signal (SIGSTOP)"

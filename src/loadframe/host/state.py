@@ -31,12 +31,11 @@ OURS = {"leases", "changes", "faults", "forecast-scores.jsonl"}
 
 
 class Damaged(Exception):  # noqa: N818 - it is no error of the command that meets it
-    """A file of the state directory that cannot be used, and why, in words."""
+    """Why a file of the state directory cannot be used."""
 
 
 def state_directory() -> Path:
-    """The state directory, made if need be. Raises CageError if it cannot be written, or another user could write to
-    it."""
+    """Made if need be. Raises CageError if it cannot be written, or another user could write to it."""
     own, of_all = os.environ.get("LOADFRAME_STATE"), os.environ.get("XDG_STATE_HOME")
     try:
         path = Path(own or f"{of_all or Path.home() / '.local/state'}/loadframe").absolute()
@@ -49,8 +48,8 @@ def state_directory() -> Path:
 
 
 def scratch_directory() -> Path:
-    """Where temporary data go: $LOADFRAME_SCRATCH, else /var/tmp. Made if need be; no other user can replace folders in
-    it. Raises CageError."""
+    """For temporary data: $LOADFRAME_SCRATCH, else /var/tmp. Made if need be; no other user can replace folders in it.
+    Raises CageError."""
     path = Path(os.environ.get("LOADFRAME_SCRATCH") or "/var/tmp").absolute()
     remedy = "Set LOADFRAME_SCRATCH to a folder that can be written."
     weak, _ = _made(path, path / "ours", 0o755, "put temporary data", remedy)
@@ -66,8 +65,8 @@ def scratch_directory() -> Path:
 
 
 def _made(path: Path, place: Path, mode: int, purpose: str, remedy: str) -> tuple[str | None, os.stat_result | None]:
-    """Make a folder if need be; returns what on the way to the place another user could change, or None, and its
-    status, if it exists. Raises CageError, also for a path that no record could name."""
+    """Make a folder if need be. What on the way to the place another user could change, or None, and its status, if it
+    exists. Raises CageError, also for a path that no record could name."""
     if (why := why_no_text(path)) is not None:
         raise CageError(f"Loadframe cannot {purpose} there: {why}", remedy=REMEDY)
     try:
@@ -85,26 +84,23 @@ def _made(path: Path, place: Path, mode: int, purpose: str, remedy: str) -> tupl
 
 
 def private_folder(path: Path, purpose: str) -> Path:
-    """Make a folder if need be, ours alone: a folder that we made and others may read is closed to them. purpose: for
-    messages. Raises CageError if it is a link, another user's, or others may write to it."""
+    """Made if need be. A folder of ours that others may read is closed to them. purpose: for messages. Raises CageError
+    if it is a link, another user's, or others may write to it."""
     remedy = "Set LOADFRAME_STATE to a folder of your own"
     weak, status = _made(path, path, 0o700, purpose, f"{remedy}.")
     if status is not None and stat.S_ISLNK(status.st_mode):
         raise CageError(
             f"Loadframe does not {purpose} in {path}: it is a link to {path.readlink()}", remedy=f"{remedy}."
         )
+    what_to_do = f"{remedy}, whose whole path only you and root may write to."
     if weak is None and status is not None and status.st_uid != os.geteuid():
         weak = f"{path} belongs to {user(status.st_uid)}"
+    elif weak is None and status is not None and others_write(status, path):
+        weak = f"other users can write to it (mode {stat.S_IMODE(status.st_mode):04o})"
+        what_to_do = f"Check what is in it, then `chmod 700 {path}`; or set LOADFRAME_STATE to another folder of yours."
     if weak is not None or status is None:
         raise CageError(
-            f"Loadframe does not {purpose} in {path}: {weak}, and Loadframe acts on what is in it",
-            remedy=f"{remedy}, whose whole path only you and root may write to.",
-        )
-    if others_write(status, path):
-        raise CageError(
-            f"Loadframe does not {purpose} in {path}: other users can write to it (mode "
-            f"{stat.S_IMODE(status.st_mode):04o}), and Loadframe acts on what is in it",
-            remedy=f"Check what is in it, then `chmod 700 {path}`; or set LOADFRAME_STATE to another folder of yours.",
+            f"Loadframe does not {purpose} in {path}: {weak}, and Loadframe acts on what is in it", remedy=what_to_do
         )
     if not os.access(path, os.W_OK | os.X_OK):
         raise CageError(f"Loadframe cannot {purpose} in {path}: not writable", remedy=f"{remedy} that can be written.")
@@ -117,8 +113,7 @@ def private_folder(path: Path, purpose: str) -> Path:
 
 
 def read_file(file: Path, most_bytes: int = MOST_BYTES) -> str:
-    """The text of a file in a private folder. Raises FileNotFoundError, and Damaged if it is no regular file of ours,
-    too large, or not UTF-8."""
+    """Raises FileNotFoundError, and Damaged if it is no regular file of ours, too large, or not UTF-8."""
     try:
         data = _held(file.parent).read(file.name, most_bytes)
     except FileNotFoundError:
@@ -139,19 +134,18 @@ def write_durably(file: Path, text: str) -> None:
 
 
 def remove_torn(folder: Path) -> None:
+    def alone() -> list[Path]:
+        return [file for file in folder.glob(f"*{ALIVE}") if not file.with_suffix(".json").exists()]
+
     if not folder.is_dir():
         return
     held_folder = _held(folder)
     held_folder.remove_torn()
-    if _alone(folder):
+    if alone():
         with locked(folder / WRITING):  # so none of these is being made now
-            for file in _alone(folder):
+            for file in alone():
                 if not file.is_dir() and held(file) is not True:
                     held_folder.remove(file.name)
-
-
-def _alone(folder: Path) -> list[Path]:
-    return [file for file in folder.glob(f"*{ALIVE}") if not file.with_suffix(".json").exists()]
 
 
 def _held(folder: Path) -> Folder:
@@ -178,7 +172,6 @@ def locked(path: Path, within_s: float = LOCKED_WITHIN_S) -> Iterator[None]:
 
 
 def _open_lock(path: Path, flags: int = os.O_CREAT) -> int:
-    why = ""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | flags, 0o600)
     except FileNotFoundError:
@@ -251,7 +244,7 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 def held(file: Path) -> bool | None:
-    """Whether the owner of a sign of life lives; None if there is no sign."""
+    """None if there is no sign of life."""
     try:
         descriptor = _open_lock(file.with_suffix(ALIVE), 0)
     except (FileNotFoundError, CageError):
@@ -297,8 +290,7 @@ def check_keys(data: object, needed: Set[str], optional: Set[str] = frozenset())
 
 
 def text_of(data: Mapping[str, Any], key: str) -> str:
-    value = data[key]
-    if not isinstance(value, str):
+    if not isinstance(value := data[key], str):
         raise Damaged(f"{key!r} is not text")
     return value
 
@@ -311,15 +303,13 @@ def folder_of(data: Mapping[str, Any], key: str) -> Path:
 
 
 def list_of(data: Mapping[str, Any], key: str) -> list[Any]:
-    value = data.get(key, [])
-    if not isinstance(value, list):
+    if not isinstance(value := data.get(key, []), list):
         raise Damaged(f"{key!r} is not a list")
     return value
 
 
 def texts_of(data: Mapping[str, Any], key: str) -> dict[str, str]:
-    value = data[key]
-    if not isinstance(value, dict):
+    if not isinstance(value := data[key], dict):
         raise Damaged(f"{key!r} is not an object")
     return {name: text_of(value, name) for name in value}
 

@@ -1,6 +1,5 @@
 """Run a user's command to its end. Its output goes to a file without a name, not through a pipe, which what it has
-started may hold open. Also: reading a pipe, bounded in bytes and in time. Light: the lasting process of a watch imports
-it."""
+started may hold open. Light: the lasting process of a watch imports it."""
 
 import os
 import select
@@ -15,7 +14,7 @@ from loadframe.errors import TargetError
 from loadframe.host.environment import environment
 
 MOST_BYTES = 1 << 20
-"""Bytes of a command's output that are read, from its end."""
+"""Read from the end of a command's output."""
 MOST_PRINTED_BYTES = 64 << 20
 """A command that prints more is ended: it would fill the disk."""
 LOOK_EVERY_S = 0.1
@@ -49,8 +48,8 @@ def run(command: Sequence[str], within_s: float) -> Ended:
 
 
 def restart(command: Sequence[str], within_s: float, silent: Callable[[], str | None], words: str, remedy: str) -> None:
-    """Run a command that restarts a server, and return once `silent`, which says why the server does not answer,
-    returns None. words: the server's name. Raises TargetError."""
+    """Return once `silent`, which says why the server does not answer, returns None. words: the server's name. Raises
+    TargetError."""
     shown = " ".join(command)
     try:
         done = run(command, within_s)
@@ -79,7 +78,7 @@ def ended(process: subprocess.Popen[bytes], output: IO[bytes], within_s: float) 
 
 
 def last_printed(output: IO[bytes]) -> str:
-    """The end of what was printed. The offset stays: processes that go on share it."""
+    """The offset stays: processes that go on share it."""
     size = os.fstat(output.fileno()).st_size
     return os.pread(output.fileno(), MOST_BYTES, max(0, size - MOST_BYTES)).decode("utf-8", "replace")
 

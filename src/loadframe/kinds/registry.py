@@ -112,8 +112,8 @@ def kind_named(kind: str) -> KindOfTarget:
     if (broken := KINDS.why_not(kind)) is not None:
         raise broken.error("target.kind")
     if kind in EXTENSIONS[KINDS_GROUP]:
-        fact, remedy = not_installed(KINDS_GROUP, kind, f"target.kind = {kind!r}")
-        raise StudyError(fact, remedy=remedy)
+        missing = not_installed(KINDS_GROUP, kind, f"target.kind = {kind!r}")
+        raise StudyError(missing.fact, remedy=missing.remedy)
     raise StudyError(f"target.kind = {kind!r} is not known", remedy=f"Known kinds: {', '.join(sorted(KINDS))}.")
 
 

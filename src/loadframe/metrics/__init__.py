@@ -39,7 +39,7 @@ class Metric:
 
     @property
     def alone(self) -> str:
-        """What it is, for places without a column that marks it as a share."""
+        """For places without a column that marks it as a share."""
         return f"share {self.what}" if self.what.startswith("of the ") else self.what
 
 
@@ -87,7 +87,7 @@ _WORDS = {"component": {"target": "the target", "driver": "the load driver"}, "p
 
 
 def _families() -> dict[str, list[tuple[re.Pattern[str], Metric]]]:
-    """The rows of families.txt, each with a group for a part in braces, by what follows the last dot of their names."""
+    """By what follows the last dot of a name; a group for each part in braces."""
     by_end: dict[str, list[tuple[re.Pattern[str], Metric]]] = {}
     for name, unit, what in _cells(_table("families.txt")):
         form = name.replace(".", r"\.").format_map({part: f"(?P<{part}>{text})" for part, text in _PARTS.items()})
@@ -107,14 +107,13 @@ def _family_of(name: str) -> tuple[Metric, Mapping[str, str]] | None:
 
 
 def parts_of(name: str) -> Mapping[str, str]:
-    """What a name of families.txt holds: component, peer, program, stage or log; empty for any other."""
+    """The component, peer, program, stage or log in a name of families.txt; empty for any other name."""
     family = _family_of(name)
     return {} if family is None else family[1]
 
 
 def metric(name: str) -> Metric:
-    """What a metric is: from the tables, else from its name (families.txt, exposed.py). An unknown metric is described
-    by its name."""
+    """An unknown metric is described by its name."""
     return METRICS.get(name) or _by_its_name(name) or Metric(name, "", name)
 
 

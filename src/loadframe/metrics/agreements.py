@@ -7,7 +7,7 @@ that follows from it, and named.
 Rows are in agreements.toml; those of a single server in its `kinds/NAME/metrics.py`. They are checked in their order,
 and what is blind is no witness for later rows: what is closest to the work comes first."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -16,12 +16,12 @@ from loadframe.knowledge.kinds import rows
 from loadframe.knowledge.metric import PARTIAL, SILENT, Agreement, requests
 from loadframe.knowledge.rows import toml_rows
 from loadframe.metrics import IN_FRONT, MOST_SHARDS, is_known, metric
-from loadframe.metrics.exposed import OF, REQUESTS
+from loadframe.metrics.exposed import OF, REQUESTS, Values
 from loadframe.model import Blind
 from loadframe.units import show_metric
 
 RATES = ("1/s", "bytes/s", "s/s", "share")
-"""Units of cumulative counters, and of what follows from them."""
+"""Of cumulative counters, and of what follows from them."""
 
 _FILE = toml_rows(Path(__file__).with_name("agreements.toml"))
 _SHARES = {"SILENT": SILENT, "PARTIAL": PARTIAL}
@@ -43,7 +43,7 @@ OF_SERVERS = tuple(row for row in _OF_SERVERS if not row.whole)
 OF_CONNECTIONS = tuple(row for row in _OF_SERVERS if row.whole)
 
 
-def contradictions(metrics: Mapping[str, float]) -> tuple[Blind, ...]:
+def contradictions(metrics: Values) -> tuple[Blind, ...]:
     contradicted: list[Blind] = []
     seen = dict(metrics)
     for row in _rows(seen):
@@ -54,7 +54,7 @@ def contradictions(metrics: Mapping[str, float]) -> tuple[Blind, ...]:
     return tuple(contradicted)
 
 
-def without(metrics: Mapping[str, float], blind: Sequence[Blind]) -> dict[str, float]:
+def without(metrics: Values, blind: Sequence[Blind]) -> dict[str, float]:
     gone = names_of(blind)
     return {name: value for name, value in metrics.items() if name not in gone}
 
@@ -63,7 +63,7 @@ def names_of(blind: Sequence[Blind]) -> frozenset[str]:
     return frozenset(name for contradiction in blind for name in contradiction.metrics)
 
 
-def _rows(metrics: Mapping[str, float]) -> Iterator[Agreement]:
+def _rows(metrics: Values) -> Iterator[Agreement]:
     pieces = [piece for piece in _PIECES if f"{piece}.cpu.cores" in metrics]
     for component in ("driver", *(pieces or ("target",))):
         for row in OF_A_COMPONENT:
@@ -78,7 +78,7 @@ _PIECES = (*IN_FRONT, *(f"shard{number}" for number in range(1, MOST_SHARDS + 1)
 
 
 def _of(component: str, row: Agreement) -> Agreement:
-    """A row of a component. A target in pieces is the sum of them, so its metrics are blind with theirs."""
+    """A target in pieces is the sum of them, so its metrics are blind with theirs."""
     whole = component in _PIECES
 
     def named(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -93,28 +93,28 @@ def _of(component: str, row: Agreement) -> Agreement:
     )
 
 
-def _blind(row: Agreement, metrics: Mapping[str, float]) -> Blind | None:
-    said = _together(row.counter, metrics)
+def _blind(row: Agreement, metrics: Values) -> Blind | None:
+    counted = _together(row.counter, metrics)
     others = [_together(names, metrics) for names in row.witnesses]
-    if said is None or not all(other is not None for other in others):
+    if counted is None or not all(other is not None for other in others):
         return None
     least = min(other for other in others if other is not None)
-    if least < row.floor or said >= row.share * least:
+    if least < row.floor or counted >= row.share * least:
         return None
-    witnesses = " and ".join(_told(names, metrics) for names in row.witnesses)
+    witnesses = " and ".join(_shown(names, metrics) for names in row.witnesses)
     return Blind(
         counter=row.counter[0],
         metrics=tuple(name for name in metrics if name in row.counter or _is_of(name, row.also)),
-        because=f"{_told(row.counter, metrics)}, while {witnesses} ({row.why})",
+        because=f"{_shown(row.counter, metrics)}, while {witnesses} ({row.why})",
     )
 
 
-def _together(names: Sequence[str], metrics: Mapping[str, float]) -> float | None:
+def _together(names: Sequence[str], metrics: Values) -> float | None:
     values = [metrics[name] for name in names if name in metrics]
     return sum(values) if values else None
 
 
-def _told(names: Sequence[str], metrics: Mapping[str, float]) -> str:
+def _shown(names: Sequence[str], metrics: Values) -> str:
     return ", ".join(f"{metric(name).what}: {show_metric(name, metrics[name])}" for name in names if name in metrics)
 
 

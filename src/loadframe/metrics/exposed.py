@@ -14,6 +14,7 @@ from pathlib import Path
 
 from loadframe.knowledge.rows import toml_rows
 
+Values = Mapping[str, float]
 OF = "service."
 RESERVED = ("parallelism", "serial")
 """Findings of a service are called `service.NAME`, too: no limit can have these names."""
@@ -32,13 +33,13 @@ _LABEL = re.compile(r'(?<![^{=,"])([^{=,"]++)="((?:[^"\\]|\\.)*+)"')
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A metric's name in its parts. base: without labels; labels: in the order of their names, values unescaped."""
+    """base: without labels; labels: in the order of their names, values unescaped."""
 
     base: str
     labels: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        """The form for comparison, which is that of Prometheus."""
+        """As Prometheus writes it."""
         words = ",".join(f'{name}="{_escaped(value)}"' for name, value in self.labels)
         return f"{self.base}{{{words}}}" if words else self.base
 
@@ -51,7 +52,7 @@ def named(base: str, labels: Mapping[str, str], *, counted: bool) -> Name:
 
 
 def split(name: str) -> Name:
-    """The parts of a name, whatever the order of its labels. Any other text has no labels."""
+    """Of a name, whatever the order of its labels. Any other text has no labels."""
     base, brace, rest = name.partition("{")
     if not brace:
         return Name(name)
@@ -82,7 +83,7 @@ def all_of(name: str, there: Iterable[str]) -> list[str]:
 
 
 def unit_of(name: str) -> str:
-    """The unit for units.show, from the end of the name (Prometheus, "Metric and label naming"); else "count"."""
+    """For units.show, from the end of the name (Prometheus, "Metric and label naming"); else "count"."""
     base = name.removeprefix(OF).partition("{")[0]
     if base.endswith("_count"):
         return "1/s"
@@ -112,7 +113,7 @@ ROUNDING = 1e-9
 """Rounding error of a share of counts that were divided by a time."""
 
 
-def with_quantiles(metrics: Mapping[str, float]) -> dict[str, float]:
+def with_quantiles(metrics: Values) -> dict[str, float]:
     """Metrics with the quantiles of a window in place of the rates of buckets. A histogram's buckets are cumulative
     (`le`). The quantile is the upper bound of the bucket that holds it, so the value is at most that. It is absent
     where that bucket has no bound, or the rates contradict one another."""
@@ -126,7 +127,7 @@ def with_quantiles(metrics: Mapping[str, float]) -> dict[str, float]:
     return rest
 
 
-def _histograms(metrics: Mapping[str, float]) -> dict[Name, dict[float, str]]:
+def _histograms(metrics: Values) -> dict[Name, dict[float, str]]:
     histograms: dict[Name, dict[float, str]] = {}
     for name in metrics:
         if not name.startswith(OF) or f"{BUCKET}{{" not in name:
@@ -189,12 +190,12 @@ _HEAPS = tuple(
     (WellKnown(HEAP_USE, **row["use"]), WellKnown(HEAP_CEILING, **row["ceiling"]) if "ceiling" in row else None)
     for row in _ROWS["heaps"]
 )
-"""Use and ceiling of one heap: of the first row whose use is exposed."""
+"""Use and ceiling; the first row whose use is exposed counts."""
 NO_CEILING = 2.0**62
 """Bytes. Go reports math.MaxInt64 where GOMEMLIMIT is not set."""
 
 
-def derived_metrics(metrics: Mapping[str, float], requests: Sequence[str] = ()) -> dict[str, float]:
+def derived_metrics(metrics: Values, requests: Sequence[str] = ()) -> dict[str, float]:
     """Metrics that follow from a window's exposed ones: the garbage collector's share, the heap, and the requests
     served. requests: the names that a study gives for the last."""
     own = {name: value for name, value in metrics.items() if name.startswith(OF)}
@@ -207,12 +208,12 @@ def derived_metrics(metrics: Mapping[str, float], requests: Sequence[str] = ()) 
     return derived | ({REQUESTS: sum(own[name] for name in declared)} if declared else {})
 
 
-def _first(metric: str, own: Mapping[str, float]) -> dict[str, float]:
+def _first(metric: str, own: Values) -> dict[str, float]:
     values = (_value(row, own) for row in _KNOWN[metric])
     return next(({metric: value} for value in values if value is not None), {})
 
 
-def _heap(own: Mapping[str, float]) -> dict[str, float]:
+def _heap(own: Values) -> dict[str, float]:
     for use, ceiling in _HEAPS:
         used, most = _value(use, own), None if ceiling is None else _value(ceiling, own)
         if used:
@@ -220,7 +221,7 @@ def _heap(own: Mapping[str, float]) -> dict[str, float]:
     return {}
 
 
-def _value(row: WellKnown, own: Mapping[str, float]) -> float | None:
+def _value(row: WellKnown, own: Values) -> float | None:
     """Only positive levels count: -1 stands for "no bound"."""
     matching = [name for name in own if name.removeprefix(OF).partition("{")[0] == row.base]
     if row.label is not None:

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+Values = Mapping[str, float]
 STAGES, LOGS = "pipeline.", "changelog."
 CUMULATIVE = frozenset(
     {"done", "entries", "busy_s", "idle_s", "blocked_s", "server_s", "read", "applied"}
@@ -18,7 +19,7 @@ _NAME = re.compile(r"(pipeline|changelog)\.([A-Za-z][A-Za-z0-9_-]{0,39})\.([a-z_
 
 
 def is_level(metric: str) -> bool:
-    """Whether it is a level of a pipeline: over a window its mean counts, not the most."""
+    """Over a window the mean of a level counts, not the most."""
     match = _NAME.fullmatch(metric)
     return match is not None and match[3] not in CUMULATIVE
 
@@ -28,13 +29,13 @@ def names(metrics: Iterable[str], of: str = STAGES) -> list[str]:
     return sorted({match[2] for match in matches if match is not None})
 
 
-def in_order(metrics: Mapping[str, float]) -> list[str]:
+def in_order(metrics: Values) -> list[str]:
     stages = names(metrics)
     return sorted(stages, key=lambda stage: (metrics.get(f"{STAGES}{stage}.order", float("inf")), stage))
 
 
 def growth(metric: str, readings: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """Growth per second of a level that fills up, from the first reading (time, value) of a window to the last."""
+    """Growth per second of a level that fills up. readings: (time, value)."""
     prefix, _, end = metric.rpartition(".")
     if end not in GROWING or not is_level(metric) or len(readings) < 2 or readings[-1][0] <= readings[0][0]:
         return {}
@@ -43,14 +44,13 @@ def growth(metric: str, readings: Sequence[tuple[float, float]]) -> dict[str, fl
 
 
 def most(metric: str, values: Sequence[float]) -> dict[str, float]:
-    """The most operations in work seen in a window with SEEN_OFTEN readings."""
     prefix, _, end = metric.rpartition(".")
     if end != "current" or not is_level(metric) or len(values) < SEEN_OFTEN:
         return {}
     return {f"{prefix}.current_most": max(values)}
 
 
-def derived(metrics: Mapping[str, float]) -> dict[str, float]:
+def derived(metrics: Values) -> dict[str, float]:
     values: dict[str, float] = {}
     for stage in names(metrics):
         prefix = f"{STAGES}{stage}."
@@ -67,8 +67,8 @@ def derived(metrics: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in values.items() if math.isfinite(value)}
 
 
-def _of_stage(own: Mapping[str, float]) -> dict[str, float]:
-    """The utilisation law (busy workers = rate x time) and Little's law (wait = number / rate) of one stage."""
+def _of_stage(own: Values) -> dict[str, float]:
+    """The utilisation law (busy workers = rate x time) and Little's law (wait = number / rate)."""
     values = dict[str, float]()
     done, entries = own.get("done"), own.get("entries")
     if entries is None and done is not None:
@@ -96,7 +96,7 @@ def _of_stage(own: Mapping[str, float]) -> dict[str, float]:
     return values
 
 
-def _shares(own: Mapping[str, float], busy: float | None) -> dict[str, float]:
+def _shares(own: Values, busy: float | None) -> dict[str, float]:
     """Workers at work, idle, blocked; several processes are weighted by entries (recording/stage_tail.py)."""
     workers = own.get("workers")
     idle = own["idle_s"] if "idle_s" in own else own.get("idle")

@@ -1,21 +1,16 @@
-"""What a component used of its resource limits, from each file of its control groups, of either version. Sources:
-Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/; scheduler/sched-bwc.rst for the quota."""
+"""What a component used of its resource limits. Sources: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/;
+scheduler/sched-bwc.rst for the quota."""
 
 import math
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from loadframe.recording import procfs
-from loadframe.recording.derivation import Derivation, Metrics, Window, derive, growth, rates_of
+from loadframe.recording.derivation import Derivation, Metrics, Window, derive, growth, rate_of, rates_of
 from loadframe.recording.system_metrics import pressure
 
 NO_LIMIT = 2**62
 """Version 1 shows no limit of memory as the largest number of whole pages."""
-
-
-def _counts(metric: str, per_second: float = 1.0) -> Callable[[int, int, float], Metrics]:
-    return lambda first, last, elapsed_s: {metric: growth(first, last) / per_second / elapsed_s}
 
 
 def _number(metric: str, most: float = math.inf) -> Callable[[float], Metrics]:
@@ -23,16 +18,10 @@ def _number(metric: str, most: float = math.inf) -> Callable[[float], Metrics]:
     return lambda number: {metric: number} if number < most else {}
 
 
-class _CpuStat(NamedTuple):
-    """counted: cpu.stat. period_us: of the quota; 0 if unknown."""
-
-    counted: dict[str, int]
-    period_us: int
-
-
-def _cpu_stat(text: bytes, quota: bytes, period: bytes) -> _CpuStat:
+def _cpu_stat(text: bytes, quota: bytes, period: bytes) -> dict[str, int]:
+    """With the period of the quota, if known."""
     period = quota.strip().rpartition(b" ")[2] or period
-    return _CpuStat(procfs.parse_vmstat(text), procfs.parse_count(period) if period else 0)
+    return procfs.parse_vmstat(text) | ({_PERIOD_US: procfs.parse_count(period)} if period else {})
 
 
 _CPU_TIMES = (
@@ -40,28 +29,21 @@ _CPU_TIMES = (
     rates_of({"cage.cpu.throttled_time": ("throttled_time",)}, 1e9),
 )
 """CPU time, and the time that all CPUs together were denied (microseconds in version 2, nanoseconds in 1)."""
+_PERIOD_US = "period of the quota"
 
 
-def _cpu_counts(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
-    version_2, version_1 = (count(first.counted, last.counted, elapsed_s) for count in _CPU_TIMES)
-    return version_2 | version_1
-
-
-def _throttled(first: _CpuStat, last: _CpuStat, elapsed_s: float) -> Metrics:
-    metrics = rates_of({"cage.cpu.throttled": ("nr_throttled",)})(first.counted, last.counted, elapsed_s)
-    if metrics and last.period_us:
-        metrics["cage.cpu.throttled_share"] = min(1.0, metrics["cage.cpu.throttled"] * last.period_us / 1e6)
+def _throttled(first: Mapping[str, int], last: Mapping[str, int], elapsed_s: float) -> Metrics:
+    metrics = rates_of({"cage.cpu.throttled": ("nr_throttled",)})(first, last, elapsed_s)
+    if metrics and (period_us := last.get(_PERIOD_US)):
+        metrics["cage.cpu.throttled_share"] = min(1.0, metrics["cage.cpu.throttled"] * period_us / 1e6)
     return metrics
 
 
-def _cpu_max(text: bytes) -> float:
-    quota, _, period = text.strip().partition(b" ")
-    return procfs.parse_maximum(quota) / max(1, procfs.parse_count(period))
-
-
-def _cfs_quota(text: bytes, period: bytes) -> float:
-    quota_us = procfs.parse_count(text)
-    return quota_us / max(1, procfs.parse_count(period)) if quota_us > 0 else math.inf
+def _quota(text: bytes, period: bytes = b"") -> float:
+    """CPUs. text: of cpu.max, with the period, or of cpu.cfs_quota_us (-1 without a limit)."""
+    quota, _, behind = text.strip().partition(b" ")
+    period_us, quota_us = procfs.parse_count(behind or period), procfs.parse_maximum(quota)
+    return quota_us / max(1, period_us) if quota_us > 0 else math.inf
 
 
 _V1 = "blkio.throttle"
@@ -93,47 +75,46 @@ def parse_cgroup_io(data: bytes) -> Devices:
     return devices
 
 
-class _Io(NamedTuple):
-    used: Devices
-    limits: tuple[Devices, ...]
+Io = tuple[Devices, ...]
+"""What was used, then the limits of each file."""
 
 
-def _io_text(text: bytes, *limits: bytes) -> _Io:
-    return _Io(parse_cgroup_io(text), tuple(map(parse_cgroup_io, limits)))
+def _io_text(*texts: bytes) -> Io:
+    return tuple(map(parse_cgroup_io, texts))
 
 
-def _io(name: str, key: str, limit_key: str, place: int, first: _Io, last: _Io, elapsed_s: float) -> Metrics:
+def _io(name: str, key: str, limit_key: str, place: int, first: Io, last: Io, elapsed_s: float) -> Metrics:
     """The rate of the disk nearest to its limit (the use of others does not show it); over all disks if none has a
     limit."""
 
     def rate(devices: Collection[str]) -> float:
-        used = [sum(reading.used.get(device, {}).get(key, 0.0) for device in devices) for reading in (first, last)]
+        used = [sum(reading[0].get(device, {}).get(key, 0.0) for device in devices) for reading in (first, last)]
         return growth(*used) / elapsed_s
 
-    limits = {device: numbers.get(limit_key, math.inf) for device, numbers in last.limits[place].items()}
+    limits = {device: numbers.get(limit_key, math.inf) for device, numbers in last[place].items()}
     limited = [(rate([device]), limit) for device, limit in limits.items() if math.isfinite(limit)]
     if not limited:
-        return {f"cage.{name}": rate(first.used.keys() | last.used.keys())}
+        return {f"cage.{name}": rate(first[0].keys() | last[0].keys())}
     use, limit = max(limited, key=lambda pair: pair[0] / pair[1] if pair[1] > 0 else math.inf)
     share = {f"cage.{name}.utilization": use / limit} if limit > 0 else {}
     return {f"cage.{name}": use, f"cage.{name}.limit": limit} | share
 
 
 def _io_files() -> list[Derivation]:
-    second = [partial(_io, name, key, limit_key, 0) for name, (key, limit_key, *_) in IO.items()]
-    rows = [Derivation("io.stat", _io_text, rates=second, beside=("io.max",))]
+    second = [partial(_io, name, key, limit_key, 1) for name, (key, limit_key, *_) in IO.items()]
+    rows = [Derivation("io.stat", _io_text, rates=second, slower=("io.max",))]
     for file in dict.fromkeys(row[2] for row in IO.values()):
         mine = {name: row for name, row in IO.items() if row[2] == file}
-        first = [partial(_io, name, row[3], "", place) for place, (name, row) in enumerate(mine.items())]
-        rows.append(Derivation(file, _io_text, rates=first, beside=[row[4] for row in mine.values()]))
+        first = [partial(_io, name, row[3], "", place) for place, (name, row) in enumerate(mine.items(), start=1)]
+        rows.append(Derivation(file, _io_text, rates=first, slower=[row[4] for row in mine.values()]))
     return rows
 
 
 CAGE: tuple[Derivation, ...] = (
-    Derivation("cpu.stat", _cpu_stat, rates=(_cpu_counts, _throttled), beside=("cpu.max", "cpu.cfs_period_us")),
-    Derivation("cpuacct.usage", procfs.parse_count, rates=(_counts("cage.cpu", 1e9),)),
-    Derivation("cpu.max", _cpu_max, (_number("cage.cpu.limit"),)),
-    Derivation("cpu.cfs_quota_us", _cfs_quota, (_number("cage.cpu.limit"),), beside=("cpu.cfs_period_us",)),
+    Derivation("cpu.stat", _cpu_stat, rates=(*_CPU_TIMES, _throttled), slower=("cpu.max", "cpu.cfs_period_us")),
+    Derivation("cpuacct.usage", procfs.parse_count, rates=(rate_of("cage.cpu", 1e9),)),
+    Derivation("cpu.max", _quota, (_number("cage.cpu.limit"),)),
+    Derivation("cpu.cfs_quota_us", _quota, (_number("cage.cpu.limit"),), slower=("cpu.cfs_period_us",)),
     *(
         Derivation(file, procfs.parse_count, (_number(f"cage.{metric}"),))
         for metric, files in {
@@ -148,7 +129,7 @@ CAGE: tuple[Derivation, ...] = (
         for file in ("memory.max", "memory.limit_in_bytes")
     ),
     Derivation("pids.max", procfs.parse_maximum, (_number("cage.pids.limit"),)),
-    Derivation("memory.failcnt", procfs.parse_count, rates=(_counts("cage.memory.hits"),)),
+    Derivation("memory.failcnt", procfs.parse_count, rates=(rate_of("cage.memory.hits"),)),
     *(
         Derivation(file, procfs.parse_vmstat, rates=tuple(rates_of({f"cage.{metric}": (key,)}) for metric, key in keys))
         for file, keys in {
@@ -164,14 +145,14 @@ CAGE: tuple[Derivation, ...] = (
     *_io_files(),
     *(pressure(f"{resource}.pressure", (f"cage.pressure.{resource}.some",)) for resource in ("cpu", "memory", "io")),
 )
-"""What follows from each file, by its name. Files of both versions are listed: a group has those of one version."""
-FILES = frozenset(name for row in CAGE for name in (row.source, *row.beside))
-HELD = frozenset(name for row in CAGE for name in row.beside)
+"""By the file's name. Files of both versions are listed: a group has those of one version."""
+FILES = frozenset(name for row in CAGE for name in (row.source, *row.slower))
+HELD = frozenset(name for row in CAGE for name in row.slower)
 
 
 def cage_metrics(component: str, window: Window) -> Metrics:
-    """The metrics of a component's control groups, without its name in front ("cage.cpu"); of the groups followed at
-    the window's end if they changed. Limits that are not set, and what is not counted, are absent."""
+    """Without the component's name in front ("cage.cpu"); of the groups followed at the window's end if they changed.
+    Limits that are not set, and what is not counted, are absent."""
     prefix, sources = f"{component}:cgroup:", dict[str, str]()
     for tick in window.around:
         for name in tick.entries:

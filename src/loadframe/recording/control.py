@@ -1,4 +1,4 @@
-"""The lab's side of the recorder process: start it, say what to follow, ask for what is recorded, stop it."""
+"""The lab's side of the recorder process."""
 
 import errno
 import json
@@ -8,8 +8,8 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -42,15 +42,11 @@ class RecorderCost:
     ticks: int
     late_ticks: int
 
-    @classmethod
-    def of(cls, answer: Mapping[str, Any]) -> "RecorderCost":
-        return cls(**{field.name: answer[field.name] for field in fields(cls)})
-
 
 class Recorder:
     """A recorder process that writes to `path`, which must not exist yet, or to an open file of that name, whose
     `descriptor` it takes over. Methods may be called from several threads. Each raises RecordingError, with what the
-    recorder printed, once the process has died. A context manager: starts on entry, stops on exit."""
+    recorder printed, once the process has died."""
 
     def __init__(self, path: Path, *, interval_s: float = 0.1, descriptor: int | None = None) -> None:
         self.path = path
@@ -60,7 +56,7 @@ class Recorder:
         self._stderr: IO[bytes] | None = None
         self._cost: RecorderCost | None = None
         self.cost_so_far: RecorderCost | None = None
-        """What recording had cost at the last flush; None before the first."""
+        """The cost until the last flush; None before the first."""
         self._killed = False
         self._unsent = b""
         """The rest of interrupted commands, sent before the next one."""
@@ -76,13 +72,13 @@ class Recorder:
         if self._process is not None:
             raise RecordingError(f"The recorder of {self.path} was started already.", remedy="Use a new Recorder.")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
-        path = str(self.path.absolute())
+        words = [str(self.path.absolute()), "--interval", str(self.interval_s)]
         given = [] if self._descriptor is None else [self._descriptor]
-        more = [word for descriptor in given for word in ("--descriptor", str(descriptor))]
+        words += [f"--descriptor={descriptor}" for descriptor in given]
         # Its own session: Ctrl-C in the terminal is for the lab, which stops the recorder after it has reverted.
         try:
             self._process = subprocess.Popen(
-                python("loadframe.recording.recorder", path, "--interval", str(self.interval_s), *more),
+                python("loadframe.recording.recorder", *words),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._stderr,
@@ -109,16 +105,15 @@ class Recorder:
             raise self._died()
 
     def follow(self, component: str, pids: Sequence[int]) -> None:
-        """From now on these are the processes of `component`, and no others."""
+        """These processes of `component`, and no others, from now on."""
         self._send({"do": "follow", "component": component, "pids": list(pids)})
 
     def follow_cgroup(self, component: str, folders: Sequence[Path]) -> None:
-        """From now on these folders (version 1: one per controller) are the component's cgroup; without any, none is
-        followed."""
+        """These folders (version 1: one per controller), and no others, from now on."""
         self._send({"do": "follow-cgroup", "component": component, "folders": [str(folder) for folder in folders]})
 
     def note(self, source: str, text: str, at_s: float | None = None) -> None:
-        """Record a text of another program (a server's counters) at its own CLOCK_MONOTONIC time; None: now."""
+        """A text of another program (a server's counters), of its own CLOCK_MONOTONIC time; None: now."""
         self._send({"do": "note", "source": source, "text": text, "at_s": time.monotonic() if at_s is None else at_s})
 
     def mark(self, kind: str, **fields: str | float | bool | None) -> None:
@@ -129,10 +124,10 @@ class Recorder:
         with self._asking:
             number = self._number()
             self._send({"do": "flush", "number": number})
-            self.cost_so_far = RecorderCost.of(self._await_answer("flush", number))
+            self.cost_so_far = RecorderCost(**self._await_answer("flush", number)["cost"])
 
     def stop(self) -> RecorderCost:
-        """End the recording and return its cost; repeatable, as the recorder is asked once."""
+        """Returns the cost; repeatable, as the recorder is asked once."""
         with self._asking:
             if self._cost is None:
                 with undisturbed():
@@ -140,12 +135,12 @@ class Recorder:
                         self._stop = self._number()
                         self._put({"do": "stop", "number": self._stop})
                 self._push("stop")
-                self._cost = RecorderCost.of(self._await_answer("stop", self._stop))
+                self._cost = RecorderCost(**self._await_answer("stop", self._stop)["cost"])
                 self._end()
         return self._cost
 
     def kill(self) -> None:
-        """End the process at once; what it had written stays readable. Idempotent."""
+        """What it had written stays readable. Idempotent."""
         if self._process is not None:
             self._killed = True
             self._process.kill()
@@ -176,8 +171,8 @@ class Recorder:
         return self._questions
 
     def _send(self, command: dict[str, Any]) -> None:
-        if not command.get("component", "target") or ":" in command.get("component", ""):
-            raise RecordingError(f"A component is named by a word without a colon, not {command['component']!r}.")
+        if not (component := command.get("component", "target")) or ":" in component:
+            raise RecordingError(f"A component is named by a word without a colon, not {component!r}.")
         self._put(command)
         self._push(command["do"])
 
@@ -220,7 +215,7 @@ class Recorder:
                 return answer
 
     def _wait_for(self, pipe: IO[bytes], event: int, deadline_s: float, what: str) -> None:
-        """Ends the recorder at the deadline, as it is useless then, so that no further call has to wait as long."""
+        """At the deadline the recorder is useless, and is ended, so that no further call has to wait as long."""
         poller = select.poll()
         poller.register(pipe, event)
         if poller.poll(max(0.0, deadline_s - time.monotonic()) * 1000):
@@ -239,8 +234,7 @@ class Recorder:
     def _died(self) -> RecordingError:
         if self._silence is not None:
             return self._silence
-        process = self._running()
-        code = process.wait()
+        code = self._running().wait()
         if self._stderr is not None and not self._stderr.closed:
             self._stderr.seek(0)
             self._last_words = self._stderr.read().decode(errors="replace").strip()
@@ -248,12 +242,10 @@ class Recorder:
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
         if self._cost is not None:
             how = "was stopped already"
-        then = next(
-            (words for number, words in LACKING.items() if os.strerror(number) in self._last_words), "Run it again."
-        )
+        remedies = (remedy for number, remedy in LACKING.items() if os.strerror(number) in self._last_words)
         return RecordingError(
             f"The recorder of {self.path} {how}.",
-            remedy=f"What it recorded until then is kept. {then}",
+            remedy=f"What it recorded until then is kept. {next(remedies, 'Run it again.')}",
             details=self._last_words,
         )
 

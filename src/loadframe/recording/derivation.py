@@ -1,8 +1,6 @@
-"""The one derivation of every number: text of a source -> reading -> metrics.
-
-A window takes rates between its edges, and combines the levels of all its readings (AVERAGE, LOWEST, LATEST; else the
-largest); a series takes rates since the reading before, and each level as it is; the ledger takes rates between two
-looks, and the levels of the later one."""
+"""The one derivation of every number: text of a source -> reading -> metrics. A window takes rates between its edges,
+and combines the levels of all its readings; a series takes rates since the reading before, and each level as it is; the
+ledger takes rates between two looks, and the levels of the later one."""
 
 import os
 from bisect import bisect_left
@@ -20,17 +18,17 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """What follows from a source. source: its name in a recording; a star stands for any part of a name: the texts of
-    all matches, in the order of their names, are one text. beside: sources that are recorded less often, whose latest
-    texts are passed along. parse: takes its text, then theirs (empty if not recorded yet). levels: metrics of one
-    reading; rates: of two and the seconds between them (> 0). Each function raises RecordingError if what it needs is
-    missing or went back, without affecting the others."""
+    """source: its name in a recording; a star stands for any part of a name: the texts of all matches, in the order of
+    their names, are one text. slower: sources that are recorded less often, whose latest texts are passed along. parse:
+    takes its text, then theirs (empty if not recorded yet). levels: metrics of one reading; rates: of two and the
+    seconds between them (> 0). Each function raises RecordingError if what it needs is missing or went back, without
+    affecting the others."""
 
     source: str
     parse: Callable[..., Any]
     levels: Sequence[Callable[[Any], Metrics]] = ()
     rates: Sequence[Callable[[Any, Any, float], Metrics]] = ()
-    beside: Sequence[str] = ()
+    slower: Sequence[str] = ()
 
     def text(self, entries: Entries) -> bytes | None:
         if "*" not in self.source:
@@ -43,7 +41,7 @@ class Derivation:
         text = self.text(entries)
         if text is None:
             raise RecordingError(f"{self.source} was not recorded.")
-        return self.parse(text, *[entries.get(name, b"") for name in self.beside])
+        return self.parse(text, *[entries.get(name, b"") for name in self.slower])
 
     def at(self, reading: object, page_bytes: int) -> Metrics:
         return _in_bytes(gather(partial(part, reading) for part in self.levels), page_bytes) if self.levels else {}
@@ -52,7 +50,7 @@ class Derivation:
         return gather(partial(part, first, last, elapsed_s) for part in self.rates) if self.rates else {}
 
     def looks(self, before: Entries, after: Entries, elapsed_s: float) -> tuple[Metrics, list[RecordingError]]:
-        """Metrics of two looks at this machine, and why others are missing; no rates if both are of one moment."""
+        """The metrics of two looks at this machine, and why others are missing; no rates if both are of one moment."""
         try:
             first, last = self.reading(before), self.reading(after)
         except RecordingError as error:
@@ -65,18 +63,18 @@ class Derivation:
 
 
 class Track:
-    """The same sources at one tick after the other: a series."""
+    """The same sources at one tick after the other."""
 
     def __init__(self, rows: Sequence[Derivation], page_bytes: int) -> None:
         self._rows = rows
         self._page_bytes = page_bytes
-        self._beside = {name for row in rows for name in row.beside}
+        self._slower = {name for row in rows for name in row.slower}
         self._heard: dict[str, bytes] = {}
         self._before: dict[str, tuple[float, Any]] = {}
 
     def step(self, at_s: float, entries: Entries) -> Metrics:
-        """The metrics of a tick, with the latest earlier reading of each source."""
-        self._heard |= {name: entries[name] for name in self._beside & entries.keys()}
+        """With the latest earlier reading of each source."""
+        self._heard |= {name: entries[name] for name in self._slower & entries.keys()}
         texts = {**self._heard, **entries} if self._heard else entries
         metrics: Metrics = {}
         for row in self._rows:
@@ -108,7 +106,7 @@ IN_PAGES = frozenset({"system.network.tcp_memory"})
 
 
 def put_together(metric: str, values: Sequence[float]) -> float:
-    """A level over a window, from all its values there."""
+    """values: of one level in a window."""
     if metric in AVERAGE:
         return sum(values) / len(values)
     return values[-1] if metric in LATEST else min(values) if metric in LOWEST else max(values)
@@ -122,7 +120,7 @@ def growth(first: float, last: float) -> float:
 
 
 def rates_of(metrics: Mapping[str, Sequence[str]], unit: float = 1.0) -> Callable[..., Metrics]:
-    """Growth of a file's numbers per second, in this unit, over the names of a metric that both readings have."""
+    """Per second, in this unit, over the names of a metric that both readings have."""
 
     def between(first: Mapping[str, int], last: Mapping[str, int], elapsed_s: float) -> Metrics:
         rates = {}
@@ -133,6 +131,10 @@ def rates_of(metrics: Mapping[str, Sequence[str]], unit: float = 1.0) -> Callabl
         return rates
 
     return between
+
+
+def rate_of(metric: str, unit: float = 1.0) -> Callable[[float, float, float], Metrics]:
+    return lambda first, last, elapsed_s: {metric: growth(first, last) / unit / elapsed_s}
 
 
 def levels_of(metrics: Mapping[str, str]) -> Callable[[Mapping[str, int]], Metrics]:
@@ -177,8 +179,7 @@ class Window:
         return self.ticks[0].facts
 
     def readings(self, row: Derivation) -> list[Any]:
-        """The readings of a source at each tick of the window that has it, else at the nearest. Raises
-        RecordingError."""
+        """At each tick of the window that has the source, else at the nearest. Raises RecordingError."""
         having = [tick for tick in self.ticks if row.text(tick.entries) is not None]
         if not having:
             around = [tick for tick in self.around if row.text(tick.entries) is not None]
@@ -221,7 +222,7 @@ def window_of(ticks: Sequence[Tick], start_s: float, end_s: float) -> Window | N
 
 
 def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[int, int] | None:
-    """Indices of the readings (ascending) nearest to the edges, or else around the window; None if there are none."""
+    """Indices of the readings (ascending) nearest to the edges, or else around the window."""
     first, last = nearest(times, start_s), nearest(times, end_s)
     if first == last:
         first = bisect_left(times, start_s) - 1
@@ -231,8 +232,12 @@ def nearest_pair(times: Sequence[float], start_s: float, end_s: float) -> tuple[
     return first, last
 
 
+def texts_of(ticks: Iterable[Tick], source: str) -> list[bytes]:
+    return [tick.entries[source] for tick in ticks if source in tick.entries]
+
+
 def nearest(times: Sequence[float], at_s: float) -> int:
-    """The index of the time (ascending) nearest to at_s, the earlier of two; -1 without any."""
+    """times: ascending. The index of the earlier of two; -1 without any."""
     index = bisect_left(times, at_s)
     if index == len(times) or (index > 0 and at_s - times[index - 1] <= times[index] - at_s):
         return index - 1
@@ -240,7 +245,7 @@ def nearest(times: Sequence[float], at_s: float) -> int:
 
 
 def derive(window: Window, rows: Iterable[Derivation]) -> Metrics:
-    """The metrics of these sources in a window; what is not known is absent."""
+    """What is not known is absent."""
     return gather(partial(part, window, row) for row in rows for part in (_levels, _rates))
 
 

@@ -1,9 +1,10 @@
-"""Writing a recording: everything is gathered in one buffer, in the layout of frames, and compressed from there. Light,
-as part of the recorder process."""
+"""Writing a recording: everything is gathered in one buffer, in the layout of frames; files are read straight into it,
+and it is compressed from there."""
 
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -40,11 +41,8 @@ _CERTAINLY_WHOLE = 3000
 
 
 class FrameWriter:
-    """Writes one recording. Never overwrites: RecordingError if `path` exists or cannot be written. descriptor: the new
-    file, open for appending; `path` is only its name then.
-
-    What is recorded is gathered in one buffer until `write_block`; files are read straight into it (`read`, `pull`).
-    `sync` is write_block and fsync. Both raise RecordingError if the disk refuses."""
+    """Writes one recording. Never overwrites: RecordingError if `path` exists or cannot be written, or the disk refuses
+    later. descriptor: the new file, open for appending; `path` is only its name then."""
 
     def __init__(self, path: Path, facts: Facts, descriptor: int | None = None) -> None:
         self._path = path
@@ -53,7 +51,6 @@ class FrameWriter:
         self._retired: list[str] = []
         self.buffer = bytearray(_BUFFER_BYTES)
         self._view = memoryview(self.buffer)
-        self._size = _BUFFER_BYTES
         self.end = 0
         self._record = self._entry = 0
         self._first_s, self._last_s = float("inf"), float("-inf")
@@ -70,7 +67,7 @@ class FrameWriter:
         self._write(FILE_HEADER.pack(MAGIC, VERSION, len(text), zlib.crc32(text)) + text)
 
     def source(self, name: str) -> int:
-        """The id under which a source's bytes are given. Every block names the sources in use."""
+        """Its id. Every block names the sources in use."""
         if name not in self._ids:
             self._ids[name] = self._next_id
             self._next_id += 1
@@ -79,80 +76,62 @@ class FrameWriter:
         return self._ids[name]
 
     def retire(self, name: str) -> None:
-        """End a source: blocks after the present one do not name it."""
+        """Blocks after the present one do not name it."""
         if name in self._ids:
             self._retired.append(name)
 
-    def sample(self, monotonic_s: float, wall_s: float, entries: Iterable[tuple[int, bytes]]) -> None:
-        self.begin_sample(monotonic_s, wall_s)
+    def record(
+        self, monotonic_s: float, wall_s: float, entries: Iterable[tuple[int, bytes]], *, sample: bool = True
+    ) -> None:
+        self.begin(monotonic_s, wall_s, sample=sample)
         for source, data in entries:
             self.put(source, data)
         self.end_record()
 
-    def event(self, monotonic_s: float, wall_s: float, entries: Iterable[tuple[int, bytes]]) -> None:
-        self._begin(EVENT, monotonic_s, wall_s)
-        for source, data in entries:
-            self.put(source, data)
-        self.end_record()
-
-    def begin_sample(self, monotonic_s: float, wall_s: float) -> None:
-        """Begin a tick of the schedule; `end_record` ends it."""
-        self._begin(SAMPLE, monotonic_s, wall_s)
-
-    def _begin(self, kind: int, monotonic_s: float, wall_s: float) -> None:
+    def begin(self, monotonic_s: float, wall_s: float, *, sample: bool = True) -> None:
+        """Begin a tick of the schedule, or an event; `end_record` ends it."""
         self._make_room(_SMALL)
         self._record = self.end
-        RECORD.pack_into(self.buffer, self.end, kind, 0)
+        RECORD.pack_into(self.buffer, self.end, SAMPLE if sample else EVENT, 0)
         TIMES.pack_into(self.buffer, self.end + RECORD.size, monotonic_s, wall_s)
         self.end += RECORD.size + TIMES.size
         self._first_s, self._last_s = min(self._first_s, monotonic_s), max(self._last_s, monotonic_s)
 
     def put(self, source: int, data: bytes) -> None:
         self._make_room(len(data) + _SMALL)
-        start = self.end + ENTRY.size
         ENTRY.pack_into(self.buffer, self.end, source, len(data))
-        self.buffer[start : start + len(data)] = data
-        self.end = start + len(data)
+        self.end += ENTRY.size
+        self.append(data)
 
     def read(self, source: int, descriptor: int) -> None:
         """Add an entry of an open file's text. OSError leaves no entry."""
-        if self.end + _CHUNK + _SMALL > self._size:
+        if self.end + _CHUNK + _SMALL > len(self.buffer):  # a call less, thousands of times a second
             self._make_room(_CHUNK + _SMALL)
         start = self.end + ENTRY.size
         end = start + os.preadv(descriptor, (self._view[start : start + _CHUNK],), 0)
-        if end - start > _CERTAINLY_WHOLE:
-            end = self._follow_up(descriptor, start, end)
+        got = end - start
+        while got and end - start > _CERTAINLY_WHOLE:
+            self._make_room(end - self.end + _CHUNK + _SMALL)
+            got = os.preadv(descriptor, (self._view[end : end + _CHUNK],), end - start)
+            end += got
         ENTRY.pack_into(self.buffer, self.end, source, end - start)
         self.end = end
 
-    def _follow_up(self, descriptor: int, start: int, end: int) -> int:
-        while True:
-            if end + _CHUNK + _SMALL > self._size:
-                self.end, before = end, self.end
-                self._make_room(_CHUNK + _SMALL)
-                self.end = before
-            got = os.preadv(descriptor, (self._view[end : end + _CHUNK],), end - start)
-            if not got:
-                return end
-            end += got
-
     def begin_entry(self, source: int) -> None:
-        """Begin an entry of several parts: `pull` and `TASK` add to it, `end_entry` ends it."""
-        self._make_room(_CHUNK)
+        """An entry of several parts: `pull` and `TASK` add to it, `end_entry` ends it."""
         self._entry = self.end
-        ENTRY.pack_into(self.buffer, self.end, source, 0)
-        self.end += ENTRY.size
+        self.put(source, b"")
 
     def reserve_row(self) -> int:
-        """Make room for a row of TASK and its texts; returns the offset of its head."""
-        if self.end + 4 * _SMALL > self._size:
+        """For TASK and its texts; returns the offset of its head."""
+        if self.end + 4 * _SMALL > len(self.buffer):
             self._make_room(4 * _SMALL)
         head = self.end
         self.end += TASK.size
         return head
 
     def pull(self, descriptor: int) -> int:
-        """Append the text of a short file to the row; returns its length. OSError appends nothing."""
+        """Append a short file's text; returns its length. OSError appends nothing."""
         end = self.end
         length = os.preadv(descriptor, (self._view[end : end + _SMALL],), 0)
         self.end = end + length
@@ -164,20 +143,17 @@ class FrameWriter:
         return len(data)
 
     def keep_tail(self, length: int, most: int) -> int:
-        """Keep the last `most` of the last `length` bytes; returns how many are kept."""
-        if length <= most:
-            return length
-        start = self.end - length
-        self.buffer[start : start + most] = self.buffer[self.end - most : self.end]
-        self.end = start + most
-        return most
+        """Keep the end of the last `length` bytes; returns how many are kept."""
+        kept = min(length, most)
+        tail, self.end = bytes(self.buffer[self.end - kept : self.end]), self.end - length
+        return self.append(tail)
 
     def end_entry(self) -> None:
         source, _ = ENTRY.unpack_from(self.buffer, self._entry)
         ENTRY.pack_into(self.buffer, self._entry, source, self.end - self._entry - ENTRY.size)
 
     def end_record(self) -> None:
-        """Complete the record. Raises RecordingError if it is too large for any reader."""
+        """Raises RecordingError if it is too large for any reader."""
         length = self.end - self._record - RECORD.size
         if length > LARGEST_BLOCK_BYTES // 2:
             raise RecordingError(f"One tick of {length} bytes is too large for a recording.")
@@ -186,14 +162,14 @@ class FrameWriter:
             self.write_block()
 
     def _make_room(self, wanted: int) -> None:
-        if self.end + wanted > self._size:
+        size = len(self.buffer)
+        if self.end + wanted > size:
             self._view.release()
-            self.buffer.extend(bytes(max(wanted, self._size)))
-            self._size = len(self.buffer)
+            self.buffer.extend(bytes(max(wanted, size)))
             self._view = memoryview(self.buffer)
 
     def write_block(self) -> None:
-        """Hand what is gathered to the kernel: from here on a kill -9 of the recorder cannot lose it."""
+        """From here on a kill -9 of the recorder cannot lose it."""
         if self._first_s > self._last_s:
             return
         names = b"".join(
@@ -201,8 +177,7 @@ class FrameWriter:
             for encoded, number in ((name.encode(), number) for name, number in self._ids.items())
         )
         self._make_room(len(names))
-        self.buffer[self.end : self.end + len(names)] = names
-        self.end += len(names)
+        self.append(names)
         for name in self._retired:
             del self._ids[name]
         self._retired.clear()
@@ -214,10 +189,8 @@ class FrameWriter:
 
     def sync(self) -> None:
         self.write_block()
-        try:
+        with self._writing():
             os.fsync(self._fd)
-        except OSError as error:
-            raise self._cannot_write(error) from error
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -229,14 +202,16 @@ class FrameWriter:
 
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
-        while view:
-            try:
+        with self._writing():
+            while view:
                 view = view[os.write(self._fd, view) :]
-            except OSError as error:
-                raise self._cannot_write(error) from error
 
-    def _cannot_write(self, error: OSError) -> RecordingError:
-        return RecordingError(
-            f"The recording {self._path} cannot be written: {error.strerror}.",
-            remedy="Free some space on the disk or choose another folder; what was written before stays readable.",
-        )
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RecordingError(
+                f"The recording {self._path} cannot be written: {error.strerror}.",
+                remedy="Free some space on the disk or choose another folder; what was written before stays readable.",
+            ) from error

@@ -1,6 +1,6 @@
-"""The file format of a recording (docs/recording.md), and reading it; frame_writer writes it. Light, as part of the
-recorder process. Each block is one zstd frame with a content checksum behind a small header with its own, and names
-every source it uses: a lost block costs only its own ticks, and a reader can begin anywhere."""
+"""The file format of a recording (docs/recording.md), and reading it. Each block is one zstd frame with a content
+checksum behind a small header with its own, and names every source it uses: a lost block costs only its own ticks, and
+a reader can begin anywhere."""
 
 import json
 import os
@@ -9,7 +9,6 @@ import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ VERSION = 2
 """2 added hosts. Version 1 can still be read."""
 BLOCK_MAGIC = b"LFB\xf1"
 LARGEST_BLOCK_BYTES = 64 * 1024 * 1024
-"""Largest block before compression; a larger number in a header is corruption."""
+"""Before compression; a larger number in a header is corruption."""
 LARGEST_FRAME_BYTES = LARGEST_BLOCK_BYTES + (LARGEST_BLOCK_BYTES >> 7)
 """What cannot be compressed grows by less than that (ZSTD_compressBound)."""
 FREE_BYTES, PER_BYTE = 8 << 20, 20
@@ -29,7 +28,7 @@ MOST_RECORDS, MOST_ENTRIES = 5_000, 50_000
 """Most of each in a block, which has a few dozen records: a million small ones would take far more memory than their
 bytes."""
 MOST_BLOCKS = 1_000_000
-"""Most blocks of a recording: at the recorder's pace, more than a week."""
+"""At the recorder's pace, more than a week."""
 MOST_SEARCHED = 100_000
 """False beginnings of a block, at most; a file with more was made on purpose, and its rest is ignored."""
 _LATEST_S = 1e12
@@ -58,8 +57,8 @@ _DIFFERENT_FILE = "Give the recording that Loadframe wrote (raw/*.lfr in a run f
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a reader must know of the recording machine. boottime_offset_s: CLOCK_BOOTTIME - CLOCK_MONOTONIC, for start
-    times of processes, which count suspended time. host: its name; times of different hosts are of different clocks."""
+    """Of the recording machine. boottime_offset_s: CLOCK_BOOTTIME - CLOCK_MONOTONIC, for start times of processes,
+    which count suspended time. host: its name; times of different hosts are of different clocks."""
 
     interval_s: float
     clock_ticks_per_s: int
@@ -86,32 +85,30 @@ class Facts:
 
     @classmethod
     def from_json(cls, text: bytes) -> "Facts":
-        """Raises ValueError if it is not the JSON of facts, with numbers where numbers belong."""
+        """Raises ValueError."""
         fields = json.loads(text)
         if not isinstance(fields, dict):
             raise ValueError("no object of facts")
         for name, value in fields.items():
             number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-            fits = isinstance(value, str) if name == "host" else number
-            if not fits:
+            if not (isinstance(value, str) if name == "host" else number):
                 raise ValueError(f"{name} is {str(value)[:40]}")
         try:
             facts = cls(**fields)
         except TypeError as error:
             raise ValueError(str(error)) from error
-        if facts.interval_s <= 0 or facts.clock_ticks_per_s <= 0 or facts.cpus <= 0 or facts.page_bytes <= 0:
+        if min(facts.interval_s, facts.clock_ticks_per_s, facts.cpus, facts.page_bytes) <= 0:
             raise ValueError("an interval or a count that is not positive")
         return facts
 
 
 Entries = Mapping[str, bytes]
-"""What was recorded, by source."""
+"""The recorded bytes, by source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """What was recorded at one moment, by source. sample: True for a tick of the schedule, False for a note or mark in
-    between, at its own time."""
+    """sample: True for a tick of the schedule, False for a note or mark in between, at its own time."""
 
     monotonic_s: float
     wall_s: float
@@ -131,7 +128,7 @@ class Block(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """The blocks found; `end` is the offset after the last complete one."""
+    """end: the offset after the last complete block."""
 
     blocks: list[Block]
     end: int
@@ -139,8 +136,7 @@ class Scan(NamedTuple):
 
 
 def peak_rss_bytes(status: bytes) -> int:
-    """Peak resident memory from the text of /proc/self/status; getrusage's maxrss would be inherited from the parent
-    that forked us."""
+    """From the text of /proc/self/status: getrusage's maxrss would be inherited from the parent that forked us."""
     _, _, rest = status.partition(b"VmHWM:")
     return int(rest.split(None, 1)[0]) * 1024 if rest else 0
 
@@ -160,30 +156,26 @@ def parse_header(data: bytes, path: Path) -> tuple[Facts, int]:
             )
         text = data[FILE_HEADER.size : FILE_HEADER.size + length]
         if len(text) == length:
-            return _parse_facts(text, checksum, path), FILE_HEADER.size + length
+            try:
+                if zlib.crc32(text) != checksum:
+                    raise ValueError("its checksum is wrong")
+                return Facts.from_json(text), FILE_HEADER.size + length
+            except (ValueError, RecursionError) as error:
+                raise RecordingError(
+                    f"The header of the recording {path} is corrupt: {error}.", remedy=_DIFFERENT_FILE
+                ) from error
     raise RecordingError(f"The recording {path} ends within its header.", remedy="Nothing was recorded; record again.")
 
 
-def _parse_facts(text: bytes, checksum: int, path: Path) -> Facts:
-    if zlib.crc32(text) == checksum:
-        try:
-            return Facts.from_json(text)
-        except (ValueError, RecursionError) as error:
-            reason = str(error)
-    else:
-        reason = "its checksum is wrong"
-    raise RecordingError(f"The header of the recording {path} is corrupt: {reason}.", remedy=_DIFFERENT_FILE)
-
-
-def scan_blocks(data: bytes, start: int, base: int = 0) -> Scan:
-    """The complete blocks of data[start:], at `base` + their offset in data. What lies between becomes a warning."""
+def scan_blocks(data: bytes, base: int = 0) -> Scan:
+    """At `base` + their offset in data. What lies between complete blocks becomes a warning."""
     blocks: list[Block] = []
     warnings: list[str] = []
-    position = start
+    position = 0
     while position + BLOCK_HEADER.size <= len(data) and len(blocks) < MOST_BLOCKS:
         block = _block_at(data, position)
         if block is None:
-            next_at = _next_block(data, position + 1)
+            next_at = _next_block(data, position)
             if next_at < 0:
                 break
             warnings.append(f"{next_at - position} bytes at offset {base + position} are no block; skipped.")
@@ -200,25 +192,24 @@ def _block_at(data: bytes, position: int) -> Block | None:
     magic, length, raw_length, first_s, last_s, checksum = BLOCK_HEADER.unpack_from(data, position)
     if magic != BLOCK_MAGIC or raw_length > LARGEST_BLOCK_BYTES or length > LARGEST_FRAME_BYTES:
         return None
-    if zlib.crc32(data[position : position + BLOCK_HEADER.size - 4]) != checksum:
-        return None
-    return Block(position + BLOCK_HEADER.size, length, raw_length, first_s, last_s)
+    begin = position + BLOCK_HEADER.size
+    intact = zlib.crc32(data[position : begin - 4]) == checksum
+    return Block(begin, length, raw_length, first_s, last_s) if intact else None
 
 
 def _next_block(data: bytes, position: int) -> int:
     for _ in range(MOST_SEARCHED):
-        position = data.find(BLOCK_MAGIC, position)
+        position = data.find(BLOCK_MAGIC, position + 1)
         if position < 0 or position + BLOCK_HEADER.size > len(data):
             return -1
         if _block_at(data, position) is not None:
             return position
-        position += 1
     return -1
 
 
 def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool) -> list[Tick]:
-    """The ticks of a block, in the order they were written; without `samples` only those in between. Records of an
-    unknown kind are skipped. Raises RecordingError if the block is corrupt."""
+    """In the order they were written; without `samples` only those in between. Records of an unknown kind are skipped.
+    Raises RecordingError if the block is corrupt."""
     import zstandard  # here: the process of `loadframe watch` has this module and reads no recording
 
     try:
@@ -234,9 +225,7 @@ def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool) -> 
 
 
 def _records(raw: bytes, facts: Facts, wanted: Sequence[int]) -> Iterable[Tick]:
-    places = list(islice(_places(raw), MOST_RECORDS + 1))
-    if len(places) > MOST_RECORDS:
-        raise ValueError(f"more than {MOST_RECORDS:,} records")
+    places = _places(raw)
     entries_left = MOST_ENTRIES
     names = {
         SOURCE_ID.unpack_from(raw, begin)[0]: raw[begin + SOURCE_ID.size : end].decode()
@@ -254,15 +243,18 @@ def _records(raw: bytes, facts: Facts, wanted: Sequence[int]) -> Iterable[Tick]:
             yield Tick(monotonic_s, wall_s, entries, facts, sample=kind == SAMPLE)
 
 
-def _places(raw: bytes) -> Iterable[tuple[int, int, int]]:
-    position = 0
+def _places(raw: bytes) -> list[tuple[int, int, int]]:
+    position, places = 0, list[tuple[int, int, int]]()
     while position < len(raw):
+        if len(places) == MOST_RECORDS:
+            raise ValueError(f"more than {MOST_RECORDS:,} records")
         kind, length = RECORD.unpack_from(raw, position)
-        position += RECORD.size
-        if position + length > len(raw):
+        begin = position + RECORD.size
+        position = begin + length
+        if position > len(raw):
             raise ValueError("a record runs over its end")
-        yield kind, position, position + length
-        position += length
+        places.append((kind, begin, position))
+    return places
 
 
 def _entries(raw: bytes, position: int, end: int, names: Mapping[int, str], left: int) -> tuple[dict[str, bytes], int]:

@@ -1,9 +1,10 @@
-"""Files that stay open to be read repeatedly: how many may, and reading them. Light, as part of the recorder
-process."""
+"""Files that stay open to be read repeatedly."""
 
 import errno
 import os
 import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from loadframe.recording.frame_writer import FrameWriter
 
@@ -13,15 +14,14 @@ MOST_HELD = 8192
 files."""
 
 SECOND_S = 0.95
-"""What is read once per second is due after this: a bit less, so that ticks of 0.1 s do not make it 1.1."""
+"""A bit less, so that ticks of 0.1 s do not make it 1.1."""
 
 Held = list[tuple[int, int]]
-"""Source id and descriptor of each file that is read repeatedly."""
+"""Source id and descriptor."""
 
 
 class Descriptors:
-    """How many files of threads may be held open; beyond that they are opened and closed at each reading. They get half
-    of what the process may open, and all other files the other half."""
+    """How many files of threads may be held open; beyond that they are opened and closed at each reading."""
 
     def __init__(self) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -36,9 +36,9 @@ class Descriptors:
         try:
             descriptor = os.open(path, READ_ONLY, dir_fd=directory)
         except OSError as error:
-            if used_up(error):
-                return None
-            raise
+            if not used_up(error):
+                raise
+            return None
         self.free -= 1
         return descriptor
 
@@ -48,8 +48,7 @@ class Descriptors:
 
 
 class HeldFiles:
-    """Files that are read at each tick, twice or once per second; missing or forbidden ones are left out. Closing ends
-    the sources that `source` named."""
+    """Missing or forbidden ones are left out. Closing ends the sources that `source` named."""
 
     def __init__(self, writer: FrameWriter) -> None:
         self._writer = writer
@@ -64,25 +63,40 @@ class HeldFiles:
         return self._writer.source(name)
 
     def open(self, held: Held, source: str, path: str, directory: int | None = None) -> None:
-        """Hold a file as this source, once. Raises OSError if descriptors are used up."""
-        if source not in self._names and (descriptor := open_if_there(path, directory)) is not None:
-            held.append((self.source(source), descriptor))
+        """Hold a file, once per source. Raises OSError if descriptors are used up."""
+        if source in self._names:
+            return
+        try:
+            descriptor = os.open(path, READ_ONLY, dir_fd=directory)
+        except OSError as error:
+            if used_up(error):
+                raise
+            return
+        held.append((self.source(source), descriptor))
 
     def is_second(self, now_s: float) -> bool:
-        """Whether what is read once per second is due; then it is not again for a second."""
-        due = now_s >= self._next_second_s
-        if due:
+        """Whether what is read once per second is due; then it is not for a second."""
+        if due := now_s >= self._next_second_s:
             self._next_second_s = now_s + SECOND_S
         return due
 
     def sample(self, now_s: float) -> bool:
         if self.each_half and now_s >= self._next_half_s:
             self._next_half_s = now_s + SECOND_S / 2
-            read_all(self._writer, self.each_half)
-        read_all(self._writer, self.each_tick)
+            self.read(self.each_half)
+        self.read(self.each_tick)
         if self.is_second(now_s):
-            read_all(self._writer, self.each_second)
+            self.read(self.each_second)
         return True
+
+    def read(self, held: Held) -> None:
+        """Add an entry for each file that answers (/proc/pressure does not if it is switched off)."""
+        read = self._writer.read
+        for source, descriptor in held:
+            try:
+                read(source, descriptor)
+            except OSError:
+                continue
 
     def close(self) -> None:
         for _, descriptor in (*self.each_tick, *self.each_half, *self.each_second):
@@ -91,26 +105,15 @@ class HeldFiles:
             self._writer.retire(name)
 
 
-def read_all(writer: FrameWriter, held: Held) -> None:
-    """Add an entry for each file that answers (/proc/pressure does not if it is switched off)."""
-    read = writer.read
-    for source, descriptor in held:
-        try:
-            read(source, descriptor)
-        except OSError:
-            continue
-
-
 def used_up(error: OSError) -> bool:
-    """Whether a file did not open for want of descriptors, which says nothing about the file."""
+    """No descriptors are left, which says nothing about the file."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
-def open_if_there(path: str, directory: int | None = None) -> int | None:
-    """Open for reading; None for a file that is missing or forbidden. Raises OSError if descriptors are used up."""
+@contextmanager
+def opened(path: str, directory: int | None = None, flags: int = READ_ONLY) -> Iterator[int]:
+    descriptor = os.open(path, flags, dir_fd=directory)
     try:
-        return os.open(path, READ_ONLY, dir_fd=directory)
-    except OSError as error:
-        if used_up(error):
-            raise
-        return None
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,16 +1,17 @@
-"""The counters of a Java virtual machine of HotSpot (`jstat` reads the same ones): the time of its collectors and the
-use of its heap. They are in /tmp/hsperfdata_USER/PID, as the process itself sees /tmp and its pid. The file is read
-only if it and its folder belong to the process's user, without following links, and up to a bound: a target may have
-put anything there. Light, as part of the recorder process. Layout: HotSpot, runtime/perfMemory.hpp (PerfDataPrologue,
-PerfDataEntry), version 2."""
+"""The counters of a Java virtual machine of HotSpot (`jstat` reads the same ones), in /tmp/hsperfdata_USER/PID, as the
+process itself sees /tmp and its pid. The file is read only if it and its folder belong to the process's user, without
+following links, and up to a bound: a target may have put anything there. Layout: HotSpot, runtime/perfMemory.hpp
+(PerfDataPrologue, PerfDataEntry), version 2."""
 
 import os
 import re
 import stat
 import struct
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from itertools import islice
 
-from loadframe.recording.held_files import READ_ONLY
+from loadframe.recording.held_files import READ_ONLY, opened
 
 PROGRAMS = ("java", "jsvc")
 MOST_BYTES = 1 << 20
@@ -26,22 +27,23 @@ _FILE = READ_ONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class JvmCounters:
-    """The counters of one Java process. directory: its folder in /proc, held open."""
+    """held: the open file; places: of the wanted counters in it."""
 
-    def __init__(self, directory: int) -> None:
-        self._directory = directory
-        self._held = -1
-        self._places: list[tuple[str, str, int]] = []
+    def __init__(self, held: int, places: Sequence[tuple[str, str, int]]) -> None:
+        self._held = held
+        self._places = places
 
-    def find(self) -> bool:
-        """Find the file and the wanted counters in it; False if there is no file that can be trusted."""
-        self.close()
-        try:
-            self._held = _open(self._directory)
-            self._places = _places(os.pread(self._held, MOST_BYTES, 0))
-        except (OSError, ValueError, struct.error):  # not Java, switched off, forbidden, or malformed
-            self.close()
-        return self._held >= 0
+    @classmethod
+    def of(cls, directory: int) -> "JvmCounters | None":
+        """directory: the process's folder in /proc, held open. None if there is no file that can be trusted."""
+        with ExitStack() as stack, suppress(OSError, ValueError, struct.error):
+            # Otherwise it is not Java, switched off, forbidden, or malformed.
+            held = _open(directory)
+            stack.callback(os.close, held)
+            counters = cls(held, _places(os.pread(held, MOST_BYTES, 0)))
+            stack.pop_all()
+            return counters
+        return None
 
     def read(self) -> bytes:
         lines = []
@@ -56,41 +58,28 @@ class JvmCounters:
         return "".join(lines).encode()
 
     def close(self) -> None:
-        if self._held >= 0:
-            os.close(self._held)
-        self._held, self._places = -1, []
+        os.close(self._held)
 
 
 def _open(directory: int) -> int:
-    with ExitStack() as stack:
-        status = os.open("status", READ_ONLY, dir_fd=directory)
-        stack.callback(os.close, status)
+    with opened("status", directory) as status:
         lines = os.read(status, 1 << 14).decode("ascii", "replace").splitlines()
-        rows = dict(line.split(":", 1) for line in lines if ":" in line)
-        # the effective user, and the pid in the process's own namespace
-        user, pid = int(rows["Uid"].split()[1]), int(rows.get("NSpid", rows["Pid"]).split()[-1])
-        root = os.open("root", READ_ONLY | os.O_DIRECTORY, dir_fd=directory)
-        stack.callback(os.close, root)
-        temporary = os.open("tmp", _FOLDER, dir_fd=root)
-        stack.callback(os.close, temporary)
+    rows = dict(line.split(":", 1) for line in lines if ":" in line)
+    # the effective user, and the pid in the process's own namespace
+    user, pid = int(rows["Uid"].split()[1]), int(rows.get("NSpid", rows["Pid"]).split()[-1])
+    with opened("root", directory, READ_ONLY | os.O_DIRECTORY) as root, opened("tmp", root, _FOLDER) as temporary:
         with os.scandir(temporary) as listing:
-            names = [entry.name for _, entry in zip(range(MOST_FOLDERS), listing, strict=False)]
+            names = [entry.name for entry in islice(listing, MOST_FOLDERS)]
         for name in (name for name in names if name.startswith("hsperfdata_")):
-            try:
-                folder = os.open(name, _FOLDER, dir_fd=temporary)
-            except OSError:  # a link, or not for us
-                continue
-            stack.callback(os.close, folder)
-            if os.fstat(folder).st_uid != user:
-                continue
-            try:
+            # OSError: it is a link, or not for us
+            with suppress(OSError), opened(name, temporary, _FOLDER) as folder:
+                if os.fstat(folder).st_uid != user:
+                    continue
                 held = os.open(str(pid), _FILE, dir_fd=folder)
-            except OSError:
-                continue
-            facts = os.fstat(held)
-            if stat.S_ISREG(facts.st_mode) and facts.st_uid == user and facts.st_size <= MOST_BYTES:
-                return held
-            os.close(held)
+                facts = os.fstat(held)
+                if stat.S_ISREG(facts.st_mode) and facts.st_uid == user and facts.st_size <= MOST_BYTES:
+                    return held
+                os.close(held)
     raise FileNotFoundError("no hsperfdata of this process")
 
 

@@ -16,7 +16,7 @@ from loadframe.metrics import is_known, pipelines
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics
-from loadframe.recording.derivation import Metrics, Window, derive, gather, nearest_pair, window_of
+from loadframe.recording.derivation import Metrics, Window, derive, gather, nearest_pair, texts_of, window_of
 from loadframe.recording.frames import MACHINE, Tick
 from loadframe.recording.peer_metrics import Connections, peer_metrics
 from loadframe.recording.process_metrics import RECORDER_CORES, recorder_rows
@@ -33,10 +33,15 @@ MISSING_NOTE = "note:missing"
 """Says which counters of the service are not known so far, and why: a JSON array of sentences."""
 ITS_NETWORK = "netstat"
 COUNTED_WHERE_THEY_ARRIVE = ("system.network.listen_overflows", "system.network.listen_drops")
+"""Connections dropped before they were accepted are counted in the target's network namespace."""
 STALL_INTERVALS = 3
-"""A gap between ticks longer than this many intervals is a stall: one late tick happens on any busy machine."""
+"""A longer gap between ticks is a stall: one late tick happens on any busy machine."""
 
 MOST_SENTENCES, LONGEST_SENTENCE = 100, 1_000
+
+
+Readings = Sequence[tuple[float, float]]
+"""Of a counter: CLOCK_MONOTONIC (s), value."""
 
 
 class Stall(NamedTuple):
@@ -55,13 +60,11 @@ def window_metrics(
     embedded: bool = False,
     pieces: Sequence[str] = (),
 ) -> Metrics:
-    """Averages, rates and peaks over start_s..end_s (CLOCK_MONOTONIC), by the names in units.py. What cannot be
-    computed (not recorded, damaged, reset, fewer than two ticks) is absent.
-
-    ticks: as RecordingReader.ticks_between gives them, with its margin, in any order. service: the counters in notes of
-    the source "service". embedded: the target lives in the driver's processes, and has their metrics if nothing was
-    followed as "target". pieces: the components of the target, which has the metrics of all their processes, and of the
-    fullest control group."""
+    """Averages, rates and peaks over start_s..end_s (CLOCK_MONOTONIC). What cannot be computed (not recorded, damaged,
+    reset, fewer than two ticks) is absent. ticks: as RecordingReader.ticks_between gives them, in any order. service:
+    the counters in notes of the source "service". embedded: the target lives in the driver's processes, and has their
+    metrics if nothing was followed as "target". pieces: the components of the target, which has the metrics of all
+    their processes, and of the fullest control group."""
     metrics = service_metrics(ticks, start_s, end_s, service)
     window = window_of(ticks, start_s, end_s)
     if window is None:
@@ -76,57 +79,35 @@ def window_metrics(
         by_component["target"] = [process for name in pieces for process in by_component.get(name, ())]
     metrics |= system_metrics(window) | derive(window, recorder_rows(window.facts.clock_ticks_per_s))
     metrics |= gather([partial(_foreign, window, processes, metrics)])
-    metrics |= _stalling(window)
-    machine = next((tick.entries[MACHINE] for tick in window.around if MACHINE in tick.entries), b"")
+    interval_s = window.facts.interval_s
+    gaps = stalls(window.ticks, interval_s)
+    metrics["system.stall.share"] = min(1.0, sum(gap.length_s - interval_s for gap in gaps) / window.elapsed_s)
+    metrics["system.stall.longest_ms"] = 1000 * max((gap.length_s for gap in gaps), default=0.0)
+    machine = next(iter(texts_of(window.around, MACHINE)), b"").decode("ascii", "replace")
     ports = {port: name for name, members in by_component.items() for port in Connections(members).listening}
     for component, members in by_component.items():
         seen = Connections(members, {port: name for port, name in ports.items() if name != component})
-        parts = [
-            partial(wait_metrics, members, seen, machine.decode("ascii", "replace")),
-            partial(peer_metrics, seen),
-            partial(runtime_metrics, members),
-        ]
-        metrics |= _known(component, component_metrics(members) | gather(parts))
-    metrics |= _of_its_network(by_component.get("target", ()))
+        waits, peers = partial(wait_metrics, members, seen, machine), partial(peer_metrics, seen)
+        parts = gather([waits, peers, partial(runtime_metrics, members)])
+        metrics |= _known(component, component_metrics(members) | parts)
+    for process in by_component.get("target", ()):
+        if texts_of(process.window.around, ITS_NETWORK):
+            of_network = derive(process.window, [replace(NETSTAT, source=ITS_NETWORK)])
+            metrics |= {name: of_network[name] for name in COUNTED_WHERE_THEY_ARRIVE if name in of_network}
+            break
     caged = {name.partition(":cgroup:")[0] for tick in window.ticks for name in tick.entries if ":cgroup:" in name}
     for component in sorted(caged):
         metrics |= _known(component, cage_metrics(component, window))
-    metrics |= _fullest_cages(metrics, pieces)
+    for name, value in tuple(metrics.items()):  # shards are alike: the target has the largest value of each metric
+        component, _, rest = name.partition(".")
+        if component in pieces and component.startswith("shard") and rest.startswith("cage."):
+            metrics[f"target.{rest}"] = max(value, metrics.get(f"target.{rest}", value))
     return {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
 
 
 def _known(component: str, metrics: Metrics) -> Metrics:
     named = {f"{component}.{name}": value for name, value in metrics.items()}
     return {name: value for name, value in named.items() if is_known(name)}
-
-
-def _of_its_network(target: Sequence[ProcessInWindow]) -> Metrics:
-    """Connections dropped before they were accepted are counted in the target's network namespace."""
-    row = replace(NETSTAT, source=ITS_NETWORK)
-    for process in target:
-        if any(ITS_NETWORK in tick.entries for tick in process.window.around):
-            metrics = derive(process.window, [row])
-            return {name: value for name, value in metrics.items() if name in COUNTED_WHERE_THEY_ARRIVE}
-    return {}
-
-
-def _fullest_cages(metrics: Mapping[str, float], pieces: Sequence[str]) -> Metrics:
-    """The shards of a target in several pieces are alike: the largest value of each metric."""
-    most: Metrics = {}
-    for name, value in metrics.items():
-        component, _, rest = name.partition(".")
-        if component in pieces and component.startswith("shard") and rest.startswith("cage."):
-            most[f"target.{rest}"] = max(value, most.get(f"target.{rest}", value))
-    return most
-
-
-def _stalling(window: Window) -> Metrics:
-    interval_s = window.facts.interval_s
-    gaps = stalls(window.ticks, interval_s)
-    return {
-        "system.stall.share": min(1.0, sum(gap.length_s - interval_s for gap in gaps) / window.elapsed_s),
-        "system.stall.longest_ms": 1000 * max((gap.length_s for gap in gaps), default=0.0),
-    }
 
 
 def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapping[str, float]) -> Metrics:
@@ -140,10 +121,10 @@ def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapp
 
 
 def service_metrics(ticks: Sequence[Tick], start_s: float, end_s: float, service: Sequence[CounterSpec]) -> Metrics:
-    """Metrics of the server's counters. A cumulative counter has its rate between the notes nearest to the window's
-    edges, at the notes' own times; others their largest value noted within the window (else the nearest), levels of a
-    pipeline their mean. Also the quantiles of histograms, and what follows for pipelines. Notes before the step are of
-    another load, perhaps of another process, and are ignored."""
+    """A cumulative counter has its rate between the notes nearest to the window's edges, at the notes' own times;
+    others their largest value noted within the window (else the nearest), levels of a pipeline their mean. Also the
+    quantiles of histograms, and what follows for pipelines. Notes before the step are of another load, and are
+    ignored."""
     if not service:
         return {}
     starts = (tick.monotonic_s for tick in ticks if STEP_START in tick.entries)
@@ -211,7 +192,7 @@ def read_counters(text: bytes) -> Metrics:
     }
 
 
-def _rate(readings: Sequence[tuple[float, float]], start_s: float, end_s: float) -> float | None:
+def _rate(readings: Readings, start_s: float, end_s: float) -> float | None:
     """Growth per second; None if the counter went back in between: it was reset, and may be beyond its first value
     again."""
     pair = nearest_pair([at_s for at_s, _ in readings], start_s, end_s)
@@ -222,7 +203,7 @@ def _rate(readings: Sequence[tuple[float, float]], start_s: float, end_s: float)
     return (last - first) / (last_s - first_s) if steady else None
 
 
-def _level(readings: Sequence[tuple[float, float]], start_s: float, end_s: float, *, mean: bool) -> float | None:
+def _level(readings: Readings, start_s: float, end_s: float, *, mean: bool) -> float | None:
     inside = [value for at_s, value in readings if start_s <= at_s <= end_s]
     if inside:
         return fmean(inside) if mean else max(inside)

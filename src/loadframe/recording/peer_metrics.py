@@ -16,7 +16,7 @@ from loadframe.recording.wait_classes import Role
 
 SOCKETS, LISTENERS = "sockets", "listeners"
 MOST_PEERS = 16
-"""The peers with most connections, which are named; the others are combined."""
+"""Those with most connections are named; the others are combined."""
 REST = "others"
 FIRST_EPHEMERAL = 32768
 """The default of ip_local_port_range: connections are made from such ports, seldom served at them."""
@@ -31,7 +31,7 @@ class Look:
 
 
 class Connections:
-    """The sockets of a component's processes in a window. names: of other components, by the port they listen on."""
+    """Of a component's processes in a window. names: of other components, by the port they listen on."""
 
     def __init__(self, processes: Sequence[ProcessInWindow], names: Mapping[str, str] | None = None) -> None:
         self._names = names or {}
@@ -40,10 +40,9 @@ class Connections:
 
     @cached_property
     def looks(self) -> list[Look]:
-        """The looks within the window: others show another load."""
+        """Within the window: others show another load."""
         return self._together(self.by_process.values())
 
-    @cached_property
     def looks_at_listeners(self) -> list[Look]:
         """As `looks`, with the looks at listening sockets only, which are many times as frequent."""
         return self._together(_looks(process, SOCKETS, LISTENERS) for process in self._processes)
@@ -67,32 +66,27 @@ class Connections:
         if socket.state == 0 or not (socket.remote or socket.local):
             return "datagrams"
         local = port_of(socket.local)
-        if local in self.listening or not socket.remote:
-            return "served"
-        if local.isdecimal() and int(local) < FIRST_EPHEMERAL <= int(port_of(socket.remote)):
-            return "served"
-        return "peer"
+        served = local in self.listening or not socket.remote
+        from_below = not served and local.isdecimal() and int(local) < FIRST_EPHEMERAL <= int(port_of(socket.remote))
+        return "served" if served or from_below else "peer"
 
     def peer(self, socket: OpenSocket) -> str:
         port = port_of(socket.remote)
         return self._names.get(port, socket.remote) if is_here(socket) else socket.remote
 
-    def inside(self, socket: OpenSocket) -> bool:
-        """Whether the component itself listens at the other end of a connection."""
-        return is_here(socket) and port_of(socket.remote) in self.listening
-
     @cached_property
     def mute(self) -> frozenset[int]:
-        """Connections on which data is sent repeatedly and never received: they await no answer."""
-        first, last = ({}, {}) if not self.looks else (self.looks[0].sockets, self.looks[-1].sockets)
+        """Data is sent repeatedly and never received: they await no answer."""
+        if not self.looks:
+            return frozenset()
+        first, last = (
+            {inode: socket.times for inode, socket in look.sockets.items() if socket.times is not None}
+            for look in (self.looks[0], self.looks[-1])
+        )
         return frozenset(
             inode
-            for inode, socket in last.items()
-            if socket.times is not None
-            and (before := first.get(inode)) is not None
-            and before.times is not None
-            and socket.times.data_out - before.times.data_out >= 2
-            and socket.times.data_in == before.times.data_in
+            for inode, times in last.items()
+            if inode in first and times.data_out - first[inode].data_out >= 2 and times.data_in == first[inode].data_in
         )
 
     def named(self) -> frozenset[str]:
@@ -112,7 +106,7 @@ def _looks(process: ProcessInWindow, *sources: str) -> Iterator[tuple[float, lis
 
 
 def port_of(address: str) -> str:
-    """The port of an address; of a Unix socket its path."""
+    """Of a Unix socket its path."""
     return address if address.startswith("unix:") else address.rpartition(":")[2]
 
 
@@ -122,11 +116,11 @@ def is_here(socket: OpenSocket) -> bool:
 
 
 def peer_metrics(connections: Connections) -> Metrics:
-    """Metrics of the connections that a component made, by peer; of all that it serves; and of its fullest accept
-    queue."""
+    """Of the connections that a component made, by peer; of all that it serves; and of its fullest accept queue."""
     looks = connections.looks
+    queues = _queues(connections.looks_at_listeners())
     if not looks:
-        return _queues(connections.looks_at_listeners)
+        return queues
     named = connections.named()
     made: dict[str, list[list[OpenSocket]]] = {}
     served: list[list[OpenSocket]] = [[] for _ in looks]
@@ -139,18 +133,24 @@ def peer_metrics(connections: Connections) -> Metrics:
             elif role == "served":
                 served[index].append(socket)
     metrics: Metrics = {}
-    everyone: list[list[bool | None]] = [[] for _ in looks]
+    of_all: list[list[bool | None]] = [[] for _ in looks]
     for peer, moments in made.items():
         awaited = _busy(moments, "made", connections.mute)
         metrics |= {f"peer.{peer}.{what}": value for what, value in _numbers(awaited).items()}
         metrics[f"peer.{peer}.retransmits"] = _retransmits(moments, looks)
-        inside = any(connections.inside(socket) for moment in moments for socket in moment)
+        # the component itself listens at the other end
+        inside = any(
+            is_here(socket) and port_of(socket.remote) in connections.listening
+            for moment in moments
+            for socket in moment
+        )
         metrics[f"peer.{peer}.inside"] = float(inside)
-        everyone = [[*together, *those] for together, those in zip(everyone, awaited, strict=True)]
-    metrics |= {f"peers.{what}": value for what, value in _numbers(everyone).items()}
+        for together, those in zip(of_all, awaited, strict=True):
+            together += those
+    metrics |= {f"peers.{what}": value for what, value in _numbers(of_all).items()}
     if connections.listening:
         metrics |= {f"served.{what}": value for what, value in _numbers(_busy(served, "served")).items()}
-    return metrics | _queues(connections.looks_at_listeners)
+    return metrics | queues
 
 
 def _busy(
@@ -175,10 +175,11 @@ def _retransmits(moments: Sequence[Collection[OpenSocket]], looks: Sequence[Look
     elapsed_s = looks[-1].at_s - looks[0].at_s
     if elapsed_s <= 0:
         return 0.0
-    first, last = (
-        {socket.inode: socket.times.retransmits for socket in end if socket.times} for end in (moments[0], moments[-1])
+    first = {socket.inode: socket.times.retransmits for socket in moments[0] if socket.times}
+    grown = (
+        socket.times.retransmits - first.get(socket.inode, 0) for socket in moments[-1] if socket.times is not None
     )
-    return sum(max(0, count - first.get(inode, 0)) for inode, count in last.items()) / elapsed_s
+    return sum(max(0, count) for count in grown) / elapsed_s
 
 
 def _queues(looks: Sequence[Look]) -> Metrics:
@@ -248,8 +249,8 @@ def is_asked(socket: OpenSocket, pace: Pace | None = None) -> bool | None:
 
 
 def pace_of(looks: Iterable[OpenSocket], side: Side) -> Pace | None:
-    """The pace that the looks at all connections to a peer have in common, or None. A look with its two moments in
-    different ticks allows one lead; the others allow two."""
+    """What the looks at all connections to a peer have in common, or None. A look with its two moments in different
+    ticks allows one lead; the others allow two."""
     quiet = [socket.times for socket in looks if socket.times is not None and socket.send == socket.receive == 0]
     settled, young = (
         [times for times in quiet if _segments(times, side)[1] >= fewest] for fewest in (FEWEST_ANSWERS, FEW_ANSWERS)
@@ -260,16 +261,18 @@ def pace_of(looks: Iterable[OpenSocket], side: Side) -> Pace | None:
 def _agreed(looks: Sequence[TcpTimes], side: Side, most_ahead: int) -> Pace | None:
     if len(looks) < FEWEST_LOOKS:
         return None
-    best: tuple[int, Pace] | None = None
-    for request, answer in PACES:
-        votes = Counter(ahead for times in looks for ahead in _allowed(times, side, request, answer))
-        for ahead, count in votes.items():
-            if abs(ahead) > most_ahead * request * answer or count < AGREE * len(looks):
-                continue
-            pace = Pace(request, answer, ahead)
-            if best is None or (count, -abs(ahead)) > (best[0], -abs(best[1].ahead)):
-                best = count, pace
-    return None if best is None else best[1]
+    votes = Counter(
+        Pace(request, answer, ahead)
+        for request, answer in PACES
+        for times in looks
+        for ahead in _allowed(times, side, request, answer)
+    )
+    agreed = [
+        (pace, count)
+        for pace, count in votes.items()
+        if abs(pace.ahead) <= most_ahead * pace.request * pace.answer and count >= AGREE * len(looks)
+    ]
+    return max(agreed, key=lambda vote: (vote[1], -abs(vote[0].ahead)), default=(None, 0))[0]
 
 
 def _by_ticks(times: TcpTimes, side: Side) -> bool | None:
@@ -281,19 +284,15 @@ def _by_ticks(times: TcpTimes, side: Side) -> bool | None:
     return times.received_ms < times.sent_ms
 
 
-def _segments(times: TcpTimes, side: Side) -> Sequence[int]:
+def _segments(times: TcpTimes, side: Side) -> tuple[int, int]:
     """Segments of requests and of answers; what was sent again counts once."""
     out = max(0, times.data_out - times.retransmits)
     return (out, times.data_in) if side == "made" else (times.data_in, out)
 
 
-def _ahead(times: TcpTimes, side: Side, request: int, answer: int) -> int:
-    requests, answers = _segments(times, side)
-    return requests * answer - answers * request
-
-
 def _allowed(times: TcpTimes, side: Side, request: int, answer: int) -> Iterator[int]:
-    ahead, known = _ahead(times, side, request, answer), _by_ticks(times, side)
+    requests, answers = _segments(times, side)
+    ahead, known = requests * answer - answers * request, _by_ticks(times, side)
     if known is not True:
         yield ahead
     if known is not False:
@@ -301,4 +300,5 @@ def _allowed(times: TcpTimes, side: Side, request: int, answer: int) -> Iterator
 
 
 def _is_out(times: TcpTimes, side: Side, pace: Pace) -> bool:
-    return _ahead(times, side, pace.request, pace.answer) > pace.ahead
+    requests, answers = _segments(times, side)
+    return requests * pace.answer - answers * pace.request > pace.ahead

@@ -4,14 +4,14 @@ from the kernel: so nothing is lost that comes and goes between two ticks."""
 import math
 import re
 import struct
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
 from loadframe.recording import procfs
-from loadframe.recording.derivation import Derivation, Metrics, gather, growth, rates_of
+from loadframe.recording.derivation import Derivation, Metrics, gather, growth, rate_of, rates_of
 from loadframe.recording.frames import TASK, Entries, Facts
-from loadframe.recording.procfs import ProcessStat, SchedStat
+from loadframe.recording.procfs import ProcessStat
 
 NS = 1e9
 STATES = {"running": "R", "blocked": "D", "sleeping": "S"}
@@ -21,10 +21,6 @@ parse_stat = lru_cache(maxsize=512)(procfs.parse_process_stat)
 
 _LONGEST_PID = 10
 _TIMER_SLEEP = re.compile(rb"(nanosleep|_sleep|msleep|usleep)(\.|$)")
-
-
-def _clock(first: int, last: int, elapsed_s: float) -> Metrics:
-    return {CLOCK_CORES: growth(first, last) / NS / elapsed_s}
 
 
 def _counted(ticks_per_s: int, first: ProcessStat, last: ProcessStat, elapsed_s: float) -> Metrics:
@@ -44,8 +40,8 @@ _COUNTERS = ("user_ticks", "system_ticks", "major_faults", "minor_faults")
 
 def _grown(first: ProcessStat, last: ProcessStat, prefix: str) -> dict[str, float]:
     """Children may leave less than was seen of them before; everything else never goes back."""
-    grows: Callable[[float, float], float] = (lambda a, b: b - a) if prefix else growth
-    return {name: grows(getattr(first, prefix + name), getattr(last, prefix + name)) for name in _COUNTERS}
+    pairs = {name: (getattr(first, prefix + name), getattr(last, prefix + name)) for name in _COUNTERS}
+    return {name: after - before if prefix else growth(before, after) for name, (before, after) in pairs.items()}
 
 
 def after(first: ProcessStat, ended: Sequence[ProcessStat]) -> ProcessStat:
@@ -66,31 +62,29 @@ BORN: Mapping[str, object] = {
     CLOCK: 0,
     IO: {name: 0 for names in _IO.values() for name in names},
 }
-"""What a process's files would have said at its begin."""
+"""Readings at a process's begin."""
 
 
 def process_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
-    """What follows from each file of a process, by the last word of its source's name."""
+    """By the last word of the source's name."""
     return (
         Derivation(STAT, parse_stat, rates=(partial(_counted, ticks_per_s),)),
-        Derivation(CLOCK, procfs.parse_count, rates=(_clock,)),
+        Derivation(CLOCK, procfs.parse_count, rates=(rate_of(CLOCK_CORES, NS),)),
         Derivation(IO, partial(procfs.by_name, where="a process's io"), rates=(rates_of(_IO),)),
     )
 
 
 def recorder_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
-    """The recorder's CPU, from its one thread's schedstat; from clock ticks on a kernel without."""
+    """From its one thread's schedstat; from clock ticks on a kernel without."""
 
-    def counted(first: ProcessStat, last: ProcessStat, elapsed_s: float) -> Metrics:
-        ticks = growth(first.user_ticks + first.system_ticks, last.user_ticks + last.system_ticks)
-        return {RECORDER_CORES: ticks / ticks_per_s / elapsed_s}
+    def ticks(text: bytes) -> int:
+        stat = parse_stat(text)
+        return stat.user_ticks + stat.system_ticks
 
-    def run(first: SchedStat, last: SchedStat, elapsed_s: float) -> Metrics:
-        return {RECORDER_CORES: growth(first.run_ns, last.run_ns) / NS / elapsed_s}
-
-    return (
-        Derivation("recorder:/proc/self/stat", parse_stat, rates=(counted,)),
-        Derivation("recorder:/proc/self/schedstat", procfs.parse_schedstat, rates=(run,)),
+    rows = (("stat", ticks, ticks_per_s), ("schedstat", lambda text: procfs.parse_schedstat(text).run_ns, NS))
+    return tuple(
+        Derivation(f"recorder:/proc/self/{file}", parse, rates=(rate_of(RECORDER_CORES, unit),))
+        for file, parse, unit in rows
     )
 
 
@@ -99,9 +93,9 @@ def with_cores(metrics: Metrics) -> Metrics:
     from clock ticks of 10 ms in a recording without it, and always for ended children."""
     clock, children = metrics.pop(CLOCK_CORES, None), metrics.pop(CHILDREN_CORES, 0.0)
     if clock is not None:
-        return metrics | {"cpu.cores": clock + children}
-    if "cpu.user_cores" in metrics:
-        return metrics | {"cpu.cores": metrics["cpu.user_cores"] + metrics["cpu.system_cores"]}
+        metrics["cpu.cores"] = clock + children
+    elif "cpu.user_cores" in metrics:
+        metrics["cpu.cores"] = metrics["cpu.user_cores"] + metrics["cpu.system_cores"]
     return metrics
 
 
@@ -117,7 +111,7 @@ def added_up(rates: Sequence[Metrics]) -> Metrics:
 
 @dataclass(frozen=True, slots=True)
 class TaskTexts:
-    """An unparsed thread of a `tasks` entry; schedstat and wchan are empty if the kernel has none."""
+    """Unparsed; schedstat and wchan are empty if the kernel has none."""
 
     thread: int
     stat: bytes
@@ -135,30 +129,21 @@ class TaskTexts:
         """As the kernel keeps it, at most 15 bytes."""
         return self.stat[self.stat.find(b"(") + 1 : max(0, self.stat.rfind(b")"))].decode("utf-8", "replace")
 
-    @property
-    def where_known(self) -> bool:
-        return self.wchan not in (b"", b"0")  # the latter for running threads and without permission
-
-    @property
-    def sleeps_in_timer(self) -> bool:
-        return _TIMER_SLEEP.search(self.wchan) is not None
-
 
 def parse_tasks(data: bytes) -> list[TaskTexts]:
-    """The threads of a `tasks` entry (layout: frames.TASK)."""
-    tasks = []
-    position = 0
-    while position < len(data):
-        try:
+    """Layout: frames.TASK."""
+    tasks, position = [], 0
+    try:
+        while position < len(data):
             thread, stat, schedstat, wchan = TASK.unpack_from(data, position)
-        except struct.error as error:
-            raise procfs.missing("a list of threads", "its end") from error
-        begin = position + TASK.size
-        middle, last = begin + stat, begin + stat + schedstat
-        position = last + wchan
-        if position > len(data):
-            raise procfs.missing("a list of threads", "its end")
-        tasks.append(TaskTexts(thread, data[begin:middle], data[middle:last], data[last:position]))
+            begin = position + TASK.size
+            middle, last = begin + stat, begin + stat + schedstat
+            position = last + wchan
+            if position > len(data):
+                raise struct.error
+            tasks.append(TaskTexts(thread, data[begin:middle], data[middle:last], data[last:position]))
+    except struct.error as error:
+        raise procfs.missing("a list of threads", "its end") from error
     return tasks
 
 
@@ -170,9 +155,8 @@ KINDS = frozenset({*HELD, CLOCK, IO, "threads", "tasks"})
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """A component's threads at a moment: their count, in how many processes, and their states, extrapolated from those
-    looked at (None if none was). sleepers: of those looked at; where_known: the kernel said of at least one where it
-    sleeps."""
+    """A component's threads at a moment. states: how many, extrapolated from the threads that were looked at (None if
+    none was). sleepers: of these; where_known: the kernel reported of at least one where it sleeps."""
 
     count: int
     processes: int
@@ -189,8 +173,7 @@ class Census:
 
 
 def census(members: Collection[Entries]) -> Census | None:
-    """The census from the entries of each process; None if they have no threads. Raises RecordingError for damaged
-    entries."""
+    """members: the entries of each process. None if they have no threads. Raises RecordingError for damaged entries."""
     total, sleepers, where_known, asked_some = 0, 0, False, False
     states = dict.fromkeys([*STATES.values(), POLLING], 0.0)
     with_threads = [member for member in members if "tasks" in member or "threads" in member]
@@ -206,20 +189,15 @@ def census(members: Collection[Entries]) -> Census | None:
                 states[state] += count / len(rows)
             if state == "S":
                 sleepers += 1
-                where_known |= task.where_known
-                states[POLLING] += task.sleeps_in_timer * count / max(asked, 1)
+                where_known |= task.wchan not in (b"", b"0")  # the latter without permission
+                states[POLLING] += (_TIMER_SLEEP.search(task.wchan) is not None) * count / max(asked, 1)
     if not with_threads:
         return None
     return Census(total, len(with_threads), states if asked_some else None, sleepers, where_known)
 
 
-def threads(members: Collection[Entries]) -> Metrics:
-    counted = census(members)
-    return {} if counted is None else counted.metrics
-
-
 def open_files(members: Collection[Entries]) -> Metrics:
-    """The open files of the process nearest to its own limit, with that limit."""
+    """Of the process nearest to its own limit, with that limit."""
     uses = [
         {"open_files": procfs.parse_count(entries["fd"])} | open_files_limits(entries.get("limits", b""))
         for entries in members
@@ -229,7 +207,7 @@ def open_files(members: Collection[Entries]) -> Metrics:
 
 
 def nearness(metrics: Metrics) -> tuple[float, float]:
-    """How near to its limit of open files a process is; without a limit, or as tie-breaker, how many it has."""
+    """Of a process to its limit of open files; without a limit, or as tie-breaker, how many it has."""
     count = metrics.get("open_files", -1.0)
     return count / max(metrics.get("open_files.limit", math.inf), 1.0), count
 
@@ -241,8 +219,8 @@ def open_files_limits(text: bytes) -> Metrics:
 
 
 def memory(page_bytes: int, members: Collection[Entries]) -> Metrics:
-    """Memory of processes. What they share (a server's buffers, its program) counts once: the largest share of any of
-    them. A process without its stat is counted by its status."""
+    """What processes share (a server's buffers, its program) counts once: the largest share of any of them. A process
+    without its stat is counted by its status."""
     resident, touched = [], []
     for entries in members:
         status = procfs.parse_process_status(entries.get("status", b""))
@@ -258,7 +236,7 @@ def memory(page_bytes: int, members: Collection[Entries]) -> Metrics:
 
 
 def split_source(name: str) -> tuple[str, int, str] | None:
-    """Component, process and the last word of a source's name; None for a source that is of no process."""
+    """Component, process and last word; None for a source that is of no process."""
     component, _, rest = name.partition(":")
     pid, colon, what = rest.partition(":")
     if not colon or not (pid.isascii() and pid.isdecimal()) or len(pid) > _LONGEST_PID:
@@ -272,8 +250,6 @@ def is_there(entries: Entries) -> bool:
 
 
 class ComponentTrack:
-    """A component's processes at one tick after the other."""
-
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._rows = process_rows(facts.clock_ticks_per_s)
@@ -281,8 +257,8 @@ class ComponentTrack:
         self._held: dict[int, dict[str, bytes]] = {}
 
     def step(self, at_s: float, before_s: float | None, processes: Mapping[int, Entries]) -> Metrics:
-        """The metrics of a tick. before_s: time of the tick before. A process born since then counts from zero; an
-        older one that was not followed then counts from here on."""
+        """before_s: time of the tick before. A process born since then counts from zero; an older one that was not
+        followed then counts from here on."""
         there = {pid: entries for pid, entries in processes.items() if is_there(entries)}
         ended: dict[int, list[ProcessStat]] = {}
         for pid, seen in self._before.items():
@@ -316,5 +292,9 @@ class ComponentTrack:
             for pid, entries in there.items()
         ]
         members = [{**self._held[pid], **entries} for pid, entries in there.items()]
-        levels = (threads, open_files, partial(memory, self._facts.page_bytes))
+        levels = (_threads, open_files, partial(memory, self._facts.page_bytes))
         return added_up(of_each) | gather(partial(level, members) for level in levels)
+
+
+def _threads(members: Collection[Entries]) -> Metrics:
+    return {} if (counted := census(members)) is None else counted.metrics

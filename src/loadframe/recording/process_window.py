@@ -1,7 +1,6 @@
 """The followed processes in a window. What is recorded at each tick is compared between a process's first and last tick
-in it, from zero if born in it; what is recorded less often (of a process of more than a thousand threads, context
-switches) between the two readings nearest to its edges. Of threads that are looked at in turn the sample stands for
-all."""
+in it, from zero if born in it; what is recorded less often between the two readings nearest to its edges. Of threads
+that are looked at in turn the sample stands for all."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +8,7 @@ from functools import cached_property, partial
 
 from loadframe.errors import RecordingError
 from loadframe.recording import procfs
-from loadframe.recording.derivation import Derivation, Metrics, Window, gather, nearest_pair, put_together
+from loadframe.recording.derivation import Derivation, Metrics, Window, gather, nearest_pair, put_together, texts_of
 from loadframe.recording.frames import Entries, Tick
 from loadframe.recording.process_metrics import (
     BORN,
@@ -52,7 +51,7 @@ Sight = tuple[float, tuple[int, int]]
 
 
 class ProcessInWindow:
-    """One followed process in a window. names: its sources, and their last words."""
+    """names: its sources, and their last words."""
 
     def __init__(self, component: str, pid: int, window: Window, names: Mapping[str, str]) -> None:
         self.component = component
@@ -60,7 +59,7 @@ class ProcessInWindow:
         self.window = window.of(names, ())
         self.held = window.of(names, HELD)
         self.ended_children: list[ProcessInWindow] = []
-        """Children that were followed themselves until they ended in the window."""
+        """Followed themselves until they ended in the window."""
 
     @cached_property
     def present(self) -> list[Tick]:
@@ -89,15 +88,13 @@ class ProcessInWindow:
 
     @cached_property
     def rates(self) -> Metrics:
-        return with_cores(
-            gather(partial(self._rates, row) for row in process_rows(self.window.facts.clock_ticks_per_s))
-        )
+        def of(row: Derivation) -> Metrics:
+            first, last, elapsed_s = self.pair(row)
+            if isinstance(first, ProcessStat):
+                first = after(first, [child.last_stat for child in self.ended_children])
+            return row.between(first, last, elapsed_s)
 
-    def _rates(self, row: Derivation) -> Metrics:
-        first, last, elapsed_s = self.pair(row)
-        if isinstance(first, ProcessStat):
-            first = after(first, [child.last_stat for child in self.ended_children])
-        return row.between(first, last, elapsed_s)
+        return with_cores(gather(partial(of, row) for row in process_rows(self.window.facts.clock_ticks_per_s)))
 
     @property
     def cores(self) -> float:
@@ -108,20 +105,21 @@ class ProcessInWindow:
 
     @cached_property
     def most_threads(self) -> int:
-        censuses = [census([tick.entries]) for tick in self.window.ticks if "tasks" in tick.entries]
+        censuses = (census([tick.entries]) for tick in self.window.ticks if "tasks" in tick.entries)
         return max((counted.count for counted in censuses if counted is not None), default=0)
 
     @cached_property
     def cpu_rates(self) -> dict[int, tuple[float, float]]:
         """Per thread: CPU-seconds, and seconds of waiting for a CPU, per second."""
-        source = "task-schedstat"
-        if not any(source in tick.entries for tick in self.window.around):
-            source = "tasks"  # as version 1 recorded it
 
         def numbers(task: TaskTexts) -> tuple[int, int] | None:
-            read = procfs.parse_schedstat(task.schedstat) if task.schedstat.strip() else None
-            return None if read is None else (read.run_ns, read.wait_ns)
+            if not task.schedstat.strip():
+                return None
+            times = procfs.parse_schedstat(task.schedstat)
+            return times.run_ns, times.wait_ns
 
+        # as version 1 recorded it
+        source = "task-schedstat" if texts_of(self.window.around, "task-schedstat") else "tasks"
         return {thread: (run / NS, wait / NS) for thread, (run, wait) in self._thread_rates(source, numbers).items()}
 
     @cached_property
@@ -149,9 +147,8 @@ class ProcessInWindow:
             complete &= "threads" not in tick.entries or len(rows) >= procfs.parse_count(tick.entries["threads"])
             for row in rows:
                 if (counts := numbers(row)) is not None:
-                    if row.thread not in sights and complete and before_s is not None:
-                        sights[row.thread] = [(before_s, (0, 0))]
-                    sights.setdefault(row.thread, []).append((tick.monotonic_s, counts))
+                    born: list[Sight] = [(before_s, (0, 0))] if complete and before_s is not None else []
+                    sights.setdefault(row.thread, born).append((tick.monotonic_s, counts))
             before_s = tick.monotonic_s
         grown = {thread: self._grown(seen, complete) for thread, seen in sights.items()}
         return {thread: rates for thread, rates in grown.items() if rates is not None}
@@ -176,7 +173,7 @@ class ProcessInWindow:
 
 
 def followed_processes(window: Window) -> list[ProcessInWindow]:
-    """All processes followed in the window, under each component that they were followed as."""
+    """Under each component that they were followed as."""
     sources: dict[tuple[str, int], dict[str, str]] = {}
     for name in {name for tick in window.around for name in tick.entries}:
         if (split := split_source(name)) is not None:
@@ -190,17 +187,19 @@ def followed_processes(window: Window) -> list[ProcessInWindow]:
     return list(there.values())
 
 
-def component_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """The metrics of a component's processes together, without its name in front ("cpu.cores")."""
-    groups = (_rates, _allowed_cpus, _busiest, _threads, _states, _open_files, _memory, _switches)
-    return gather(partial(group, processes) for group in groups) if processes else {}
+Members = Sequence[ProcessInWindow]
 
 
-def _rates(processes: Sequence[ProcessInWindow]) -> Metrics:
-    return added_up([process.rates for process in processes])
+def component_metrics(processes: Members) -> Metrics:
+    """Without the component's name in front ("cpu.cores")."""
+    if not processes:
+        return {}
+    groups = (_allowed_cpus, _busiest, _threads, _states, _open_files, _memory, _switches)
+    rates = added_up([process.rates for process in processes])
+    return rates | gather(partial(group, processes) for group in groups)
 
 
-def _moments(processes: Sequence[ProcessInWindow]) -> list[list[Entries]]:
+def _moments(processes: Members) -> list[list[Entries]]:
     moments: dict[float, list[Entries]] = {}
     for process in processes:
         for tick, held in zip(process.window.ticks, process.held.ticks, strict=True):
@@ -209,7 +208,7 @@ def _moments(processes: Sequence[ProcessInWindow]) -> list[list[Entries]]:
     return list(moments.values())
 
 
-def _memory(processes: Sequence[ProcessInWindow]) -> Metrics:
+def _memory(processes: Members) -> Metrics:
     most: Metrics = {}
     for members in _moments(processes):
         metrics = memory(processes[0].window.facts.page_bytes, members)
@@ -217,11 +216,11 @@ def _memory(processes: Sequence[ProcessInWindow]) -> Metrics:
     return most
 
 
-def _open_files(processes: Sequence[ProcessInWindow]) -> Metrics:
+def _open_files(processes: Members) -> Metrics:
     return max(map(open_files, _moments(processes)), key=nearness, default={})
 
 
-def _states(processes: Sequence[ProcessInWindow]) -> Metrics:
+def _states(processes: Members) -> Metrics:
     """Averages over the ticks at which any thread of the component was looked at; the count is the largest."""
     looked = (members for members in _moments(processes) if any("tasks" in entries for entries in members))
     moments = [counted for members in looked if (counted := census(members)) is not None]
@@ -236,8 +235,8 @@ def _states(processes: Sequence[ProcessInWindow]) -> Metrics:
     return metrics | ({"threads.polling": sum(asked) / len(asked)} if asked and not silent else {})
 
 
-def _allowed_cpus(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """The CPUs of the process with the widest affinity."""
+def _allowed_cpus(processes: Members) -> Metrics:
+    """Of the process with the widest affinity."""
     texts = [process.held.ticks[-1].entries.get("status", b"") for process in processes]
     most = max(procfs.parse_process_status(text).cpus_allowed or 0 for text in texts)
     if not most:
@@ -248,7 +247,7 @@ def _allowed_cpus(processes: Sequence[ProcessInWindow]) -> Metrics:
     return {"cpu.limit": limit, "cpu.utilization": utilization, "cpus.named": most}
 
 
-def _busiest(processes: Sequence[ProcessInWindow]) -> Metrics:
+def _busiest(processes: Members) -> Metrics:
     """cpu.busiest_threads: the inverse Herfindahl index of its threads' CPU, n for n equal threads, 1 if one has all of
     it."""
     busiest = max(processes, key=lambda process: process.rates.get("cpu.cores", -1.0))
@@ -256,13 +255,12 @@ def _busiest(processes: Sequence[ProcessInWindow]) -> Metrics:
     runs = [run for run, _ in busiest.cpu_rates.values()]
     if any(runs):
         metrics["cpu.busiest_threads"] = sum(runs) ** 2 / sum(run**2 for run in runs)
-    programs = [tick.entries[PROGRAM] for tick in busiest.window.around if PROGRAM in tick.entries]
-    if programs:
-        metrics["cpu.one_at_a_time"] = float(runs_one_at_a_time(programs[-1].decode("utf-8", "replace")))
+    for program in texts_of(busiest.window.around, PROGRAM)[-1:]:
+        metrics["cpu.one_at_a_time"] = float(runs_one_at_a_time(program.decode("utf-8", "replace")))
     return metrics
 
 
-def _threads(processes: Sequence[ProcessInWindow]) -> Metrics:
+def _threads(processes: Members) -> Metrics:
     together = sum_over_threads(processes, lambda process: process.cpu_rates)
     metrics: Metrics = {"cpu.thread_cores": together[0], "cpu.run_delay": together[1]} if together else {}
     rates = [rate for process in processes for rate in process.cpu_rates.values()]
@@ -272,9 +270,9 @@ def _threads(processes: Sequence[ProcessInWindow]) -> Metrics:
 
 
 def sum_over_threads(
-    processes: Sequence[ProcessInWindow], rates_of: Callable[[ProcessInWindow], dict[int, tuple[float, float]]]
+    processes: Members, rates_of: Callable[[ProcessInWindow], dict[int, tuple[float, float]]]
 ) -> tuple[float, float] | None:
-    """The two rates over all threads, extrapolated from a sample. None if too few of them are known."""
+    """Both rates, extrapolated from a sample. None if too few of the threads are known."""
     sums = [0.0, 0.0]
     for process in processes:
         rates = rates_of(process)
@@ -286,14 +284,12 @@ def sum_over_threads(
     return (sums[0], sums[1]) if processes else None
 
 
-def _switches(processes: Sequence[ProcessInWindow]) -> Metrics:
+def _switches(processes: Members) -> Metrics:
     rates = sum_over_threads(processes, lambda process: process.switch_rates)
-    if rates is None:
-        return {}
-    return {"context_switches.voluntary": rates[0], "context_switches.involuntary": rates[1]}
+    return {"context_switches.voluntary": rates[0], "context_switches.involuntary": rates[1]} if rates else {}
 
 
 def runs_one_at_a_time(program: str) -> bool:
-    """Whether the threads of a program run one at a time. program: as /proc/PID/exe leads to it."""
+    """program: as /proc/PID/exe leads to it."""
     name = program.removesuffix(" (deleted)").rpartition("/")[2]
     return _PROGRAMS.fullmatch(name) is not None

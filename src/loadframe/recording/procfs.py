@@ -1,6 +1,6 @@
 """Parsing procfs texts: bytes in, numbers out. All functions raise RecordingError if what must be there is missing or
-is no number; unknown lines are ignored, because kernels add some. Layouts: proc(5),
-Documentation/admin-guide/iostats.rst, accounting/psi.rst, scheduler/sched-stats.rst."""
+is no number; unknown lines are ignored. Layouts: proc(5), Documentation/admin-guide/iostats.rst, accounting/psi.rst,
+scheduler/sched-stats.rst."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ def parse_count(data: bytes) -> int:
 
 
 def parse_hexadecimal(field: bytes, where: str) -> int:
-    """A number as in /proc/PID/syscall and in tables of the network. where: for the message."""
+    """As in /proc/PID/syscall and in tables of the network. where: for the message."""
     try:
         return int(field[:32], 16)
     except ValueError as error:
@@ -32,7 +32,7 @@ def parse_hexadecimal(field: bytes, where: str) -> int:
 
 
 def integer(field: bytes, where: str) -> int:
-    """A number not larger than any counter. where: for the message."""
+    """where: for the message."""
     try:
         number = int(field)
     except ValueError as error:
@@ -100,22 +100,16 @@ class DiskCounters:
 
 def parse_stat(data: bytes) -> SystemStat:
     cpus: dict[str, CpuTimes] = {}
-    words: dict[bytes, int] = {}
+    words: dict[str, int] = {}
     for line in data.splitlines():
         fields = line.split()
         if len(fields) >= 5 and fields[0].startswith(b"cpu"):
             cpus[text_of(fields[0])] = CpuTimes(*integers(fields[1:9], "/proc/stat"))
         elif len(fields) == 2:
-            words[fields[0]] = integer(fields[1], "/proc/stat")
+            words[text_of(fields[0])] = integer(fields[1], "/proc/stat")
     try:
-        return SystemStat(
-            all_cpus=cpus.pop("cpu"),
-            cpus=cpus,
-            context_switches=words[b"ctxt"],
-            processes_created=words[b"processes"],
-            running=words[b"procs_running"],
-            blocked=words[b"procs_blocked"],
-        )
+        counts = [words[name] for name in ("ctxt", "processes", "procs_running", "procs_blocked")]
+        return SystemStat(cpus.pop("cpu"), cpus, *counts)
     except KeyError as error:
         raise missing("/proc/stat", str(error)) from error
 
@@ -220,25 +214,15 @@ def parse_file_numbers(data: bytes) -> dict[str, int]:
     return {"allocated": max(0, fields[0] - fields[1]), "limit": fields[2]}
 
 
-def parse_protocols(data: bytes) -> dict[str, dict[str, int]]:
-    """/proc/net/snmp and netstat: protocol -> counter -> number."""
-    protocols: dict[str, dict[str, int]] = {}
-    names: dict[bytes, list[bytes]] = {}
-    for line in data.splitlines():
-        protocol, colon, rest = line.partition(b":")
-        if not colon:
-            continue
-        fields = rest.split()
-        if protocol in names:
-            if len(fields) != len(names[protocol]):
-                raise missing("/proc/net/snmp or netstat", "numbers for its names")
-            numbers = integers(fields, "/proc/net")
-            protocols[text_of(protocol)] = {text_of(a): b for a, b in zip(names.pop(protocol), numbers, strict=True)}
-        else:
-            names[protocol] = fields
-    if not protocols:
-        raise missing("/proc/net/snmp or netstat", "any counter")
-    return protocols
+def parse_protocol(data: bytes, protocol: str) -> dict[str, int]:
+    """/proc/net/snmp and netstat: a protocol has a line of names, and below it one of numbers."""
+    lines = [line.split()[1:] for line in data.splitlines() if line.startswith(f"{protocol}:".encode())]
+    if len(lines) < 2:
+        raise missing("/proc/net/snmp or netstat", f"the counters of {protocol}")
+    names, fields = lines[:2]
+    if len(fields) != len(names):
+        raise missing("/proc/net/snmp or netstat", "numbers for its names")
+    return dict(zip(map(text_of, names), integers(fields, "/proc/net"), strict=True))
 
 
 def parse_sockets(data: bytes) -> dict[str, int]:
@@ -290,9 +274,9 @@ class ProcessStat:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """/proc/PID/status, or the tail of it; None for what is not in it (a zombie has no memory). The context switches
-    are those of one thread, for a process of its first. shared_bytes: resident pages of files and of shared memory,
-    which other processes may share; shared_memory_bytes: the latter alone."""
+    """None for what is not in it (a zombie has no memory). The context switches are those of one thread, for a process
+    of its first. shared_bytes: resident pages of files and of shared memory, which other processes may share;
+    shared_memory_bytes: the latter alone."""
 
     rss_bytes: int | None
     voluntary_switches: int | None
@@ -319,7 +303,7 @@ class ResourceLimit:
 
 
 def parse_process_stat(data: bytes) -> ProcessStat:
-    """/proc/PID/stat, or a thread's. The command may contain spaces, parentheses and line ends."""
+    """Also a thread's. The command may contain spaces, parentheses and line ends."""
     begin, end = data.find(b"("), data.rfind(b")")
     fields = data[end + 1 :].split()
     if not 0 < begin < end or len(fields) < 22:
@@ -345,7 +329,7 @@ def parse_process_stat(data: bytes) -> ProcessStat:
 
 
 def parse_process_status(data: bytes) -> ProcessStatus:
-    """/proc/PID/status, a thread's, or only its last lines. Never raises for missing lines."""
+    """Also a thread's, or only its last lines. Never raises for missing lines."""
     of_files, of_memory = _line_number(data, b"RssFile:", 1024), _line_number(data, b"RssShmem:", 1024)
     return ProcessStatus(
         rss_bytes=_line_number(data, b"VmRSS:", 1024),
@@ -382,7 +366,7 @@ def _limit(field: bytes) -> float:
 
 
 def parse_schedstat(data: bytes) -> SchedStat:
-    """The schedstat of a thread; for a process its first thread's."""
+    """Of a thread; for a process its first thread's."""
     fields = integers(data.split()[:3], "schedstat")
     if len(fields) < 3:
         raise missing("schedstat", "three numbers")

@@ -1,8 +1,8 @@
-"""Reading a recording that is still being written."""
+"""Reading a recording, also one that is still being written."""
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -19,7 +19,7 @@ from loadframe.recording.frames import (
 )
 
 PIECE_BYTES = 2 * LARGEST_FRAME_BYTES
-"""Bytes read at once: they always hold one whole block."""
+"""Read at once: they always hold one whole block."""
 COUNTER_MARGIN_S = 1.5
 """Notes of server counters come once per second, so those nearest to a window's edges may lie this far outside."""
 
@@ -27,61 +27,42 @@ MOST_MEMORY_BYTES, FREE_BYTES, PER_BYTE = 2 << 30, 4 << 20, 20
 """Memory for the ticks held at once: FREE_BYTES plus PER_BYTE times the recording's size on the disk, at most
 MOST_MEMORY_BYTES, whatever its blocks decompress to. Our recordings hold 6 to 14 times their size."""
 _TICK_BYTES, _ENTRY_BYTES = 500, 200
-"""What a tick and an entry take in addition to their bytes, as Python objects."""
+"""As Python objects, in addition to their bytes."""
 MOST_HELD_BYTES = 128 << 20
-"""Memory for the ticks of a recording whose every tick is read; a recording that would take more is thinned."""
+"""In memory, of a recording whose every tick is read; a larger one is thinned."""
 FEW_BLOCKS = 10
 """Blocks sampled to estimate how much a recording holds."""
 
 
-class _Room:
-    def __init__(self, most_bytes: int, warn: Callable[[str], None]) -> None:
-        self._most, self._left, self._warn = most_bytes, most_bytes, warn
-
-    def holds(self, block: Block, ticks: Sequence[Tick]) -> bool:
-        entries = sum(len(tick.entries) for tick in ticks)
-        held = _TICK_BYTES * len(ticks) + _ENTRY_BYTES * entries
-        self._left -= block.raw_length + (held or block.raw_length)  # an empty result takes time as well
-        if self._left < 0:
-            most = self._most >> 20
-            self._warn(f"It takes more than {most:,} MiB of memory; what comes after that is left out.")
-        return self._left >= 0
-
-
 class RecordingReader:
-    """A recording, open for reading. Raises RecordingError if the file cannot be read, is empty, is no recording, or
-    ends within its header; corrupt blocks go to `warnings`. Ticks are those of the host that began it. descriptor: the
-    open file, closed with the reader; `path` is only its name then."""
+    """Raises RecordingError if the file cannot be read, is empty, is no recording, or ends within its header; corrupt
+    blocks go to `warnings`. Ticks are those of the host that began it. descriptor: the open file, closed with the
+    reader; `path` is only its name then."""
 
     def __init__(self, path: Path, *, descriptor: int | None = None) -> None:
         self.path = path
         self.warnings: list[str] = []
         self.thinned = False
         self._blocks: list[Block] = []
+        self._fd = -1
         try:
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC) if descriptor is None else descriptor
-        except OSError as error:
-            raise self._unreadable(error) from error
-        try:
-            self.facts, self._end = parse_header(os.pread(self._fd, 64 * 1024, 0), self.path)
+            self.facts, self._end = parse_header(os.pread(self._fd, 64 * 1024, 0), path)
         except OSError as error:  # a folder opens like a file, but cannot be read
             self.close()
-            raise self._unreadable(error) from error
+            raise RecordingError(
+                f"The recording {path} cannot be read: {error.strerror}.", remedy="Start the recorder first."
+            ) from error
         except RecordingError:
             self.close()
             raise
 
-    def _unreadable(self, error: OSError) -> RecordingError:
-        return RecordingError(
-            f"The recording {self.path} cannot be read: {error.strerror}.", remedy="Start the recorder first."
-        )
-
     def refresh(self) -> None:
-        """Take in the blocks that were appended since; a block not yet complete is left for the next time."""
+        """A block not yet complete is left for the next time."""
         size = os.fstat(self._fd).st_size
         while self._end < size and len(self._blocks) < MOST_BLOCKS:
             data = os.pread(self._fd, min(size - self._end, PIECE_BYTES), self._end)
-            scan = scan_blocks(data, 0, base=self._end)
+            scan = scan_blocks(data, base=self._end)
             self._blocks += scan.blocks
             self.warnings += scan.warnings
             if scan.end == self._end:
@@ -89,44 +70,42 @@ class RecordingReader:
             self._end = scan.end
 
     def ticks_between(self, start_s: float, end_s: float) -> list[Tick]:
-        """The ticks from start_s to end_s, and COUNTER_MARGIN_S before and after for the notes of server counters, in
-        time order."""
+        """In time order, with COUNTER_MARGIN_S before and after for the notes of server counters."""
         self.refresh()
         first_s, last_s = start_s - COUNTER_MARGIN_S, end_s + COUNTER_MARGIN_S
-        ticks: list[Tick] = []
-        room = self._room()
-        for block in self._blocks:
-            if block.first_s <= last_s and block.last_s >= first_s:
-                decoded = [tick for tick in self._decode(block) if first_s <= tick.monotonic_s <= last_s]
-                if not room.holds(block, decoded):
-                    break
-                ticks += decoded
-        return sorted(ticks, key=lambda tick: tick.monotonic_s)
+        return self._gathered(
+            (block, [tick for tick in self._decode(block) if first_s <= tick.monotonic_s <= last_s])
+            for block in self._blocks
+            if block.first_s <= last_s and block.last_s >= first_s
+        )
 
     def all_ticks(self, *, most_entries: int | None = None) -> list[Tick]:
-        """Every tick of the host, in time order, of a recording that no longer grows: a torn tail (the recorder was
-        killed), and what exceeds the memory, become warnings. most_entries: a recording with more is thinned (`thinned`
-        is set): of evenly spaced blocks the first text of each source is kept."""
+        """In time order, of a recording that no longer grows: a torn tail (the recorder was killed), and what exceeds
+        the memory, become warnings. most_entries: a recording with more is thinned (`thinned` is set): of evenly spaced
+        blocks the first text of each source is kept."""
         self.refresh()
-        ticks: list[Tick] = []
-        room = self._room()
         every = self._apart(most_entries) if most_entries is not None else 1
         self.thinned = every > 1
-        for place, block in enumerate(self._blocks):
-            if place % every > 1:
-                continue
-            # A server's counters are noted once per second: two in a row show how they grow.
-            decoded = self._decode(block, samples=place % every == 0)
-            decoded = _first_of_each(decoded) if self.thinned else decoded
-            if not room.holds(block, decoded):
-                break
-            ticks += decoded
+        # A server's counters are noted once per second: two in a row show how they grow.
+        chosen = [(block, place % every == 0) for place, block in enumerate(self._blocks) if place % every <= 1]
+        decoded = ((block, self._decode(block, samples=samples)) for block, samples in chosen)
+        ticks = self._gathered((block, _first_of_each(ticks) if self.thinned else ticks) for block, ticks in decoded)
         if torn := os.fstat(self._fd).st_size - self._end:
             self._warn(f"The last {torn} bytes are no complete block (the recorder was killed); left out.")
-        return sorted(ticks, key=lambda tick: tick.monotonic_s)
+        return ticks
 
-    def _room(self) -> _Room:
-        return _Room(min(MOST_MEMORY_BYTES, FREE_BYTES + PER_BYTE * os.fstat(self._fd).st_size), self._warn)
+    def _gathered(self, blocks: Iterable[tuple[Block, list[Tick]]]) -> list[Tick]:
+        """The ticks of these blocks, in time order, as far as the memory reaches."""
+        most = min(MOST_MEMORY_BYTES, FREE_BYTES + PER_BYTE * os.fstat(self._fd).st_size)
+        left, gathered = most, list[Tick]()
+        for block, ticks in blocks:
+            held = _TICK_BYTES * len(ticks) + _ENTRY_BYTES * sum(len(tick.entries) for tick in ticks)
+            left -= block.raw_length + (held or block.raw_length)  # an empty result takes time as well
+            if left < 0:
+                self._warn(f"It takes more than {most >> 20:,} MiB of memory; what comes after that is left out.")
+                break
+            gathered += ticks
+        return sorted(gathered, key=lambda tick: tick.monotonic_s)
 
     def _apart(self, most_entries: int) -> int:
         """N, to read one of N blocks. Decoding an examined block costs as much again as what is read of it."""
@@ -135,11 +114,8 @@ class RecordingReader:
         for block in chosen:
             ticks = self._decode(block)
             entries += sum(len(tick.entries) for tick in ticks)
-            first = [tick.entries for tick in _first_of_each(ticks)]
-            once, once_bytes = (
-                once + sum(map(len, first)),
-                once_bytes + sum(len(text) for entries in first for text in entries.values()),
-            )
+            first = [text for tick in _first_of_each(ticks) for text in tick.entries.values()]
+            once, once_bytes = once + len(first), once_bytes + sum(map(len, first))
         held = sum(block.raw_length for block in self._blocks)
         if entries / max(1, len(chosen)) * len(self._blocks) <= most_entries and held <= MOST_HELD_BYTES:
             return 1
@@ -148,7 +124,7 @@ class RecordingReader:
         apart_s = every * (self._blocks[-1].last_s - self._blocks[0].first_s) / len(self._blocks)
         self._warn(
             f"It is too long for a table of every tick: metrics.parquet has a moment every {apart_s:.0f} s, and what "
-            "the recorder could not record in between is not told. The steps' own values are from all ticks."
+            "the recorder could not record in between is not reported. The steps' own values are from all ticks."
         )
         return every
 
@@ -161,8 +137,9 @@ class RecordingReader:
             self._warn(error.fact)
             return []
 
-    def _warn(self, *facts: str) -> None:
-        self.warnings += [fact for fact in facts if fact not in self.warnings]
+    def _warn(self, fact: str) -> None:
+        if fact not in self.warnings:
+            self.warnings.append(fact)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -181,11 +158,10 @@ def _first_of_each(ticks: Sequence[Tick]) -> list[Tick]:
     seen: set[str] = set()
     first_ticks = []
     for tick in ticks:
-        entries = (
-            {name: text for name, text in tick.entries.items() if name not in seen} if tick.sample else tick.entries
-        )
+        entries = tick.entries
+        if tick.sample:
+            entries = {name: text for name, text in entries.items() if name not in seen}
+            seen |= entries.keys()
         if entries:
             first_ticks.append(replace(tick, entries=entries))
-        if tick.sample:
-            seen |= entries.keys()
     return first_ticks

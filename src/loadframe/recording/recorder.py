@@ -1,8 +1,7 @@
 """The recorder process: `python -P -m loadframe.recording.recorder PATH [--interval 0.1] [--root /] [--descriptor N]`.
-
-It samples procfs on an absolute schedule and takes commands as JSON lines on stdin (docs/recording.md); `flush` and
-`stop` are acknowledged on stdout. It ends when stdin is closed or its parent dies. Light, because it runs next to what
-is measured: the standard library, zstandard, and light modules."""
+It samples procfs on an absolute schedule and takes commands as JSON lines on stdin (docs/recording.md). It ends when
+stdin is closed or its parent dies. It runs next to what is measured, so this module and all that it imports are light:
+the standard library and zstandard."""
 
 import argparse
 import ctypes
@@ -20,12 +19,12 @@ from loadframe.errors import RecordingError
 from loadframe.formats.json_text import write_json
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import MACHINE, UNRECORDED, Facts, peak_rss_bytes
-from loadframe.recording.held_files import Descriptors, used_up
-from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles, size_counts_open_files
+from loadframe.recording.held_files import READ_ONLY, Descriptors, used_up
+from loadframe.recording.sampling import GONE, CgroupFiles, ProcessFiles, SystemFiles
 from loadframe.recording.socket_sampling import SocketSampler
 
 BLOCK_S = 1.0
-"""How often what was gathered is handed to the kernel: the most that a kill -9 can lose."""
+"""The most that a kill -9 can lose."""
 _PR_SET_PDEATHSIG = 1
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _KEPT_BYTES = -1, -3, 4 * 1024 * 1024
 _SAME_MOMENT_S = 0.001
@@ -33,7 +32,7 @@ _TRIES = 3
 
 
 class RecorderProcess:
-    """The state of a running recorder. Raises RecordingError if the file cannot be written."""
+    """Raises RecordingError if the file cannot be written."""
 
     def __init__(self, path: Path, interval_s: float, root: Path, descriptor: int | None = None) -> None:
         facts = Facts.of_this_machine(interval_s)
@@ -45,7 +44,7 @@ class RecorderProcess:
         self._stopping = False
         self._asked_to_stop: int | None = None
         self._input = b""
-        self._followed: dict[tuple[str, int], ProcessFiles | None] = {}
+        self._followed: dict[tuple[str, int], ProcessFiles] = {}
         self._cgroups: dict[str, CgroupFiles] = {}
         self._ticks = self._late_ticks = 0
         self._writer = FrameWriter(path, facts, descriptor)
@@ -53,20 +52,19 @@ class RecorderProcess:
         self._system = SystemFiles(root, self._writer)
         self._machine = self._writer.source(MACHINE), os.uname().machine.encode()
         self.sockets = SocketSampler(root, self._writer, interval_s=interval_s)
-        self._status = os.open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)
-        self._size_counts = size_counts_open_files(root)
+        self._status = os.open("/proc/self/status", READ_ONLY)
 
     def run(self) -> None:
-        """Run until stop, end of stdin, SIGTERM, or the death of the parent."""
+        """Until stop, end of stdin, SIGTERM, or the death of the parent."""
         # The kernel sends SIGUSR1 when the *thread* that started us ends, so it is only a reason to check.
         parent = os.getppid()
         signal.signal(signal.SIGTERM, lambda _number, _frame: self._end_if(True))
         signal.signal(signal.SIGUSR1, lambda _number, _frame: self._end_if(os.getppid() != parent))
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGUSR1), 0, 0, 0)
+        libc = ctypes.CDLL(None)
+        libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGUSR1), 0, 0, 0)
         _answer({"number": 0, "at_s": self._started_s})
         # glibc returns large pieces to the kernel at once (mallopt(3)); every block would fault its pages in again.
-        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-        if mallopt is not None:  # other C libraries have none
+        if mallopt := getattr(libc, "mallopt", None):  # other C libraries have none
             mallopt(_M_MMAP_THRESHOLD, _KEPT_BYTES)
             mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
         # Nothing here makes cycles of objects: looking for them would only cost.
@@ -82,10 +80,9 @@ class RecorderProcess:
                 self._tick(now_s)
         self.close()
         if self._asked_to_stop is not None:
-            _answer({"number": self._asked_to_stop, **self.cost()})
+            _answer({"number": self._asked_to_stop, "cost": self.cost()})
 
     def close(self) -> None:
-        """Write what is gathered, and what recording cost."""
         self.sockets.close()
         self._system.close()  # frees descriptors, one of which reading the cost needs
         self._event("recorder:cost", write_json(self.cost()).encode(), time.monotonic())
@@ -130,7 +127,7 @@ class RecorderProcess:
                         self.sockets.schedule.end_step()
             case "flush":
                 self._writer.sync()
-                _answer({"number": command["number"], **self.cost()})
+                _answer({"number": command["number"], "cost": self.cost()})
             case "stop":
                 self._stopping, self._asked_to_stop = True, command["number"]
             case unknown:
@@ -138,36 +135,28 @@ class RecorderProcess:
 
     def _event(self, source: str, data: bytes, at_s: float) -> None:
         wall_s = time.time() - (time.monotonic() - at_s)
-        self._writer.event(at_s, wall_s, [(self._writer.source(source), data)])
+        self._writer.record(at_s, wall_s, [(self._writer.source(source), data)], sample=False)
 
     def _follow(self, component: str, pids: list[int]) -> None:
         wanted = {(component, pid) for pid in pids}
         for key in [key for key in self._followed if key[0] == component and key not in wanted]:
-            self._unfollow(key)
+            self._followed.pop(key).close()
         for key in sorted(wanted - self._followed.keys()):
             try:
                 self._followed[key] = ProcessFiles(
-                    self._root,
-                    *key,
-                    self._writer,
-                    self._descriptors,
-                    size_counts=self._size_counts,
-                    interval_s=self._interval_s,
+                    self._root, *key, self._writer, self._descriptors, interval_s=self._interval_s
                 )
             except OSError as error:
                 if used_up(error):
-                    self._tell_unrecorded(f"process {key[1]} of the {component}", error)
+                    self._report_unrecorded(f"process {key[1]} of the {component}", error)
                 else:
-                    self._followed[key] = None
+                    gone = f"{component}:{key[1]}:gone"
+                    self._event(gone, GONE, time.monotonic())
+                    self._writer.retire(gone)
 
-    def _tell_unrecorded(self, what: str, error: OSError) -> None:
-        """Record that a process exists but cannot be read, which is neither silence nor an end."""
+    def _report_unrecorded(self, what: str, error: OSError) -> None:
+        """It exists but cannot be read, which is neither silence nor an end."""
         self._event(UNRECORDED, f"The {what} could not be recorded: {error.strerror}.".encode(), time.monotonic())
-
-    def _unfollow(self, key: tuple[str, int]) -> None:
-        files = self._followed.pop(key)
-        if files is not None:
-            files.close()
 
     def _follow_cgroup(self, component: str, folders: list[str]) -> None:
         if component in self._cgroups:
@@ -177,37 +166,29 @@ class RecorderProcess:
         try:
             self._cgroups[component] = CgroupFiles(self._root, component, folders, self._writer)
         except OSError as error:
-            self._tell_unrecorded(f"control group of the {component}", error)
+            self._report_unrecorded(f"control group of the {component}", error)
 
     def _tick(self, now_s: float) -> None:
-        self._keep_schedule(now_s)
+        # More than half an interval after its time a tick is late; missed ones count as late, too.
+        lateness_s = now_s - self._next_s
+        missed = int(lateness_s / self._interval_s)
+        self._late_ticks += missed + (lateness_s > self._interval_s / 2)
+        self._next_s += (missed + 1) * self._interval_s
         writer = self._writer
-        writer.begin_sample(*_both_clocks())
+        writer.begin(*_both_clocks())
         self._system.sample(now_s)
         writer.put(*self._machine)
         for cgroup in self._cgroups.values():
             cgroup.sample(now_s)
         for key, files in tuple(self._followed.items()):
-            if files is None:
-                gone = f"{key[0]}:{key[1]}:gone"
-                writer.put(writer.source(gone), b"gone\n")
-                writer.retire(gone)
-                del self._followed[key]
-            elif not files.sample(now_s):
-                self._unfollow(key)
-        self.sockets.sample(now_s, [files for files in self._followed.values() if files is not None])
+            if not files.sample(now_s):
+                self._followed.pop(key).close()
+        self.sockets.sample(now_s, self._followed.values())
         writer.end_record()
         self._ticks += 1
         if now_s >= self._block_due_s:
             writer.write_block()
             self._block_due_s = now_s + BLOCK_S
-
-    def _keep_schedule(self, now_s: float) -> None:
-        """Late: more than half an interval after its time. Missed ticks count as late too."""
-        lateness_s = now_s - self._next_s
-        missed = int(lateness_s / self._interval_s)
-        self._late_ticks += missed + (lateness_s > self._interval_s / 2)
-        self._next_s += (missed + 1) * self._interval_s
 
 
 def _both_clocks() -> tuple[float, float]:
@@ -227,7 +208,7 @@ def _answer(message: dict[str, Any]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit code 0 after an ordinary end, 1 if the recording cannot be written (stderr says why)."""
+    """Exit code 1 if the recording cannot be written (stderr says why)."""
     parser = argparse.ArgumentParser(description="Record procfs into PATH; commands are JSON lines on stdin.")
     parser.add_argument("path", type=Path)
     parser.add_argument("--interval", type=float, default=0.1, help="seconds between ticks")

@@ -28,7 +28,7 @@ _THREADS = re.compile("|".join(f"(?:{name})" for name in _COLLECTORS))
 
 
 def runtime_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
-    """Metrics of the Java process whose collectors took most time; and the CPU time of all collecting threads."""
+    """Of the Java process whose collectors took most time; and the CPU time of all collecting threads."""
     of_jvms = [metrics for process in processes if (metrics := _of_jvm(process))]
     busiest: Metrics = max(of_jvms, key=lambda metrics: metrics.get("runtime.gc_share", 0.0), default={})
     return busiest | _collecting(processes)
@@ -54,7 +54,7 @@ def parse_counters(text: bytes) -> dict[str, str]:
 
 
 def collected_s(counters: Counters) -> float:
-    """Seconds that the collectors took, with pauses of concurrent ones. Raises RecordingError if unknown."""
+    """With pauses of concurrent collectors. Raises RecordingError if unknown."""
     frequency = _number(counters, "sun.os.hrt.frequency")
     spent = [
         _number(counters, name) for name in counters if name.startswith("sun.gc.collector.") and name.endswith(".time")

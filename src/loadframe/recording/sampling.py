@@ -1,15 +1,16 @@
 """Reading procfs, sysfs and cgroup files as cheaply as Python can: they stay open, each tick is one `preadv` per file
-straight into the recording's buffer, nothing is parsed. How often each is read follows from its cost
-(docs/recording.md). An open file also protects from reused pids: once its process is gone it answers ESRCH. Light, as
-part of the recorder process."""
+straight into the recording's buffer, nothing is parsed. An open file also protects from reused pids: once its process
+is gone it answers ESRCH."""
 
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.held_files import READ_ONLY, Descriptors, Held, HeldFiles, open_if_there, read_all
+from loadframe.recording.held_files import READ_ONLY, Descriptors, HeldFiles, opened
 from loadframe.recording.jvm_sampling import PROGRAMS, JvmCounters
 from loadframe.recording.thread_sampling import Threads
 
@@ -37,6 +38,7 @@ SLOW_SYSTEM_PATTERNS = (
 RECORDER_FILES = ("/proc/self/schedstat",)
 SLOW_RECORDER_FILES = ("/proc/self/stat",)
 PROCESS_FILES = ("stat", "io")
+"""The first shows whether the process still lives."""
 SLOW_PROCESS_FILES = ("status", "limits")
 CGROUP_FILES = (
     *("cpu.stat", "cpu.pressure", "memory.current", "memory.pressure", "io.stat", "io.pressure", "pids.current"),
@@ -58,14 +60,14 @@ MANY_THREADS = 1000
 MANY_OPEN_FILES = 512
 """Above this, counting open files by listing them (kernels before 6.2) is done once per second."""
 LOOKS_FOR_JVM = 10
-"""How often the counters of a Java process are searched for, once per second from its start on."""
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_GONE = b"gone\n"
+"""Searches for the counters of a Java process, once per second from its start on."""
+_FOLDER = READ_ONLY | os.O_DIRECTORY
+GONE = b"gone\n"
 _CPU_CLOCK_OF_PROCESS = 2
 
 
 class SystemFiles(HeldFiles):
-    """The files of the whole machine and of the recorder itself, as far as the kernel has them."""
+    """Of the machine and the recorder itself, as far as the kernel has them."""
 
     def __init__(self, root: Path, writer: FrameWriter) -> None:
         super().__init__(writer)
@@ -83,8 +85,8 @@ class SystemFiles(HeldFiles):
 
 
 class CgroupFiles(HeldFiles):
-    """The cgroup of a component: one folder with version 2, one for each controller with version 1. Raises OSError if
-    no descriptors are left. Once the cgroup is removed its files answer ENODEV: they are absent from then on."""
+    """One folder with version 2, one for each controller with version 1. Raises OSError if no descriptors are left.
+    Once the cgroup is removed its files answer ENODEV: they are absent from then on."""
 
     def __init__(self, root: Path, component: str, folders: Sequence[str], writer: FrameWriter) -> None:
         super().__init__(writer)
@@ -98,37 +100,25 @@ class CgroupFiles(HeldFiles):
             raise
 
 
+@cache
 def size_counts_open_files(root: Path) -> bool:
     """Whether the size of /proc/PID/fd is the number of open files (Linux 6.2 and later)."""
     path = root / "proc/self/fd"
-    descriptor = open_if_there(str(path))
-    if descriptor is None:
-        return False
-    try:
-        return os.stat(path).st_size == len(os.listdir(descriptor)) > 0  # noqa: PTH116, PTH208 - held open, not by path
-    finally:
-        os.close(descriptor)
+    with suppress(OSError), opened(str(path)) as folder:
+        return os.stat(path).st_size == len(os.listdir(folder)) > 0  # noqa: PTH116, PTH208 - held open, not by path
+    return False
 
 
 class ProcessFiles(HeldFiles):
-    """A followed process: its files, threads and open files. Raises OSError if it is gone, or descriptors are used
-    up."""
+    """A followed process. Raises OSError if it is gone, or descriptors are used up."""
 
     def __init__(
-        self,
-        root: Path,
-        component: str,
-        pid: int,
-        writer: FrameWriter,
-        descriptors: Descriptors,
-        *,
-        size_counts: bool,
-        interval_s: float,
+        self, root: Path, component: str, pid: int, writer: FrameWriter, descriptors: Descriptors, *, interval_s: float
     ) -> None:
         super().__init__(writer)
         self.component = component
         self.pid = pid
-        self._size_counts = size_counts
+        self._size_counts = size_counts_open_files(root)
         self._many_open_files = False
         self._jvm: JvmCounters | None = None
         self._looks_for_jvm = LOOKS_FOR_JVM
@@ -143,20 +133,18 @@ class ProcessFiles(HeldFiles):
         prefix = f"{component}:{pid}"
         self._sources = {name: self.source(f"{prefix}:{name}") for name in ("fd", "cpu", "gone", "exe", "jvm")}
         self._threads = Threads(prefix, tasks_directory, writer, descriptors, interval_s, live=self._clock is not None)
-        self._stat: Held = []
         try:
-            groups = ((self._stat, PROCESS_FILES[:1]), (self.each_tick, PROCESS_FILES[1:]))
-            for held, names in (*groups, (self.each_second, SLOW_PROCESS_FILES)):
+            for held, names in ((self.each_tick, PROCESS_FILES), (self.each_second, SLOW_PROCESS_FILES)):
                 for name in names:
                     self.open(held, f"{prefix}:/proc/{pid}/{name}", name, self.directory)
-            if not self._stat:
-                raise ProcessLookupError(f"process {pid} ended while its files were opened")
+                    if not self.each_tick:
+                        raise ProcessLookupError(f"process {pid} ended while its files were opened")
         except OSError:
             self.close()
             raise
 
     def sample(self, now_s: float) -> bool:
-        """Append this tick's entries; False (and an entry that says so) once the process is gone."""
+        """False (and an entry that says so) once the process is gone."""
         second = self.is_second(now_s)
         due = second or self._threads.count <= MANY_THREADS
         try:
@@ -164,17 +152,16 @@ class ProcessFiles(HeldFiles):
                 # The clock goes by the pid, which may have been reused: only a stat that still answers shows that the
                 # process lived when the clock was read.
                 spent_ns = None if self._clock is None else time.clock_gettime_ns(self._clock)
-                for source, descriptor in self._stat:
-                    self._writer.read(source, descriptor)
+                self._writer.read(*self.each_tick[0])
                 if spent_ns is not None:
                     self._writer.put(self._sources["cpu"], b"%d\n" % spent_ns)
         except OSError:  # ESRCH, and EINVAL of the clock
-            self._writer.put(self._sources["gone"], _GONE)
+            self._writer.put(self._sources["gone"], GONE)
             return False
         if due:
-            read_all(self._writer, self.each_tick)
+            self.read(self.each_tick[1:])
         if second:
-            read_all(self._writer, self.each_second)
+            self.read(self.each_second)
             self._sample_program()
         if self._jvm is not None:
             self._writer.put(self._sources["jvm"], self._jvm.read())
@@ -190,8 +177,7 @@ class ProcessFiles(HeldFiles):
         self._writer.put(self._sources["exe"], os.fsencode(program))
         if self._jvm is None and self._looks_for_jvm > 0 and Path(program).name in PROGRAMS:
             self._looks_for_jvm -= 1
-            counters = JvmCounters(self.directory)
-            self._jvm = counters if counters.find() else None
+            self._jvm = JvmCounters.of(self.directory)
 
     def _sample_open_files(self, second: bool) -> None:
         if self._many_open_files and not second:
@@ -200,12 +186,8 @@ class ProcessFiles(HeldFiles):
             if self._size_counts:
                 count = os.stat("fd", dir_fd=self.directory).st_size
             else:
-                descriptor = os.open("fd", READ_ONLY, dir_fd=self.directory)
-                try:
-                    with os.scandir(descriptor) as listing:
-                        count = sum(1 for _ in listing)
-                finally:
-                    os.close(descriptor)
+                with opened("fd", self.directory) as folder, os.scandir(folder) as listing:
+                    count = sum(1 for _ in listing)
                 self._many_open_files = count > MANY_OPEN_FILES
         except OSError:  # no permission, or gone
             return
@@ -216,5 +198,4 @@ class ProcessFiles(HeldFiles):
         if self._jvm is not None:
             self._jvm.close()
         super().close()
-        for descriptor in (*(held for _, held in self._stat), self.directory):
-            os.close(descriptor)
+        os.close(self.directory)

@@ -1,11 +1,12 @@
-"""A whole recording as a table, for metrics.parquet. A window (recording.metrics) shows what lies between its edges,
-the table shows the course. Both use the same derivations."""
+"""A whole recording as a table, for metrics.parquet: the course, of which a window (recording.metrics) shows what lies
+between its edges."""
 
 import math
 import re
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from loadframe.metrics import is_known, pipelines
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.recording.cage_metrics import CAGE, FILES
-from loadframe.recording.derivation import Track
+from loadframe.recording.derivation import Track, texts_of
 from loadframe.recording.frames import UNRECORDED, Facts, Tick
 from loadframe.recording.metrics import (
     COUNTERS_NOTE,
@@ -33,9 +34,8 @@ from loadframe.recording.system_metrics import MACHINE
 
 @dataclass(frozen=True, slots=True)
 class MetricSeries:
-    """table: columns host, at_s (CLOCK_MONOTONIC), wall_s, metric, value: every metric at every tick of the schedule
-    that has it, in time order; counters as their growth per second since the tick before. None if there is nothing to
-    read. warnings: what is missing, in sentences."""
+    """table: columns host, at_s (CLOCK_MONOTONIC), wall_s, metric, value, in time order; counters as their growth per
+    second since the tick before. None if there is nothing to read. warnings: what is missing, in sentences."""
 
     table: polars.DataFrame | None
     warnings: tuple[str, ...] = ()
@@ -49,16 +49,15 @@ LONGEST_BETWEEN_NOTES_S = 3.0
 
 
 def metric_series(path: Path, *, descriptor: int | None = None) -> MetricSeries:
-    """A recording that no longer grows, as a table. Damage, and what could not be recorded, become warnings.
-    RecordingError."""
+    """Of a recording that no longer grows. Damage, and what could not be recorded, become warnings. RecordingError."""
     with RecordingReader(path, descriptor=descriptor) as reader:
         facts = reader.facts
         ticks = reader.all_ticks(most_entries=MOST_ENTRIES)
         thinned = reader.thinned
         warnings = [f"In the recording {path.name}: {fact}" for fact in reader.warnings]
-    warnings += [tick.entries[UNRECORDED].decode("utf-8", "replace") for tick in ticks if UNRECORDED in tick.entries]
-    missing = [tick.entries[MISSING_NOTE] for tick in ticks if MISSING_NOTE in tick.entries]
-    warnings += read_missing(missing[-1]) if missing else []
+    warnings += [text.decode("utf-8", "replace") for text in texts_of(ticks, UNRECORDED)]
+    for text in texts_of(ticks, MISSING_NOTE)[-1:]:
+        warnings += read_missing(text)
     with in_words(f"No table can be made of the recording {path.name}", RecordingError, room_bytes=ROOM_BYTES):
         table = _metric_table(ticks, facts, gaps=not thinned)
     return MetricSeries(table, tuple(dict.fromkeys(warnings)))
@@ -70,9 +69,8 @@ def _metric_table(ticks: Sequence[Tick], facts: Facts, *, gaps: bool) -> polars.
         schema={"at_s": polars.Float64, "wall_s": polars.Float64},
         orient="row",
     ).unique("at_s", keep="first", maintain_order=True)
-    sampled = [tick for tick in ticks if tick.sample]
     columns = _Columns()
-    _add_recorded(columns, sampled, facts, gaps=gaps)
+    _add_recorded(columns, [tick for tick in ticks if tick.sample], facts, gaps=gaps)
     _add_service(columns, ticks)
     return (
         columns.table()
@@ -87,16 +85,13 @@ def _add_recorded(columns: "_Columns", ticks: Sequence[Tick], facts: Facts, *, g
     machine = Track((*MACHINE, *recorder_rows(facts.clock_ticks_per_s)), facts.page_bytes)
     cages: dict[str, Track] = {}
     components: dict[str, ComponentTrack] = {}
-    split: dict[str, tuple[str, int | None, str]] = {}
     before_s = None
     for tick in ticks:
         at_s = tick.monotonic_s
         caged: dict[str, dict[str, bytes]] = {}
         followed: dict[str, dict[int, dict[str, bytes]]] = {}
         for name, text in tick.entries.items():
-            if name not in split:
-                split[name] = _split(name)
-            owner, pid, word = split[name]
+            owner, pid, word = _split(name)
             if pid is not None:
                 followed.setdefault(owner, {}).setdefault(pid, {})[word] = text
             elif owner:
@@ -116,6 +111,7 @@ def _add_recorded(columns: "_Columns", ticks: Sequence[Tick], facts: Facts, *, g
 _CAGED = re.compile(r"([^:]+:cgroup:.*)/([^/]+)")
 
 
+@lru_cache(maxsize=4096)
 def _split(name: str) -> tuple[str, int | None, str]:
     """Owner (component, of a control group with its folder), pid or None, last word; ("", None, "") for any other
     source."""
@@ -128,16 +124,16 @@ def _split(name: str) -> tuple[str, int | None, str]:
 
 class _Columns:
     def __init__(self) -> None:
-        self._found: dict[str, tuple[array[float], array[float]]] = {}
+        self._by_metric: dict[str, tuple[array[float], array[float]]] = {}
 
     def add(self, at_s: float, owner: str, metrics: Mapping[str, float]) -> None:
         for name, value in metrics.items():
-            times, values = self._found.setdefault(owner + name, (array("d"), array("d")))
+            times, values = self._by_metric.setdefault(owner + name, (array("d"), array("d")))
             times.append(at_s)
             values.append(value)
 
     def table(self) -> polars.DataFrame:
-        known = {metric: columns for metric, columns in self._found.items() if is_known(metric)}
+        known = {metric: columns for metric, columns in self._by_metric.items() if is_known(metric)}
         times, values = (np.concatenate([np.empty(0), *(columns[at] for columns in known.values())]) for at in (0, 1))
         which = np.repeat(np.arange(len(known)), [len(columns[0]) for columns in known.values()])
         names = polars.Series(list(known), dtype=polars.String)
@@ -145,11 +141,9 @@ class _Columns:
 
 
 def _add_service(columns: _Columns, ticks: Sequence[Tick]) -> None:
-    """Add a service's metrics. Counters have their growth since the reading before, and none if they went back, or
-    between steps: the server may have been restarted. Histograms become quantiles since the note before; what follows
-    from a pipeline's stages is added."""
-    texts = [tick.entries[COUNTERS_NOTE] for tick in ticks if COUNTERS_NOTE in tick.entries]
-    specs = {spec.metric: spec for text in texts for spec in read_specs(text)}
+    """Counters have their growth since the reading before, and none if they went back, or between steps: the server may
+    have been restarted. Histograms become quantiles since the note before."""
+    specs = {spec.metric: spec for text in texts_of(ticks, COUNTERS_NOTE) for spec in read_specs(text)}
     before: dict[str, tuple[float, float]] = {}
     noted_s = -math.inf
     for tick in ticks:

@@ -1,8 +1,8 @@
-"""What a snapshot reads of the machine: CPUs, memory, disks, file systems, kernel tables, the network. The counters of
-a process's network are below /proc/PID/net, wherever we run; its sysctls can only be read from within its network
-namespace. Layouts: proc(5), Documentation/admin-guide/{sysctl/,iostats.rst,pm/cpufreq.rst}, accounting/psi.rst,
-ABI/testing/sysfs-devices-system-cpu (thermal_throttle), networking/{ip-sysctl,nf_conntrack-sysctl}.rst;
-net/core/net-procfs.c (softnet_stat); RFC 4898 names in netstat."""
+"""What a snapshot reads of the machine. The counters of a process's network are below /proc/PID/net, wherever we run;
+its sysctls can only be read from within its network namespace. Layouts: proc(5),
+Documentation/admin-guide/{sysctl/,iostats.rst,pm/cpufreq.rst}, accounting/psi.rst, ABI/testing/sysfs-devices-system-cpu
+(thermal_throttle), networking/{ip-sysctl,nf_conntrack-sysctl}.rst; net/core/net-procfs.c (softnet_stat); RFC 4898 names
+in netstat."""
 
 import os
 from collections import Counter
@@ -13,7 +13,7 @@ from loadframe.errors import RecordingError
 from loadframe.recording import procfs
 from loadframe.recording.derivation import PAGE_BYTES, Derivation, Metrics, growth
 from loadframe.recording.procfs import SystemStat
-from loadframe.recording.snapshot import Pair, Place, Source, below, derived, each_below, lines
+from loadframe.recording.snapshot import Pair, Place, Source, below, derived, each_below
 from loadframe.recording.system_metrics import (
     DISKSTATS,
     FILE_NUMBERS,
@@ -54,10 +54,9 @@ def _softirqs(first: SystemStat, last: SystemStat, _elapsed_s: float) -> Metrics
 
 
 def _frequency(pair: Pair) -> Metrics:
-    """One line per CPU: name, present and highest frequency (kHz)."""
+    """Of each CPU the present and the highest frequency (kHz)."""
     lost = []
-    for line in pair.last.splitlines():
-        _, now, most = [*line.split(), b"", b"", b""][:3]
+    for now, most in pair.last.values():
         highest = procfs.parse_count(most)
         if highest > 0:
             lost.append(max(0.0, 1 - procfs.parse_count(now) / highest))
@@ -65,9 +64,8 @@ def _frequency(pair: Pair) -> Metrics:
 
 
 def _throttling(pair: Pair) -> Metrics:
-    first, last = ({row[0]: procfs.parse_count(row[-1]) for line in text.splitlines() if (row := line.split())}
-                   for text in (pair.first, pair.last))  # fmt: skip
-    shares = [pair.rate(first[name], ms) / 1000 for name, ms in last.items() if name in first]
+    pairs = ((*pair.first[name], *texts) for name, texts in pair.last.items() if name in pair.first)
+    shares = [pair.rate(*map(procfs.parse_count, texts)) / 1000 for texts in pairs]
     return {"system.cpu.throttled": min(1.0, max(shares))} if shares else {}
 
 
@@ -112,22 +110,21 @@ QUEUE = ("system.disk.queue_fullest", "system.disk.queue_limit")
 
 
 def _queues(pair: Pair) -> Metrics:
-    """The lines of diskstats, then "DISK N" for each block device: the requests that it can queue."""
-    rows = (line.split() for line in pair.last.splitlines())
-    limits = {row[0]: procfs.parse_count(row[1]) for row in rows if len(row) == 2}
-    before, after = procfs.parse_diskstats(pair.first), procfs.parse_diskstats(pair.last)
+    """diskstats, and of each block device the requests that it can queue."""
+    (first, _), (last, limits) = pair.first, pair.last
+    before, after = procfs.parse_diskstats(first), procfs.parse_diskstats(last)
     queues = [
-        (pair.rate(before[name].queue_ms, disk.queue_ms) / 1000, float(limits[name.encode()]))
+        (pair.rate(before[name].queue_ms, disk.queue_ms) / 1000, float(limit))
         for name, disk in after.items()
-        if name in before and limits.get(name.encode(), 0) > 0
+        if name in before and name in limits and (limit := procfs.parse_count(limits[name][0])) > 0
     ]
     return _fullest(QUEUE, queues)
 
 
-def fetch_filesystems(place: Place, name: str) -> bytes:
-    """Per file system: blocks, free, free to users, inodes, free to users, mount point. Network ones could hang us."""
+def fetch_filesystems(place: Place, name: str) -> dict[bytes, os.statvfs_result]:
+    """By mount point. Those of the network could hang us."""
     virtual = {line.split()[-1] for line in place.text("proc/filesystems").splitlines() if line.startswith(b"nodev")}
-    rows, seen = [], set()
+    mounted, seen = {}, set()
     for line in place.text(name).splitlines():
         fields = line.split(b" ")
         if len(fields) < 4 or (fields[2] in virtual and fields[2] not in (b"tmpfs", b"overlay")):
@@ -141,24 +138,19 @@ def fetch_filesystems(place: Place, name: str) -> bytes:
         writable = b"ro" not in fields[3].split(b",")
         if writable and status.f_blocks and status.f_fsid not in seen:
             seen.add(status.f_fsid)
-            numbers = (status.f_blocks, status.f_bfree, status.f_bavail, status.f_files, status.f_favail)
-            rows.append(" ".join(map(str, numbers)) + " " + mount.decode("utf-8", "replace"))
-    return lines(rows)
+            mounted[mount] = status
+    return mounted
 
 
 def _filesystems(pair: Pair) -> Metrics:
     """The fullest file system, in blocks and in inodes, as shares of what an ordinary user may use (as df(1) does)."""
     shares: dict[str, list[float]] = {"system.filesystem.space": [], "system.filesystem.inodes": []}
-    for line in pair.last.splitlines():
-        fields = [procfs.parse_count(field) for field in line.split()[:5]]
-        if len(fields) < 5:
-            raise RecordingError("a list of file systems lacks its numbers.")
-        blocks, free, available, files, files_available = fields
-        used = blocks - free
-        if used + available > 0:
-            shares["system.filesystem.space"].append(used / (used + available))
-        if files > 0:
-            shares["system.filesystem.inodes"].append(1 - files_available / files)
+    for status in pair.last.values():
+        used = status.f_blocks - status.f_bfree
+        if used + status.f_bavail > 0:
+            shares["system.filesystem.space"].append(used / (used + status.f_bavail))
+        if status.f_files > 0:
+            shares["system.filesystem.inodes"].append(1 - status.f_favail / status.f_files)
     return {metric: max(values) for metric, values in shares.items() if values}
 
 
@@ -179,7 +171,7 @@ def _sysctl(name: str, metric: str) -> Source:
 
 
 def elsewhere(place: Place) -> bool:
-    """Whether the process is in another network namespace than we are; False if unknown."""
+    """In another network namespace than we are; False if unknown."""
     try:
         theirs, ours = (place.path(name).readlink() for name in ("proc/{pid}/ns/net", "proc/self/ns/net"))
     except OSError:
@@ -193,12 +185,6 @@ def fetch_here(place: Place, path: str) -> bytes:
         remedy = f"nsenter --target {place.pid} --net"
         raise RecordingError(f"the process is in another network namespace; run Loadframe in it: {remedy}")
     return place.text(path)
-
-
-def _port_range(pair: Pair) -> Metrics:
-    """ip_local_port_range, then the line of ip_local_reserved_ports."""
-    ports, _, reserved = pair.last.partition(b"\n")
-    return {"system.network.local_ports.limit": float(parse_port_range(ports, reserved))}
 
 
 def fetch_connections(place: Place, path: str) -> bytes:
@@ -251,37 +237,31 @@ def _columns(text: bytes) -> list[list[int]]:
 
 
 def _rounds(pair: Pair) -> Metrics:
-    """Mean packets per round of the receiving softirq. The text: softnet_stat, an empty line, softirqs."""
-    (packets, rounds), (later_packets, later_rounds) = _packets(pair.first), _packets(pair.last)
-    passed = pair.rate(rounds, later_rounds)
-    return {"system.network.packets_per_round": pair.rate(packets, later_packets) / passed if passed else 0.0}
-
-
-def _packets(text: bytes) -> tuple[int, int]:
-    softnet, _, softirqs = text.partition(b"\n\n")
-    counts = [line.split()[1:] for line in softirqs.splitlines() if line.split()[:1] == [b"NET_RX:"]]
-    if not counts:
-        raise RecordingError("softirqs has no line NET_RX.")
-    return sum(row[0] for row in _columns(softnet)), sum(map(procfs.parse_count, counts[0]))
+    """Mean packets per round of the receiving softirq, from softnet_stat and softirqs."""
+    moments = []
+    for softnet, softirqs in (pair.first, pair.last):
+        counts = [line.split()[1:] for line in softirqs.splitlines() if line.split()[:1] == [b"NET_RX:"]]
+        if not counts:
+            raise RecordingError("softirqs has no line NET_RX.")
+        moments.append((sum(row[0] for row in _columns(softnet)), sum(map(procfs.parse_count, counts[0]))))
+    packets, rounds = (pair.rate(*counts) for counts in zip(*moments, strict=True))
+    return {"system.network.packets_per_round": packets / rounds if rounds else 0.0}
 
 
 LINK = ("system.network.link", "system.network.link.limit")
 
 
 def _links(pair: Pair) -> Metrics:
-    """The lines of net/dev, then "NAME MEGABITS" for each interface that has a speed: others answer EINVAL."""
-    first, last = (
-        {name.encode(): (counts.received_bytes, counts.sent_bytes) for name, counts in parse_interfaces(text).items()}
-        for text in (pair.first, pair.last)
-    )
+    """net/dev, and the megabits of each interface that has a speed: others answer EINVAL."""
+    (first, _), (last, speeds) = pair.first, pair.last
+    before, after = parse_interfaces(first), parse_interfaces(last)
     rates = []
-    for line in pair.last.splitlines():
-        words = line.split()
-        if len(words) == 2 and words[0] in first and words[0] in last:
-            speed = procfs.parse_count(words[1]) * _MEGABIT_BYTES
-            grown = [pair.rate(a, b) for a, b in zip(first[words[0]], last[words[0]], strict=True)]
-            if speed > 0:
-                rates.append((max(grown), float(speed)))
+    for name, texts in speeds.items():
+        speed = procfs.parse_count(*texts) * _MEGABIT_BYTES
+        if name in before and name in after and speed > 0:
+            a, b = before[name], after[name]
+            grown = pair.rate(a.received_bytes, b.received_bytes), pair.rate(a.sent_bytes, b.sent_bytes)
+            rates.append((max(grown), float(speed)))
     return _fullest(LINK, rates)
 
 
@@ -300,7 +280,7 @@ class InterfaceCounts:
 
 
 def parse_interfaces(text: bytes) -> dict[str, InterfaceCounts]:
-    """Counts of each interface, by name. Raises RecordingError for an invalid count."""
+    """By name. Raises RecordingError for an invalid count."""
     interfaces = {}
     for line in text.splitlines():
         name, colon, rest = line.partition(b":")
@@ -376,8 +356,8 @@ SOURCES: tuple[Source, ...] = (
         "queues",
         QUEUE,
         _queues,
-        lambda place, path: place.text("proc/diskstats") + each_below(place.path(path), "queue/nr_requests"),
-        "no disk tells how many requests it queues",
+        lambda place, path: (place.text("proc/diskstats"), each_below(place.path(path), "queue/nr_requests")),
+        "no disk reports how many requests it queues",
         path=BLOCKS,
     ),
     Source(
@@ -394,8 +374,8 @@ SOURCES: tuple[Source, ...] = (
     Source(
         f"{PORTS}port_range",
         ("system.network.local_ports.limit",),
-        _port_range,
-        lambda place, path: fetch_here(place, path).strip() + b"\n" + place.text(f"{PORTS}reserved_ports"),
+        lambda pair: {"system.network.local_ports.limit": float(parse_port_range(*pair.last))},
+        lambda place, path: (fetch_here(place, path), place.text(f"{PORTS}reserved_ports")),
     ),
     derived(NETSTAT, *EVENTS, path="proc/{pid}/net/netstat"),
     derived(SNMP, "system.network.connections_opened", path="proc/{pid}/net/snmp"),
@@ -410,21 +390,21 @@ SOURCES: tuple[Source, ...] = (
         "proc/{pid}/net/softnet_stat",
         ("system.network.backlog", "system.network.backlog_drops", "system.network.squeezes"),
         _softnet,
-        absent="Linux 5.10 or later tells how many packets wait",
+        absent="Linux 5.10 or later reports how many packets wait",
     ),
     Source(
         "rounds",
         ("system.network.packets_per_round",),
         _rounds,
-        lambda place, path: place.text(path).rstrip() + b"\n\n" + place.text("proc/softirqs"),
+        lambda place, path: (place.text(path), place.text("proc/softirqs")),
         path="proc/{pid}/net/softnet_stat",
     ),
     Source(
         "proc/{pid}/net/dev",
         LINK,
         _links,
-        lambda place, path: place.text(path) + each_below(place.path("sys/class/net"), "speed"),
-        "no interface tells its speed: virtual ones do not",
+        lambda place, path: (place.text(path), each_below(place.path("sys/class/net"), "speed")),
+        "no interface reports its speed: virtual ones do not",
     ),
 )
-"""In this order: CPUs, memory, disks, file systems, tables, sockets, packets."""
+"""CPUs, memory, disks, file systems, tables, sockets, packets."""

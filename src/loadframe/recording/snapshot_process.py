@@ -1,9 +1,7 @@
-"""What a snapshot reads of one process, of the user it belongs to and of the control groups it is in, of version 1 and
-2. A limit holds for a group and everything below it, so a process is held by the tightest of its group and all groups
-above. Layouts: proc_pid_limits(5), proc_pid_fdinfo(5) (the "tfd:" and "inotify wd:" lines), proc_pid_maps(5),
+"""What a snapshot reads of one process, of its user and of its control groups, of version 1 and 2. A process is held by
+the tightest limit of its group and all groups above. Layouts: proc_pid_limits(5), proc_pid_fdinfo(5), proc_pid_maps(5),
 Documentation/scheduler/sched-stats.rst, admin-guide/cgroup-v2.rst and cgroup-v1/; cgroups(7)."""
 
-import json
 import math
 import re
 import time
@@ -15,7 +13,6 @@ from pathlib import Path
 
 from loadframe.cages.groups import hierarchies
 from loadframe.errors import RecordingError
-from loadframe.formats.json_text import write_json
 from loadframe.recording import procfs, snapshot_machine
 from loadframe.recording.cage_metrics import CAGE, IO
 from loadframe.recording.derivation import PAGE_BYTES, Derivation, Metrics
@@ -30,14 +27,14 @@ from loadframe.recording.process_metrics import (
     open_files_limits,
     parse_stat,
 )
-from loadframe.recording.snapshot import Pair, Place, Source, below, lines
+from loadframe.recording.snapshot import Pair, Place, Source, below
 from loadframe.recording.snapshot_machine import elsewhere
 from loadframe.recording.socket_rows import fullest, listeners
-from loadframe.system.kernel import kernel_text
 
 _UID = re.compile(rb"^Uid:\s*(\d+)", re.MULTILINE)
 _THREADS = re.compile(rb"^Threads:\s*(\d+)", re.MULTILINE)
-_WATCHED = {"anon_inode:[eventpoll]": "epoll", "anon_inode:inotify": "inotify"}
+_WATCHED = {"anon_inode:[eventpoll]": b"tfd:", "anon_inode:inotify": b"inotify wd:"}
+"""Where a descriptor leads to, and how a line of its fdinfo begins."""
 CPU_CLOCK = 2
 """CPUCLOCK_SCHED of a process: include/linux/posix-timers.h."""
 ROOT = Path("/")
@@ -47,18 +44,15 @@ def _of_target(metrics: Metrics) -> Metrics:
     return {f"target.{metric}": float(value) for metric, value in metrics.items()}
 
 
-def fetch_open_files(place: Place, path: str) -> bytes:
-    """The number of open files, and below it the process's limits."""
-    count = sum(1 for _ in place.path(path).iterdir())
-    try:
-        return b"%d\n" % count + place.text("proc/{pid}/limits")
-    except FileNotFoundError:  # it ended
-        return b"%d\n" % count
+def fetch_open_files(place: Place, path: str) -> dict[str, bytes]:
+    entries = {"fd": b"%d" % sum(1 for _ in place.path(path).iterdir())}
+    with suppress(FileNotFoundError):  # it ended
+        entries["limits"] = place.text("proc/{pid}/limits")
+    return entries
 
 
 def _open_files(*pairs: Pair) -> Metrics:
-    parts = (pair.last.partition(b"\n") for pair in pairs)
-    return _of_target(open_files([{"fd": count, "limits": limits} for count, _, limits in parts]))
+    return _of_target(open_files([pair.last for pair in pairs]))
 
 
 def _status(*pairs: Pair) -> Metrics:
@@ -68,31 +62,27 @@ def _status(*pairs: Pair) -> Metrics:
     return metrics | ({"target.cpus.named": float(named)} if named is not None else {})
 
 
-def fetch_cpu(place: Place, path: str) -> bytes:
-    """The process's clock (ns), empty in a recorded tree, and below it its stat."""
-    clock = b"%d" % time.clock_gettime_ns((~place.pid << 3) | CPU_CLOCK) if place.pid and place.root == ROOT else b""
-    return clock + b"\n" + place.text(path)
+def fetch_cpu(place: Place, path: str) -> dict[str, bytes]:
+    """The process's stat, and its clock (ns), except of a recorded tree."""
+    entries = {STAT: place.text(path)}
+    if place.pid and place.root == ROOT:
+        entries[CLOCK] = b"%d" % time.clock_gettime_ns((~place.pid << 3) | CPU_CLOCK)
+    return entries
 
 
 def _cpu(*pairs: Pair) -> Metrics:
     """CPU as in a step: with threads and children that ended; less what was seen of such a child at the first look."""
     if pairs[0].elapsed_s <= 0:
         raise RecordingError("A rate needs two readings.")
-    elapsed_s, pids = pairs[0].elapsed_s, [parse_stat(_spent(pair.first)[STAT]).pid for pair in pairs]
+    elapsed_s, pids = pairs[0].elapsed_s, [parse_stat(pair.first[STAT]).pid for pair in pairs]
     track = ComponentTrack(Facts.of_this_machine(elapsed_s))
-    track.step(0.0, None, {pid: _spent(pair.first) for pid, pair in zip(pids, pairs, strict=True)})
-    there = {pid: _spent(pair.last) for pid, pair in zip(pids, pairs, strict=True) if pair.last}
-    metrics = track.step(elapsed_s, 0.0, there)
+    track.step(0.0, None, {pid: pair.first for pid, pair in zip(pids, pairs, strict=True)})
+    metrics = track.step(elapsed_s, 0.0, {pid: pair.last for pid, pair in zip(pids, pairs, strict=True) if pair.last})
     return _of_target({metric: value for metric, value in metrics.items() if metric == "cpu.cores"})
 
 
-def _spent(text: bytes) -> dict[str, bytes]:
-    clock, _, stat = text.partition(b"\n")
-    return {STAT: stat, CLOCK: clock} if clock else {STAT: stat}
-
-
 def _threads(*pairs: Pair) -> Metrics:
-    """One line per thread: its id and its schedstat (ns on a CPU, ns waiting for one). New threads began at zero."""
+    """The schedstat of each thread (ns on a CPU, ns waiting for one). New threads began at zero."""
     looks = [(_times(pair.first), _times(pair.last)) for pair in pairs]
     if not all(last for _, last in looks):
         raise RecordingError("this kernel was built without CONFIG_SCHED_INFO")
@@ -110,9 +100,9 @@ def _threads(*pairs: Pair) -> Metrics:
     }
 
 
-def _times(text: bytes) -> dict[bytes, tuple[int, int]]:
-    rows = (line.split() for line in text.splitlines())
-    return {row[0]: (procfs.parse_count(row[1]), procfs.parse_count(row[2])) for row in rows if len(row) >= 3}
+def _times(texts: Mapping[str, Sequence[bytes]]) -> dict[str, list[int]]:
+    rows = {thread: text.split()[:2] for thread, (text,) in texts.items()}
+    return {thread: [procfs.parse_count(word) for word in row] for thread, row in rows.items() if len(row) == 2}
 
 
 def _descriptors(place: Place) -> Iterator[tuple[str, str]]:
@@ -123,56 +113,48 @@ def _descriptors(place: Place) -> Iterator[tuple[str, str]]:
             continue
 
 
-def fetch_watches(place: Place, path: str) -> bytes:
-    """One line per epoll and inotify instance: its kind, and how much it watches."""
-    rows = []
+def fetch_watches(place: Place, path: str) -> dict[str, list[int]]:
+    """How much each epoll and inotify instance watches."""
+    watches: dict[str, list[int]] = {leads_to: [] for leads_to in _WATCHED}
     for number, leads_to in _descriptors(place):
-        if (kind := _WATCHED.get(leads_to)) is not None:
-            mark = b"tfd:" if kind == "epoll" else b"inotify wd:"
-            try:
-                watched = (place.path(path) / number).read_bytes().splitlines()
-            except FileNotFoundError:  # closed meanwhile
-                continue
-            rows.append(f"{kind} {sum(line.startswith(mark) for line in watched)}")
-    return lines(rows)
+        if (mark := _WATCHED.get(leads_to)) is not None:
+            with suppress(FileNotFoundError):  # closed meanwhile
+                lines = (place.path(path) / number).read_bytes().splitlines()
+                watches[leads_to].append(sum(line.startswith(mark) for line in lines))
+    return watches
 
 
 def _watches(pair: Pair) -> Metrics:
-    watches: dict[bytes, list[int]] = {b"epoll": [], b"inotify": []}
-    for line in pair.last.splitlines():
-        kind, _, count = line.partition(b" ")
-        if kind in watches:
-            watches[kind].append(procfs.parse_count(count))
+    epoll, inotify = (pair.last[leads_to] for leads_to in _WATCHED)
     return {
-        "target.epoll_watches": float(sum(watches[b"epoll"])),
-        "target.inotify_watches": float(sum(watches[b"inotify"])),
-        "target.inotify_instances": float(len(watches[b"inotify"])),
+        "target.epoll_watches": float(sum(epoll)),
+        "target.inotify_watches": float(sum(inotify)),
+        "target.inotify_instances": float(len(inotify)),
     }
 
 
-def fetch_accept_queues(place: Place, path: str) -> bytes:
-    """A line per listening socket: inode, connections that wait, how many may. Raises RecordingError."""
+def fetch_accept_queues(place: Place, path: str) -> list[tuple[int, int]]:
+    """Of each listening socket: connections that wait, how many may. Raises RecordingError."""
     if elsewhere(place):
         raise RecordingError("the process is in another network namespace; run Loadframe in it (nsenter --net)")
-    own = {leads_to[8:-1] for _, leads_to in _descriptors(place) if leads_to.startswith("socket:[")}
-    return lines(
-        f"{listener.inode} {listener.waiting} {listener.most}" for listener in listeners() if str(listener.inode) in own
-    )
+    own = {leads_to for _, leads_to in _descriptors(place)}
+    return [queue for inode, queue in listeners().items() if f"socket:[{inode}]" in own]
 
 
 def _accept_queues(pair: Pair) -> Metrics:
-    rows = [[procfs.parse_count(field) for field in line.split()] for line in pair.last.splitlines()]
-    queues = [(waiting, most) for _, waiting, most in (row for row in rows if len(row) == 3) if most > 0]
+    queues = [(waiting, most) for waiting, most in pair.last if most > 0]
     if not queues:
         return {}
     waiting, most = fullest(queues)
     return {"target.accept_queue": float(waiting), "target.accept_queue.limit": float(most)}
 
 
-def fetch_user(place: Place, path: str) -> bytes:
-    """The real user, the threads of all processes of that user, and RLIMIT_NPROC: a walk over /proc."""
+def fetch_user(place: Place, path: str) -> Metrics:
+    """The threads of all processes of the real user, and RLIMIT_NPROC: a walk over /proc. Raises RecordingError."""
     if (uid := _UID.search(place.text(path))) is None:
         raise RecordingError("a process's status has no line Uid.")
+    if uid[1] == b"0":
+        raise RecordingError("it does not hold for root (setrlimit(2), RLIMIT_NPROC)")
     threads = 0
     for folder in place.path("proc").iterdir():
         if folder.name.isdigit():
@@ -184,21 +166,8 @@ def fetch_user(place: Place, path: str) -> bytes:
             if user is not None and user[1] == uid[1] and count is not None:
                 threads += int(count[1])
     limit = procfs.parse_limits(place.text("proc/{pid}/limits")).get("Max processes")
-    most = "unlimited" if limit is None or limit.soft == math.inf else f"{limit.soft:.0f}"
-    return lines([f"uid {uid[1].decode()}", f"threads {threads}", f"limit {most}"])
+    return {"user.threads": float(threads), "user.threads.limit": math.inf if limit is None else limit.soft}
 
-
-def _user(pair: Pair) -> Metrics:
-    words = dict(line.split(b" ", 1) for line in pair.last.splitlines() if b" " in line)
-    if not {b"uid", b"threads", b"limit"} <= words.keys():
-        raise RecordingError("what was read of the user is damaged.")
-    if words[b"uid"] == b"0":
-        raise RecordingError("it does not hold for root (setrlimit(2), RLIMIT_NPROC)")
-    limit = math.inf if words[b"limit"] == b"unlimited" else float(procfs.parse_count(words[b"limit"]))
-    return {"user.threads": float(procfs.parse_count(words[b"threads"])), "user.threads.limit": limit}
-
-
-Group = Mapping[str, str]
 
 _LIMITS = ("read_bps", "write_bps", "read_iops", "write_iops")
 FILES = {
@@ -218,14 +187,14 @@ FILES = {
 OUT_OF_SIGHT = "the control groups of the process are not mounted where we can see them"
 
 
-def fetch_groups(place: Place, path: str, *, wanted: Sequence[str]) -> bytes:
-    """JSON: for every wanted controller the files of the process's group and of those above it, the innermost first. A
+def fetch_groups(place: Place, path: str, *, wanted: Sequence[str]) -> list[dict[str, bytes]]:
+    """The files of the wanted controllers, of the process's group and of those above it, the innermost first. A
     controller that is off there, and the root group, have no files."""
     place.text(path)  # raises if the process has ended
     mounted = hierarchies(place.root, "self" if place.pid is None else str(place.pid))
     if not mounted:
         raise RecordingError(OUT_OF_SIGHT)
-    chains: dict[str, dict[str, Group]] = {}
+    chains: dict[str, dict[Path, dict[str, bytes]]] = {}
     for hierarchy in mounted:
         above = [folder for folder in hierarchy.own.parents if folder.is_relative_to(hierarchy.top)]
         for controller in wanted if hierarchy.version == 2 else hierarchy.controllers & set(wanted):
@@ -233,10 +202,11 @@ def fetch_groups(place: Place, path: str, *, wanted: Sequence[str]) -> bytes:
                 texts = {}
                 for file in FILES[controller]:
                     with suppress(OSError):
-                        texts[file] = kernel_text(folder / file)
+                        texts[file.removesuffix("_recursive")] = (folder / file).read_bytes()
                 if texts:
-                    chains.setdefault(controller, {})[str(folder)] = texts
-    return write_json({controller: list(groups.values()) for controller, groups in chains.items()}).encode()
+                    chains.setdefault(controller, {})[folder] = texts
+    levels = zip_longest(*(chains.get(controller, {}).values() for controller in wanted), fillvalue={})
+    return [{file: text for group in level for file, text in group.items()} for level in levels]
 
 
 def _working_set(use: bytes, stat: bytes) -> float:
@@ -249,7 +219,7 @@ def _working_set(use: bytes, stat: bytes) -> float:
 ROWS = (
     *CAGE,
     *(
-        Derivation(file, _working_set, (lambda use: {"cage.memory": use},), beside=("memory.stat",))
+        Derivation(file, _working_set, (lambda use: {"cage.memory": use},), slower=("memory.stat",))
         for file in ("memory.current", "memory.usage_in_bytes")
     ),
 )
@@ -260,18 +230,6 @@ _LIMITED_BY = {
 }
 _HARM = {"cage.pids": "refused", "cage.memory": "hits", "cage.cpu": "throttled"}
 """The count of events at the limit; none for I/O, which is only slowed down."""
-
-
-def _groups(text: bytes, controllers: Sequence[str]) -> list[dict[str, bytes]]:
-    try:
-        chains = json.loads(text)
-        levels = zip_longest(*(chains.get(controller, []) for controller in controllers), fillvalue={})
-        return [
-            {name.removesuffix("_recursive"): said.encode() for group in level for name, said in group.items()}
-            for level in levels
-        ]
-    except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise RecordingError("what was read of the control groups is damaged.") from error
 
 
 def _look(before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: float) -> Metrics:
@@ -288,10 +246,9 @@ def _look(before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: fl
 def _of_tightest(controllers: Sequence[str], uses: Sequence[str], pair: Pair) -> Metrics:
     """Metrics of the group nearest to its limit; without any limit of the innermost group, and 0 for rates."""
     limited_by = _LIMITED_BY.get(controllers[0])
-    groups = [_groups(text, controllers) for text in (pair.first, pair.last)]
     looks = [
         _look(before, after, pair.elapsed_s)
-        for before, after in zip(*groups, strict=False)
+        for before, after in zip(pair.first, pair.last, strict=False)
         if limited_by is None or any(file in after for file in limited_by)
     ]
     values: Metrics = {}
@@ -336,8 +293,8 @@ SOURCES: tuple[Source, ...] = (
     _of_process(
         "proc/{pid}/maps",
         ("target.mappings",),
-        lambda *pairs: {"target.mappings": float(max(procfs.parse_count(pair.last) for pair in pairs))},
-        lambda place, path: b"%d\n" % place.text(path).count(b"\n"),
+        lambda *pairs: {"target.mappings": float(max(pair.last for pair in pairs))},
+        lambda place, path: place.text(path).count(b"\n"),
         together=True,
     ),
     _of_process(
@@ -365,13 +322,15 @@ SOURCES: tuple[Source, ...] = (
         absent="it does not listen on any socket",
         path="proc/{pid}/fd",
     ),
-    _of_process("user", ("user.threads", "user.threads.limit"), _user, fetch_user, path="proc/{pid}/status"),
+    _of_process(
+        "user", ("user.threads", "user.threads.limit"), lambda pair: pair.last, fetch_user, path="proc/{pid}/status"
+    ),
     _controller("pids", ("pids",), "cage.pids"),
     _controller("memory", ("memory",), "cage.memory"),
     _controller("cpu", ("cpu", "cpuacct"), "cage.cpu"),
     _controller("io", ("io",), *(f"cage.{name}" for name in IO)),
 )
-"""In this order: files, memory, CPU, sockets, user, control groups."""
+"""Files, memory, CPU, sockets, user, control groups."""
 
 EVERYTHING = (*snapshot_machine.SOURCES, *SOURCES)
-"""All that a look at limits may read, of the machine, a process and its control group."""
+"""All that a look at limits may read."""

@@ -1,6 +1,6 @@
-"""How the kernel is asked for its sockets by netlink (sock_diag(7)): /proc/net/tcp does not show how many connections
-may wait to be accepted. And the rows of a `sockets` entry: one for each socket that a followed process has open. Light,
-as part of the recorder process. Layouts: linux/inet_diag.h, linux/tcp.h, linux/unix_diag.h, linux/netlink.h."""
+"""Sockets from the kernel by netlink (sock_diag(7)): /proc/net/tcp does not show how many connections may wait to be
+accepted. And the rows of a `sockets` entry. Layouts: linux/inet_diag.h, linux/tcp.h, linux/unix_diag.h,
+linux/netlink.h."""
 
 import os
 import socket
@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 from loadframe.errors import RecordingError
 
@@ -18,7 +19,7 @@ ROW = struct.Struct("<IIBHH")
 without its attributes, and what is kept of them."""
 INET_MESSAGE = struct.Struct("=BBBBHH16s16sIIIIIIII")
 """family, state, timer, retransmits; ports (network order), addresses, interface, cookie; expires, receive queue, send
-queue, user, inode. The queues of a listening socket: connections that wait, and how many may."""
+queue, user, inode."""
 UNIX_MESSAGE = struct.Struct("=BBBxIII")
 UNIX_EXTRA = struct.Struct("=IIIH")
 """What is kept of a Unix socket: the peer's inode, the queues, and the length of its own name; the peer's name is the
@@ -102,8 +103,7 @@ def parse_rows(data: bytes) -> list[OpenSocket]:
 
 
 def fullest(queues: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """The fullest of accept queues (connections that wait, how many may): the kernel admits one more than its length
-    (sk_acceptq_is_full)."""
+    """queues: connections that wait, how many may. The kernel admits one more than its length (sk_acceptq_is_full)."""
     return max(queues, key=lambda queue: (queue[0] / queue[1], -queue[1]))
 
 
@@ -166,7 +166,7 @@ def unix_parts(message: bytes) -> tuple[bytes, int, tuple[int, int]]:
 
 
 def inet_request(family: int, states: int, *, extensions: int = 0, port: int = 0) -> bytes:
-    """A request for TCP sockets. states: a bit for each. port: the local one; 0 for any."""
+    """states: a bit for each. port: the local one; 0 for any."""
     return INET_REQUEST.pack(family, socket.IPPROTO_TCP, extensions, states, socket.htons(port))
 
 
@@ -175,7 +175,7 @@ def unix_request(states: int) -> bytes:
 
 
 def netlink(timeout_s: int) -> socket.socket:
-    """A socket for requests, in the network namespace of this thread. Raises OSError."""
+    """In the network namespace of this thread. Raises OSError."""
     asking = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, SOCK_DIAG)
     # Not settimeout, which would call poll(2) before each answer.
     asking.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", timeout_s, 0))
@@ -207,57 +207,44 @@ _LONGEST = 1 << 16
 """Bytes of a part of an answer: the kernel makes none above 32 KiB (netlink_dump in net/netlink/af_netlink.c)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """waiting: not accepted yet; most: how many may wait (the smaller of backlog and net.core.somaxconn)."""
-
-    inode: int
-    waiting: int
-    most: int
-
-
-def listeners() -> list[Listener]:
-    """All listening stream sockets of our network namespace. Raises RecordingError if the kernel refuses."""
-    bodies = [body for family in FAMILIES for body in _dump(inet_request(family, 1 << LISTEN))]
-    inet = [listener for body in bodies if (listener := parse_inet(body)) is not None]
-    unix = unix_sockets(1 << LISTEN).values()
-    return [*inet, *(Listener(listener.inode, *listener.queues) for listener in unix)]
+def listeners() -> dict[int, tuple[int, int]]:
+    """Of the listening stream sockets of our network namespace, by inode: connections that wait, and how many may (the
+    smaller of backlog and net.core.somaxconn). Raises RecordingError if the kernel refuses."""
+    inet = {inode: (waiting, most) for *_, waiting, most, _, inode in _inet_messages(LISTEN)}
+    return inet | {inode: unix.queues for inode, unix in unix_sockets(1 << LISTEN).items()}
 
 
 def established(port: int, families: Sequence[int] = FAMILIES, *, asking: "Asking | None" = None) -> int:
-    """The number of TCP connections open at this local port, in our network namespace; the kernel searches a table of
-    all sockets for each family. A connection has the family of the socket that accepted it: one to `::` has AF_INET6,
-    whatever its client used. asking: for repeated questions. Raises RecordingError if the kernel refuses."""
-    requests = (inet_request(family, 1 << ESTABLISHED, port=port) for family in families)
-    return sum(len(_dump(request, asking)) for request in requests)
+    """TCP connections open at this local port, in our network namespace. A connection has the family of the socket that
+    accepted it: one to `::` has AF_INET6, whatever its client used; for each family the kernel searches a table of all
+    sockets. Raises RecordingError."""
+    return sum(1 for _ in _inet_messages(ESTABLISHED, port, families, asking))
 
 
 def families_of(port: int, *, asking: "Asking | None" = None) -> tuple[int, ...]:
-    """The families of the sockets that listen at this local port; all if none does. Raises RecordingError."""
-    listen = 1 << LISTEN
-    there = tuple(family for family in FAMILIES if _dump(inet_request(family, listen, port=port), asking))
-    return there or FAMILIES
+    """Of the sockets that listen at this local port; all if none does. Raises RecordingError."""
+    there = {family for family, *_ in _inet_messages(LISTEN, port, FAMILIES, asking)}
+    return tuple(family for family in FAMILIES if family in there) or FAMILIES
 
 
 def users_of(port: int, *, asking: "Asking | None" = None) -> frozenset[int]:
-    """The users of the sockets that listen at this local port. Raises RecordingError."""
-    requests = (inet_request(family, 1 << LISTEN, port=port) for family in FAMILIES)
-    bodies = (body for request in requests for body in _dump(request, asking) if len(body) >= INET_MESSAGE.size)
-    return frozenset(int(INET_MESSAGE.unpack_from(body)[-2]) for body in bodies)
+    """Of the sockets that listen at this local port. Raises RecordingError."""
+    return frozenset(user for *_, user, _ in _inet_messages(LISTEN, port, FAMILIES, asking))
 
 
-def parse_inet(body: bytes) -> Listener | None:
-    """One inet_diag_msg; None if it is cut short or does not listen."""
-    if len(body) < INET_MESSAGE.size:
-        return None
-    _, state, *_, waiting, most, _, inode = INET_MESSAGE.unpack_from(body)
-    return Listener(inode, waiting, most) if state == LISTEN else None
+def _inet_messages(
+    state: int, port: int = 0, families: Sequence[int] = FAMILIES, asking: "Asking | None" = None
+) -> Iterator[tuple[Any, ...]]:
+    for family in families:
+        for body in _dump(inet_request(family, 1 << state, port=port), asking):
+            if len(body) >= INET_MESSAGE.size:
+                yield INET_MESSAGE.unpack_from(body)
 
 
 @dataclass(frozen=True, slots=True)
 class UnixSocket:
     """name: its path, abstract if it begins with a zero byte, or empty. peer: the inode of the other end, or 0. queues:
-    of a listening one as in Listener."""
+    of a listening one as in `listeners`."""
 
     inode: int
     name: bytes

@@ -1,6 +1,5 @@
 """The sockets of followed processes, and when they are looked at: for a bounded share of one CPU, and once in each
-window of a step, whose length is known from the mark at its begin (docs/recording.md, "Peers"). Light, as part of the
-recorder process."""
+window of a step (docs/recording.md, "Peers")."""
 
 from __future__ import annotations
 
@@ -12,14 +11,14 @@ import struct
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loadframe.errors import RecordingError
 from loadframe.recording import socket_rows as diag
 from loadframe.recording.frame_writer import FrameWriter
-from loadframe.recording.held_files import READ_ONLY
+from loadframe.recording.held_files import opened
 
 if TYPE_CHECKING:
     from loadframe.recording.sampling import ProcessFiles
@@ -43,15 +42,13 @@ MOST_SOCKETS = 70_000
 """Most sockets of a look; further ones are ignored. A range of local ports has fewer."""
 PORTS_EVERY_S, PORTS_AT_MOST_S, PORTS_SHARE = 0.25, 4.5, 0.005
 """How often local ports are counted, and only if sockets in TIME_WAIT could fill a quarter of their range: it lists
-every connection of the last minute. If it takes longer than this share of the time, it is done less often, down to
-PORTS_AT_MOST_S."""
+every connection of the last minute. If it takes longer than this share of the time, it is done less often."""
 LOCAL_PORTS = "system:local-ports"
 """The source of the largest number of local ports that connections to one destination take, as text."""
 
 _INODE = struct.Struct("=I")
 _INFO_ATTRIBUTE = 2
 _TIME_WAIT = 6
-_ATTRIBUTE, _INFO, _INFO_PARTS = diag.ATTRIBUTE, diag.INFO, diag.INFO_PARTS
 _STATES = 1 << diag.ESTABLISHED | 1 << diag.SYN_SENT | 1 << diag.CLOSE_WAIT | 1 << diag.LISTEN
 _UNIX_STATES = 1 << diag.ESTABLISHED | 1 << diag.LISTEN
 _TIMEOUT_S = 1
@@ -62,8 +59,8 @@ Row = tuple[int, bytes, bytes]
 
 
 class LookSchedule:
-    """When to look. Times are CLOCK_MONOTONIC. interval_s: of the recorder's ticks, the only times of looks. every_s:
-    of cheap looks."""
+    """Times are CLOCK_MONOTONIC. interval_s: of the recorder's ticks, the only times of looks. every_s: of cheap
+    looks."""
 
     def __init__(self, interval_s: float, every_s: float = EVERY_S) -> None:
         self._interval_s = interval_s
@@ -84,7 +81,7 @@ class LookSchedule:
         self._due_s = now_s + (self._in_step_s() or self._usual_s()) - self._interval_s / 2
 
     def begin_step(self, at_s: float, warmup_s: float, window_s: float) -> None:
-        """A step began. Its window, window_s long, begins after the warm-up at the earliest, which gets no look."""
+        """The window begins after the warm-up at the earliest, which gets no look."""
         self._window_s = window_s
         if (apart_s := self._in_step_s()) is not None:
             self._due_s = at_s + warmup_s + min(apart_s, window_s / 2)
@@ -100,8 +97,7 @@ class LookSchedule:
         return min(LONGEST_S, max(self._every_s, self._cost_s() / CPU_SHARE))
 
     def _in_step_s(self) -> float | None:
-        """How far apart looks in a step must be, in whole intervals; None outside a step, or if that would cost too
-        much."""
+        """In whole intervals; None outside a step, or if that would cost too much."""
         for looks in LOOKS if self._window_s > 0 else ():
             intervals = math.ceil(self._window_s / looks / self._interval_s - _ROUNDING) - 1
             apart_s = self._interval_s * max(1, intervals)
@@ -111,7 +107,7 @@ class LookSchedule:
 
 
 class _Owner:
-    """The sockets that a process has open: inode -> descriptor, as last searched."""
+    """descriptors: inode -> descriptor of each socket that a process has open, as last searched."""
 
     def __init__(self, process: ProcessFiles, sources: Mapping[str, int], network: int) -> None:
         self.process = process
@@ -134,15 +130,15 @@ class _Owner:
 
 
 class SocketSampler:
-    """Looks at the sockets of all followed processes except the driver's, whose connections are the target's seen from
-    the other side. interval_s: between two calls of `sample`. cpu_s: this thread's CPU clock."""
+    """All followed processes except the driver's, whose connections are the target's seen from the other side.
+    interval_s: between two calls of `sample`. cpu_s: this thread's CPU clock."""
 
     def __init__(
         self, root: Path, writer: FrameWriter, *, interval_s: float = 0.1, cpu_s: Callable[[], float] = time.thread_time
     ) -> None:
+        self._cpu_s = cpu_s
         self.schedule = LookSchedule(interval_s)
         self._at_listeners = LookSchedule(interval_s, every_s=interval_s)
-        self._cpu_s = cpu_s
         self._writer = writer
         self._live = root == Path("/")
         self._owners: dict[tuple[str, int], _Owner] = {}
@@ -157,7 +153,7 @@ class SocketSampler:
         self._view = memoryview(self._buffer)
 
     def sample(self, now_s: float, processes: Iterable[ProcessFiles]) -> None:
-        """If a look is due, append an entry for each process, of all sockets or only of listening ones."""
+        """Append an entry for each process, of all sockets or only of listening ones."""
         at_all = self._live and self.schedule.is_due(now_s)
         if not at_all and not (self._live and self._at_listeners.is_due(now_s)):
             return
@@ -210,15 +206,9 @@ class SocketSampler:
         for owner in owners:
             if owner.seen and not owner.denied:
                 self._write(owner, listed, at_all=at_all)
-        if at_all and network not in (0, self._own_network):
-            self._write_counters(owners[0])
-
-    def _write_counters(self, owner: _Owner) -> None:
-        """TCP's counters of a process's own network namespace: those of the machine are of ours."""
-        with suppress(OSError), ExitStack() as stack:  # it ended
-            held = os.open("net/netstat", READ_ONLY, dir_fd=owner.process.directory)
-            stack.callback(os.close, held)
-            self._writer.read(owner.sources["netstat"], held)
+        if at_all and network not in (0, self._own_network):  # TCP's counters of the machine are those of ours
+            with suppress(OSError), opened("net/netstat", owners[0].process.directory) as held:  # it ended
+                self._writer.read(owners[0].sources["netstat"], held)
 
     def _write(self, owner: _Owner, listed: Mapping[int, Row | None], *, at_all: bool) -> None:
         rows = []
@@ -229,8 +219,7 @@ class SocketSampler:
             self._writer.put(owner.sources["sockets" if at_all else "listeners"], b"".join(rows))
 
     def _count_ports(self) -> None:
-        """Count local ports, TIME_WAIT included. A port on which something listens accepts connections, it makes
-        none."""
+        """With TIME_WAIT. A port on which something listens accepts connections, it makes none."""
         if not self._range or 4 * _in_time_wait() < self._range:
             return
         try:
@@ -278,20 +267,20 @@ class SocketSampler:
             yield inode, (socket.AF_UNIX, unix[inode][: diag.UNIX_MESSAGE.size], extra)
 
     def _times(self, begin: int, end: int) -> bytes:
-        """What is kept of a connection's tcp_info, which mostly lies at the same place as that of the one before."""
-        if begin + self._info_at + _ATTRIBUTE.size <= end:
-            length, kind = _ATTRIBUTE.unpack_from(self._buffer, begin + self._info_at)
+        """A connection's tcp_info mostly lies at the same place as that of the one before."""
+        if begin + self._info_at + diag.ATTRIBUTE.size <= end:
+            length, kind = diag.ATTRIBUTE.unpack_from(self._buffer, begin + self._info_at)
             if kind == _INFO_ATTRIBUTE and begin + self._info_at + length <= end:
-                return self._kept(begin + self._info_at + _ATTRIBUTE.size, begin + self._info_at + length)
+                return self._kept(begin + self._info_at + diag.ATTRIBUTE.size, begin + self._info_at + length)
         for kind, first, last in diag.attributes(self._buffer, begin + diag.INET_MESSAGE.size, end):
             if kind == _INFO_ATTRIBUTE:
-                self._info_at = first - _ATTRIBUTE.size - begin
+                self._info_at = first - diag.ATTRIBUTE.size - begin
                 return self._kept(first, last)
         return b""
 
     def _kept(self, first: int, last: int) -> bytes:
-        kept = b"".join([self._view[first + low : min(first + high, last)] for low, high in _INFO_PARTS])
-        return kept if len(kept) == _INFO.size else b""
+        kept = b"".join([self._view[first + low : min(first + high, last)] for low, high in diag.INFO_PARTS])
+        return kept if len(kept) == diag.INFO.size else b""
 
     def _dump(self, asking: socket.socket, request: bytes) -> Iterator[tuple[int, int]]:
         answers = enumerate(diag.dump(asking, self._buffer, request))
@@ -304,10 +293,9 @@ class SocketSampler:
 
 
 def open_sockets(directory: int) -> tuple[dict[int, int], int]:
-    """Inode -> descriptor of a process's sockets, and the number of all descriptors. Raises OSError."""
-    folder = os.open("fd", READ_ONLY, dir_fd=directory)
+    """By inode, and the number of all descriptors. Raises OSError."""
     descriptors: dict[int, int] = {}
-    try:
+    with opened("fd", directory) as folder:
         names = os.listdir(folder)  # noqa: PTH208 - a held directory
         for name in names:
             try:
@@ -316,13 +304,10 @@ def open_sockets(directory: int) -> tuple[dict[int, int], int]:
                 continue
             if leads_to.startswith("socket:["):
                 descriptors.setdefault(int(leads_to[8:-1]), int(name))
-    finally:
-        os.close(folder)
     return descriptors, len(names)
 
 
 _WORDS = ("sockets", "listeners", "netstat")
-"""The last words of the names of a process's sources."""
 
 
 def _name(key: tuple[str, int], what: str) -> str:
@@ -347,15 +332,12 @@ def _in_time_wait() -> int:
 
 
 def _netlink_in(directory: int, network: int) -> socket.socket | None:
-    """A netlink socket in a process's network namespace; None without permission."""
-    with suppress(OSError), ExitStack() as stack:
-        if network in (0, Path("/proc/self/ns/net").stat().st_ino):
+    """None without permission."""
+    with suppress(OSError), opened("/proc/self/ns/net") as ours:
+        if network in (0, os.fstat(ours).st_ino):
             return diag.netlink(_TIMEOUT_S)
-        ours = os.open("/proc/self/ns/net", READ_ONLY)
-        stack.callback(os.close, ours)
-        theirs = os.open("ns/net", READ_ONLY, dir_fd=directory)
-        stack.callback(os.close, theirs)
-        _enter(theirs)
+        with opened("ns/net", directory) as theirs:
+            _enter(theirs)
         try:
             return diag.netlink(_TIMEOUT_S)
         finally:
@@ -364,7 +346,7 @@ def _netlink_in(directory: int, network: int) -> socket.socket | None:
 
 
 def _enter(namespace: int) -> None:
-    """setns(2) of this thread, which is the recorder's only one."""
+    """Of this thread, which is the recorder's only one."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(namespace, _NEW_NETWORK) != 0:
         raise OSError(ctypes.get_errno(), "setns")

@@ -1,4 +1,4 @@
-"""The metrics of the whole machine: what follows from each of its files, and from a window as a whole."""
+"""The metrics of the whole machine."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -116,7 +116,7 @@ PRESSURES = {
 
 
 def pressure(source: str, metrics: Sequence[str]) -> Derivation:
-    """Pressure stall information of the machine or a control group. A metric's last word names its line."""
+    """Of the machine or a control group. A metric's last word names its line."""
 
     def shares(first: dict[str, float], last: dict[str, float], elapsed_s: float) -> Metrics:
         kinds = ((metric, metric.rpartition(".")[2]) for metric in metrics)
@@ -133,7 +133,7 @@ Disks = dict[str, DiskCounters]
 
 
 def both(first: Disks, last: Disks) -> list[tuple[DiskCounters, DiskCounters]]:
-    """Every disk at both moments. Raises RecordingError if there is none."""
+    """At both moments. Raises RecordingError if there is none."""
     pairs = [(first[name], disk) for name, disk in last.items() if name in first]
     if not pairs:
         raise RecordingError("No disk was recorded.")
@@ -149,27 +149,24 @@ def _busiest_disk(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
 
 
 def _all_disks(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
-    metrics = {}
-    for name, field, factor in (
-        ("reads", "reads", 1),
-        ("writes", "writes", 1),
-        ("read_bytes", "read_sectors", procfs.SECTOR_BYTES),
-        ("write_bytes", "write_sectors", procfs.SECTOR_BYTES),
-    ):
-        grown = sum(growth(getattr(earlier, field), getattr(later, field)) for earlier, later in both(first, last))
-        metrics[f"system.disk.{name}"] = factor * grown / elapsed_s
-    return metrics
+    pairs, size = both(first, last), procfs.SECTOR_BYTES
+    fields = {"reads": ("reads", 1), "writes": ("writes", 1)}
+    fields |= {"read_bytes": ("read_sectors", size), "write_bytes": ("write_sectors", size)}
+    return {
+        f"system.disk.{name}": factor * sum(growth(getattr(a, field), getattr(b, field)) for a, b in pairs) / elapsed_s
+        for name, (field, factor) in fields.items()
+    }
 
 
 def _flushes(first: Disks, last: Disks, elapsed_s: float) -> Metrics:
-    pairs = [pair for pair in both(first, last) if pair[0].flushes is not None and pair[1].flushes is not None]
-    if not pairs:
+    pairs = both(first, last)
+    if not any(earlier.flushes is not None and later.flushes is not None for earlier, later in pairs):
         return {}
     count = sum(growth(earlier.flushes or 0, later.flushes or 0) for earlier, later in pairs)
-    spent_ms = sum(growth(earlier.flush_ms or 0, later.flush_ms or 0) for earlier, later in pairs)
+    flushed_ms = [growth(earlier.flush_ms or 0, later.flush_ms or 0) for earlier, later in pairs]
+    spent_ms = sum(flushed_ms)
     worked_ms = max(  # a flush does not count as outstanding in the kernel: added, at most too much
-        growth(earlier.busy_ms, later.busy_ms) + growth(earlier.flush_ms or 0, later.flush_ms or 0)
-        for earlier, later in both(first, last)
+        growth(earlier.busy_ms, later.busy_ms) + ms for (earlier, later), ms in zip(pairs, flushed_ms, strict=True)
     )
     return {
         "system.disk.flushes": count / elapsed_s,
@@ -195,13 +192,8 @@ _NETSTAT = {
 }
 
 
-def _of_protocol(name: str, text: bytes) -> dict[str, int]:
-    return procfs.parse_protocols(text).get(name, {})
-
-
 def parse_port_range(text: bytes, reserved: bytes) -> int:
-    numbers = [procfs.parse_count(word) for word in text.split()]
-    if len(numbers) != 2:
+    if len(numbers := _numbers(text)) != 2:
         raise RecordingError("ip_local_port_range does not have its two numbers.")
     low, high = numbers
     taken = 0
@@ -220,14 +212,16 @@ VMSTAT = Derivation("system:/proc/vmstat", procfs.parse_vmstat, rates=(rates_of(
 DISKSTATS = Derivation("system:/proc/diskstats", procfs.parse_diskstats, rates=(_busiest_disk, _all_disks, _flushes))
 PRESSURE = {resource: pressure(f"system:/proc/pressure/{resource}", metrics) for resource, metrics in PRESSURES.items()}
 FILE_NUMBERS = Derivation("system:/proc/sys/fs/file-nr", procfs.parse_file_numbers, (levels_of(_FILES),))
-SNMP = Derivation("system:/proc/net/snmp", partial(_of_protocol, "Tcp"), rates=(rates_of(_SNMP),))
-NETSTAT = Derivation("system:/proc/net/netstat", partial(_of_protocol, "TcpExt"), rates=(rates_of(_NETSTAT),))
+SNMP = Derivation("system:/proc/net/snmp", partial(procfs.parse_protocol, protocol="Tcp"), rates=(rates_of(_SNMP),))
+NETSTAT = Derivation(
+    "system:/proc/net/netstat", partial(procfs.parse_protocol, protocol="TcpExt"), rates=(rates_of(_NETSTAT),)
+)
 SOCKSTAT = Derivation("system:/proc/net/sockstat", procfs.parse_sockets, (levels_of(_SOCKETS),))
 PORT_RANGE = Derivation(
     "system:/proc/sys/net/ipv4/ip_local_port_range",
     parse_port_range,
     (lambda ports: {"system.network.local_ports.limit": ports},),
-    beside=("system:/proc/sys/net/ipv4/ip_local_reserved_ports",),
+    slower=("system:/proc/sys/net/ipv4/ip_local_reserved_ports",),
 )
 FREQUENCY = Derivation(f"{_CPU_FOLDER}/cpufreq/scaling_cur_freq", _numbers, (_frequency,))
 MACHINE: tuple[Derivation, ...] = (
@@ -237,11 +231,11 @@ MACHINE: tuple[Derivation, ...] = (
     Derivation(f"{_CPU_FOLDER}/thermal_throttle/core_throttle_count", _numbers, rates=(_throttles,)),
     Derivation("system:/proc/interrupts", procfs.parse_interrupts, rates=(rates_of(_INTERRUPTS),)),
 )
-"""What is recorded of the machine; one row per file."""
+"""One row per file that is recorded of the machine."""
 
 
 def system_metrics(window: Window) -> Metrics:
-    """All `system.` metrics of a window except system.cpu.foreign and system.disk.flushes_per_request."""
+    """All `system.` metrics of a window except system.cpu.foreign."""
     return derive(window, MACHINE) | gather(
         [partial(_clock, window), partial(_frequency_drop, window), partial(disk_stall, window)]
     )
@@ -282,8 +276,8 @@ Course = list[tuple[float, DiskCounters]]
 
 def disk_stall(window: Window) -> Metrics:
     """The longest stretch of the window in which the disk that completed most requests had some and completed none; 0
-    unless that is far beyond what a request takes at other times. A flush that does not end goes unseen: the kernel
-    does not count it as outstanding. Raises RecordingError if no disk was recorded twice, or completed a request."""
+    unless FAR_BEYOND. A flush that does not end goes unseen: the kernel does not count it as outstanding. Raises
+    RecordingError if no disk was recorded twice, or completed a request."""
     stretch_s, longest_s, calm_ms, requests = 0.0, 0.0, 0, 0
     for (before_s, before), (after_s, after) in pairwise(_busiest(window)):
         ended, busy_ms = _ended(after) - _ended(before), after.busy_ms - before.busy_ms

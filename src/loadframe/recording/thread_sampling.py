@@ -1,7 +1,7 @@
-"""The threads of a followed process: which are read at a tick, and what of them. Light, as part of the recorder."""
+"""The threads of a followed process: which are read at a tick, and what of them."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.frames import TASK
@@ -32,7 +32,7 @@ _STAT, _SCHEDSTAT, _WCHAN, _STATUS, _SYSCALL = range(len(TASK_FILES))
 
 
 class Threads:
-    """The threads of a process: a census of their states in turn, their CPU time, their context switches. live: /proc
+    """A census of the states of a process's threads in turn, their CPU time, their context switches. live: /proc
     itself, where the link count of a task folder gives the number of threads for a hundredth of the cost of listing
     them."""
 
@@ -50,10 +50,9 @@ class Threads:
         self._descriptors = descriptors
         self._directory = directory
         self._live = live
-        self._calls_denied = False
+        self._calls_denied = self._lost = False
         self._memory = _NOT_OPENED
         self.count = 0
-        self._lost = False
         self._order: list[_ThreadFiles] = []
         self._census, self._cpu_times, self._statuses = Turn(), Turn(), Turn()
         self._interval_s = interval_s
@@ -70,26 +69,20 @@ class Threads:
         except OSError:  # gone at this very moment; the next tick records it
             return
         self._writer.put(self._sources["threads"], b"%d\n" % self.count)
-        everybody = len(self._order)
-        wanted = min(everybody, CENSUS_MOST_PER_S) * self._interval_s
+        wanted = min(len(self._order), CENSUS_MOST_PER_S) * self._interval_s
         census = self._census.of(self._order, max(self._least, round(wanted)))
-        self._writer.begin_entry(self._sources["tasks"])
         # A different start at each round, or some would never be read.
         where = self._asked if self._calls_denied else self._where
         first = self._census.rounds * where % max(1, len(census))
         around = [*census[first:], *census[:first]]
-        self._rows(around[:where], _STAT, _WCHAN)
-        self._rows(around[where:], _STAT)
-        self._writer.end_entry()
+        self._rows("tasks", (around[:where], (_STAT, _WCHAN)), (around[where:], (_STAT,)))
         if not self._calls_denied:
             self._sample_calls(around[: self._asked])
-        self._writer.begin_entry(self._sources["task-schedstat"])
-        self._rows(self._cpu_times.of(self._order, self._times), _SCHEDSTAT)
-        self._writer.end_entry()
-        self._sample_statuses()
+        self._rows("task-schedstat", (self._cpu_times.of(self._order, self._times), (_SCHEDSTAT,)))
+        self._rows("task-status", (self._statuses.of(self._order, self._switches), (_STATUS,)))
 
     def _notice_changes(self, second: bool) -> None:
-        """List the threads again if one ended or their number changed; of many, once per second at most."""
+        """Of many threads, once per second at most."""
         count = os.fstat(self._directory).st_nlink - 2 if self._live else -1
         changed = self._lost or count != self.count
         self.count = count if self._live else self.count
@@ -97,26 +90,30 @@ class Threads:
             return
         listed = [int(name) for name in os.listdir(self._directory)]  # noqa: PTH208 - a held directory
         known = {files.thread: files for files in self._order}
-        for thread in known.keys() - set(listed):
-            self._release(known[thread])
+        self._release(known[thread] for thread in known.keys() - set(listed))
         self._order = [known.get(thread) or _ThreadFiles(thread) for thread in listed]
         self._lost = False
         self.count = len(listed)
 
-    def _rows(self, chosen: "Sequence[_ThreadFiles]", *wanted: int) -> None:
+    def _rows(self, source: str, *groups: "tuple[Sequence[_ThreadFiles], Sequence[int]]") -> None:
+        """Append an entry: a row of each thread, with the texts of these of its files."""
         writer = self._writer
-        for files in chosen:
+        writer.begin_entry(self._sources[source])
+        for files, wanted in ((files, wanted) for chosen, wanted in groups for files in chosen):
             head = writer.reserve_row()
             lengths = [0, 0, 0]
             try:
                 for index in wanted:
-                    held = files.held[index]
-                    lengths[index] = writer.pull(held) if held >= 0 else self._pull(files, index)
+                    held, place = files.held[index], 0 if index == _STATUS else index  # alone in its row
+                    lengths[place] = writer.pull(held) if held >= 0 else self._pull(files, index)
             except OSError as error:  # the thread ended
                 writer.end = head
                 self._lost = self._lost or not used_up(error)
                 continue
+            if _STATUS in wanted:
+                lengths[0] = writer.keep_tail(lengths[0], SWITCHES_TAIL_BYTES)
             TASK.pack_into(writer.buffer, head, files.thread, *lengths)
+        writer.end_entry()
 
     def _pull(self, files: "_ThreadFiles", index: int) -> int:
         """Returns the length, 0 if the kernel lacks the file. Raises OSError once the thread is gone."""
@@ -130,23 +127,17 @@ class Threads:
             try:
                 held = self._descriptors.hold(path, self._directory)
             except OSError:
-                if index == 0:
+                if index == _STAT:
                     raise
                 files.held[index] = _ABSENT
                 return 0
             files.held[index] = _NOT_HELD if held is None else held
-            if held is not None:
-                return self._writer.pull(held)
+            return self._pull(files, index)
         descriptor = os.open(path, READ_ONLY, dir_fd=self._directory)
         try:
             return self._writer.pull(descriptor)
         finally:
             os.close(descriptor)
-
-    def _release(self, files: "_ThreadFiles") -> None:
-        for descriptor in files.held:
-            if descriptor >= 0:
-                self._descriptors.release(descriptor)
 
     def _sample_calls(self, chosen: "Sequence[_ThreadFiles]") -> None:
         """Append a row of each thread that is not running: its system call, and the descriptors if it polls."""
@@ -180,22 +171,12 @@ class Threads:
             self._memory = _ABSENT if self._memory == _NOT_OPENED else self._memory
             return b""
 
-    def _sample_statuses(self) -> None:
-        writer = self._writer
-        writer.begin_entry(self._sources["task-status"])
-        for files in self._statuses.of(self._order, self._switches):
-            head = writer.reserve_row()
-            try:
-                length = self._pull(files, _STATUS)
-            except OSError:  # this thread ended at this very moment
-                writer.end = head
-                continue
-            TASK.pack_into(writer.buffer, head, files.thread, writer.keep_tail(length, SWITCHES_TAIL_BYTES), 0, 0)
-        writer.end_entry()
+    def _release(self, threads: "Iterable[_ThreadFiles]") -> None:
+        for descriptor in (descriptor for files in threads for descriptor in files.held if descriptor >= 0):
+            self._descriptors.release(descriptor)
 
     def close(self) -> None:
-        for files in self._order:
-            self._release(files)
+        self._release(self._order)
         if self._memory >= 0:
             os.close(self._memory)
         os.close(self._directory)
@@ -204,17 +185,13 @@ class Threads:
 
 
 _POLLS, _SELECTS = (
-    frozenset(
-        str(call.number).encode()
-        for call in CALLS.get(os.uname().machine, {}).values()
-        if call.name in names
-    )
+    {str(number).encode() for number, call in CALLS.get(os.uname().machine, {}).items() if call.name in names}
     for names in (POLL_CALLS, SELECT_CALLS)
-)  # fmt: skip
+)
 
 
 def polled_span(text: bytes) -> tuple[int, int] | None:
-    """Offset and length of the descriptors of poll(2) or select(2) in memory. text: of /proc/PID/syscall. None for
+    """Offset and length in memory of the descriptors of poll(2) or select(2). text: of /proc/PID/syscall. None for
     another call, and for more descriptors than a thread that waits for an answer has."""
     number, _, rest = text.partition(b" ")
     if number not in _POLLS and number not in _SELECTS:
@@ -229,21 +206,18 @@ def polled_span(text: bytes) -> tuple[int, int] | None:
 
 
 class Turn:
-    """Takes the next part of a list at each call, cyclically. rounds: how often it began again."""
+    """Cyclically. rounds: how often it began again."""
 
     def __init__(self) -> None:
         self._next = 0
         self.rounds = 0
 
-    def of(self, everybody: "Sequence[_ThreadFiles]", size: int) -> "Sequence[_ThreadFiles]":
+    def of(self, threads: "Sequence[_ThreadFiles]", size: int) -> "Sequence[_ThreadFiles]":
         """All if they are at most `size`; else the next ones, fewer at the end of the list."""
-        if size >= len(everybody):
-            self.rounds += 1
-            return everybody
-        begin = self._next if self._next < len(everybody) else 0
+        begin = self._next if size < len(threads) and self._next < len(threads) else 0
         self.rounds += begin == 0
         self._next = begin + size
-        return everybody[begin : begin + size]
+        return threads[begin : begin + size]
 
 
 class _ThreadFiles:

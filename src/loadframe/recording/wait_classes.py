@@ -65,7 +65,7 @@ def _table(column: int) -> dict[int, Call]:
 
 _X86_64, _GENERIC = _table(0), _table(1)
 CALLS: Mapping[str, Mapping[int, Call]] = {"x86_64": _X86_64, "aarch64": _GENERIC, "riscv64": _GENERIC}
-"""System calls by the machine's name in uname(2), and by number."""
+"""By the machine's name in uname(2), and by number."""
 
 
 def by_function(wchan: str) -> WaitClass:
@@ -76,26 +76,21 @@ def by_function(wchan: str) -> WaitClass:
 
 
 def by_descriptors(by: By, roles: Collection[Role] | None) -> WaitClass:
-    """The class of a thread in a system call on descriptors of these roles; None: unknown."""
+    """roles: of the descriptors of a system call; None: unknown."""
     if roles is None:
         return "unknown" if by in ("reads", "writes") else "socket"
-    sockets = {role for role in roles if role != "none"}
+    sockets = {*roles} - {"none"}
     if not sockets:
         return "other" if by in ("reads", "writes") else "socket"
-    if by in ("reads", "receives", "polls") and sockets & {"listening", "served"}:
-        return "idle"
-    return "network"
+    return "idle" if by in ("reads", "receives", "polls") and sockets & {"listening", "served"} else "network"
 
 
 def descriptors_of(call: Call, arguments: Sequence[int], polled: bytes) -> list[int]:
     """arguments: as in /proc/PID/syscall; polled: what the recorder read from the process's memory."""
     if call.name in POLL_CALLS:
-        return [
-            number
-            for (number,) in struct.iter_unpack("<i4x", polled[: len(polled) // POLLED_BYTES * POLLED_BYTES])
-            if number >= 0
-        ]
+        whole = polled[: len(polled) // POLLED_BYTES * POLLED_BYTES]
+        return [number for (number,) in struct.iter_unpack("<i4x", whole) if number >= 0]
     if call.name in SELECT_CALLS:
         bits = int.from_bytes(polled, "little")
         return [number for number in range(bits.bit_length()) if bits >> number & 1]
-    return [arguments[0]] if arguments else []
+    return [*arguments[:1]]

@@ -1,12 +1,12 @@
-"""The mean number of threads in each class of waits (wait_classes.py) in a window. The scheduler counts how many ran,
-and how many were runnable without a CPU (schedstat). All others sleep; the census shows in what, for some of them at
-each tick, which stand for all."""
+"""The mean number of threads in each class of waits in a window. The scheduler counts how many ran, and how many were
+runnable without a CPU (schedstat). All others sleep; the census shows in what, for some of them at each tick, which
+stand for all."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from loadframe.recording import procfs
-from loadframe.recording.derivation import Metrics, nearest
+from loadframe.recording.derivation import Metrics, nearest, texts_of
 from loadframe.recording.frames import Tick
 from loadframe.recording.peer_metrics import REST, Connections
 from loadframe.recording.process_metrics import TaskTexts, parse_tasks
@@ -55,30 +55,28 @@ def _of_process(
     looked = [tick for tick in process.window.ticks if tick.entries.get("tasks")]
     if not looked:
         return None
-    counts = [procfs.parse_count(tick.entries["threads"]) for tick in looked if "threads" in tick.entries]
-    everyone = sum(counts) / len(process.window.ticks) if counts else 0.0
+    threads = sum(map(procfs.parse_count, texts_of(looked, "threads"))) / len(process.window.ticks)
     states, places = _census(process, connections, calls, looked)
-    awake = _awake(process, everyone, states)
-    waits: dict[Place, float] = {("running", ""): awake[0], ("runnable", ""): awake[1]}
-    asleep = max(0.0, everyone - sum(awake))
-    blocked, known = sum(count for state, count in states.items() if state != "R"), places.total()
-    disk = asleep * states.get("D", 0) / blocked if blocked else 0.0
-    waits["disk", ""] = disk
+    running, runnable = _awake(process, threads, states)
+    asleep = max(0.0, threads - running - runnable)
+    blocked = states.total() - states["R"]
+    disk = asleep * states["D"] / blocked if blocked else 0.0
+    waits: dict[Place, float] = {("running", ""): running, ("runnable", ""): runnable, ("disk", ""): disk}
+    if not places:
+        places["unknown", ""] = 1
     for place, count in places.items():
-        waits[place] = waits.get(place, 0.0) + (asleep - disk) * count / known
-    if not known:
-        waits["unknown", ""] = asleep - disk
+        waits[place] = waits.get(place, 0.0) + (asleep - disk) * count / places.total()
     return waits
 
 
-def _awake(process: ProcessInWindow, everyone: float, states: Mapping[str, int]) -> tuple[float, float]:
+def _awake(process: ProcessInWindow, threads: float, states: Counter[str]) -> tuple[float, float]:
     """Threads that ran, and that waited for a CPU. Without schedstat the census gives their sum."""
     rates = sum_over_threads([process], lambda process: process.cpu_rates)
     if rates is not None:
-        running = min(rates[0], everyone)
-        return running, min(rates[1], everyone - running)
-    either = everyone * states.get("R", 0) / max(1, sum(states.values()))
-    running = min(process.rates.get("cpu.cores", either), everyone)
+        running = min(rates[0], threads)
+        return running, min(rates[1], threads - running)
+    either = threads * states["R"] / max(1, states.total())
+    running = min(process.rates.get("cpu.cores", either), threads)
     return running, max(0.0, either - running)
 
 
@@ -108,8 +106,7 @@ def _place(
     connections: Connections,
     opened: Mapping[int, OpenSocket] | None,
 ) -> Place | None:
-    """What a thread waits for; None if unknown. opened: the process's sockets by descriptor, of the look nearest to the
-    moment."""
+    """None if unknown. opened: the process's sockets by descriptor, of the look nearest to the moment."""
     number, *rest = asked.stat.split() if asked is not None else [b""]
     if number == b"running":  # it was woken between the two readings
         return None
@@ -122,8 +119,7 @@ def _place(
     arguments = [procfs.parse_hexadecimal(word, "a system call") for word in rest[:1]]
     numbers = descriptors_of(call, arguments, polled=asked.schedstat)  # the row's second text
     sockets = [] if opened is None else [opened.get(number) for number in numbers]
-    roles: set[Role] = {"none" if socket is None else connections.role(socket) for socket in sockets}
+    roles: list[Role] = ["none" if socket is None else connections.role(socket) for socket in sockets]
     wait = by_descriptors(call.by, roles or None)
-    made = [socket for socket in sockets if socket is not None and connections.role(socket) == "peer"]
-    peers = {connections.peer(socket) for socket in made}
+    peers = {connections.peer(socket) for socket, role in zip(sockets, roles, strict=True) if socket and role == "peer"}
     return wait, peers.pop() if wait == "network" and len(peers) == 1 else ""

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum, auto
+from functools import partial
 from pathlib import Path
 
 from loadframe.errors import RunError, UserError
@@ -28,7 +29,7 @@ _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 FOLDER_MODE, FILE_MODE = 0o755, 0o644
 PIECE_BYTES, MOST_NAMES = 1 << 20, 100_000
 PART = re.compile(r"\..+\.[0-9a-f]{16}\.part")
-"""The name of a file while it is written."""
+"""Of a file while it is written."""
 NO_LINKS = "Loadframe follows no links inside a folder. Put the file itself there, or omit it."
 KINDS = {
     stat.S_ISLNK: "a link",
@@ -53,11 +54,10 @@ class Whose(Enum):
 
 
 class Folder:
-    """A folder, held by its descriptor. Methods raise OSError if the system refuses, `refusal` for what Loadframe
-    refuses."""
+    """Methods raise OSError if the system refuses, `refusal` for what Loadframe refuses."""
 
     def __init__(self, path: Path, whose: Whose, refusal: type[UserError] = RunError, *, what: str = "folder") -> None:
-        """refusal: the error for what Loadframe refuses. what: the folder, in messages."""
+        """what: the folder, in messages."""
         self.path = path
         self.whose = whose
         self._refusal = refusal
@@ -98,7 +98,7 @@ class Folder:
         )
 
     def make(self, mode: int = FOLDER_MODE) -> None:
-        """Make the folder and hold it. Raises FileExistsError if it exists."""
+        """Raises FileExistsError if it exists."""
         self._check_text()
         with closing(self._made_above()) as parent:
             os.mkdir(self.path.name, mode, dir_fd=parent)
@@ -154,7 +154,7 @@ class Folder:
         weakref.finalize(self, os.close, descriptor)
 
     def exists(self, name: str) -> bool:
-        """Whether something has this name, even if it cannot be read."""
+        """Also if it cannot be read."""
         return self.status(name) is not None
 
     def read(self, name: str, most: int) -> bytes:
@@ -198,12 +198,12 @@ class Folder:
             return os.pread(descriptor, most, start)
 
     def state_of(self, name: str) -> tuple[int, int]:
-        """Size and time of the last change (ns) of what has this name; zeros if nothing has."""
+        """Size and time of the last change (ns); zeros if nothing has this name."""
         status = self.status(name)
         return (0, 0) if status is None else (status.st_size, status.st_mtime_ns)
 
     def status(self, name: str) -> os.stat_result | None:
-        """The status of what has this name, a link's own; None if nothing has."""
+        """A link's own; None if nothing has this name."""
         with suppress(FileNotFoundError), self._place(name) as (folder, leaf):
             return os.stat(leaf, dir_fd=folder, follow_symlinks=False)
         return None
@@ -226,7 +226,7 @@ class Folder:
         return sorted(names)[-most:]
 
     def names(self, most: int) -> list[str]:
-        """The names of all that is in it; the alphabetically last `most` if there are more."""
+        """The alphabetically last `most` if there are more."""
         self.open()
         return sorted(os.listdir(self._descriptor))[-most:]  # noqa: PTH208 - by its descriptor
 
@@ -236,7 +236,7 @@ class Folder:
         return os.fstat(self._descriptor).st_mtime_ns
 
     def below(self, name: str) -> "Folder":
-        """A folder in it, held from now on. Refused if it is a link, no folder, or missing."""
+        """Held from now on. Refused if it is a link, no folder, or missing."""
         inner = Folder(self.path / name, self.whose, self._refusal, what=self._what)
         try:
             with self._place(name) as (folder, leaf):
@@ -248,16 +248,9 @@ class Folder:
     def descriptor(self, name: str) -> int:
         """A regular file, open for reading; the caller closes it."""
         with self._place(name) as (folder, leaf):
-            self._check_regular(os.stat(leaf, dir_fd=folder, follow_symlinks=False), name)
-            descriptor = os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)
-        try:
-            self._check_regular(os.fstat(descriptor), name)
-        except UserError:
-            os.close(descriptor)
-            raise
-        return descriptor
+            return _opened(folder, leaf, os.O_RDONLY, partial(self._check_regular, name))
 
-    def _check_regular(self, status: os.stat_result, name: str) -> None:
+    def _check_regular(self, name: str, status: os.stat_result) -> None:
         """It must belong to the folder's owner, unless all may read it: a stranger's folder could hold another name of
         a file that only we may read, and only for now, so that a link count taken a moment later proves nothing."""
         if not stat.S_ISREG(status.st_mode):
@@ -320,7 +313,7 @@ class Folder:
             _remove_parts(self._descriptor)
 
     def append(self, name: str, data: bytes) -> None:
-        """Append to a file, made if missing; on the disk when this returns."""
+        """Made if missing; on the disk when this returns."""
         with self._place(name) as (folder, leaf):
             with closing(self._to_write(folder, leaf, name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)) as descriptor:
                 began = os.fstat(descriptor).st_size == 0
@@ -353,23 +346,15 @@ class Folder:
     def pipe_or_device(self, name: str) -> int | None:
         """Ours or root's, open for writing without waiting; the caller closes it. None for a pipe without a reader."""
         with self._place(name) as (folder, leaf):
-            self._check_pipe(os.stat(leaf, dir_fd=folder, follow_symlinks=False), name)
             try:
-                descriptor = os.open(leaf, os.O_WRONLY | _FILE, dir_fd=folder)
+                return _opened(folder, leaf, os.O_WRONLY, partial(self._check_pipe, name))
             except OSError as error:
-                if error.errno == errno.ENXIO and stat.S_ISFIFO(
-                    os.stat(leaf, dir_fd=folder, follow_symlinks=False).st_mode
-                ):
+                status = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
+                if error.errno == errno.ENXIO and stat.S_ISFIFO(status.st_mode):
                     return None
                 raise
-        try:
-            self._check_pipe(os.fstat(descriptor), name)
-        except UserError:
-            os.close(descriptor)
-            raise
-        return descriptor
 
-    def _check_pipe(self, status: os.stat_result, name: str) -> None:
+    def _check_pipe(self, name: str, status: os.stat_result) -> None:
         if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
             raise self._refusal(f"{self.path / name} was replaced while it was written to", remedy="Try it again.")
         if status.st_uid not in (0, os.geteuid()):
@@ -395,7 +380,7 @@ class Folder:
             os.fsync(folder)
 
     def rename(self, name: str, to: str) -> None:
-        """Rename within the same folder, replacing what has the new name."""
+        """Within the same folder, replacing what has the new name."""
         with self._place(name) as (folder, leaf):
             os.rename(leaf, parts(to)[-1], src_dir_fd=folder, dst_dir_fd=folder)
 
@@ -414,26 +399,20 @@ class Folder:
             self._place(name) as (folder, leaf),
             closing(os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)) as descriptor,
         ):
-            if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
-                self._check_regular(os.fstat(descriptor), name)
+            if not stat.S_ISDIR((status := os.fstat(descriptor)).st_mode):
+                self._check_regular(name, status)
             yield descriptor
 
     def _to_write(self, folder: int, leaf: str, name: str, flags: int, mode: int = FILE_MODE) -> int:
-        with suppress(FileNotFoundError):
-            self._check_regular(os.stat(leaf, dir_fd=folder, follow_symlinks=False), name)
-        descriptor = os.open(leaf, flags | _FILE, mode, dir_fd=folder)
-        try:
-            status = os.fstat(descriptor)
-            self._check_regular(status, name)
+        def check(status: os.stat_result) -> None:
+            self._check_regular(name, status)
             if status.st_nlink > 1 or not self._of_owner(status):
                 raise self._refusal(
                     f"{self.path / name} has another name elsewhere, or is not its folder's owner's: it is not written",
                     remedy=NO_LINKS,
                 )
-        except UserError:
-            os.close(descriptor)
-            raise
-        return descriptor
+
+        return _opened(folder, leaf, flags, check, mode)
 
     @contextmanager
     def _place(self, name: str) -> Iterator[tuple[int, str]]:
@@ -455,6 +434,19 @@ class Folder:
             raise self._refusal(f"{self.path / name}: {folder} is a link, or no folder", remedy=NO_LINKS) from None
 
 
+def _opened(folder: int, leaf: str, flags: int, check: Callable[[os.stat_result], None], mode: int = FILE_MODE) -> int:
+    """Checked before it is opened, which could do something, and again: another may have taken its place."""
+    with suppress(FileNotFoundError):
+        check(os.stat(leaf, dir_fd=folder, follow_symlinks=False))
+    descriptor = os.open(leaf, flags | _FILE, mode, dir_fd=folder)
+    try:
+        check(os.fstat(descriptor))
+    except UserError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
 def hold(descriptor: int) -> None:
     """Lock a file that is open for writing until all have closed this descriptor. Raises BlockingIOError if another
     holds it. Readers of the file cannot lock it (fcntl(2), open file description locks; with flock(2) they could)."""
@@ -462,7 +454,7 @@ def hold(descriptor: int) -> None:
 
 
 def is_held(descriptor: int) -> bool:
-    """Whether another process, or this one by another descriptor, holds an open file."""
+    """By another process, or by this one with another descriptor."""
     try:
         lock = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _whole_file(fcntl.F_RDLCK))
     except OSError:  # a file system without locks
@@ -485,7 +477,7 @@ def regular_file(path: Path, *, links: bool = False) -> int:
 
 
 def parts(name: str, refusal: type[UserError] = RunError) -> list[str]:
-    """The parts of a relative name that stays below its folder. Every other name is refused."""
+    """Of a relative name that stays below its folder. Every other name is refused."""
     pieces = name.split("/")
     if any(part in ("", ".", "..") or "\0" in part or len(os.fsencode(part)) > 200 for part in pieces):
         raise refusal(

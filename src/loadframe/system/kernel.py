@@ -13,7 +13,7 @@ LONGEST_STAT = 4096
 
 
 def kernel_text(path: Path) -> str:
-    """The text of a file of the kernel's; what is not UTF-8, as in names of processes, is replaced. Raises OSError."""
+    """What is not UTF-8, as in names of processes, is replaced. Raises OSError."""
     return path.read_text(encoding="utf-8", errors="replace")
 
 
@@ -59,7 +59,7 @@ class Spent:
 
 
 def spent(root: Path = PROC) -> dict[tuple[int, int], Spent]:
-    """What every visible process has spent, by its pid and start time. Takes 20 us each."""
+    """Of every visible process, by its pid and start time. Takes 20 us each."""
     by_process = {}
     for pid in pids(root):
         with suppress(OSError):  # out of our sight

@@ -38,7 +38,7 @@ def link_of(descriptor: int) -> Link | None:
 
 
 def walked(path: Path, what: str, refusal: type[UserError]) -> int:
-    """The folder, reached name by name; only links that we or root made are followed."""
+    """Name by name; only links that we or root made are followed."""
     at, left, links = os.open("/", WAY), deque(path.absolute().parts[1:]), 0
     try:
         while left:

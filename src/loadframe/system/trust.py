@@ -90,7 +90,7 @@ def _unmapped(uid: int) -> bool:
 
 @cache
 def own_group(gid: int) -> bool:
-    """Whether a group has only us and root as members, and root's name or ours."""
+    """Only we and root are members, and it has root's name or ours."""
     try:
         group, us = grp.getgrgid(gid), pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

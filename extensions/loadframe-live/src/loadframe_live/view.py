@@ -11,9 +11,9 @@ from loadframe.ledger.rules import rules_for
 from loadframe.model import FLAGS, REACHED, CaseStudy, Finding, Limit, RunAnswer, Step, TargetState
 from loadframe.reporting import quality_words, verdict_words, words
 from loadframe.reporting.reports import form_of
+from loadframe.runs.entries import PROGRESS, BenchFacts, Told
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import decode
-from loadframe.runs.progress_log import PROGRESS, SCHEMA, Told
 from loadframe.runs.record import describe_study
 from loadframe.study.exposed_tables import LimitTable
 from loadframe.units import show
@@ -211,7 +211,7 @@ class RunView:
         except UserError:
             return {**described, "levels": [], "objective": "", "budget_s": None}
         self._declared_limits = study.target.limit
-        summary = describe_study(study, version="", axis_unit="", work_unit="")
+        summary = describe_study(study, BenchFacts(work_unit=""))
         levels, budget_s = list(summary.levels), study.measure.budget
         return {**described, "levels": levels, "objective": summary.objective, "budget_s": budget_s}
 
@@ -259,7 +259,7 @@ class RunView:
         return [round(share, 4), _words(limit), share >= REACHED]
 
     def _new_lines(self) -> Change:
-        lines = [decode(SCHEMA, line, Told, where=f"{self.run.place(PROGRESS)}") for line in self._new(PROGRESS)]
+        lines = [decode("progress", line, Told, where=f"{self.run.place(PROGRESS)}") for line in self._new(PROGRESS)]
         change: Change = {}
         for line in lines:
             if line.event == "step":

@@ -1,12 +1,8 @@
-"""`perf record` around a step. What is missing for it is reported, never raised.
-
-Sampling is by a software clock (cpu-clock), because virtual machines often have no hardware counters. User stacks are
-copied and unwound by the files' own tables (`--call-graph dwarf`): Debian's programs are built without frame pointers.
-perf-record(1), perf_event_open(2).
-
-In the output of `perf script -F comm,pid,tid,time,ip,sym,dso` a sample is a head line (`mariadbd 4831/5283
-14812.969706: `), one line per frame from the innermost on (a tab, the address, the symbol, the file in brackets), and
-an empty line."""
+"""`perf record` around a step. What is missing for it is reported, never raised. Sampling is by a software clock
+(cpu-clock), because virtual machines often have no hardware counters. User stacks are copied and unwound by the files'
+own tables (`--call-graph dwarf`): Debian's programs are built without frame pointers. perf-record(1),
+perf_event_open(2). In the output of `perf script` a sample is a head line (`mariadbd 4831/5283 14812.969706: `), one
+line per frame from the innermost on (a tab, the address, the symbol, the file in brackets), and an empty line."""
 
 import os
 import re
@@ -15,7 +11,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from loadframe.errors import MissingTool
 from loadframe.host.environment import NO_FOLDER, environment, located
@@ -55,7 +51,7 @@ LONGEST_SYMBOL = 4096
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A sample of a thread. time_s: CLOCK_MONOTONIC. command: the thread's name. frames: from the outermost on."""
+    """time_s: CLOCK_MONOTONIC. command: the thread's name. frames: from the outermost on."""
 
     time_s: float
     pid: int
@@ -66,7 +62,7 @@ class Sample:
 
 @dataclass(slots=True)
 class Reading:
-    """What reading met apart from samples. lost: samples that the kernel could not deliver."""
+    """lost: samples that the kernel could not deliver."""
 
     lost: int = 0
     damaged: int = 0
@@ -74,7 +70,7 @@ class Reading:
 
 
 def read_samples(lines: Iterable[str], reading: Reading) -> Iterator[Sample]:
-    """The samples in the order in which they are printed. Never raises for what the lines say."""
+    """In the order in which they are printed. Never raises for what the lines say."""
     head: re.Match[str] | None = None
     frames: list[str] = []
     for line in lines:
@@ -104,11 +100,10 @@ def _sample(head: re.Match[str], frames: list[str]) -> Sample:
 def _frame(address: int, symbol: str, file: str) -> str:
     if address == NO_CALLER:
         return TRUNCATED
-    in_kernel = address >= KERNEL_FROM
+    name = function_name(symbol)
     if symbol == UNKNOWN or not symbol.strip():
-        name = file.removesuffix(" (deleted)").rpartition("/")[2].strip("[]")
-        return f"[{name or 'unknown'}]" + (KERNEL_SUFFIX if in_kernel else "")
-    return function_name(symbol) + (KERNEL_SUFFIX if in_kernel else "")
+        name = f"[{file.removesuffix(' (deleted)').rpartition('/')[2].strip('[]') or 'unknown'}]"
+    return name + (KERNEL_SUFFIX if address >= KERNEL_FROM else "")
 
 
 def function_name(symbol: str) -> str:
@@ -126,26 +121,23 @@ def function_name(symbol: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What perf may sample here. scope: None for nothing. missing: what more would need."""
+    """scope: None for nothing. missing: what more would need."""
 
     scope: Scope | None
     missing: tuple[Requirement, ...]
 
 
 def permission() -> Permission:
-    """Try what perf may sample here, from the most to the least: its files, capabilities and security modules are too
-    many to foresee the answer. Takes a tenth of a second."""
+    """Try it, from the most to the least: perf's files, capabilities and security modules are too many to foresee the
+    answer. Takes a tenth of a second."""
     perf = located("perf")
     if perf is None:
-        return Permission(None, (_lacks("perf", INSTALL),))
-    refusal = ""
-    scopes: tuple[Scope, ...] = ("machine", "processes", "processes in user space")
-    for scope in scopes:
-        refused = _try(perf, scope)
-        if refused is None:
+        return Permission(None, (lacks("perf", INSTALL),))
+    refusal = None
+    for scope in get_args(Scope):
+        if (refusal := _try(perf, scope)) is None:
             return Permission(scope, _lacking(scope))
-        refusal = refused
-    return Permission(None, (_lacks("permission to sample with perf", f"{_paranoid(1)}; perf said: {refusal}"),))
+    return Permission(None, (lacks("permission to sample with perf", f"{_paranoid(1)}; perf said: {refusal}"),))
 
 
 def frequency_hz(cpus: int) -> int:
@@ -154,18 +146,17 @@ def frequency_hz(cpus: int) -> int:
 
 
 class PerfRecord:
-    """A running `perf record`. Made by `start`; `stop` before `samples`."""
+    """Made by `start`; `stop` before `samples`."""
 
     def __init__(self, process: subprocess.Popen[bytes], data: Path, hz: int) -> None:
         self._process = process
         self._data = data
         self.hz = hz
         self.unreadable: str | None = None
-        """What `perf script` said if it could not read the data."""
 
     @classmethod
     def start(cls, scope: Scope, pids: Sequence[int], folder: Path) -> "PerfRecord":
-        """Sample from now on into `folder`. Raises MissingTool if perf will not run."""
+        """Sample into `folder`. Raises MissingTool if perf will not run."""
         perf = located("perf")
         if perf is None:
             raise MissingTool("perf is not installed", remedy=INSTALL)
@@ -181,7 +172,7 @@ class PerfRecord:
         return cls(process, data, hz)
 
     def stop(self) -> str | None:
-        """End it; None if its data are complete, else what it said."""
+        """None if its data are complete, else what it printed."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
         try:
@@ -199,7 +190,7 @@ class PerfRecord:
         self._process.wait()
 
     def samples(self, reading: Reading) -> list[Sample]:
-        """The samples, as `perf script` unwinds them; if it fails, `unreadable` says why afterwards."""
+        """As `perf script` unwinds them; if it fails, `unreadable` says why afterwards."""
         perf, data = located("perf") or "perf", str(self._data.absolute())
         fields = "--no-inline --show-lost-events -F comm,pid,tid,time,ip,sym,dso"
         command = [perf, "script", "--input", data, *fields.split()]
@@ -250,17 +241,17 @@ def _try(perf: str, scope: Scope) -> str | None:
     return None if done.returncode == 0 else _said(done.stderr) or f"exit code {done.returncode}"
 
 
-def _lacks(what: str, how: str) -> Requirement:
-    return Requirement("profiles", what, None, how)
+def lacks(what: str, how: str) -> Requirement:
+    return Requirement("profiles", what, None, " ".join(how.split()))
 
 
 def _lacking(scope: Scope) -> tuple[Requirement, ...]:
     if scope == "machine":
         return ()
-    rest = _lacks("work that the kernel's own threads do for the target", _paranoid(0))
+    rest = lacks("work that the kernel's own threads do for the target", _paranoid(0))
     if scope == "processes":
         return (rest,)
-    return (_lacks("functions of the kernel", _paranoid(1)), rest)
+    return (lacks("functions of the kernel", _paranoid(1)), rest)
 
 
 def _paranoid(wanted: int) -> str:

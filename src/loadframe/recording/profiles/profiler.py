@@ -1,7 +1,7 @@
 """Both samplers around one step: CPU by perf if that works, the states of all threads from procfs always. Order of
-calls: `prepare` before the load, `start` once it runs, `follow` as processes come, `stop`, then `write`. What is
-written are collapsed stacks (Brendan Gregg's FlameGraph, stackcollapse-*.pl): frames from the outermost on, joined by
-semicolons, a blank and the count; frames of the kernel end with `_[k]`."""
+calls: `prepare`, `start`, `follow` as processes come, `stop`, then `write`, which writes collapsed stacks (Brendan
+Gregg's FlameGraph, stackcollapse-*.pl): frames from the outermost on, joined by semicolons, a blank and the count;
+frames of the kernel end with `_[k]`."""
 
 import re
 from collections import Counter
@@ -11,19 +11,18 @@ from pathlib import Path
 
 from loadframe.errors import LoadframeError
 from loadframe.model import ProfileKind, ProfileSource, Requirement, Stack
-from loadframe.recording.profiles.perf import KERNEL_SUFFIX, PerfRecord, Permission, Reading, Sample, Scope
+from loadframe.recording.profiles.perf import KERNEL_SUFFIX, PerfRecord, Permission, Reading, Sample, Scope, lacks
 from loadframe.recording.profiles.threads import ThreadSampler
 
 TARGET, DRIVER, REST = "target", "driver", "rest"
 IDLE = 0
-"""The pid of the idle loop."""
 
 Keep = Callable[[str, str], None]
-"""Called with a file's name and text."""
+"""A file's name and text."""
 
 
 class Profiler:
-    """Samples the components of one step. scratch: an empty folder for what perf writes."""
+    """For one step. scratch: an empty folder for what perf writes."""
 
     def __init__(self, permission: Permission, scratch: Path) -> None:
         self._permission = permission
@@ -34,12 +33,12 @@ class Profiler:
         self.missing: list[Requirement] = list(permission.missing)
 
     def prepare(self) -> None:
-        """Call before the load: perf takes up to a second to begin, and needs no processes to sample the machine."""
+        """Before the load: perf takes up to a second to begin, and needs no processes to sample the machine."""
         if self._permission.scope == "machine":
             self._start_perf("machine")
 
     def start(self, components: dict[int, str]) -> None:
-        """Sample from now on. components: pid -> target or driver."""
+        """Once the load runs. components: pid -> target or driver."""
         self.follow(components)
         if self._permission.scope not in (None, "machine"):
             self._start_perf(self._permission.scope)
@@ -49,26 +48,27 @@ class Profiler:
         try:
             self._perf = PerfRecord.start(scope, sorted(self._components), self._scratch)
         except LoadframeError as error:
-            self._lack("a CPU profile", str(error))
+            self.missing.append(lacks("a CPU profile", str(error)))
 
     def follow(self, components: dict[int, str]) -> None:
-        """Add processes of the step; earlier ones stay, also ended ones."""
+        """Earlier processes stay, also ended ones."""
         self._components = {**self._components, **components}
 
     def stop(self) -> None:
         self._threads.stop()
-        if self._perf is not None and (said := self._perf.stop()) is not None:
+        if self._perf is not None and (failure := self._perf.stop()) is not None:
             self._perf = None
-            self._lack("a CPU profile", f"perf said: {said}")
+            self.missing.append(lacks("a CPU profile", f"perf said: {failure}"))
 
     def write(self, start_s: float, end_s: float, name: str, keep: Keep) -> tuple[ProfileSource, ...]:
-        """Write collapsed stacks of the window (CLOCK_MONOTONIC), as NAME.COMPONENT.KIND.folded."""
+        """Of the window (CLOCK_MONOTONIC), as NAME.COMPONENT.KIND.folded."""
         sources = []
         if self._perf is not None:
             reading = Reading()
             sampled = [sample for sample in self._perf.samples(reading) if sample.time_s <= end_s]
             if self._perf.unreadable is not None:
-                self._lack("a part of the CPU profile", f"perf script said: {self._perf.unreadable}")
+                how = f"perf script said: {self._perf.unreadable}"
+                self.missing.append(lacks("a part of the CPU profile", how))
             from_s = max(start_s, min((sample.time_s for sample in sampled), default=end_s))
             inside = [sample for sample in sampled if sample.time_s >= from_s and sample.pid != IDLE]
             for component in (TARGET, DRIVER, REST):
@@ -83,12 +83,9 @@ class Profiler:
             sources += _write(chosen, keep, name, source)
         return tuple(sources)
 
-    def _lack(self, what: str, how: str) -> None:
-        self.missing.append(Requirement("profiles", what, None, " ".join(how.split())))
-
 
 def components_of(target: Iterable[int], driver: Iterable[int]) -> dict[int, str]:
-    """The component of each pid; a target that lives in the driver's processes is the target."""
+    """By pid; a target that lives in the driver's processes is the target."""
     target = tuple(target)
     return dict.fromkeys(driver, DRIVER if target else TARGET) | dict.fromkeys(target, TARGET)
 
@@ -118,7 +115,7 @@ MOST_FRAMES = 512
 
 @dataclass(frozen=True, slots=True)
 class Collapsed:
-    """The stacks of a file, the most frequent first. damaged: lines that could not be read."""
+    """The most frequent first. damaged: lines that could not be read."""
 
     stacks: tuple[Stack, ...]
     damaged: int = 0
@@ -140,7 +137,7 @@ def render_stacks(stacks: Iterable[Stack]) -> str:
 
 
 def parse_stacks(text: str) -> Collapsed:
-    """The stacks of a file. Other lines (a damaged or foreign file) are counted and left out."""
+    """Other lines (a damaged or foreign file) are counted and left out."""
     counts: Counter[tuple[str, ...]] = Counter()
     damaged = 0
     for line in text.split("\n"):

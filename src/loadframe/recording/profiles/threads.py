@@ -1,7 +1,6 @@
 """What all threads of some processes are doing, look by look: the side that a CPU profile cannot see. Each look reads
 /proc/PID/task/*/{stat,stack,wchan,syscall}, proc(5). `stack` needs CAP_SYS_ADMIN and `syscall` the right to trace;
-without them the innermost kernel function (`wchan`) has to do. The sampler takes at most a share of one CPU: the more
-threads, the fewer looks."""
+without them the innermost kernel function (`wchan`) has to do."""
 
 import os
 import platform
@@ -9,9 +8,11 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from loadframe.errors import RecordingError
+from loadframe.recording.held_files import opened
 from loadframe.recording.procfs import parse_process_stat
 from loadframe.recording.profiles.perf import KERNEL_SUFFIX, Sample, function_name
 from loadframe.recording.wait_classes import CALLS
@@ -20,7 +21,6 @@ LOOK_S = 0.02
 CPU_SHARE = 0.05
 """Share of one CPU: the most that a look may take of the time until the next."""
 FUTEX = {machine: number for machine, calls in CALLS.items() for number, call in calls.items() if call.name == "futex"}
-"""Number of the system call, by machine."""
 FUTEX_COMMAND = 0x7F
 FUTEX_WAIT = 0
 """linux/futex.h. glibc waits for a mutex with FUTEX_WAIT (nptl/lowlevellock.c), as do InnoDB's own locks
@@ -31,7 +31,7 @@ _STACK_LINE = re.compile(rb"\[<[0-9a-fx]+>\] ([^\s+]+)")
 
 
 def look(root: Path, pid: int, now_s: float, *, futex: int | None = None) -> list[Sample]:
-    """A sample per thread of a process; none if it is gone. root: for recorded trees."""
+    """A sample per thread; none if the process is gone. root: for recorded trees."""
     tasks = root / f"proc/{pid}/task"
     try:
         threads = os.listdir(tasks)  # noqa: PTH208 - names alone, many times a second
@@ -64,38 +64,29 @@ def _frames(task: str, futex: int | None) -> tuple[str, ...] | None:
 
 
 def parse_stack(data: bytes) -> tuple[str, ...]:
-    """The kernel functions of /proc/PID/stack from the outermost on; empty for any other text."""
+    """From the outermost on; empty for any other text than of /proc/PID/stack."""
     names = [name.decode("ascii", "replace") for name in reversed(_STACK_LINE.findall(data))]
     return tuple(f"{function_name(name)}{KERNEL_SUFFIX}" for name in names)
 
 
 def futex_kind(data: bytes, futex: int | None) -> str:
-    """What a thread in futex(2) waits for, from /proc/PID/syscall: a lock, or another thread's signal."""
+    """From /proc/PID/syscall: a lock, or another thread's signal."""
     fields = data.split()
-    try:
-        number, operation = int(fields[0]), int(fields[2], 16)
-    except (IndexError, ValueError):
-        return "[futex]"
-    if number != futex:
-        return "[futex]"
-    return "[futex: lock]" if operation & FUTEX_COMMAND == FUTEX_WAIT else "[futex: condition]"
+    with suppress(IndexError, ValueError):
+        if int(fields[0]) == futex:
+            waits_for_lock = int(fields[2], 16) & FUTEX_COMMAND == FUTEX_WAIT
+            return "[futex: lock]" if waits_for_lock else "[futex: condition]"
+    return "[futex]"
 
 
 def _read(path: str) -> bytes:
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
+    with suppress(OSError), opened(path) as descriptor:
         return os.read(descriptor, 16384)
-    except OSError:  # forbidden at the reading, or it ended in this very moment
-        return b""
-    finally:
-        os.close(descriptor)
+    return b""  # forbidden, perhaps only at the reading, or it has just ended
 
 
 class ThreadSampler:
-    """Looks repeatedly, in a thread of its own, until stopped. pids: called at each look."""
+    """In a thread of its own. pids: called at each look."""
 
     def __init__(self, pids: Callable[[], Sequence[int]]) -> None:
         self._pids = pids
