@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from loadframe.changes import lists
 from loadframe.changes.lists import Record
@@ -253,7 +252,7 @@ class Agent:
         self._unheard = False
         self._listener: Listener | None = None
         self._worker: Kept | None = None
-        self._asked: Mapping[str, Callable[[Message], dict[str, Any]]] = {  # the worker has all others
+        self._asked: Mapping[str, Callable[[Message], Message]] = {  # the worker has all others
             "doctor": _doctor,
             "cpus": lambda said: use_of_cpus(min(LONGEST_LOOK_S, float(said["seconds"]))),
             "listen": self._listen,
@@ -304,7 +303,7 @@ class Agent:
         if self._worker is not None:
             self._worker.close()
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _say(self, message: Message) -> None:
         self._pass(written(message))
 
     def _pass(self, data: bytes) -> None:
@@ -312,20 +311,20 @@ class Agent:
             if not self._unheard:
                 self._unheard = not send(self._sink, data, LEASE_S)
 
-    def _listen(self, message: Message) -> dict[str, Any]:
+    def _listen(self, message: Message) -> Message:
         self._listen_no_more({})
         check_is_reached(message["address"])
         self._listener = Listener(message["address"], _identity(message), LISTEN_S)
         return {"port": self._listener.port}
 
-    def _listen_no_more(self, _message: Message) -> dict[str, Any]:
+    def _listen_no_more(self, _message: Message) -> Message:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
         return {}
 
 
-def _doctor(_message: Message) -> dict[str, Any]:
+def _doctor(_message: Message) -> Message:
     from loadframe.machine import examine  # imports every kind and workload
 
     return {"missing": [row.what for row in examine() if not row.found]}

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from loadframe.errors import FleetError
 from loadframe.host.environment import NO_FOLDER, environment, own_environment, python
@@ -51,7 +51,7 @@ MOST_UNDER_WAY = 1000
 PLAIN = ("-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", "-o", "ControlMaster=no")
 """Without what a user's configuration has for terminals, such as keys, displays, ports. No master connection is opened,
 as it would stay; an existing one is used."""
-Answered = Callable[[dict[str, Any], float], object]
+Answered = Callable[[Message, float], object]
 """Receives the answer to a question, and its time (CLOCK_MONOTONIC, s)."""
 
 
@@ -117,7 +117,7 @@ class Agent:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def ask(self, question: str, within_s: float, **values: object) -> dict[str, Any]:
+    def ask(self, question: str, within_s: float, **values: object) -> Message:
         """FleetError where there is no answer in time, or it is an error."""
         return self._asked(question, within_s, values)[0]
 
@@ -170,8 +170,8 @@ class Agent:
         self._process.stdout.close()
         self._said.close()
 
-    def _asked(self, question: str, within_s: float, values: dict[str, Any]) -> tuple[dict[str, Any], float]:
-        mine: queue.Queue[tuple[dict[str, Any], float]] = queue.Queue()
+    def _asked(self, question: str, within_s: float, values: Message) -> tuple[Message, float]:
+        mine: queue.Queue[tuple[Message, float]] = queue.Queue()
         number = self.post(question, values, lambda *came: mine.put(came))
         until, host = time.monotonic() + within_s, f"host {self.host.name!r}"
         try:
@@ -199,7 +199,7 @@ class Agent:
             )
         return answer, at
 
-    def _write(self, message: dict[str, Any]) -> None:
+    def _write(self, message: Message) -> None:
         data, why = written(message), ""
         with self._writing:
             if self._over.is_set():  # we may have closed it
@@ -213,7 +213,7 @@ class Agent:
         if why:
             self._lose(why)
 
-    def _greeting(self) -> dict[str, Any]:
+    def _greeting(self) -> Message:
         until, printed = time.monotonic() + GREETED_WITHIN_S, ""
         for _ in range(MOST_BEFORE_GREETING):
             try:

@@ -13,7 +13,7 @@ import binascii
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from loadframe.errors import ChangeError, RecordingError, StepVoid, StudyError, TargetError
 from loadframe_fleet.clocks import DRIFT, ClockInStep, Exchange, Offset, offset
@@ -250,7 +250,7 @@ class Coordinator:
 
     def recorded(self, hosts: Iterable[str], offsets: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
         """What each has recorded from its offset on, in pieces, as all together may exceed memory. StepVoid."""
-        asked = {host: ("flush", dict[str, Any]()) for host in hosts}
+        asked = {host: ("flush", Message()) for host in hosts}
         wanted = {}
         for host, answer in self.ask_all(asked, FLUSHED_WITHIN_S, "recorder-failed").items():
             begin, end = offsets.get(host, 0), answer.get("bytes")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import zstandard
 
@@ -57,7 +57,7 @@ class Serving:
         for kind in kinds_of(study):
             self._targets[kind] = target = make_target(study, part.lease, kind, part.user.privilege)
             target.listen_on(number)
-        self._does: Mapping[str, Callable[[CagedTarget, Message], dict[str, Any] | None]] = {
+        self._does: Mapping[str, Callable[[CagedTarget, Message], Message | None]] = {
             "create": self._create,
             "check": lambda target, said: target.check(state_of(said)),
             "start": lambda target, said: target.start(state_of(said)),
@@ -79,7 +79,7 @@ class Serving:
         for target in self._targets.values():
             target.destroy()
 
-    def asked(self, said: Message) -> dict[str, Any]:
+    def asked(self, said: Message) -> Message:
         does, target = self._does.get(said["do"]), self._targets.get(said["kind"])
         if does is None or target is None:
             raise ValueError(f"no target here does {said['do']!r}")
@@ -89,13 +89,13 @@ class Serving:
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return self._targets[self._kind].processes()
 
-    def _create(self, target: CagedTarget, said: Message) -> dict[str, Any]:
+    def _create(self, target: CagedTarget, said: Message) -> Message:
         target.create()
         specs = [replace(spec, name=f"{said['prefix']}{spec.name}") for spec in target.counter_specs]
         self._recorder.note("counters", specs_text(specs))
         return {"specs": [asdict(spec) for spec in target.counter_specs]}
 
-    def _counters(self, target: CagedTarget, said: Message) -> dict[str, Any]:
+    def _counters(self, target: CagedTarget, said: Message) -> Message:
         """They also go into this host's recording: all measurements of the target then have one clock."""
         counters = target.counters()
         noted = {f"{said['prefix']}{name}": value for name, value in counters.items()}
@@ -116,7 +116,7 @@ def state_of(said: Message) -> TargetState:
     return TargetState(**said["state"])
 
 
-def state_message(state: TargetState) -> dict[str, Any]:
+def state_message(state: TargetState) -> Message:
     """Inverse of `state_of`."""
     return {"state": {name: dict(getattr(state, name)) for name in ("settings", "limits", "cpus")}}
 
@@ -170,19 +170,19 @@ class Part:
 
     # --- the target, where it is on this host ---
 
-    def watch(self, number: str, port: int) -> dict[str, Any]:
+    def watch(self, number: str, port: int) -> Message:
         """Record what listens there. TargetError where it is not seen."""
         self._target = Behind(number, port)
         self._follow("target", self._target.pids())
         return {}
 
-    def serve(self, address: str) -> dict[str, Any]:
+    def serve(self, address: str) -> Message:
         """Prepare for the study's own targets, on that address of this host. UserError."""
         self._serving = Serving(self, address, self._made({}))
         self._stack.callback(self._serving.close)
         return {}
 
-    def asked_of_target(self, message: Message) -> dict[str, Any]:
+    def asked_of_target(self, message: Message) -> Message:
         if self._serving is None:
             raise ValueError("no target is served here")
         try:
@@ -202,7 +202,7 @@ class Part:
             self._follow("target", self._target.pids())
         self._follow_served()
 
-    def mark(self, message: Message) -> dict[str, Any]:
+    def mark(self, message: Message) -> Message:
         """Mark the start of a step in the recording, also on a host that does not drive."""
         warmup_s = float(message["warmup_s"])
         self.recorder.mark(
@@ -241,7 +241,7 @@ class Part:
     def over(self) -> bool:
         return self._driver is None or not self._driver.running()
 
-    def end(self) -> dict[str, Any]:
+    def end(self) -> Message:
         """The driver's result, once it is over. WorkloadError."""
         driver, workload, folder = self._driver, self._workload, self._folder
         if driver is None or workload is None or folder is None:
@@ -262,7 +262,7 @@ class Part:
             "marks": list(driver.marks if isinstance(driver, Marked) else ()),
         }
 
-    def counted(self, start_s: float, end_s: float) -> dict[str, Any]:
+    def counted(self, start_s: float, end_s: float) -> Message:
         """Requests due, and bytes moved, between these instants of this host's clock."""
         driver = self._driver
         if driver is None:

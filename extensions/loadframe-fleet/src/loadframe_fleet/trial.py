@@ -8,7 +8,6 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from loadframe.analysis.objective import clearly_missed
 from loadframe.bench.bookkeeping import Bookkeeping
@@ -34,7 +33,7 @@ from loadframe_fleet.worker import GIVEN_UP_S, clean_up
 ASKED_WITHIN_S = 30.0
 
 
-def taken(asked: Message) -> dict[str, Any]:
+def taken(asked: Message) -> Message:
     """The answer to a question: steps, capacity or investigation; failed: why there is none of this study; error: why
     this host cannot carry it out. asked: study (as resolved), host, folder, cpus; for steps (alike.py) states, order
     (treatment and level), block, round, step (its purpose), floors; or capacity (guess, changed); or investigate."""
@@ -57,7 +56,7 @@ def taken(asked: Message) -> dict[str, Any]:
         return answer
 
 
-def _steps(book: Bookkeeping, asked: Message) -> dict[str, Any]:
+def _steps(book: Bookkeeping, asked: Message) -> Message:
     book.warms, study = True, book.bench.study
     for line in asked["states"]:
         treatment = decode("treatment", str(line).encode(), Treatment, where="the coordinator's question")
@@ -81,7 +80,7 @@ def _steps(book: Bookkeeping, asked: Message) -> dict[str, Any]:
     return {"steps": [encode("step", step).decode() for step in steps], "failed": failed}
 
 
-def _capacity(book: Bookkeeping, message: Message) -> dict[str, Any]:
+def _capacity(book: Bookkeeping, message: Message) -> Message:
     study = book.bench.study
     guess = LoadInterval(*map(float, message["guess"])) if message["guess"] else None
     settings = searching.settings_of(study, guess=guess)
@@ -94,7 +93,7 @@ def _capacity(book: Bookkeeping, message: Message) -> dict[str, Any]:
     return {"capacity": encode("capacity-record", capacity).decode(), "failed": ""}
 
 
-def _investigated(study: Study, runs: Path) -> dict[str, Any]:
+def _investigated(study: Study, runs: Path) -> Message:
     """The whole loop of `loadframe investigate`. An error is the answer for this study: the host may be able to carry
     out others."""
     try:

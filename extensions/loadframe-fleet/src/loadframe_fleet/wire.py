@@ -5,12 +5,12 @@ import os
 import select
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 
-Message = Mapping[str, Any]
+Message = dict[str, Any]
 Say = Callable[[str], None]
 """Receives progress in words."""
 AGENT = "loadframe.agent/2"
@@ -71,7 +71,7 @@ class Lines:
         """Whether something unread has come, or the other side has closed: then we are late."""
         return _ready(self._descriptor, select.POLLIN, 0.0)
 
-    def message(self, within_s: float) -> dict[str, Any]:
+    def message(self, within_s: float) -> Message:
         """The next message. Silent, Closed, WireError."""
         return read(self.line(within_s))
 
@@ -101,7 +101,7 @@ def own_output() -> int:
     return sink
 
 
-def read(line: bytes) -> dict[str, Any]:
+def read(line: bytes) -> Message:
     """The message in a line. WireError for anything else."""
     try:
         message = parse_json(line)
@@ -114,7 +114,7 @@ def read(line: bytes) -> dict[str, Any]:
     return message
 
 
-def written(message: dict[str, Any]) -> bytes:
+def written(message: Message) -> bytes:
     """Its line. WireError for one that is too long."""
     line = write_json(message).encode() + b"\n"
     if len(line) > LONGEST_LINE:

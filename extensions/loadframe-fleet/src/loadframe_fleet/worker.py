@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from loadframe.errors import MissingTool, TargetError, UserError, WorkloadError
 from loadframe.host import identity
@@ -63,7 +62,7 @@ class Worker:
         self._preparing: int | None = None
         self._ended: int | None = None
         self._failed: UserError | None = None
-        self._asked: Mapping[str, Callable[[Message], dict[str, Any] | None]] = {
+        self._asked: Mapping[str, Callable[[Message], Message | None]] = {
             "set_up": self._set_up,
             "prepare": self._prepare,
             "ended": self._note_end,
@@ -110,7 +109,7 @@ class Worker:
             if answer is not None:
                 self._say({"id": number, "answer": answer})
 
-    def _set_up(self, said: Message) -> dict[str, Any]:
+    def _set_up(self, said: Message) -> Message:
         for name, value in dict(said.get("environment") or {}).items():
             os.environ[str(name)] = str(value)  # secrets that the study names: in memory only
         folder, self._elsewhere = str(said.get("folder") or ""), ""
@@ -191,13 +190,13 @@ class Worker:
             if number is not None:
                 self._refuse(number, error)
 
-    def _cancel(self, _said: Message) -> dict[str, Any]:
+    def _cancel(self, _said: Message) -> Message:
         self._ended, self._failed = None, None
         if self._part is not None:
             self._part.cancel()
         return {}
 
-    def _put_back(self, said: Message) -> dict[str, Any]:
+    def _put_back(self, said: Message) -> Message:
         with self._putting_back:
             return self._mine.changing.asked(said)
 
@@ -254,7 +253,7 @@ class Worker:
         if not self._closed.wait(GIVEN_UP_S):
             os._exit(1)
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _say(self, message: Message) -> None:
         with self._saying, contextlib.suppress(OSError):  # the agent is gone, which reading reports
             if not send(self._sink, written(message), LOAD_LEASE_S):
                 raise Over(f"The agent has taken nothing for {LOAD_LEASE_S:g} s.")
