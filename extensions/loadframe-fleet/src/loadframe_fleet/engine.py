@@ -36,7 +36,7 @@ from loadframe_fleet.dask_workers import (
 from loadframe_fleet.declaration import Fleet, HostTable, TlsTable
 from loadframe_fleet.hosts import check_alike
 from loadframe_fleet.on_hosts import Came
-from loadframe_fleet.wire import LOAD_LEASE_S, Closed, LastWords, Lines, Say, Silent, WireError
+from loadframe_fleet.wire import LOAD_LEASE_S, Closed, LastWords, Lines, Message, Say, Silent, WireError
 
 _dask: Any = distributed
 STARTED_WITHIN_S = 60.0
@@ -273,7 +273,8 @@ class DaskEngine:
 
     def _answered(self, task: str) -> Came:
         host, future = self._open[task].host, self._open[task].future
-        place, answer = self._places[host], None
+        place = self._places[host]
+        answer: Message = {}
         try:
             if future.status == "finished":
                 answer = parse_json(future.result(timeout=LOOKED_WITHIN_S).encode())
