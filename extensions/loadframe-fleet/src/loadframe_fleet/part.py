@@ -220,7 +220,8 @@ class Part:
     def start(self, message: Message, when: Callable[[], float]) -> None:
         """Prepare for the share, and begin at the instant that `when` returns. UserError."""
         self.cancel()
-        endpoint, share = Endpoint(**message["endpoint"]), float(message["load"] if "load" in message else message["share"])
+        endpoint = Endpoint(**message["endpoint"])
+        share = float(message["load"] if "load" in message else message["share"])
         self._workload = workload = self._made(message["options"])
         if self._installed != endpoint:
             workload.install(endpoint)
