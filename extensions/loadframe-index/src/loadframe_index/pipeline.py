@@ -15,10 +15,9 @@ from pathlib import Path
 
 from loadframe.errors import MachineError
 from loadframe.workloads.request_log import RECORD
-from loadframe_index import config as configs
 from loadframe_index.beneath import Beneath
 from loadframe_index.board import GET_INFO_DB, GET_INFO_FS, OFFSET_NS, SCAN, STOP, Board, Frontier, Meter, Queue
-from loadframe_index.config import Config, exit_status
+from loadframe_index.config import BOARD, Config, exit_status
 from loadframe_index.coordinator import LOOK_EVERY_S, Coordinator
 from loadframe_index.stages import Asker, Lister, Work, apply, ask_database, hand_on, serve
 from loadframe_index.store import Store, StoreError, connect
@@ -32,7 +31,7 @@ class Process:
     def __init__(self, config: Config, number: int, stack: ExitStack) -> None:
         """Opens everything; the stack closes it. MachineError, StoreError, OSError."""
         self.config, self.number, self._stack = config, number, stack
-        self.board = Board(config.path(configs.BOARD), config.shape, number)
+        self.board = Board(config.path(BOARD), config.shape, number)
         stack.callback(self.board.close)
         self.frontier = Frontier(self.board)
         self._queues: list[Queue[Work]] = [Queue(config.waiting) for _ in range(3)]

@@ -295,7 +295,7 @@ class NdbinfoExposure(Exposure):
         self._rest = ""
         self._seen: list[Reading] = []
         self._newest: dict[str, float] = {}
-        self._told = False
+        self._has_counters = False
         self._why_not = ""
 
     @property
@@ -308,7 +308,7 @@ class NdbinfoExposure(Exposure):
 
     def begin(self, ceilings: Ceilings) -> None:
         """The program has been started again, with these effective settings: its unfinished output is dropped."""
-        self._rest, self._newest, self._told = "", {}, False
+        self._rest, self._newest, self._has_counters = "", {}, False
         self._ceilings = ceilings
 
     @contextmanager
@@ -323,7 +323,7 @@ class NdbinfoExposure(Exposure):
         new, self._rest = blocks(self._rest + self._program.printed())
         read = (read_block(block, self._api, self._totals, self._ceilings) for block in new)
         readings = [Reading(*reading) for reading in read if reading is not None]
-        self._told = self._told or bool(readings)
+        self._has_counters = self._has_counters or bool(readings)
         both, self._seen = sorted((*readings, *self._seen), key=lambda reading: reading.at_s), []
         for reading in both:
             self._newest.update(reading.counters)
@@ -333,7 +333,7 @@ class NdbinfoExposure(Exposure):
         """The newest of each. After a start the program takes seconds to connect."""
         deadline = time.monotonic() + CONNECTS_WITHIN_S
         self.readings()
-        while not self._told and self._program.died() is None and time.monotonic() < deadline:
+        while not self._has_counters and self._program.died() is None and time.monotonic() < deadline:
             time.sleep(EVERY_S / 10)
             self.readings()
         return dict(self._newest)
@@ -341,4 +341,4 @@ class NdbinfoExposure(Exposure):
     def missing(self) -> tuple[str, ...]:
         if self._why_not:
             return (f"Counters of ndbinfo are missing where it could not be read: {self._why_not}.",)
-        return () if self._told else ("ndbinfo told no counters: steps shorter than 2 s may have none.",)
+        return () if self._has_counters else ("ndbinfo told no counters: steps shorter than 2 s may have none.",)

@@ -41,13 +41,10 @@ class Setting(SettingSpec):
             case "integer" | "bytes":
                 return self._number(text)
             case "word":
-                if (
-                    choice := next(
-                        (possible for possible in self.choices if str(possible).lower() == text.lower()), None
-                    )
-                ) is None:
-                    raise ValueError(self._one_of())
-                return choice
+                for choice in self.choices:
+                    if str(choice).lower() == text.lower():
+                        return choice
+                raise ValueError(f"one of {self.range_words()}")
             case "cpus":
                 read_cpus(text)
         return text
@@ -65,9 +62,6 @@ class Setting(SettingSpec):
             return "" if self.type == "text" else "a number"
         return f"{self.show(self.low)} to {self.show(self.high)}"
 
-    def _one_of(self) -> str:
-        return f"one of {self.range_words()}"
-
     def show(self, value: SettingValue) -> str:
         """A value as config.ini writes it; bytes in the largest unit that divides them."""
         if isinstance(value, bool):
@@ -83,7 +77,7 @@ class Setting(SettingSpec):
         count = whole(written[1]) if written else None
         number = None if written is None or count is None else count * UNITS[(written[2] or "").upper()]
         if self.choices and number not in self.choices:
-            raise ValueError(self._one_of())
+            raise ValueError(f"one of {self.range_words()}")
         if number is None:
             raise ValueError("a whole number, perhaps with K, M or G behind it (capitals)")
         if (self.low is not None and number < self.low) or (self.high is not None and number > self.high):
@@ -132,8 +126,9 @@ GIVES_UP: Mapping[str, str] = {**_FILE["gives_up"], **_FILE["larger_gives_up"]}
 FIRST: Mapping[str, str] = _FILE["first"]
 
 
-def _table(section: str, source: str, rows: str) -> Mapping[str, Setting]:
-    settings = (_row(section, source, *(cell.strip() for cell in row.split("|"))) for row in rows.splitlines())
+def _table(section: str, source: str, rows: str, restart: str = "") -> Mapping[str, Setting]:
+    cells = ([*map(str.strip, row.split("|")), restart][:4] for row in rows.splitlines())
+    settings = (_row(section, source, *row) for row in cells)
     return {setting.name.lower(): setting for setting in settings}
 
 
