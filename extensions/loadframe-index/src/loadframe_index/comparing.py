@@ -27,8 +27,7 @@ from loadframe_index.store import Store
 
 PATIENCE_S = 3600.0
 MOST_NAMED = 20
-SAID_BYTES = 4000
-"""Bytes of the end of du's standard error."""
+ERROR_BYTES = 4000
 READ_BYTES = 1 << 20
 
 
@@ -65,7 +64,6 @@ def compare_find(store: Store, root: Path, wanted: Wanted) -> list[AnswerCompare
 
 
 def conditions(wanted: Wanted) -> list[str | bytes]:
-    """The arguments of find for these entries."""
     arguments: list[str | bytes] = []
     if wanted.name is not None and not wanted.under:
         arguments += ["-mindepth", "1"]
@@ -116,7 +114,7 @@ def _du(full: bytes, unit: str) -> int:
         raise WorkloadError(
             f"du gave no number of bytes for {shown(full)}.",
             remedy="Check that the folder is there and can be read; what du said is below.",
-            details=done.stderr[-SAID_BYTES:].decode("utf-8", "backslashreplace").strip(),
+            details=done.stderr[-ERROR_BYTES:].decode("utf-8", "backslashreplace").strip(),
         )
     return int(number)
 
@@ -191,7 +189,6 @@ def compared(store: Store, tree: Path, of: str, load: float) -> AnswersCompared:
 
 
 def differing(compared: AnswersCompared) -> list[str]:
-    """What differs, in words."""
     return [
         f"{answer.answer}: the database says {answer.target:,}, {REFERENCE} {answer.other:,}"
         + (f" ({answer.differences[0]})" if answer.differences else "")

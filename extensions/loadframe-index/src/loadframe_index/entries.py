@@ -69,7 +69,6 @@ _times = attrgetter("st_atime_ns", "st_mtime_ns", "st_ctime_ns")
 
 
 def in_64_bits(time_ns: int) -> int:
-    """A time limited to 64 bits."""
     return max(EARLIEST_NS, min(LATEST_NS, time_ns))
 
 

@@ -46,6 +46,11 @@ class Reader(abc.ABC):
         """Idempotent."""
 
 
+# The same in <sys/inotify.h> and <linux/fanotify.h>
+ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE, OVERFLOW = 0x4, 0x8, 0x40, 0x80, 0x100, 0x200, 0x4000
+READ_BYTES = 1 << 18
+
+
 class OfKernel(Reader):
     """One of the kernel's, for a tree on one file system: what is mounted within it is not followed."""
 
@@ -57,6 +62,9 @@ class OfKernel(Reader):
     def _record(self, kind: str, path: bytes, to: bytes = b"", file: bytes = b"") -> None:
         self._changes.append(Change(kind, path, to, self._number, time.time(), file))
         self._number += 1
+
+    def _overflowed(self) -> str:
+        return f"the queue of {self.name} was full ({shown_limit(f'{self.name}/max_queued_events')} records)"
 
     def _taken(self) -> list[Change]:
         changes, self._changes = self._changes, []

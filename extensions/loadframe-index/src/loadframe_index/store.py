@@ -171,7 +171,6 @@ class Store(abc.ABC):
             self._do(statement)
 
     def drop(self) -> None:
-        """Drop the tables, if they exist."""
         for table in TABLES:
             self._do(f"DROP TABLE IF EXISTS {table}")
 
@@ -190,7 +189,7 @@ class Store(abc.ABC):
 
     def rows(self) -> Iterator[Row]:
         """All rows, in any order."""
-        yield from self.stream(f"SELECT {', '.join(COLUMNS)} FROM entries")
+        return self.stream(f"SELECT {', '.join(COLUMNS)} FROM entries")
 
     def count(self) -> int:
         return self._number("SELECT count(*) FROM entries")
