@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from loadframe.errors import MachineError
 from loadframe_index import kernel
 from loadframe_index.beneath import joined
 from loadframe_index.readers import (
@@ -128,7 +127,7 @@ class Fanotify(OfKernel):
     def __init__(self, root: Path) -> None:
         """MachineError where the kernel refuses, with its reason."""
         super().__init__(root)
-        try:
+        with self._opening(root, lambda number: REMEDIES.get(number, OTHERWISE)):
             os.close(kernel.open_by_handle(self._tree.root, kernel.handle_of(self._tree.root)))
             flags, marked = CLOEXEC | NONBLOCK | REPORT_DIR_FID | REPORT_NAME, MARK_ADD | MARK_FILESYSTEM
             # From Linux 5.17 on records have the file, too, and a rename is one record.
@@ -138,11 +137,6 @@ class Fanotify(OfKernel):
                 WATCHED | RENAME,
                 WATCHED | MOVED_FROM | MOVED_TO,
             )
-        except OSError as error:
-            self.close()
-            raise MachineError(
-                f"fanotify does not follow {root}: {error.strerror}", remedy=REMEDIES.get(error.errno or 0, OTHERWISE)
-            ) from error
         self._lost = ""
         self._paths: dict[bytes, bytes | None] = {}
 

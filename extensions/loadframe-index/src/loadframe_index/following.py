@@ -111,10 +111,10 @@ class Following:
         self._refused.clear()
         by_path = {path: self._looked_up(path) for path in sorted(wanted.paths | self._unknown(wanted.above))}
         entries = [entry for entry in by_path.values() if entry is not None]
-        again = [entry for path in wanted.walked if (entry := by_path.get(path)) is not None and entry.type == "d"]
+        again = [entry for entry in entries if entry.path in wanted.walked and entry.type == "d"]
         replaced = wanted.replaced | {entry.path for entry in again}
-        removed = [path for path, entry in by_path.items() if entry is None or path in replaced]
-        removed = [path for path in removed if path not in self._refused]
+        gone = (path for path, entry in by_path.items() if entry is None or path in replaced)
+        removed = [path for path in gone if path not in self._refused]
         inodes = self._linked(removed) | _linked_now(entries) | self._elsewhere(wanted, by_path)
         others = self._other_names(inodes, by_path)
         entries += [entry for entry in others.values() if entry is not None]
@@ -137,7 +137,7 @@ class Following:
         return {path for key, path in ids.items() if key not in known}
 
     def _looked_up(self, path: bytes) -> Entry | None:
-        """None where nothing is, or where it may not be looked up: then it is one of `_refused`."""
+        """None where nothing is, or where it may not be looked up (`_refused`)."""
         try:
             return looked_up(self._tree, path, self.done.passed)
         except OSError as error:

@@ -66,15 +66,10 @@ class Inotify(OfKernel):
     def __init__(self, root: Path) -> None:
         """Watches every directory before it returns. MachineError where the kernel refuses, or has too few watches."""
         super().__init__(root)
-        try:
+        instances = f"{LIMITS}/inotify/max_user_instances"
+        remedy = f"End other programs of this user that use inotify, or raise {instances}."
+        with self._opening(root, lambda _: remedy):
             self._queue = kernel.inotify_init()
-        except OSError as error:
-            self.close()
-            raise MachineError(
-                f"inotify does not follow {root}: {error.strerror}",
-                remedy="End other programs of this user that use inotify, or raise "
-                f"{LIMITS}/inotify/max_user_instances.",
-            ) from error
         self._paths: dict[int, bytes] = {}
         self._leaving: dict[int, tuple[bytes, bool]] = {}
         """The first halves of renames by their cookies: the path, and whether it is a directory."""

@@ -49,7 +49,7 @@ class Process:
         return file
 
     def coordinator(self) -> Coordinator:
-        """The coordinator of the first process. Every look from now on is later than those in the database."""
+        """Of the first process. Every look from now on is later than those in the database."""
         store = self._store()
         last_ns = max(time.time_ns(), store.last_seen_ns() + 1)
         self.board.words[OFFSET_NS] = last_ns - time.monotonic_ns()
@@ -64,8 +64,7 @@ class Process:
         return self._stack.enter_context(Beneath(Path(self.config.tree)))
 
     def _worker(self, stage: int, number: int) -> threading.Thread:
-        meter = Meter(self.board, self.board.of_worker(self.number, stage, number))
-        work = self._work(stage, meter)
+        work = self._work(stage, Meter(self.board, self.board.of_worker(self.number, stage, number)))
         return threading.Thread(target=self._guarded, args=(work,), name=f"{stage}-{number}", daemon=True)
 
     def _work(self, stage: int, meter: Meter) -> Callable[[], None]:

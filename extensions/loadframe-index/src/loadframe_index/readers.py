@@ -3,10 +3,12 @@
 import abc
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadframe.errors import MachineError
 from loadframe_index.beneath import Beneath
 from loadframe_index.entries import Change
 
@@ -58,6 +60,16 @@ class OfKernel(Reader):
         self._tree, self._queue = Beneath(root), -1
         self._changes: list[Change] = []
         self._number = 1
+
+    @contextmanager
+    def _opening(self, root: Path, remedy: Callable[[int], str]) -> Iterator[None]:
+        """MachineError where the kernel refuses; it is closed then. remedy: for the error's number."""
+        try:
+            yield
+        except OSError as error:
+            self.close()
+            fact = f"{self.name} does not follow {root}: {error.strerror}"
+            raise MachineError(fact, remedy=remedy(error.errno or 0)) from error
 
     def _record(self, kind: str, path: bytes, to: bytes = b"", file: bytes = b"") -> None:
         self._changes.append(Change(kind, path, to, self._number, time.time(), file))

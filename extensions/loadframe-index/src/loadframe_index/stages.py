@@ -121,22 +121,22 @@ class Lister:
                 if entry.is_dir(follow_symlinks=False):
                     below.append(Directory(prefix + name, above))
                 if len(names) + self._held >= self.size:
-                    self._hold(Piece(path, names, found_s))
+                    self._hold(path, names, found_s)
                     self._flush()
                     if self.frontier.closed:  # the rest of a huge directory would be listed for nothing
                         return
                     names, found_s = [], self.meter.turn(BUSY)
         if names:
-            self._hold(Piece(path, names, found_s))
+            self._hold(path, names, found_s)
             if self.out.empty() and found_s - self._pieces[0].found_s >= HELD_S:
                 self._flush()
         self.meter.add(FOUND, len(below))
         self.frontier.hand_over(below)
 
-    def _hold(self, piece: Piece) -> None:
-        self._pieces.append(piece)
-        self._held += len(piece.names)
-        self.meter.add(ENTRIES, len(piece.names))
+    def _hold(self, path: bytes, names: list[bytes], found_s: float) -> None:
+        self._pieces.append(Piece(path, names, found_s))
+        self._held += len(names)
+        self.meter.add(ENTRIES, len(names))
         self.meter.set(HELD, self._held)
 
     def _flush(self) -> None:
@@ -222,7 +222,8 @@ class Asker:
                 for _ in names:
                     self.board.count_passed(error)
             for number, name in enumerate(names, 1):
-                self._look(part, at, directory, name, work.ids[first])
+                if at is not None:
+                    self._look(part, at, directory, name, work.ids[first])
                 first += 1
                 if time.monotonic() >= until_s:
                     part.pieces.append(Piece(directory, names[begin:number], found_s))
@@ -236,10 +237,7 @@ class Asker:
     def _part(self, work: Work) -> Work:
         return Work([], known=work.known, seen_ns=self.clock_ns())
 
-    def _look(self, part: Work, at: int | None, directory: bytes, name: bytes, key: bytes) -> None:
-        """at: the directory; None where it cannot be opened."""
-        if at is None:
-            return
+    def _look(self, part: Work, at: int, directory: bytes, name: bytes, key: bytes) -> None:
         try:
             status = os.stat(name, dir_fd=at, follow_symlinks=False) if name else os.fstat(self.tree.root)
         except OSError as error:

@@ -138,10 +138,8 @@ def ceilings_of(effective: Mapping[str, object]) -> Ceilings:
         return value if isinstance(value, int) else None
 
     operations, changes = number("MaxNoOfConcurrentOperations"), number("MaxDMLOperationsPerTransaction")
-    known = [ceiling for ceiling in (operations, changes) if ceiling is not None]
-    return Ceilings(
-        number("MaxNoOfConcurrentTransactions"), operations, min(known, default=None), number("SharedGlobalMemory")
-    )
+    least = min((ceiling for ceiling in (operations, changes) if ceiling is not None), default=None)
+    return Ceilings(number("MaxNoOfConcurrentTransactions"), operations, least, number("SharedGlobalMemory"))
 
 
 def read_block(
@@ -223,19 +221,20 @@ def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:
         most = ((row["used"], str(int(row["reserved"]) + shared)) for row in memory)
         values |= _fullest("transaction_memory", most, PAGE)
     if "transactions" in block:
-        of_nodes, of_coordinators = Counter[str](), Counter[tuple[str, str]]()
+        of_nodes, of_coordinators, operations = Counter[str](), Counter[tuple[str, str]](), [0]
         for row in block["transactions"]:
             of_nodes[row["node_id"]] += 1
-            of_coordinators[row["node_id"], row["block_instance"]] += int(row["c_ops"])
+            operations.append(int(row["c_ops"]))
+            of_coordinators[row["node_id"], row["block_instance"]] += operations[-1]
         values["transactions_open"] = float(max(of_nodes.values(), default=0))
         values["operations_open"] = float(max(of_coordinators.values(), default=0))
-        values["largest_transaction"] = float(max((int(row["c_ops"]) for row in block["transactions"]), default=0))
-    allowed = {
-        "most_transactions": ceilings.transactions,
-        "most_operations": ceilings.operations,
-        "most_changes": ceilings.changes,
-    }
-    return values | {name: float(most) for name, most in allowed.items() if most is not None}
+        values["largest_transaction"] = float(max(operations))
+    allowed = zip(
+        ("most_transactions", "most_operations", "most_changes"),
+        (ceilings.transactions, ceilings.operations, ceilings.changes),
+        strict=True,
+    )
+    return values | {name: float(most) for name, most in allowed if most is not None}
 
 
 def _fullest(name: str, pairs: Iterable[tuple[str, str]], factor: int) -> Iterator[tuple[str, float]]:

@@ -70,15 +70,16 @@ def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
     accepted = CATALOGUE.check(settings)
     for name, value in accepted.items():
         setting = SETTING_BY_NAME[name]
+        text = str(value)
         try:
-            if setting.type == "cpus" and not str(value).isprintable():
-                raise ValueError("CPU numbers such as 0-3,6, in one line")
             if setting.type == "cpus":
-                read_cpus(str(value))
+                if not text.isprintable():
+                    raise ValueError("CPU numbers such as 0-3,6, in one line")
+                read_cpus(text)
             if name == "ThreadConfig":
-                if not THREADS.fullmatch(str(value)):
+                if not THREADS.fullmatch(text):
                     raise ValueError("threads are written kind={count=...}, with commas between")
-                threads.by_config(str(value))
+                threads.by_config(text)
         except ValueError as error:
             raise StudyError(
                 f"ndb does not accept target.settings.{name} = {value!r}",
@@ -127,8 +128,10 @@ def checked_with_sql(settings: Mapping[str, SettingValue]) -> dict[str, SettingV
 
 def parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
     """The cluster's, and the SQL node's by its own names."""
-    sql = {name.removeprefix(SQL): value for name, value in settings.items() if name.startswith(SQL)}
-    return {name: value for name, value in settings.items() if not name.startswith(SQL)}, sql
+    own, sql = dict[str, SettingValue](), dict[str, SettingValue]()
+    for name, value in settings.items():
+        (sql if name.startswith(SQL) else own)[name.removeprefix(SQL)] = value
+    return own, sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +182,10 @@ def read_full_config(text: str) -> dict[str, SettingValue]:
     settings: dict[str, SettingValue] = {}
     section = ""
     for line in text.splitlines():
+        name, equals, value = line.partition("=")
         if (heading := HEADING.fullmatch(line)) is not None:
             section = heading[1].lower()
-            continue
-        name, equals, value = line.partition("=")
-        if equals and (known := own_name(section, name)) is not None:
+        elif equals and (known := own_name(section, name)) is not None:
             settings.setdefault(known, canonical(known, value))
     return settings
 
