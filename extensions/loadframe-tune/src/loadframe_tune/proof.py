@@ -143,16 +143,14 @@ def answer(
     study, best = trials.book.bench.study, trials.space.start
     expected = trials.search.expected_gain(best)
     objective = objective_sides(trials.objective, trials.levels, trials.start.steps, ())
-    failed, proof, clamped = list(proofs), None, tuple[str, ...]()
+    failed, chosen = list(proofs), None
     end: TuningEnd = "nothing-better" if ended else "stopped"
-    chosen = None
     if proofs and proofs[-1].reported.held:
         chosen, end = failed.pop(), "gained"
     elif proofs and ended:
         chosen, end = proofs[0], "no-proven-gain"
     if chosen is not None:
-        best, proof, clamped = chosen.point, chosen.reported, chosen.clamped
-        expected, objective = proof.expected, proof.objective
+        best, expected, objective = chosen.point, chosen.reported.expected, chosen.reported.objective
     settings = [_setting(study, *dimension) for dimension in zip(trials.space.dimensions, best, strict=True)]
     if end != "stopped":
         worths = zip(settings, trials.space.dimensions, trials.search.worth(best), strict=True)
@@ -169,10 +167,10 @@ def answer(
         file_name="",
         file_text="",
         findings=findings,
-        proof=proof,
+        proof=chosen and chosen.reported,
         failed_proofs=tuple(attempted.reported for attempted in failed),
         objective=objective,
-        warnings=(*trials.notes, *clamped),
+        warnings=(*trials.notes, *(chosen.clamped if chosen else ())),
     )
     return with_file(tuning, targets.of_study(study))
 

@@ -11,8 +11,9 @@ from loadframe.analysis import objective as objectives
 from loadframe.analysis.selection import select
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.errors import RunError
-from loadframe.experiments import fresh, settings_search
+from loadframe.experiments import fresh
 from loadframe.experiments.settings_search import TRIALS_ROUND, Proposed
+from loadframe.experiments.settings_search import Start as AnyStart
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.stopping import UNFIT
 from loadframe.experiments.sweep import check_enough, measure_block
@@ -59,7 +60,7 @@ def measure_start(book: Bookkeeping) -> None:
     check_enough(book.steps, START)
 
 
-class Start(settings_search.Start):
+class Start(AnyStart):
     """The start as it was measured on this machine, where it can be measured again."""
 
     def blocks(self) -> list[float]:
@@ -226,13 +227,7 @@ class Trials:
         return Proposed(named(changes), changes, self._with(changes), proposal)
 
     def ended(
-        self,
-        number: int,
-        proposed: Proposed,
-        steps: Sequence[Step],
-        failed: str,
-        start: settings_search.Start,
-        host: str,
+        self, number: int, proposed: Proposed, steps: Sequence[Step], failed: str, start: AnyStart, host: str
     ) -> None:
         self._add(self._judged(number, proposed.proposal, steps, failed, start, host))
 
@@ -253,22 +248,13 @@ class Trials:
             self.book.bench.recover(START)
         trial = self._judged(number, proposal, steps, failed, self.start)
         self._add(replace(trial, steps=tuple(step.number for step in steps)))
-        if (
-            trial.ratio is not None
-            and not self.sure
-            and self.start.value(steps) > math.log(TOO_GOOD)  # the start may have been measured too slow
-            and self.book.budget.affords(BLOCKS_AGAIN * self.levels, self.kept_s())
-        ):
+        # the start may have been measured too slow
+        too_good = trial.ratio is not None and self.start.value(steps) > math.log(TOO_GOOD)
+        if too_good and not self.sure and self.book.budget.affords(BLOCKS_AGAIN * self.levels, self.kept_s()):
             self._look_at_start_again()
 
     def _judged(
-        self,
-        number: int,
-        proposal: Proposal,
-        steps: Sequence[Step],
-        failed: str,
-        start: settings_search.Start,
-        host: str = "",
+        self, number: int, proposal: Proposal, steps: Sequence[Step], failed: str, start: AnyStart, host: str = ""
     ) -> TuningTrial:
         """The trial of these steps, against a start that `host` has served. failed: why it did not work, else ""."""
         served = not failed and bool(steps) and all(step.throughput > 0 for step in steps)
@@ -286,7 +272,7 @@ class Trials:
             host=host,
         )
 
-    def floors(self, start: settings_search.Start) -> dict[float, float]:
+    def floors(self, start: AnyStart) -> dict[float, float]:
         """Throughput (1/s) by level below which a trial against that start is hopeless."""
         best = max(1.0, self.search.leading_gain())
         return {level: HOPELESS * best * start.reference[level] for level in self.levels}
@@ -298,10 +284,9 @@ class Trials:
     def _add(self, trial: TuningTrial) -> None:
         self._keep(trial)
         where = f" on {trial.host}" if trial.host else ""
-        settings = named(trial.changes) or "as given"
-        came = f"failed: {trial.failed}" if trial.ratio is None else f"{trial.ratio:.2f} of the start"
-        came += f", but misses the objective {trial.missed}" if trial.missed else ""
-        self.book.progress.say(f"trial {trial.number}{where}: {came} ({settings})")
+        outcome = f"failed: {trial.failed}" if trial.ratio is None else f"{trial.ratio:.2f} of the start"
+        outcome += f", but misses the objective {trial.missed}" if trial.missed else ""
+        self.book.progress.say(f"trial {trial.number}{where}: {outcome} ({named(trial.changes) or 'as given'})")
 
     def _keep(self, trial: TuningTrial) -> None:
         """Learn from a trial and record it, on the disk when this returns; of two lines for one trial the later one
