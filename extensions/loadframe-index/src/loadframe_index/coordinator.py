@@ -63,10 +63,12 @@ class Coordinator:
 
     def _ended(self) -> bool:
         board = self._board
-        if not board.all_listed() or board.sum(SCAN, slot.HELD):
-            return False
         # from the first stage on: one that has done all that it was given gives no more
-        return all(board.sum(stage, slot.GIVEN) == board.sum(stage + 1, DONE) for stage in range(SCAN, DB_APPLY))
+        return (
+            board.all_listed()
+            and not board.sum(SCAN, slot.HELD)
+            and all(board.sum(stage, slot.GIVEN) == board.sum(stage + 1, DONE) for stage in range(SCAN, DB_APPLY))
+        )
 
     def _end_scan(self) -> None:
         """What a whole scan did not see is gone, unless the file system failed."""
@@ -81,10 +83,8 @@ class Coordinator:
     def _print(self) -> None:
         now = self._line_s = time.monotonic()
         processes = range(self._config.scanners)
-        lines = [
-            json.dumps(self._line(stage, process, now)) for stage in range(len(slot.STAGES)) for process in processes
-        ]
-        os.write(self._lines, "".join(f"{line}\n" for line in lines).encode())
+        lines = (self._line(stage, process, now) for stage in range(len(slot.STAGES)) for process in processes)
+        os.write(self._lines, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
     def _line(self, stage: int, process: int, now: float) -> dict[str, object]:
         """See docs/pipelines.md. One for each process: one may be idle while another is blocked."""

@@ -177,9 +177,9 @@ class Fanotify(OfKernel):
             return None
         known, handle = self._paths, place.directory
         directory = known[handle] if handle in known else self._resolved(handle)
-        if directory is None:
-            return None
-        return directory if place.name in (b"", b".") else joined(directory, place.name)
+        if directory is None or place.name in (b"", b"."):
+            return directory
+        return joined(directory, place.name)
 
     def _resolved(self, handle: bytes) -> bytes | None:
         """The path of a directory below the root. One that cannot be opened (ENOMEM now and then) loses its record."""
@@ -208,14 +208,13 @@ class Fanotify(OfKernel):
         return path
 
     def inode_of(self, file: bytes) -> int | None:
-        try:
+        with suppress(OSError):  # its last name is gone, as a rule (ESTALE)
             opened = kernel.open_by_handle(self._tree.root, file)
-        except OSError:
-            return None  # its last name is gone, as a rule (ESTALE)
-        try:
-            return os.fstat(opened).st_ino
-        finally:
-            os.close(opened)
+            try:
+                return os.fstat(opened).st_ino
+            finally:
+                os.close(opened)
+        return None
 
 
 def _supported(call: Callable[[int], T], newer: int, older: int) -> T:

@@ -110,7 +110,10 @@ class Inotify(OfKernel):
         path = joined(directory, event.name) if event.name else directory
         is_directory = bool(event.mask & ISDIR)
         if event.mask & CREATE:
-            self._record("create", path, file=b"" if is_directory else self._file(path))
+            file = b""
+            with suppress(OSError):  # it may be a further name of a known file, or be gone already
+                file = b"" if is_directory else b"%d" % self._tree.entry(path).st_ino
+            self._record("create", path, file=file)
             if is_directory:
                 self._watch_below(path, record=True)
         if event.mask & DELETE:
@@ -134,20 +137,11 @@ class Inotify(OfKernel):
 
     def _left(self, path: bytes, is_directory: bool) -> None:
         self._record("unlink", path)
-        if not is_directory:
-            return
-        below = path + b"/"
-        for watch in [number for number, at in self._paths.items() if at == path or at.startswith(below)]:
+        watches = [number for number, at in self._paths.items() if at == path or at.startswith(path + b"/")]
+        for watch in watches if is_directory else ():
             with suppress(OSError):  # the directory, and its watch with it, may be gone already
                 kernel.inotify_rm_watch(self._queue, watch)
             self._paths.pop(watch, None)
-
-    def _file(self, path: bytes) -> bytes:
-        """The file's inode, if it still exists: it may be a further name of a known file."""
-        try:
-            return b"%d" % self._tree.entry(path).st_ino
-        except OSError:
-            return b""
 
     def _watch_below(self, top: bytes, *, record: bool) -> None:
         """Watch this directory and all below it. record: each entry there."""
@@ -191,12 +185,9 @@ class Inotify(OfKernel):
     def _is_elsewhere(self, watch: int, path: bytes, status: os.stat_result) -> bool:
         """Whether the directory of this watch is still at another path: then a mount shows it a second time."""
         other = self._paths.get(watch, path)
-        if other == path:
-            return False
-        try:
-            return os.path.samestat(self._tree.entry(other), status)
-        except OSError:
-            return False
+        with suppress(OSError):
+            return other != path and os.path.samestat(self._tree.entry(other), status)
+        return False
 
     def _add(self, listing: int, path: bytes) -> int:
         try:

@@ -176,12 +176,14 @@ class Store(abc.ABC):
 
     def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
         """What is known of those of these entries that exist, by id: one query for IDS_PER_QUESTION."""
-        by_id: dict[bytes, Known] = {}
+        columns = "id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns"
+        return {key: (inode, *times) for key, inode, *times in self.having(columns, "id", ids)}  # type: ignore[misc]
+
+    def having(self, columns: str, column: str, ids: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
+        """These columns of the entries that have one of the ids in that column."""
         for some in parts(ids, IDS_PER_QUESTION):
-            among, values = self._among("id", some)
-            asked = f"SELECT id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns FROM entries WHERE {among}"
-            by_id.update((key, (inode, *times)) for key, inode, *times in self.ask(asked, values))
-        return by_id
+            among, values = self._among(column, some)
+            yield from self.ask(f"SELECT {columns} FROM entries WHERE {among}", values)
 
     def ids(self) -> Iterator[bytes]:
         """The ids of all entries, in any order."""
@@ -278,14 +280,11 @@ class Store(abc.ABC):
         """Rows that were not seen later. Level by level, with statements that all databases know."""
         level = sorted({id_of(path) for path in batch.removed})
         while level:
-            below: list[bytes] = []
-            for ids in parts(level, IDS_PER_QUESTION):
-                among, values = self._among("parent", ids)
-                below += (key for (key,) in self.ask(f"SELECT id FROM entries WHERE {among}", values))
+            below = sorted(key for (key,) in self.having("id", "parent", level))
             for ids in parts(level, IDS_PER_QUESTION):
                 among, values = self._among("id", ids)
                 self._do(f"DELETE FROM entries WHERE seen_ns <= {self.MARK} AND {among}", (batch.seen_ns, *values))
-            level = sorted(below)
+            level = below
 
     def _do(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Returns how many rows the statement changed."""

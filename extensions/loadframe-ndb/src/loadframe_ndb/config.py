@@ -15,17 +15,9 @@ from loadframe_ndb.records import NdbThreads
 from loadframe_ndb.settings import MEMORY, PER_PART, SETTINGS, read_cpus
 
 KINDS = {
-    "ndbd": "ndbd",
-    "db": "ndbd",
-    "ndb_mgmd": "ndb_mgmd",
-    "mgm": "ndb_mgmd",
-    "mysqld": "mysqld",
-    "api": "mysqld",
-    "computer": "computer",
-    "system": "system",
-    "tcp": "tcp",
-    "shm": "shm",
-}
+    "ndbd": "ndbd", "db": "ndbd", "ndb_mgmd": "ndb_mgmd", "mgm": "ndb_mgmd", "mysqld": "mysqld", "api": "mysqld",
+    "computer": "computer", "system": "system", "tcp": "tcp", "shm": "shm",
+}  # fmt: skip
 """The kind of a section, by the word of its heading, in any case."""
 
 HEADING = re.compile(r"\[\s*(?P<kind>\w+)\s*\]|\[(?P<defaults>\w+)\s+default\]", re.I)

@@ -19,15 +19,6 @@ from loadframe_ndb.settings import SETTINGS, read_cpus
 
 PREFIXES = {"ndbd": "", "mysqld": "api_", "tcp": "tcp_"}
 """The prefix of the names of a section's settings, by the kind of section."""
-OURS = frozenset(
-    {"nodeid", "id", "hostname", "executeoncomputer", "serverport", "tcpbind_inaddr_any", "nodegroup",
-     "locationdomainid", "datadir", "filesystempath", "backupdatadir", "filesystempathdd", "filesystempathdatafiles",
-     "filesystempathundofiles", "initiallogfilegroup", "initialtablespace", "encryptedfilesystem", "requiretls",
-     "requirecertificate", "connectionmap", "nodeid1", "nodeid2", "nodeidserver", "hostname1", "hostname2", "proxy",
-     "preferipversion", "allowunresolvedhostnames", "useshm", "heartbeatorder", "stoponerror", "dicttrace",
-     "heartbeatthreadpriority"}
-)  # fmt: skip
-"""Names in small letters: who the nodes are, where they are and where they write is decided here."""
 HOST = "127.0.0.1"
 THREADS = re.compile(r"[\w={},\- ]+")
 """The characters of ThreadConfig."""
@@ -37,8 +28,8 @@ SETTING_BY_NAME = {
     f"{PREFIXES[section]}{setting.name}": setting
     for section, table in SETTINGS.items()
     if section in PREFIXES
-    for name, setting in table.items()
-    if name not in OURS
+    for setting in table.values()
+    if not setting.ours
 }
 """The rows of config.ini's catalogue for the settings of CATALOGUE."""
 CATALOGUE = Catalogue(

@@ -37,7 +37,7 @@ class PrivateCluster:
         self._allowances = {
             name: resources.get(name, Resources()).run_by(lease.account("mysql")) for name in (MANAGER, *names)
         }
-        self._given = dict(self._allowances)
+        self._limits: Mapping[str, int] = {}
         self.management = Management(lease, self._allowances[MANAGER].user)
         self.data = {
             name: DataNode(lease, self._allowances[name].user, name, number)
@@ -60,9 +60,7 @@ class PrivateCluster:
     def allow(self, limits: Mapping[str, int]) -> None:
         """Set resource limits of each data node's process, in addition to those of its allowance, from the next start
         on."""
-        for name in self.data:
-            given = self._given[name]
-            self._allowances[name] = replace(given, limits={**given.limits, **limits})
+        self._limits = limits
 
     def check(self, settings: Settings) -> dict[str, SettingValue]:
         """Have the management server check all settings that the nodes would have; nothing is started or stopped."""
@@ -191,7 +189,9 @@ class PrivateCluster:
     def _start_data(self, names: Iterable[str], *, initial: bool = False) -> None:
         names = list(names)
         for name in names:
-            self.data[name].start(self.management, self._allowances[name], initial=initial)
+            given = self._allowances[name]
+            allowance = replace(given, limits={**given.limits, **self._limits})
+            self.data[name].start(self.management, allowance, initial=initial)
         self._await(names, "would not start")
 
     def _go(self, restart: "Restart") -> None:

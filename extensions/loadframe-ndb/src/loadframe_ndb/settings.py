@@ -23,12 +23,13 @@ LARGEST_CPU = 65535
 class Setting(SettingSpec):
     """A setting in one kind of section. type: its form in config.ini. unit: of a number, "" for a count. restart: what
     has to be restarted for a new value, a key of RESTARTS. first: what must be changed before a value is accepted or
-    has an effect. deprecated: it is still read."""
+    has an effect. deprecated: it is still read. ours: a private cluster takes none from a study."""
 
     section: str
     type: Type
     restart: str
     deprecated: bool
+    ours: bool
     first: str = ""
 
     def read(self, text: str) -> NodeValue:
@@ -134,7 +135,7 @@ def _table(section: str, source: str, rows: str, restart: str = "") -> Mapping[s
 
 def _row(section: str, source: str, name: str, values: str, default: str, restart: str) -> Setting:
     type_, low, high, choices, unit = _VALUES.fullmatch(values).groups()  # type: ignore[union-attr]
-    plain, numbers = name.rstrip("*"), type_ in ("integer", "bytes")
+    plain, numbers = name.rstrip("*!"), type_ in ("integer", "bytes")
     of_data_node = section == "ndbd"
     setting = Setting(
         name=plain,
@@ -150,7 +151,8 @@ def _row(section: str, source: str, name: str, values: str, default: str, restar
         section=section,
         type=cast(Type, type_),
         restart=restart,
-        deprecated=name != plain,
+        deprecated="*" in name,
+        ours="!" in name,
         first=FIRST.get(plain, "") if of_data_node else "",
     )
     setting = replace(setting, default=setting.read(default)) if default else setting
