@@ -115,7 +115,7 @@ class Sweep:
     def found(self) -> str:
         """What is said: "requests" or "time", with "?" where the two are not told apart; "" for no growth."""
         said = growth(self.levels, self.costs, self.served, self.times_s)
-        return "" if said is None else said.by + ("" if said.told_apart else "?")
+        return "" if said is None else said.by + ("" if said.distinct else "?")
 
 
 def false_alarms(series: int) -> bool:

@@ -54,7 +54,7 @@ def test_requests_and_time_are_told_apart_where_levels_serve_differently() -> No
         levels, costs, served, times = (list(each) for each in zip(*rows, strict=True))
         found = growth(levels, costs, served, times)
         assert found is not None
-        assert (found.by, found.told_apart) == (by, True)
+        assert (found.by, found.distinct) == (by, True)
 
 
 RECORDED = (
@@ -94,7 +94,7 @@ def test_after_a_pause_it_does_not_matter_how_a_cost_bends(by: str, power: float
     levels, costs, served, times = (list(each) for each in zip(*rows, strict=True))
     found = growth(levels, costs, served, times)
     assert found is not None
-    assert found.by == by or not found.told_apart
+    assert found.by == by or not found.distinct
 
 
 @pytest.mark.parametrize("seed", range(20))

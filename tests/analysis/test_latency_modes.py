@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from loadframe.analysis.distribution import DELAYED_ACK_MS, HIGHEST_CONTRAST, Band, band
+from loadframe.analysis.window import DELAYED_ACK_MS, HIGHEST_CONTRAST, Band, band
 
 
 def of(*latencies_ms: float) -> Band | None:

@@ -1,9 +1,8 @@
-"""Search for the highest load that meets an objective, from below (docs/mathematics.md); it loads no server and reads
-no clock."""
+"""Search for the highest load that meets an objective, from below (docs/mathematics.md)."""
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,16 +10,16 @@ import numpy as np
 from loadframe.analysis.arrays import Floats
 from loadframe.analysis.curve import CLIFF_KEPT
 from loadframe.analysis.threshold import Threshold
-from loadframe.model import CapacityEnd, CapacityLevel, LevelClass, LoadInterval
+from loadframe.model import CapacityEnd, CapacityLevel, LevelClass, LoadInterval, grouped
 
 OVER_COST = 6.5
 """A trial above the capacity costs as much as this many below it. With 4 up to an eighth of the load-seconds lie above
-a collapsing server's capacity, with 10 it takes a third more trials in noise: benchmarks/search.py."""
+that of a collapsing server, with 10 noise takes a third more trials: benchmarks/search.py."""
 GROWTH = 4.0
 """No trial is above this many times the highest load that has met."""
 BEYOND_MISS = 2.0
-"""How far a trial may be above a level that likely misses, in units of the precision. With 0 it takes a sixth more
-trials, as single misses below the capacity hold the search back."""
+"""How far a trial may be above a level that likely misses, in units of the precision. With 0 single misses below the
+capacity cost a sixth more trials."""
 LIKELY = 0.5
 STEPS = 4
 """Levels in a bracket as wide as the precision allows."""
@@ -39,9 +38,8 @@ SAFE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """precision: how far apart the ends of the answer may lie, as a share. error: probability that the answer is wrong.
-    hold_s: time for which the lower end, or loads above it, must have met. guess: the expected capacity, with a 90 %
-    interval."""
+    """precision: relative distance of the answer's ends. error: probability that the answer is wrong. hold_s: time for
+    which the lower end, or loads above it, must have met. guess: with a 90 % interval."""
 
     low: float
     high: float
@@ -63,8 +61,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The next trial. recovery: to see whether a collapsed server has recovered; restart: it has not, and must be
-    restarted first."""
+    """The next trial. recovery: of a collapsed server; restart: it has not recovered, and must be restarted first."""
 
     load: float
     seconds: float
@@ -90,23 +87,21 @@ class CapacitySearch:
         self.levels: tuple[float, ...] = _ladder(settings, step)
         self._brackets = _brackets(self.levels, settings.precision)
         self._step = step
-        self._threshold = Threshold(settings.low, settings.high, step=step, guess=settings.guess)
         self._counted: list[tuple[Proposal, Outcome]] = []
         self._allowed = STRICT * settings.error / 2
         self._next: Proposal | None = None
         self._recovering = 0
-        self._settle()
+        self.expect(settings.guess)
 
     def propose(self) -> Proposal | None:
-        """The next trial, the same until its outcome is observed; None once the capacity is known."""
+        """The same until its outcome is observed; None once the capacity is known."""
         return self._next
 
     def observe(self, outcome: Outcome) -> bool:
-        """Take the outcome of the proposed trial. False for a recovery trial, which is no evidence. ValueError if none
-        is proposed."""
+        """False for a recovery trial, which is no evidence. ValueError if no trial is proposed."""
         trial = self._next
         if trial is None:
-            raise ValueError("there is no trial whose outcome could be told")
+            raise ValueError("no trial is proposed whose outcome could be observed")
         if trial.recovery:
             self._recovering = 0 if outcome.met or trial.restart else self._recovering + 1
         else:
@@ -118,10 +113,9 @@ class CapacitySearch:
             self._next = self._recovery()
         return not trial.recovery
 
-    def expect(self, guess: LoadInterval) -> None:
+    def expect(self, guess: LoadInterval | None) -> None:
         """Replace the prior of the capacity; outcomes count as before."""
-        settings = self.settings
-        self._threshold = Threshold(settings.low, settings.high, step=self._step, guess=guess)
+        self._threshold = Threshold(self.settings.low, self.settings.high, step=self._step, guess=guess)
         for trial, outcome in self._counted:
             self._threshold.update(trial.load, outcome.met)
         if not self._recovering:
@@ -129,8 +123,7 @@ class CapacitySearch:
 
     @property
     def low(self) -> float | None:
-        """Highest level shown to meet: it did, and the capacity is below it with at most half of the error
-        probability."""
+        """Highest level that met, with the capacity below it with at most half of the error probability."""
         return max((level.load for level in self.known() if level.classified == "meets"), default=None)
 
     @property
@@ -153,7 +146,7 @@ class CapacitySearch:
 
     @property
     def estimate(self) -> float:
-        """Posterior median of the capacity, within what is shown; a level of the axis."""
+        """Posterior median, within what is shown; a level of the axis."""
         value = self._threshold.at(0.5)
         value = min(max(value, self.low or self.levels[0]), self.high or self.levels[-1])
         if not self.settings.integer:
@@ -174,11 +167,10 @@ class CapacitySearch:
         return sum(outcome.seconds for trial, outcome in self._counted if outcome.met and trial.load >= low)
 
     def known(self) -> list[CapacityLevel]:
-        """Every tried level, ascending, with its class and the probability that it is wrong."""
+        """Every tried level, ascending."""
         allowed = self._allowed
         levels = []
-        for load in sorted({trial.load for trial, _ in self._counted}):
-            mine = [outcome for trial, outcome in self._counted if trial.load == load]
+        for load, mine in sorted(grouped((trial.load, outcome) for trial, outcome in self._counted).items()):
             met = sum(outcome.met for outcome in mine)
             below = self._below(load)
             classified: LevelClass = "undecided"
@@ -197,23 +189,21 @@ class CapacitySearch:
             for low, high in self._brackets
             if (low < 0 or below[low] <= allowed) and (high == len(below) or 1 - below[high] <= allowed)
         ]
-        if not known:
-            self._next = self._explore(below)
-            return
-        # Ends that were tried already cost nothing more.
-        shown = {level.load: level.classified for level in self.known()}
-        self._next = self._confirm(
-            min((self._unseen(pair, shown) for pair in known), key=lambda unseen: (len(unseen), unseen))
+        self._next = self._confirm(known) if known else self._explore(below)
+
+    def _confirm(self, brackets: Sequence[tuple[int, int]]) -> Proposal | None:
+        shown = {(level.load, level.classified) for level in self.known()}
+        unseen = min(  # ends that were tried already cost nothing more
+            (
+                [
+                    self.levels[at]
+                    for at, end in zip(pair, ("meets", "misses"), strict=True)
+                    if 0 <= at < len(self.levels) and (self.levels[at], end) not in shown
+                ]
+                for pair in brackets
+            ),
+            key=lambda unseen: (len(unseen), unseen),
         )
-
-    def _unseen(self, bracket: tuple[int, int], shown: Mapping[float, LevelClass]) -> list[float]:
-        low, high = bracket
-        ends = [self.levels[low]] if low >= 0 and shown.get(self.levels[low]) != "meets" else []
-        if high < len(self.levels) and shown.get(self.levels[high]) != "misses":
-            ends.append(self.levels[high])
-        return ends
-
-    def _confirm(self, unseen: Sequence[float]) -> Proposal | None:
         if unseen:
             return Proposal(min(unseen[0], self._highest_allowed()), self.settings.trial_s)
         missing_s = self.settings.hold_s - self.held_s
@@ -246,7 +236,7 @@ class CapacitySearch:
         return max((level for level in self.levels if level <= highest), default=self.levels[0])
 
     def _recovery(self) -> Proposal:
-        """A trial at the highest level that the server surely meets, then at half of it, at a quarter, at last after a
+        """At the highest level that the server surely meets, then at half of it, at a quarter, at last after a
         restart."""
         safe = max((level.load for level in self.known() if level.met and self._below(level.load) <= SAFE), default=0.0)
         lower = safe / 2 ** (self._recovering - 1)
@@ -275,8 +265,7 @@ def _ladder(settings: Settings, step: float) -> tuple[float, ...]:
 
 
 def _brackets(levels: Sequence[float], precision: float) -> list[tuple[int, int]]:
-    """Pairs of level indices as far apart as `precision` allows, or neighbours. -1 and len(levels): beyond all
-    levels."""
+    """Pairs of indices as far apart as `precision` allows, or neighbours. -1, len(levels): beyond all levels."""
     pairs = []
     for low, high in itertools.pairwise(range(len(levels))):
         while high + 1 < len(levels) and levels[high + 1] <= levels[low] * (1 + precision) * (1 + 1e-9):

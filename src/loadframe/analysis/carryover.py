@@ -1,4 +1,4 @@
-"""Whether a treatment serves less, or more, right after another than after itself (docs/mathematics.md,
+"""Whether a treatment serves another throughput right after another than after itself (docs/mathematics.md,
 "Carry-over")."""
 
 import math
@@ -19,7 +19,7 @@ FEWEST = 3
 @dataclass(frozen=True, slots=True)
 class CarryOver:
     """ratio: throughput after another treatment over that after itself, 99 % interval. left_out: only steps that do not
-    count showed it."""
+    count show it."""
 
     treatment: str
     ratio: float
@@ -44,27 +44,20 @@ def carried_over(steps: Sequence[Step]) -> tuple[CarryOver, ...]:
     ordered = sorted(steps, key=lambda step: step.number)
     effects = []
     for treatment in dict.fromkeys(step.treatment for step in ordered):
-        effect = _counted(ordered, treatment)
-        if effect is None or not effect.proved:
-            effect = _left_out(ordered, treatment)
-        if effect is not None and effect.proved:
-            ratio, low, high = (math.exp(effect.mean + side * effect.half) for side in (0, -1, 1))
-            effects.append(CarryOver(treatment, ratio, low, high, effect.left_out))
+        for effect, left_out in ((_counted, False), (_left_out, True)):
+            mean, half = effect(ordered, treatment)
+            if abs(mean) - half > LEAST:
+                ratio, low, high = (math.exp(mean + side * half) for side in (0, -1, 1))
+                effects.append(CarryOver(treatment, ratio, low, high, left_out))
+                break
     return tuple(effects)
 
 
-@dataclass(frozen=True, slots=True)
-class _Effect:
-    mean: float
-    half: float
-    left_out: bool
-
-    @property
-    def proved(self) -> bool:
-        return abs(self.mean) - self.half > LEAST
+UNKNOWN = (0.0, math.inf)
+"""Mean and half of its interval, where too few steps show the noise."""
 
 
-def _left_out(steps: Sequence[Step], treatment: str) -> _Effect | None:
+def _left_out(steps: Sequence[Step], treatment: str) -> tuple[float, float]:
     logs = [
         math.log(first.throughput / second.throughput)
         for first, second in pairwise(steps)
@@ -75,14 +68,13 @@ def _left_out(steps: Sequence[Step], treatment: str) -> _Effect | None:
         and min(first.throughput, second.throughput) > 0
     ]
     if len(logs) < FEWEST:
-        return None
-    error = stdev(logs) / math.sqrt(len(logs))
-    return _Effect(fmean(logs), _critical(len(logs) - 1) * error, left_out=True)
+        return UNKNOWN
+    return fmean(logs), _critical(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
 
 
-def _counted(steps: Sequence[Step], treatment: str) -> _Effect | None:
+def _counted(steps: Sequence[Step], treatment: str) -> tuple[float, float]:
     """Counted steps after another treatment against those after the same, by round and level. Of repeated steps the
-    last counts, and none before the round's first change of treatment. None for too few to know the noise."""
+    last counts, and none before the round's first change of treatment."""
     cells: dict[tuple[int | None, float], tuple[list[float], list[float]]] = {}
     alternating = set[int | None]()
     counting = (step for step in steps if step.counts)
@@ -99,12 +91,11 @@ def _counted(steps: Sequence[Step], treatment: str) -> _Effect | None:
     both = [(other, same) for other, same in cells.values() if other and same]
     freedom = sum(len(other) + len(same) - 2 for other, same in both)
     if freedom < FEWEST - 1:
-        return None
+        return UNKNOWN
     squares = sum(len(kind) * pvariance(kind) for pair in both for kind in pair)
     weights = [len(other) * len(same) / (len(other) + len(same)) for other, same in both]
     mean = sum(weight * (fmean(other) - fmean(same)) for weight, (other, same) in zip(weights, both, strict=True))
-    half = _critical(freedom) * math.sqrt(squares / freedom / sum(weights))
-    return _Effect(mean / sum(weights), half, left_out=False)
+    return mean / sum(weights), _critical(freedom) * math.sqrt(squares / freedom / sum(weights))
 
 
 def _critical(freedom: int) -> float:

@@ -1,8 +1,9 @@
-"""Comparison of two treatments that alternated in blocks (docs/mathematics.md): what affects a whole block cancels."""
+"""Two treatments that alternated in blocks (docs/mathematics.md): what affects a whole block cancels."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from loadframe.analysis.sequential import Plan, planned_level
 from loadframe.model import Answer, Decision, Verdict
 from loadframe.model.verdict import NOT_KNOWN, ROUNDING, decide
 
+Blocks = Mapping[float, Sequence[float]]
+"""Throughputs (1/s) per block, by level."""
 Grains = Mapping[float, tuple[float, float]]
 ZERO_COUNTS_AS = 0.01
 """A throughput of zero counts as this share of the smallest positive throughput of its level, on either side."""
@@ -19,12 +22,11 @@ FEWEST_BLOCKS = 2
 FEW_ORDERS = 8
 UNPAIRED = 0.5
 """With fewer than FEW_ORDERS blocks periodic noise may follow the orders drawn: the interval is at least UNPAIRED times
-the unpaired one. Periods of two blocks, seven times as loud as the rest, then err in 7 %; with 1 in 5 %, but common
-variation would hide real changes (benchmarks/sceptic.py)."""
+the unpaired one; with 1, common variation would hide real changes (benchmarks/sceptic.py)."""
 EULER = 0.5772156649015329
 LEND = {2: (EULER + math.log(2), 4 / math.pi**2), 3: (EULER, 12 / math.pi**2)}
 """By number of blocks, where few: how far the mean logarithm of their variance is below the true one's, and the degrees
-of freedom that a level adds (digamma and trigamma: Bartlett and Kendall 1946, JRSS Supplement 8)."""
+of freedom that a level adds (digamma and trigamma)."""
 LEAST_VARIANCE = 0.01
 """The least variance of a level, as a share of the levels' mean: three equal counts may be chance."""
 FEWEST_PAIRS = 3
@@ -32,58 +34,55 @@ FEWEST_PAIRS = 3
 
 
 def verdict(
-    before: Mapping[float, Sequence[float]],
-    after: Mapping[float, Sequence[float]],
+    before: Blocks,
+    after: Blocks,
     *,
-    plan: Plan,
+    plan: Plan | None,
     confidence: float = 0.95,
     grain: Grains | None = None,
 ) -> Verdict:
     """Ratio after / before over the common levels, from throughputs (1/s) per block (index i: block i on both sides),
-    in blocks complete on every level. Its interval is `half_width` of log ratios averaged over the levels. The
-    resolution of throughputs (the smallest spacing, or `grain` where finer) adds to the variance; where no side
-    scatters and no grain is known, nothing is proven. plan: the intervals of all its looks hold at once with this
-    confidence. Zeros count as ZERO_COUNTS_AS; a side that did nothing in all blocks of a level has no ratio. With one
-    block: cannot-tell, and the extremes of the levels. ValueError for no common level, no complete block, or values
-    negative or not finite."""
+    in blocks complete on every level. Interval: `half_width` of log ratios averaged over the levels. The resolution of
+    throughputs (the smallest spacing, or `grain` where finer) adds to the variance; where no side scatters and no grain
+    is known, nothing is proven. plan: the intervals of all its looks hold at once with this confidence; None: one look,
+    at the end, where the number of blocks depends on time alone. Zeros count as ZERO_COUNTS_AS; a side that did nothing
+    in all blocks of a level has no ratio. With one block: cannot-tell, and the extremes of the levels. ValueError for
+    no common level, no complete block, or values negative or not finite."""
     sides = _sides(before, after, grain)
     blocks, by_block = sides.blocks, sides.ratios.mean(axis=0)
+    plan = plan or Plan(max(FEWEST_BLOCKS, blocks), max(FEWEST_BLOCKS, blocks))
     alpha = planned_level(plan, blocks, 1 - confidence)
-    centre, when = float(sides.ratios.mean()), f"looks after blocks {plan.first} to {plan.last}"
+    centre, when = sides.ratios.mean(), f"looks after blocks {plan.first} to {plan.last}"
     when = "one look, at the end" if plan.first == plan.last else when
     method = f"paired blocks, mean log ratio, t at {100 * (1 - alpha):.4g} % ({when})"
     if blocks < FEWEST_BLOCKS:
-        low, high = float(sides.ratios.min()), float(sides.ratios.max())
+        low, high = sides.ratios.min(), sides.ratios.max()
         method = "one block: extremes of the levels' ratios, no interval"
-    elif sides.still:
-        low, high = min(0.0, 2 * centre), max(0.0, 2 * centre)
     else:
-        rounding = float(sides.rounding.sum()) / len(sides.levels) ** 2
-        half = float(half_width(sides.before.mean(axis=0), sides.after.mean(axis=0), alpha, rounding=rounding))
+        rounding = sides.rounding.sum() / len(sides.levels) ** 2
+        means = sides.before.mean(axis=0), sides.after.mean(axis=0)
+        half = abs(centre) if sides.still else half_width(*means, alpha, rounding=rounding)
         low, high = centre - half, centre + half
-    outcome = _told(by_block, low, high, sides.levels, confidence, method + zeros_words(sum(sides.zeros)))
+    outcome = verdict_of_logs(
+        by_block.mean(),
+        low,
+        high,
+        blocks=blocks,
+        method=method + zeros_words(sum(sides.zeros)),
+        block_logs=by_block,
+        levels=sides.levels,
+        confidence=confidence,
+    )
     values = (side[level][:blocks] for level in sides.levels for side in (before, after))
     return unless_zero(replace(outcome, floor=_floor(sides)), *values)
 
 
-def verdict_at_end(
-    before: Mapping[float, Sequence[float]],
-    after: Mapping[float, Sequence[float]],
-    *,
-    confidence: float = 0.95,
-    grain: Grains | None = None,
-) -> Verdict:
-    """`verdict` with a single look at the end, where the number of blocks depends on time alone."""
-    blocks = max(FEWEST_BLOCKS, _sides(before, after).blocks)
-    return verdict(before, after, confidence=confidence, plan=Plan(blocks, blocks), grain=grain)
+verdict_at_end = partial(verdict, plan=None)
 
 
-def at_each_level(
-    before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], *, error: float = 0.05
-) -> tuple[Verdict, ...]:
-    """Ratio at each level by itself: all intervals hold at once with a probability of 1 - error (Bonferroni). Two or
-    three blocks know little of their own noise, and are lent that of all levels (docs/mathematics.md, "Side by side").
-    ValueError as `verdict`."""
+def at_each_level(before: Blocks, after: Blocks, *, error: float = 0.05) -> tuple[Verdict, ...]:
+    """Ratio at each level, all intervals at once with a probability of 1 - error (Bonferroni). Two or three blocks are
+    lent the noise of all levels (docs/mathematics.md, "Side by side"). ValueError as `verdict`."""
     sides = _sides(before, after)
     levels, table, zeros, blocks = sides.levels, sides.ratios, sides.zeros, sides.blocks
     if blocks not in LEND or len(levels) == 1:
@@ -96,7 +95,16 @@ def at_each_level(
     halves = [max(lent, _half(own, blocks - 1, error / 2, blocks)) for own in variances]
     method = f"paired blocks, noise lent among {len(levels)} levels that hold at once at {100 * (1 - error):.4g} %"
     outcomes = (
-        _told(row, row.mean() - half, row.mean() + half, (level,), 1 - error / 2, method + zeros_words(zero))
+        verdict_of_logs(
+            row.mean(),
+            row.mean() - half,
+            row.mean() + half,
+            blocks=blocks,
+            method=method + zeros_words(zero),
+            block_logs=row,
+            levels=(level,),
+            confidence=1 - error / 2,
+        )
         for level, row, half, zero in zip(levels, table, halves, zeros, strict=True)
     )
     return tuple(unless_zero(outcome, before[outcome.levels[0]], after[outcome.levels[0]]) for outcome in outcomes)
@@ -121,8 +129,7 @@ def turned(verdict: Verdict) -> Verdict:
 
 
 def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -> Answer:
-    """Whether the whole interval is worse by more than the share `allowed`: a throughput below 1 - allowed, a time
-    above 1 + allowed."""
+    """Whether the whole interval is worse by more than the share `allowed`."""
     if verdict.decision == "cannot-tell":
         return "cannot-tell"
     if not verdict.has_ratio:  # one side served nothing
@@ -139,8 +146,7 @@ def margin(verdict: Verdict, allowed: float, *, lower_is_better: bool = False) -
 
 
 def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
-    """The share of each successive gain in the logarithm of the whole. Empty where that is undecided or a gain has no
-    ratio."""
+    """Of each successive gain in the logarithm of the whole; () where that is undecided or a gain has no ratio."""
     logs = [math.log(gain.ratio) for gain in gains]
     total = sum(logs)
     if not whole.decided or abs(total) <= ROUNDING or not all(gain.has_ratio for gain in gains):
@@ -149,8 +155,7 @@ def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
-    """The whole of successive, independent gains: the product, half-widths in logarithms added in quadrature on each
-    side."""
+    """The product of successive, independent gains, half-widths in logarithms added in quadrature on each side."""
     if len(verdicts) == 1:
         return verdicts[0]
     centre = sum(math.log(part.ratio) for part in verdicts)
@@ -162,18 +167,17 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
     if not same:
         method += "; the verdicts were taken at different levels, so the product is approximate"
     decisions = {part.decision for part in verdicts}
-    low, high = exp_in_range(centre - down), exp_in_range(centre + up)
-    whole = Verdict(
-        ratio=exp_in_range(centre),
-        low=low,
-        high=high,
-        decision="cannot-tell" if "cannot-tell" in decisions else decide(low, high),
+    whole = verdict_of_logs(
+        centre,
+        centre - down,
+        centre + up,
         blocks=min(part.blocks for part in verdicts),
         method=method,
         levels=tuple(sorted(common)),
         confidence=min(part.confidence for part in verdicts),
-        may_overstate=any(part.may_overstate for part in verdicts),
     )
+    decision: Decision = "cannot-tell" if "cannot-tell" in decisions else whole.decision
+    whole = replace(whole, decision=decision, may_overstate=any(part.may_overstate for part in verdicts))
     if (open_ := next((part for part in verdicts if not part.has_ratio), None)) is None:
         return whole
     return without_ratio(whole, open_.method, open_.decision if len(decisions) == 1 else "cannot-tell")
@@ -196,9 +200,8 @@ def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Floats], int]:
 
 
 def half_width(before: Floats, after: Floats, alpha: float, *, rounding: float = 0.0) -> Floats:
-    """Half of the interval, at level 1 - alpha, of the mean of after - before. Log throughputs have the shape (...,
-    blocks). Paired t; below FEW_ORDERS blocks at least UNPAIRED times the unpaired interval. rounding: variance that it
-    adds to a difference."""
+    """Half of the interval, at level 1 - alpha, of the mean of after - before, log throughputs, (..., blocks). Paired
+    t; below FEW_ORDERS blocks at least UNPAIRED times the unpaired one. rounding: variance added to a difference."""
     blocks = before.shape[-1]
     paired = (after - before).var(axis=-1, ddof=1) + rounding
     half = student.quantile(1 - alpha / 2, blocks - 1) * np.sqrt(paired / blocks)
@@ -211,8 +214,8 @@ def half_width(before: Floats, after: Floats, alpha: float, *, rounding: float =
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Common levels, ascending, with log throughputs of complete blocks, (levels, blocks). By level: replaced zeros,
-    and the variance that rounding adds to a log ratio. still: neither side scatters and no grain is known."""
+    """Common levels, ascending, with log throughputs of complete blocks, (levels, blocks). zeros: replaced ones;
+    rounding: variance that it adds to a log ratio; still: neither side scatters and no grain is known."""
 
     levels: tuple[float, ...]
     before: Floats
@@ -230,9 +233,7 @@ class _Sides:
         return int(self.before.shape[1])
 
 
-def _sides(
-    before: Mapping[float, Sequence[float]], after: Mapping[float, Sequence[float]], grain: Grains | None = None
-) -> _Sides:
+def _sides(before: Blocks, after: Blocks, grain: Grains | None = None) -> _Sides:
     levels = tuple(sorted(set(before) & set(after)))
     if not levels:
         raise ValueError("the two treatments have no level in common; measure both at the same levels")
@@ -277,41 +278,41 @@ def _floor(sides: _Sides) -> tuple[float, float] | None:
     if not apart.any():  # equal counts do not prove that there is no noise
         return None
     pairs = apart.mean(axis=0)
-    most = float(np.abs(apart).max())
+    most = np.abs(apart).max()
     if len(pairs) >= FEWEST_PAIRS:
-        most = _half(float((pairs**2).mean()), len(pairs), 0.05, len(pairs))
+        most = _half((pairs**2).mean(), len(pairs), 0.05, len(pairs))
     return exp_in_range(-most), exp_in_range(most)
 
 
 def _lent(variances: Floats, blocks: int) -> tuple[float, float]:
     bias, freedom = LEND[blocks]
-    mean = float(variances.mean())
+    mean = variances.mean()
     if mean == 0:
         return 0.0, freedom * len(variances)
     logarithm = np.log(np.maximum(variances, LEAST_VARIANCE * mean)).mean() + bias
-    return math.exp(float(logarithm)), freedom * len(variances)
+    return math.exp(logarithm), freedom * len(variances)
 
 
 def _half(variance: float, freedom: float, alpha: float, blocks: int) -> float:
-    """Half of the t-interval, at level 1 - alpha, of the mean of blocks with this variance."""
     return float(student.quantile(1 - alpha / 2, freedom)) * math.sqrt(variance / blocks)
 
 
-def _told(
-    by_block: Floats, low: float, high: float, levels: tuple[float, ...], confidence: float, method: str
+def verdict_of_logs(
+    centre: float,
+    low: float,
+    high: float,
+    *,
+    blocks: int,
+    method: str,
+    block_logs: Iterable[float] = (),
+    levels: tuple[float, ...] = (),
+    confidence: float = 0.95,
 ) -> Verdict:
-    blocks, low, high = len(by_block), exp_in_range(float(low)), exp_in_range(float(high))
-    return Verdict(
-        ratio=exp_in_range(float(by_block.mean())),
-        low=low,
-        high=high,
-        decision=decide(low, high) if blocks >= FEWEST_BLOCKS else "cannot-tell",
-        blocks=blocks,
-        method=method,
-        block_ratios=tuple(exp_in_range(float(value)) for value in by_block),
-        levels=levels,
-        confidence=confidence,
-    )
+    """From the logarithms of the ratio, its interval and each block's ratio."""
+    low, high = exp_in_range(low), exp_in_range(high)
+    decision = decide(low, high) if blocks >= FEWEST_BLOCKS else "cannot-tell"
+    of_blocks = tuple(map(exp_in_range, block_logs))
+    return Verdict(exp_in_range(centre), low, high, decision, blocks, method, of_blocks, levels, confidence)
 
 
 def exp_in_range(value: float) -> float:

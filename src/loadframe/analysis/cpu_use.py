@@ -1,11 +1,11 @@
-"""The busiest threads and components of each state, from the metrics of steps."""
+"""The busiest threads and components of each state."""
 
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from loadframe.metrics import METRICS
-from loadframe.model import Companion, CpuUse, StateUse, Step
+from loadframe.model import Companion, CpuUse, StateUse, Step, at_highest
 
 OF_THREAD = re.compile(r"(?P<name>[a-z]+\d*)\.cpu\.hottest_thread")
 OF_COMPONENT = re.compile(r"(?P<name>[a-z][a-z0-9_-]*)\.cpu\.cores")
@@ -24,21 +24,20 @@ def of_states(steps: Sequence[Step], titles: Mapping[str, str]) -> tuple[StateUs
 
 
 def _of_state(title: str, steps: Sequence[Step]) -> StateUse:
-    level = max(step.level for step in steps)
-    steps = [step for step in steps if step.level == level]
+    steps = at_highest(steps)
     names = {name for step in steps for name in step.metrics}
     median = {name: statistics.median(step.metrics[name] for step in steps if name in step.metrics) for name in names}
-    components = _found(OF_COMPONENT, median)
-    pieces = len(components.keys() - {WHOLE, "driver", OURS}) > 0
+    components, threads = _named(OF_COMPONENT, median), _named(OF_THREAD, median)
+    pieces = components.keys() - {WHOLE, "driver", OURS}
     seen = [name for name in components if name != OURS and not (pieces and name == WHOLE)]
-    threads, kinds = _found(OF_THREAD, median), _found(OF_KIND, median)
+    times = {name: value for name, value in median.items() if name in METRICS and METRICS[name].unit == "s/s"}
     return StateUse(
         state=title,
-        level=level,
+        level=steps[0].level,
         throughput=statistics.median(step.throughput for step in steps),
         steps=len(steps),
         threads=_busiest(CpuUse(name, threads[name], 1.0) for name in seen if name in threads),
-        kinds=_busiest(CpuUse(name, cores, 1.0) for name, cores in kinds.items()),
+        kinds=_busiest(CpuUse(name, cores, 1.0) for name, cores in _named(OF_KIND, times).items()),
         components=_busiest(
             CpuUse(name, components[name], median.get(f"{name}.cpu.limit", median.get("system.cpu.count", 1.0)))
             for name in seen
@@ -51,28 +50,21 @@ def _of_state(title: str, steps: Sequence[Step]) -> StateUse:
 def companions(steps: Sequence[Step]) -> tuple[Companion, ...]:
     """Programs outside the target that work for it, busiest first: medians at the first state's highest level."""
     counting = [step for step in steps if step.counts]
-    mine = [step for step in counting if step.treatment == min((step.treatment for step in counting), default="")]
-    level = max((step.level for step in mine), default=0.0)
-    mine = [step for step in mine if step.level == level]
-    cores = [_found(OF_COMPONENT, step.metrics) for step in mine]
+    first = min((step.treatment for step in counting), default="")
+    mine = at_highest(step for step in counting if step.treatment == first)
+    if not mine:
+        return ()
+    cores = [_named(OF_COMPONENT, step.metrics) for step in mine]
     names = sorted({name for of_components in cores for name in of_components if f"{name}.cpu.cores" not in METRICS})
-    of = statistics.median([step.metrics.get("system.cpu.count", 1.0) for step in mine] or [1.0])
+    of = statistics.median(step.metrics.get("system.cpu.count", 1.0) for step in mine)
     used = {name: statistics.median(of_components.get(name, 0.0) for of_components in cores) for name in names}
-    return tuple(
-        Companion(name, value, of, level)
-        for name, value in sorted(used.items(), key=lambda entry: -entry[1])
-        if value >= LEAST
-    )
+    rows = sorted(used.items(), key=lambda row: -row[1])
+    return tuple(Companion(name, value, of, mine[0].level) for name, value in rows if value >= LEAST)
 
 
-def _found(pattern: re.Pattern[str], metrics: Mapping[str, float]) -> dict[str, float]:
-    kind = pattern is OF_KIND
-    named = ((pattern.fullmatch(name), name, value) for name, value in metrics.items())
-    return {
-        matches["name"]: value
-        for matches, name, value in named
-        if matches is not None and (not kind or (name in METRICS and METRICS[name].unit == "s/s"))
-    }
+def _named(pattern: re.Pattern[str], metrics: Mapping[str, float]) -> dict[str, float]:
+    matches = {name: match for name in metrics if (match := pattern.fullmatch(name)) is not None}
+    return {match["name"]: metrics[name] for name, match in matches.items()}
 
 
 def _busiest(uses: Iterable[CpuUse]) -> tuple[CpuUse, ...]:

@@ -1,4 +1,4 @@
-"""The curve over the levels and its shape: knee, cliff, peak, capacity, scalability law (docs/mathematics.md)."""
+"""The curve over the levels: knee, cliff, peak, capacity, scalability law (docs/mathematics.md)."""
 
 import itertools
 import math
@@ -10,6 +10,7 @@ import numpy as np
 from loadframe.analysis import in_service, pieces, segments, student
 from loadframe.analysis import scalability as law
 from loadframe.analysis.comparison import exp_in_range
+from loadframe.analysis.series import pooled
 from loadframe.model import Cliff, Curve, CurvePoint, LoadInterval, Observations, Peak, Scalability, Shape
 from loadframe.progress import counted
 
@@ -17,8 +18,8 @@ CONFIDENCE = 0.95
 CLIFF_KEPT = 0.6
 """A level that keeps less than this share of the throughput of the level before is a cliff."""
 CLIFF_SPAN = 2.5
-"""Levels up to this factor apart count as neighbours for a cliff, so that bisection does not hide it; usual ladders
-grow by 2 to 2.5."""
+"""Levels up to this factor apart are neighbours for a cliff, so that bisection does not hide it; usual ladders grow by
+2 to 2.5."""
 PROPORTIONAL = 0.5
 """Least elasticity (d log throughput / d log load) at the end of a curve that grows in proportion."""
 WIDE_INTERVAL = 0.2
@@ -44,13 +45,14 @@ def fit(
     scalability: bool = False,
     gradually: bool = False,
 ) -> Curve:
-    """The curve of a treatment from its levels, in any order (docs/mathematics.md, "Curve"). gradually: also test
-    whether it levels off gradually; the knee's interval is then that whole range. capacity: the highest load up to
-    which every level meets `within_latency_p95_ms`. What the data cannot determine is None, with a warning. ValueError
-    for no level, a level without a throughput or given twice, loads not above 0, throughputs negative or not finite."""
+    """Levels in any order (docs/mathematics.md, "Curve"). gradually: also test whether it levels off gradually; the
+    knee's interval is then that whole range. capacity: the highest load up to which every level meets
+    `within_latency_p95_ms`. What the data cannot determine is None, with a warning. ValueError for no level, a level
+    without a throughput or given twice, loads not above 0, throughputs negative or not finite."""
     ordered = _checked(samples)
-    noise = _noise(ordered)
-    points = tuple(_point(sample, noise) for sample in ordered)
+    squares, freedom = pooled([np.log(sample.throughputs) for sample in ordered if min(sample.throughputs) > 0])
+    deviation = math.sqrt(squares / freedom) if freedom else 0.0
+    points = tuple(_point(sample, deviation, freedom) for sample in ordered)
     peak_point = max(points, key=lambda point: point.throughput)
     peak = Peak(peak_point.load, peak_point.throughput)
     warnings = _measuring_warnings(ordered, points)
@@ -93,7 +95,7 @@ def fit(
 
 
 def of(observations: Observations, *, within_latency_p95_ms: float | None = None) -> Curve:
-    """The curve of measured rows: a level for each load, its rows as blocks. Raises as `fit`."""
+    """A level for each load, its rows as blocks. Raises as `fit`."""
     samples = []
     for load in observations.loads:
         at_load = [row for row in observations.rows if row.load == load]
@@ -124,25 +126,15 @@ def _checked(samples: Sequence[LevelSample]) -> list[LevelSample]:
     return ordered
 
 
-@dataclass(frozen=True, slots=True)
-class _Noise:
-    deviation: float
-    freedom: int
-
-
-def _noise(samples: Sequence[LevelSample]) -> _Noise:
-    squares, freedom = 0.0, 0
-    for sample in samples:
-        if len(sample.throughputs) >= 2 and min(sample.throughputs) > 0:
-            logs = np.log(sample.throughputs)
-            squares += float(((logs - logs.mean()) ** 2).sum())
-            freedom += len(logs) - 1
-    return _Noise(math.sqrt(squares / freedom) if freedom else 0.0, freedom)
-
-
-def _point(sample: LevelSample, noise: _Noise) -> CurvePoint:
-    median = float(np.median(sample.throughputs))
-    low, high = _interval(sample.throughputs, noise)
+def _point(sample: LevelSample, deviation: float, freedom: int) -> CurvePoint:
+    """Its interval: of t on the logarithm; the extremes for a single value, or a zero, which has no logarithm."""
+    values, median = sample.throughputs, float(np.median(sample.throughputs))
+    low, high = min(values), max(values)
+    if len(values) > 1 and low > 0:
+        logs = np.log(values)
+        quantile = student.quantile((1 + CONFIDENCE) / 2, freedom)
+        half = quantile * max(logs.std(ddof=1), deviation) / math.sqrt(len(values))
+        low, high = exp_in_range(logs.mean() - half), exp_in_range(logs.mean() + half)
     latencies = tuple(value for value in sample.latencies_p95_ms if math.isfinite(value))
     return CurvePoint(
         load=sample.load,
@@ -150,23 +142,12 @@ def _point(sample: LevelSample, noise: _Noise) -> CurvePoint:
         throughput_low=min(low, median),
         throughput_high=max(high, median),
         latency_p95_ms=float(np.median(latencies)) if latencies else None,
-        steps=len(sample.throughputs),
+        steps=len(values),
     )
 
 
-def _interval(values: tuple[float, ...], noise: _Noise) -> tuple[float, float]:
-    """t-interval on the logarithm; the extremes for a single value, or a zero, which has no logarithm."""
-    if len(values) < 2 or min(values) <= 0:
-        return min(values), max(values)
-    logs = np.log(values)
-    quantile = float(student.quantile((1 + CONFIDENCE) / 2, noise.freedom))
-    half = quantile * max(float(logs.std(ddof=1)), noise.deviation) / math.sqrt(len(values))
-    centre = float(logs.mean())
-    return exp_in_range(centre - half), exp_in_range(centre + half)
-
-
 def _cliff(data: pieces.Series) -> Cliff | None:
-    """The first level that provably keeps < 60 % of one at most CLIFF_SPAN below it (or of the level before it)."""
+    """The first level that provably keeps < CLIFF_KEPT of one at most CLIFF_SPAN below it (or of the level before)."""
     for fallen in range(1, len(data.load)):
         near = [i for i in range(fallen) if i == fallen - 1 or data.load[fallen] <= CLIFF_SPAN * data.load[i]]
         held = max(near, key=lambda i: (data.value[i], i))
@@ -187,9 +168,9 @@ def _proven_fall(data: pieces.Series, held: int, fallen: int) -> bool:
         return True
     # Bonferroni over all pairs of neighbours.
     tests = len(data.load) - 1
-    quantile = float(student.quantile(1 - (1 - CONFIDENCE) / (2 * tests), data.freedom))
-    error = data.noise * math.hypot(float(data.scale[held]), float(data.scale[fallen]))
-    return float(data.value[held] - data.value[fallen]) > quantile * error
+    quantile = student.quantile(1 - (1 - CONFIDENCE) / (2 * tests), data.freedom)
+    error = data.noise * math.hypot(data.scale[held], data.scale[fallen])
+    return bool(data.value[held] - data.value[fallen] > quantile * error)
 
 
 def _fallen_already(before: pieces.Series) -> bool:
@@ -198,12 +179,8 @@ def _fallen_already(before: pieces.Series) -> bool:
 
 
 def _tightest(data: pieces.Series, held: int, fallen: int) -> Cliff:
-    pairs = [
-        (low, high)
-        for low in range(held, fallen)
-        for high in range(low + 1, fallen + 1)
-        if _falls(data, low, high) and _proven_fall(data, low, high)
-    ]
+    between = itertools.combinations(range(held, fallen + 1), 2)
+    pairs = [(low, high) for low, high in between if _falls(data, low, high) and _proven_fall(data, low, high)]
     low, high = min(pairs, key=lambda pair: (data.load[pair[1]] / data.load[pair[0]], pair))
     return Cliff(
         from_load=float(data.load[low]),
@@ -236,7 +213,7 @@ def _shape(bend: segments.Bend, data: pieces.Series) -> Shape:
 
 
 def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadInterval | None, list[str]]:
-    """Where p95 latency crosses the objective, log-log; of single blocks between the levels that meet and miss it."""
+    """Where p95 latency crosses the limit, log-log; of single blocks between the levels that meet and miss it."""
     if limit_ms is None:
         return None, []
     latencies = {
@@ -252,17 +229,13 @@ def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadI
     middle = _crossing(loads, [float(np.median(row)) for row in rows], limit_ms)
     if middle is None:
         return None, [f"Even the lowest level, {loads[0]:g}, misses the objective of {limit_ms:g} ms; start lower."]
-    low = _crossing(loads, [max(row) for row in rows], limit_ms)
+    low = _crossing(loads, [max(row) for row in rows], limit_ms) or loads[0]
     high = _crossing(loads, [min(row) for row in rows], limit_ms) or middle
-    low = loads[0] if low is None else low
     if max(len(row) for row in rows) == 1:
         low = max(load for load in loads if load <= middle)
         high = min((load for load in loads if load > middle), default=middle)
-    warnings = []
-    if middle >= loads[-1]:
-        warnings.append(
-            f"The highest level, {loads[-1]:g}, still meets {limit_ms:g} ms; load further for the capacity."
-        )
+    further = f"The highest level, {loads[-1]:g}, still meets {limit_ms:g} ms; load further for the capacity."
+    warnings = [further] if middle >= loads[-1] else []
     return LoadInterval(middle, min(low, middle), max(high, middle)), warnings
 
 
@@ -283,9 +256,8 @@ def _crossing(loads: list[float], latencies_ms: list[float], limit_ms: float) ->
 def _law(points: tuple[CurvePoint, ...]) -> tuple[Scalability | None, list[str]]:
     usable = [point for point in points if point.throughput > 0]
     if len(usable) < law.FEWEST_POINTS:
-        needed = law.FEWEST_POINTS
         known = counted(len(usable), "level")
-        return None, [f"The scalability law needs {needed} levels with throughput; {known} had any."]
+        return None, [f"The scalability law needs {law.FEWEST_POINTS} levels with throughput; {known} had any."]
     load = np.array([point.load for point in usable])
     return law.fit(load, np.array([point.throughput for point in usable])), []
 
@@ -337,12 +309,8 @@ RESOLUTION = 0.15
 
 
 def next_probe(curve: Curve) -> float | None:
-    """The next level: it bisects the cliff, or a decline's largest fall. None where resolved, or no whole level is
-    left."""
-    bracket = _bracket(curve)
-    if bracket is None:
-        return None
-    low, high = bracket
+    """A level that bisects the cliff, or a decline's largest fall; None where resolved, or no whole level is left."""
+    low, high = _bracket(curve)
     if low <= 0 or high <= low * (1 + RESOLUTION):
         return None
     middle = math.sqrt(low) * math.sqrt(high)
@@ -350,17 +318,14 @@ def next_probe(curve: Curve) -> float | None:
     return float(min(inside, key=lambda level: abs(math.log(level / middle)))) if inside else None
 
 
-def _bracket(curve: Curve) -> tuple[float, float] | None:
+def _bracket(curve: Curve) -> tuple[float, float]:
+    """(0, 0) for none."""
     if curve.cliff is not None:
         return curve.cliff.from_load, curve.cliff.to_load
-    if curve.shape != "decline":
-        return None
     steps = [
         (after.throughput / before.throughput, before.load, after.load)
         for before, after in itertools.pairwise(curve.points)
         if before.throughput > 0
     ]
-    if not steps:
-        return None
-    kept, low, high = min(steps)
-    return (low, high) if kept <= 1 - LARGEST_DROP else None
+    kept, low, high = min(steps, default=(1.0, 0.0, 0.0))
+    return (low, high) if curve.shape == "decline" and kept <= 1 - LARGEST_DROP else (0.0, 0.0)

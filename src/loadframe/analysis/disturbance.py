@@ -1,5 +1,5 @@
-"""What takes resources from a step besides the study: an effect, which follows the state and the load (the hypervisor's
-threads for the target's disk), or a disturbance, which follows time (docs/mathematics.md)."""
+"""What takes resources from a step besides the study: an effect follows the state and the load (the hypervisor's
+threads for the target's disk), a disturbance follows time (docs/mathematics.md)."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,12 +11,12 @@ import numpy as np
 from loadframe.analysis.arrays import Floats
 from loadframe.analysis.comparison import FEWEST_BLOCKS
 from loadframe.metrics import parts_of
-from loadframe.model import Influence, InfluenceKind, Step, Verdict
+from loadframe.model import Influence, InfluenceKind, Step, Verdict, grouped
 from loadframe.model.verdict import decide
 
 Cell = tuple[str, float]
 FEWEST_QUIET = 2
-"""A louder step is left out only where at least this many steps of the same state and load are quieter."""
+"""A louder step is left out where at least this many of the same state and load are quieter."""
 ERROR = 0.05
 """Probability that a quantity that follows time alone is called an effect."""
 PERMUTATIONS = 999
@@ -35,44 +35,39 @@ BUSY = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """flag: of steps with more than `threshold`; source: of the threshold. amount: from the metrics and the window's
-    length, s. voids: a disturbed step does not count; False for what the study itself causes. costs: a share of what
-    the target could have used: without an amount a the throughput would be up to 1 / (1 - a) times as high."""
+    """flag: of steps with more than `threshold`; source: of the threshold. metric: "" where there is only the flag.
+    voids: a disturbed step does not count; False for what the study itself causes. costs: a share of what the target
+    could have used: without an amount a the throughput would be up to 1 / (1 - a) times as high."""
 
     flag: str
     threshold: float
     source: str
-    amount: Callable[[Mapping[str, float], float], float | None]
+    metric: str
     voids: bool = True
     costs: bool = True
 
-
-def _metric(name: str) -> Callable[[Mapping[str, float], float], float | None]:
-    return lambda metrics, _: metrics.get(name)
-
-
-def _disk_stall(metrics: Mapping[str, float], length_s: float) -> float | None:
-    stall_ms = metrics.get("system.disk.stall_ms")
-    return None if stall_ms is None else stall_ms / 1000 / length_s
+    def amount(self, metrics: Mapping[str, float], length_s: float) -> float | None:
+        """Of a time, its share of the window (s)."""
+        amount = metrics.get(self.metric)
+        return amount / 1000 / length_s if amount is not None and self.metric.endswith("_ms") else amount
 
 
 STEAL, FOREIGN = "system.cpu.steal", "system.cpu.foreign"
 OF_SPEED = "what is bound by the CPU loses as much throughput as the CPU loses speed"
 QUANTITIES = (
-    Quantity("steal", 0.10, "netdata: the warning level for stolen CPU time", _metric(STEAL)),
-    Quantity("stranger", 0.20, "a fifth of the CPUs changes what two of them can do", _metric(FOREIGN)),
-    Quantity("frequency", 0.10, OF_SPEED, _metric("system.cpu.frequency_drop")),
-    Quantity("disk-stalled", 0.10, "of the window, as for the speed of the CPUs", _disk_stall),
-    Quantity("recorder-late", 0.10, "of the window, as for the disk", _metric("system.stall.share")),
-    Quantity("driver-lag", 0.20, "a fifth of the requests' time", _metric("workload.driver_lag"), voids=False),
-    Quantity("clock-step", 0.50, "it has no amount", lambda metrics, _: None, costs=False),
+    Quantity("steal", 0.10, "netdata: the warning level for stolen CPU time", STEAL),
+    Quantity("stranger", 0.20, "a fifth of the CPUs changes what two of them can do", FOREIGN),
+    Quantity("frequency", 0.10, OF_SPEED, "system.cpu.frequency_drop"),
+    Quantity("disk-stalled", 0.10, "of the window, as for the speed of the CPUs", "system.disk.stall_ms"),
+    Quantity("recorder-late", 0.10, "of the window, as for the disk", "system.stall.share"),
+    Quantity("driver-lag", 0.20, "a fifth of the requests' time", "workload.driver_lag", voids=False),
+    Quantity("clock-step", 0.50, "it has no amount", "", costs=False),
 )
 BY_FLAG: Mapping[str, Quantity] = {quantity.flag: quantity for quantity in QUANTITIES}
 VOIDING = frozenset(quantity.flag for quantity in QUANTITIES if quantity.voids)
 
 
 def exceeded(metrics: Mapping[str, float], length_s: float) -> frozenset[str]:
-    """Flags of quantities that exceed their thresholds in a window of this length (s)."""
     seen = ((quantity, quantity.amount(metrics, length_s)) for quantity in QUANTITIES)
     return frozenset(quantity.flag for quantity, amount in seen if amount is not None and amount > quantity.threshold)
 
@@ -90,22 +85,18 @@ def cell_of(step: Step) -> Cell:
 
 
 def _cells(steps: Iterable[Step]) -> dict[Cell, list[Step]]:
-    cells: dict[Cell, list[Step]] = {}
-    for step in steps:
-        cells.setdefault(cell_of(step), []).append(step)
-    return cells
+    return grouped((cell_of(step), step) for step in steps)
 
 
 def disturbed(steps: Sequence[Step]) -> list[Step]:
-    """The steps with more of a quantity than FEWEST_QUIET other steps of their state and load, by more than its
-    threshold."""
+    """The steps with more of a quantity than FEWEST_QUIET others of their state and load, by its threshold."""
     cells = _cells(steps)
     return [step for step in steps if _excess(step, cells[cell_of(step)], FEWEST_QUIET)]
 
 
 def is_disturbed(step: Step, others: Iterable[Step]) -> bool:
-    """Whether a step has more of a quantity than the quietest of its state and load. Also True for a flagged step that
-    is the only one: only a second step shows whether it is an effect."""
+    """Whether a step has more of a quantity than the quietest of its state and load; True for the only one, as a second
+    shows whether it is an effect."""
     cell = [other for other in others if cell_of(other) == cell_of(step) and other.counts and other is not step]
     return not VOIDING.isdisjoint(step.flags) and (not cell or bool(_excess(step, [*cell, step], 1)))
 
@@ -131,9 +122,9 @@ def _excess(step: Step, cell: Sequence[Step], quiet: int) -> dict[str, float]:
 
 
 def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
-    """The verdict with an interval that covers what disturbances have cost these steps: without its amount beyond the
-    quietest step of its state and load, a step's throughput may have been up to 1 / (1 - share) times as high. Either
-    end moves by the mean of that over its state's steps."""
+    """With an interval that covers what disturbances have cost these steps: without its amount beyond the quietest of
+    its state and load, a step's throughput may have been up to 1 / (1 - share) times as high. Either end moves by the
+    mean of that over its state's steps."""
     cells = _cells(step for step in steps if step.level in verdict.levels)
     lost = {
         name: [_lost(step, cell) for (treatment, _), cell in cells.items() if treatment == name for step in cell]
@@ -154,8 +145,7 @@ def _lost(step: Step, cell: Sequence[Step]) -> float:
 
 
 def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
-    """Influences in the order of QUANTITIES; a quantity that follows state and load and also occurs by itself is listed
-    as both."""
+    """In the order of QUANTITIES; what follows state and load and also occurs by itself is listed as both."""
     counting = [step for step in steps if step.counts]
     cells = _cells(counting)
     excess = {step.number: _excess(step, cells[cell_of(step)], FEWEST_QUIET) for step in counting}
@@ -170,7 +160,7 @@ def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
         own = [step for step in flagged if cell_of(step) in explained and step.number not in out]
         by_itself = [step for step in flagged if step not in own]
         if own:
-            busy = _medians(counting, lambda step: step.metrics.get(DISK, 0.0))
+            busy = _typical(counting, lambda step: step.metrics.get(DISK, 0.0))
             size = math.sqrt(_covariance(busy, busy) * _covariance(typical, typical))
             goes_with = DISK if size > 0 and _covariance(busy, typical) >= ALONG * size else ""
             listed.append(_influence(quantity, "effect", own, counting, goes_with))
@@ -214,10 +204,10 @@ def _names(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def effects(quantity: Quantity, steps: Sequence[Step]) -> dict[Cell, float]:
-    """How much more of a quantity each state and load has than the cell with the least, by medians; empty where the
-    quantity follows time, or too few blocks decide."""
+    """How much more each state and load has than the cell with the least, by medians; {} where the quantity follows
+    time, or too few blocks decide."""
     counting = [step for step in steps if step.counts]
-    typical = _medians(counting, lambda step: amount_of(quantity, step))
+    typical = _typical(counting, lambda step: amount_of(quantity, step))
     if not _follows(quantity, counting) or _takes_what_is_left(quantity, counting, typical):
         return {}
     least = min(typical.values())
@@ -225,7 +215,7 @@ def effects(quantity: Quantity, steps: Sequence[Step]) -> dict[Cell, float]:
 
 
 def apart_from_effects(steps: Sequence[Step], run: Sequence[Step]) -> list[Step]:
-    """These steps with only that foreign CPU time which no effect explains. run: all steps of the run."""
+    """With only that foreign CPU time which no effect explains. run: all steps of the run."""
     known = {FOREIGN: effects(BY_FLAG["stranger"], run), STEAL: effects(BY_FLAG["steal"], run)}
     if not any(known.values()):
         return list(steps)
@@ -237,19 +227,18 @@ def apart_from_effects(steps: Sequence[Step], run: Sequence[Step]) -> list[Step]
     return apart
 
 
-def _medians(steps: Sequence[Step], value: Callable[[Step], float]) -> dict[Cell, float]:
-    return {cell: median(map(value, mine)) for cell, mine in _cells(steps).items()}
+def _typical(
+    steps: Sequence[Step], value: Callable[[Step], float], mean: Callable[[Iterable[float]], float] = median
+) -> dict[Cell, float]:
+    return {cell: mean(map(value, mine)) for cell, mine in _cells(steps).items()}
 
 
 def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
-    """Whether amounts differ between cells by more than random block orders would give (permutation test, p <=
-    ERROR)."""
-    blocks: dict[object, dict[Cell, list[float]]] = {}
-    for step in sorted(steps, key=lambda step: step.number):
-        if step.block is not None:
-            block = blocks.setdefault((step.purpose, step.round, step.block), {})
-            block.setdefault(cell_of(step), []).append(amount_of(quantity, step))
-    tables = [{cell: fmean(values) for cell, values in block.items()} for block in blocks.values() if len(block) > 1]
+    """Whether cells differ by more than in random block orders (permutation test, p <= ERROR)."""
+    ordered = sorted((step for step in steps if step.block is not None), key=lambda step: step.number)
+    blocks = grouped(((step.purpose, step.round, step.block), step) for step in ordered)
+    of_blocks = [_typical(block, lambda step: amount_of(quantity, step), fmean) for block in blocks.values()]
+    tables = [table for table in of_blocks if len(table) > 1]
     names = {cell: i for i, cell in enumerate(dict.fromkeys(cell for table in tables for cell in table))}
     random = np.random.default_rng(0)
     sums, counts = np.zeros((PERMUTATIONS + 1, len(names))), np.zeros(len(names))
@@ -263,7 +252,7 @@ def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
 
 
 def _dealt(values: Floats, treatments: Sequence[str], random: np.random.Generator) -> Floats:
-    """By cell: first as they were taken, then as other orders would have dealt them, (1 + PERMUTATIONS, cells)."""
+    """(1 + PERMUTATIONS, cells): as they were taken, then as other orders would have dealt them."""
     numbers = np.unique(treatments, return_inverse=True)[1]
     turn = random.random((PERMUTATIONS, numbers.max() + 1)).argsort(axis=1).argsort(axis=1)[:, numbers]
     order = (turn + random.random((PERMUTATIONS, len(values)))).argsort(axis=1)
@@ -273,12 +262,12 @@ def _dealt(values: Floats, treatments: Sequence[str], random: np.random.Generato
 
 
 def _takes_what_is_left(quantity: Quantity, steps: Sequence[Step], typical: Mapping[Cell, float]) -> bool:
-    """Whether other processes have the less of full CPUs the more the study uses; what works for it would use more."""
+    """Whether others have the less of full CPUs the more the study uses; what works for it would use more."""
     flagged = [step for step in steps if quantity.flag in step.flags]
     busy = [step.metrics.get("system.cpu.utilization", 1.0) for step in flagged]
     if quantity.flag != "stranger" or not busy or fmean(busy) < BUSY:
         return False
-    own = _medians(steps, lambda step: step.metrics.get("system.cpu.own", 0.0))
+    own = _typical(steps, lambda step: step.metrics.get("system.cpu.own", 0.0))
     return _covariance(own, typical) <= 0
 
 

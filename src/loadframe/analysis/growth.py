@@ -35,32 +35,23 @@ GRID = np.concatenate([[0.0], np.geomspace(0.05, 100.0, 60)])
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """times: last step's cost over the first's. told_apart: the other explanation is much less likely. of: the cost, a
-    request's response time or CPU time."""
+    """times: last step's cost over the first's. distinct: the other explanation is much less likely. of: the kind of
+    cost, a request's response time or CPU time."""
 
     by: By
     times: float
-    told_apart: bool
+    distinct: bool
     first: float
     last: float
     of: Of = "response"
 
 
-@dataclass(frozen=True, slots=True)
-class _Fit:
-    """growth: of the logarithm at each step, at the mean level. squares: of the residuals."""
-
-    growth: Floats
-    squares: float
-    proved: bool
-
-
 def growth(
     levels: Sequence[float], costs: Sequence[float], served: Sequence[float], times_s: Sequence[float]
 ) -> Growth | None:
-    """The proven growth, from steps in the order taken: level, cost of a request (above zero, any unit), requests
-    served before it, time (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or FEWEST_LEVELS
-    levels, each taken twice."""
+    """From steps in the order taken: level, cost of a request (above zero, any unit), requests served before it, time
+    (s). None where no growth is proved, and for fewer than FEWEST_STEPS steps or FEWEST_LEVELS levels, each taken
+    twice."""
     level, cost = np.asarray(levels, dtype=np.float64), np.asarray(costs, dtype=np.float64)
     axes: dict[By, Floats] = {
         "requests": np.asarray(served, dtype=np.float64),
@@ -72,47 +63,43 @@ def growth(
     logs = np.log(cost)
     left = {by: _freely(level, logs, x) for by, x in axes.items()}
     best, other = sorted(axes, key=lambda by: left[by])
-    best_fit = _fit(level, logs, axes[best])
-    times = math.exp(float(best_fit.growth[-1] - best_fit.growth[0]))
+    grown, design = _fitted(level, logs, axes[best])
+    times = math.exp(grown[-1] - grown[0])
     dearer = all(logs[level == load][-1] > logs[level == load][0] for load in known)  # at each level, in the end
-    if not best_fit.proved or times < LEAST or not dearer:
+    if times < LEAST or not dearer or not _proved(design, logs):
         return None
     freedom = max(1, len(logs) - 2 * len(known) - 1)
     apart = freedom * math.log(max(left[other], 1e-12) / max(left[best], 1e-12)) >= APART
     return Growth(best, times, apart, float(axes[best][0]), float(axes[best][-1]))
 
 
-def _fit(level: Floats, logs: Floats, x: Floats) -> _Fit:
-    span = float(x.max() - x.min())
-    if span <= 0:
-        return _Fit(np.zeros_like(logs), math.inf, False)
-    shapes = np.log1p(GRID[:, None] * ((x - x.min()) / span))
-    left = [_squares(_design(level, shape), logs) for shape in shapes[1:]]
-    shape = shapes[1 + int(np.argmin(left))]
-    design = _design(level, shape)
-    weights, *_ = np.linalg.lstsq(design, logs, rcond=None)
-    return _Fit(float(weights[0]) * shape, min(left), _proved(design, logs))
+def _shapes(x: Floats, power: float = 1.0) -> Floats:
+    """The tried growths of the logarithm over x, (GRID, n); none where x does not change."""
+    span = np.ptp(x) or math.inf
+    return np.asarray(np.log1p(GRID[:, None] * ((x - x.min()) / span) ** power))
+
+
+def _fitted(level: Floats, logs: Floats, x: Floats) -> tuple[Floats, Floats]:
+    """The growth of the logarithm at each step, at the mean level, and its design."""
+    designs = [(shape, _design(level, shape)) for shape in _shapes(x)[1:]]
+    shape, design = min(designs, key=lambda pair: _squares(pair[1], logs))
+    return np.linalg.lstsq(design, logs, rcond=None)[0][0] * shape, design
 
 
 def _freely(level: Floats, logs: Floats, x: Floats) -> float:
-    """Least sum of squares where each level has its own height and growth, and x any of the powers."""
-    span = float(x.max() - x.min())
-    if span <= 0:
+    """Least sum of squares with a height and growth for each level, and any of POWERS."""
+    if np.ptp(x) <= 0:
         return math.inf
-    grown = [np.log1p(GRID[:, None] * ((x - x.min()) / span) ** power) for power in POWERS]
-    return min(
-        sum(_squares_of(shapes[:, level == load], logs[level == load]) for load in np.unique(level)) for shapes in grown
-    )
-
-
-def _squares_of(shapes: Floats, logs: Floats) -> float:
-    rest = logs - shapes
-    return float(((rest - rest.mean(axis=1, keepdims=True)) ** 2).sum(axis=1).min())
+    sums = []
+    for power in POWERS:
+        rest = logs - _shapes(x, power)
+        of_levels = [rest[:, level == load] for load in np.unique(level)]
+        sums.append(sum(((of - of.mean(axis=1, keepdims=True)) ** 2).sum(axis=1).min() for of in of_levels))
+    return float(min(sums))
 
 
 def _design(level: Floats, shape: Floats) -> Floats:
-    """Columns: the growth, more of it at higher levels (requests wait for one another's), and a height for each
-    level."""
+    """Columns: the growth, more of it at higher levels (requests wait for others'), and each level's height."""
     far = np.log(level) - np.log(level).mean()
     return np.column_stack([shape, far * shape, *((level == load).astype(np.float64) for load in np.unique(level))])
 
@@ -130,7 +117,7 @@ def _proved(design: Floats, logs: Floats) -> bool:
     walk = np.minimum.outer(np.arange(1, count + 1), np.arange(1, count + 1)).astype(np.float64)
     judged = [_under(np.eye(count) + share * walk, design, logs) for share in WALKS]
     likeliest = max(likelihood for likelihood, _ in judged)
-    quantile = float(student.quantile(1 - ERROR, count - columns))
+    quantile = student.quantile(1 - ERROR, count - columns)
     return all(t > quantile for likelihood, t in judged if likelihood >= likeliest - PLAUSIBLE)
 
 
@@ -141,7 +128,7 @@ def _under(covariance: Floats, design: Floats, logs: Floats) -> tuple[float, flo
     inner = white.T @ white
     weights = np.linalg.solve(inner, white.T @ values)
     freedom = len(values) - design.shape[1]
-    noise = max(float(((values - white @ weights) ** 2).sum()) / freedom, LEAST_NOISE**2)
-    likelihood = -float(np.log(np.diag(root)).sum()) - float(np.linalg.slogdet(inner)[1]) / 2
+    noise = max(((values - white @ weights) ** 2).sum() / freedom, LEAST_NOISE**2)
+    likelihood = -np.log(np.diag(root)).sum() - np.linalg.slogdet(inner)[1] / 2
     likelihood -= freedom / 2 * math.log(noise)
-    return likelihood, float(weights[0]) / math.sqrt(noise * float(np.linalg.inv(inner)[0, 0]))
+    return likelihood, float(weights[0]) / math.sqrt(noise * np.linalg.inv(inner)[0, 0])

@@ -1,9 +1,8 @@
 """How many requests are in service at once where throughput no longer grows (Little's law: n <= X R); which level is
-enough: no higher one gives a WORTH more; and whether a curve levels off gradually, X = a N / (1 + (N / k)^p)^(1/p)
-(docs/mathematics.md)."""
+enough: no higher one gives a WORTH more; and whether a curve levels off gradually (docs/mathematics.md)."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, variance
@@ -12,8 +11,9 @@ import numpy as np
 
 from loadframe.analysis import student
 from loadframe.analysis.arrays import Flags, Floats
-from loadframe.analysis.comparison import exp_in_range
+from loadframe.analysis.comparison import Blocks, exp_in_range
 from loadframe.analysis.pieces import Series
+from loadframe.analysis.series import pooled
 from loadframe.model import LoadInterval, More
 
 CONFIDENCE = 0.95
@@ -30,7 +30,7 @@ NARROW = 0.4
 
 @dataclass(frozen=True, slots=True)
 class InService:
-    """value: X R. throughput: of the plateau (1/s); response_s: R. bounded: requests queued at the lowest load already,
+    """value: X R. throughput: of the plateau (1/s); response_s: R. bounded: requests queue at the lowest load already,
     so at most `high` are in service."""
 
     value: float
@@ -46,7 +46,7 @@ class InService:
 
     @property
     def whole(self) -> int | None:
-        """The only whole number in the interval; without any, the next below, as n <= X R; None for several."""
+        """The only whole number in the interval; the next below without any, as n <= X R; None for several."""
         first, last = max(1, math.ceil(self.low)), math.floor(min(self.high, LARGEST))
         return last if 1 <= last <= first and not self.bounded else None
 
@@ -64,16 +64,15 @@ def in_service(
     bounded: bool = False,
     clients: float | None = None,
 ) -> InService:
-    """X R from the plateau's throughputs (1/s) and all levels' mean response times, ascending, a number above zero per
-    step; R is the first level's (docs/mathematics.md, "Requests in service at once"). outside_s: CPU time of target and
-    driver within R and their waits for a CPU. waits_s: for a CPU, per request, on the plateau. grain: relative
-    resolution of a throughput. clients: at the highest level, where each server has its own queue: then some are idle
-    (mean value analysis; Reiser and Lavenberg 1980)."""
-    flat = np.concatenate([np.asarray(sample, dtype=np.float64) for sample in throughputs])
-    first = np.asarray(responses_s[0], dtype=np.float64)
-    value = float(np.exp(np.log(flat).mean() + np.log(first).mean()))
-    response_s = float(np.exp(np.log(first).mean()))
-    half = _half(np.log(flat), [np.log(sample) for sample in responses_s if min(sample) > 0], grain)
+    """From the plateau's throughputs (1/s) and all levels' mean response times, ascending, above zero; R is the first
+    level's (docs/mathematics.md, "Requests in service at once"). outside_s: CPU time of target and driver within R and
+    their waits for a CPU. waits_s: for a CPU, per request, on the plateau. grain: relative resolution of a throughput.
+    clients: at the highest level, where each server has its own queue: then some are idle (mean value analysis; Reiser
+    and Lavenberg 1980)."""
+    flat, first = np.log([value for sample in throughputs for value in sample]), np.log(responses_s[0])
+    value = float(np.exp(flat.mean() + first.mean()))
+    response_s = float(np.exp(first.mean()))
+    half = _half(flat, [np.log(sample) for sample in responses_s if min(sample) > 0], grain)
     outside = OUTSIDE if outside_s is None else min(1.0, LEAST_OUTSIDE + outside_s / response_s)
     return InService(
         value=value,
@@ -81,7 +80,7 @@ def in_service(
         high=(value if clients is None or clients <= value else value * (clients - 1) / (clients - value))
         * math.exp(half)
         * (1 + LONGER + waits_s / response_s),
-        throughput=float(np.exp(np.log(flat).mean())),
+        throughput=float(np.exp(flat.mean())),
         response_s=response_s,
         bounded=bounded,
     )
@@ -92,11 +91,10 @@ def _half(flat: np.ndarray, responses: Sequence[np.ndarray], grain: float) -> fl
     first = responses[0]
     if len(flat) < 2 or len(first) < 2:
         return math.inf
-    squares = sum(float(((logs - logs.mean()) ** 2).sum()) for logs in responses)
-    freedom = sum(len(logs) - 1 for logs in responses)
+    squares, freedom = pooled(responses)
     parts = (
-        ((float(flat.var(ddof=1)) + grain**2 / 12) / len(flat), len(flat) - 1),
-        (max(squares / freedom, float(first.var(ddof=1))) / len(first), freedom),
+        ((flat.var(ddof=1) + grain**2 / 12) / len(flat), len(flat) - 1),
+        (max(squares / freedom, first.var(ddof=1)) / len(first), freedom),
     )
     variance = sum(part for part, _ in parts)
     if variance == 0:
@@ -109,68 +107,62 @@ WORTH = 0.05
 """More load that gains less than this share of the throughput gains nothing."""
 ERROR = 0.05
 """Probability that any comparison of two levels is wrong (Bonferroni)."""
-FEWEST_LEVELS = 2
 
 
-def enough(levels: Mapping[float, Sequence[float]]) -> LoadInterval | None:
-    """The lowest level that is enough, from each level's blocks. Low end: the lowest for which it is not proven that a
-    higher level gives more; high end: for which it is proven that none does. None where only the highest is enough,
-    with fewer than two levels, or without scatter."""
-    logs, freedom = _logs(levels)
-    loads = sorted(logs)
-    if len(loads) < FEWEST_LEVELS or freedom < 1:
+def enough(levels: Blocks) -> LoadInterval | None:
+    """From each level's blocks. Low end: the lowest level for which it is not proven that a higher one gives more; high
+    end: for which it is proven that none does. None where only the highest is enough, for one level, or without
+    scatter."""
+    logs = _logs(levels)
+    pairs = list(combinations(sorted(logs), 2))
+    gains = _gains(logs, pairs)
+    if not gains:
         return None
-    pooled = _pooled(logs, freedom)
-    pairs = list(combinations(loads, 2))
+    loads, worth = sorted(logs), math.log1p(WORTH)
+    seen, low, high = (
+        next(load for load in loads if all(gains[pair][end] <= worth for pair in pairs if pair[0] == load))
+        for end in range(3)
+    )
+    return None if seen == loads[-1] else LoadInterval(seen, low, high)
+
+
+def more(levels: Blocks) -> More | None:
+    """The best higher level over the lowest, by the mean logarithm; the interval holds for all levels, as the
+    measurements choose the best. None for one level, without scatter, and without throughput at the lowest."""
+    logs, base = _logs(levels), min(levels)
+    if base not in logs:
+        return None
+    gains = _gains(logs, [(base, load) for load in sorted(logs) if load != base])
+    best = max(gains, key=lambda pair: fmean(logs[pair[1]]), default=None)
+    return None if best is None else More(best[1], base, *map(exp_in_range, gains[best]))
+
+
+def _logs(levels: Blocks) -> dict[float, list[float]]:
+    return {load: [math.log(value) for value in values] for load, values in levels.items() if min(values) > 0}
+
+
+def _gains(logs: Blocks, pairs: Sequence[tuple[float, float]]) -> dict[tuple[float, float], tuple[float, float, float]]:
+    """Of each pair of levels the gain and the ends of its interval, all at once (Bonferroni), in logarithms; {} without
+    scatter."""
+    variances = {load: variance(values) if len(values) > 1 else 0.0 for load, values in logs.items()}
+    freedom = sum(len(values) - 1 for values in logs.values())
+    if freedom < 1 or not pairs:
+        return {}
+    common = sum((len(values) - 1) * variances[load] for load, values in logs.items()) / freedom
+    errors = {load: max(own, common) / len(logs[load]) for load, own in variances.items()}
     times = float(student.quantile(1 - ERROR / (2 * len(pairs)), freedom))
-    gains, sides = dict[tuple[float, float], float](), dict[tuple[float, float], float]()
+    gains = {}
     for lower, higher in pairs:
-        gains[lower, higher] = fmean(logs[higher]) - fmean(logs[lower])
-        sides[lower, higher] = times * math.sqrt(_error(logs[lower], pooled) + _error(logs[higher], pooled))
-    worth = math.log1p(WORTH)
-    of = {load: [pair for pair in pairs if pair[0] == load] for load in loads}
-    seen = next(load for load in loads if all(gains[pair] <= worth for pair in of[load]))
-    if seen == loads[-1]:
-        return None
-    low = next(load for load in loads if all(gains[pair] - sides[pair] <= worth for pair in of[load]))
-    high = next(load for load in loads if all(gains[pair] + sides[pair] <= worth for pair in of[load]))
-    return LoadInterval(seen, low, high)
-
-
-def more(levels: Mapping[float, Sequence[float]]) -> More | None:
-    """Throughput at the best higher level over that at the lowest, by the mean logarithm; the interval holds for all
-    levels at once (Bonferroni), as the measurements choose the best. None as for `enough`, and without throughput at
-    the lowest."""
-    logs, freedom = _logs(levels)
-    if len(logs) < FEWEST_LEVELS or freedom < 1 or min(levels) not in logs:
-        return None
-    base, *higher = sorted(logs)
-    pooled = _pooled(logs, freedom)
-    best = max(higher, key=lambda load: fmean(logs[load]))
-    gain = fmean(logs[best]) - fmean(logs[base])
-    times = float(student.quantile(1 - ERROR / (2 * len(higher)), freedom))
-    side = times * math.sqrt(_error(logs[base], pooled) + _error(logs[best], pooled))
-    return More(best, base, exp_in_range(gain), exp_in_range(gain - side), exp_in_range(gain + side))
-
-
-def _logs(levels: Mapping[float, Sequence[float]]) -> tuple[dict[float, list[float]], int]:
-    logs = {load: [math.log(value) for value in values] for load, values in levels.items() if min(values) > 0}
-    return logs, sum(len(values) - 1 for values in logs.values())
-
-
-def _pooled(logs: Mapping[float, Sequence[float]], freedom: int) -> float:
-    return sum((len(sample) - 1) * variance(sample) for sample in logs.values() if len(sample) > 1) / freedom
-
-
-def _error(values: Sequence[float], pooled: float) -> float:
-    own = variance(values) if len(values) > 1 else 0.0
-    return max(own, pooled) / len(values)
+        gain = fmean(logs[higher]) - fmean(logs[lower])
+        side = times * math.sqrt(errors[lower] + errors[higher])
+        gains[lower, higher] = gain, gain - side, gain + side
+    return gains
 
 
 SHARE = 4.0
 """Elasticities of 4/5 and of 1/5."""
 GRADUAL = 2.0
-"""A curve has no corner if its ends are further apart than this factor, for every curve that the levels allow."""
+"""A curve has no corner if its ends are further apart than this factor in all that the levels allow."""
 FEWEST_GRADUAL = 5
 SHARPNESS = np.geomspace(0.4, 40.0, 41)
 PLACES = 80
@@ -182,8 +174,8 @@ NOISE_FLOOR = 0.01
 
 
 def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInterval | None:
-    """The loads between which the elasticity falls from 4/5 to 1/5, clipped to the levels; around the knee. None where
-    a corner is not refuted, or the straight pieces, (n,), fit better."""
+    """Where the elasticity falls from 4/5 to 1/5, clipped to the levels; around the knee. None where a corner is not
+    refuted, or the straight pieces, (n,), fit better."""
     if knee is None:
         return None
     top = int(data.value.argmax()) + 1
@@ -194,9 +186,9 @@ def gradual(data: Series, pieces: Floats, knee: LoadInterval | None) -> LoadInte
     weight = weight / weight.mean()
     straight = value - np.log(np.maximum(pieces[:top], 1e-12))
     straight -= (weight * straight).sum() / weight.sum()
-    if squares.min() >= float((weight * straight**2).sum()):
+    if squares.min() >= (weight * straight**2).sum():
         return None
-    possible = _possible(squares, top, data.noise**2 * float(data.spread[:top].mean()))
+    possible = _possible(squares, top, data.noise**2 * data.spread[:top].mean())
     if not (SHARE ** (2 / SHARPNESS[possible.any(axis=1)]) > GRADUAL).all():
         return None
     apart = SHARE ** (1 / SHARPNESS[:, None])
@@ -210,12 +202,12 @@ def most(x: Floats, value: Floats, error: float) -> float:
     """The largest asymptote of the curves that the levels allow; inf where a straight line is among them. x, value:
     (n,), ascending x. error: relative, of each value; 0 where unknown."""
     if len(x) < FEWEST_GRADUAL:
-        return float("inf")
+        return math.inf
     places, squares, scale = _fits(x, np.log(value), np.ones(len(x)))
     reached = np.exp(scale) * places
     possible = _possible(squares, len(x), error**2)
     straight = possible & (places > x[-1])  # still in proportion at the highest: its end is not seen
-    return float("inf") if straight.any() else float(reached[possible].max())
+    return math.inf if straight.any() else float(reached[possible].max())
 
 
 def _fits(load: Floats, value: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
@@ -229,5 +221,5 @@ def _fits(load: Floats, value: Floats, weight: Floats) -> tuple[Floats, Floats, 
 
 
 def _possible(squares: Floats, levels: int, variance: float) -> Flags:
-    least = float(squares.min())
+    least = squares.min()
     return np.asarray(squares <= least + ALLOWED * max(least / (levels - 3), NOISE_FLOOR**2, variance))

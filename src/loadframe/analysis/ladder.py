@@ -1,5 +1,4 @@
-"""The share of each change in a gain, and which changes depend on others (docs/mathematics.md, "A ladder of
-changes")."""
+"""The share of each change in a gain, and which depend on others (docs/mathematics.md, "A ladder of changes")."""
 
 import itertools
 import math
@@ -13,8 +12,7 @@ from loadframe.model import Interaction, LevelRatio, Verdict
 
 State = tuple[str, ...]
 """Its changes, in the study's order; () is the start."""
-Samples = Mapping[State, Mapping[float, Sequence[float]]]
-"""Throughputs (1/s) of each state by level, index i: block i."""
+Samples = Mapping[State, comparison.Blocks]
 ERROR = 0.05
 """Error probability of all interactions together (Bonferroni)."""
 
@@ -44,9 +42,9 @@ def states(kept: State) -> tuple[State, ...]:
 
 
 def contrast(samples: Samples, more: Sequence[State], less: Sequence[State], *, confidence: float = 0.95) -> Verdict:
-    """Product of the throughputs of the states in `more` over that of as many in `less`: of single states their ratio,
-    of pairs how many times more a change is worth together with another. Zeros count over all states, so that gains
-    still add up. ValueError as comparison.verdict."""
+    """Product of the throughputs of the states in `more` over that of as many in `less`: of pairs how many times more a
+    change is worth together with another. Zeros count over all states, so that gains still add up. ValueError as
+    comparison.verdict."""
     filled = _without_zeros(samples)
     verdict = comparison.verdict_at_end(_product(filled, less), _product(filled, more), confidence=confidence)
     return comparison.unless_zero(
@@ -59,13 +57,10 @@ def decompose(samples: Samples, kept: State) -> Decomposition:
     or no blocks."""
     if not kept:
         raise ValueError("a ladder without a change has no gain")
-    climbed = rising(kept)
-    gains = tuple(contrast(samples, [after], [before]) for before, after in itertools.pairwise(climbed))
+    gains = tuple(contrast(samples, [after], [before]) for before, after in itertools.pairwise(rising(kept)))
     total = contrast(samples, [kept], [()])
-    at_top = tuple(
-        contrast(samples, [kept], [without(kept, change)]) if without(kept, change) in samples else None
-        for change in kept
-    )
+    others = [without(kept, change) for change in kept]
+    at_top = tuple(contrast(samples, [kept], [other]) if other in samples else None for other in others)
     return Decomposition(total, gains, comparison.shares(total, gains), at_top)
 
 
@@ -75,14 +70,13 @@ def level_ratios(samples: Samples, kept: State) -> tuple[LevelRatio, ...]:
         alone = {state: {level: levels[level]} for state, levels in samples.items() if level in levels}
         verdict = contrast(alone, [kept], [()])
         if verdict.has_ratio:
-            before = math.exp(float(np.log(_without_zeros(alone)[()][level]).mean()))
+            before = math.exp(np.log(_without_zeros(alone)[()][level]).mean())
             ratios.append(LevelRatio(level, before, before * verdict.ratio, verdict.ratio, verdict.low, verdict.high))
     return tuple(ratios)
 
 
 def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
-    """Changes proven to be worth another factor at the top than in their place; together they err with probability
-    ERROR at most."""
+    """Changes proven to be worth another factor at the top than in their place, all with ERROR together."""
     asked = [change for change in kept[:-1] if without(kept, change) in samples]
     interacting = []
     for change in asked:
@@ -104,22 +98,16 @@ def pair_states(kept: State, change: str, partner: str) -> tuple[State, ...]:
 
 
 def pair(samples: Samples, kept: State, change: str, partner: str, *, confidence: float = 0.95) -> Interaction:
-    """How many times more a change is worth with a partner than without it, from `pair_states`; symmetric in the
-    two."""
+    """How many times more a change is worth with a partner than without it; symmetric in the two."""
     top, less_change, less_partner, less_both = pair_states(kept, change, partner)
-    return Interaction(
-        change,
-        partner,
-        contrast(samples, [top, less_both], [less_change, less_partner], confidence=confidence),
-    )
+    verdict = contrast(samples, [top, less_both], [less_change, less_partner], confidence=confidence)
+    return Interaction(change, partner, verdict)
 
 
 def _product(samples: Samples, chosen: Sequence[State]) -> dict[float, list[float]]:
     levels = sorted(set.intersection(*(set(samples[state]) for state in chosen)))
-    blocks = {level: min(len(samples[state][level]) for state in chosen) for level in levels}
     return {
-        level: [math.prod(samples[state][level][block] for state in chosen) for block in range(blocks[level])]
-        for level in levels
+        level: list(map(math.prod, zip(*(samples[state][level] for state in chosen), strict=False))) for level in levels
     }
 
 

@@ -10,6 +10,8 @@ from loadframe.analysis.arrays import Floats
 from loadframe.analysis.series import Mean, batched, means
 from loadframe.progress import counted
 
+Ends = tuple[float, float, float]
+"""A value, and the ends of its interval."""
 TYPICAL = "typical"
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 QUANTITIES = ("mean", *QUANTILES, "max", TYPICAL)
@@ -30,7 +32,7 @@ class TooFewError(ValueError):
 
 
 def of(values: Sequence[float], quantity: str) -> float:
-    """The quantity of these values; `typical` is their median. TooFewError for a quantile without a value beyond it."""
+    """`typical`: the median. TooFewError for a quantile without a value beyond it."""
     if quantity == "mean":
         return float(np.mean(values))
     if quantity == TYPICAL:
@@ -44,7 +46,7 @@ def of(values: Sequence[float], quantity: str) -> float:
 
 
 def pseudo_values(logs: Floats, by: str, *, alike: bool = False) -> Floats:
-    """Values (..., n) whose mean is the logarithm of a quantity (mean, max, typical), and which scatter as it does."""
+    """(..., n): their mean is the logarithm of a quantity (mean, max, typical), and they scatter as it does."""
     if by == "mean":
         values = np.exp(logs)
         mean = values.mean(axis=-1, keepdims=True)
@@ -71,12 +73,10 @@ def located(values: Floats, *, alike: bool = False) -> Floats:
     return np.asarray(pseudo)
 
 
-def quantile_ends(
-    before: Floats, after: Floats, quantity: str, alpha: float
-) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """The quantile of each of two samples in time order, with the ends of its interval at level 1 - alpha: of the share
-    of values above it (`series`; Woodruff 1952, JASA 47), infinite beyond the largest value. TooFewError for fewer than
-    FEWEST_BEYOND values beyond the quantile."""
+def quantile_ends(before: Floats, after: Floats, quantity: str, alpha: float) -> tuple[Ends, Ends]:
+    """The quantile of each of two samples in time order, with its interval at level 1 - alpha: of the share of values
+    above it (`series`), infinite beyond the largest value. TooFewError for fewer than
+    FEWEST_BEYOND values beyond it."""
     share = QUANTILES[quantity]
     fewest = min(len(before), len(after))
     if fewest * min(share, 1 - share) < FEWEST_BEYOND:
@@ -86,8 +86,8 @@ def quantile_ends(
     return _ends(before, share, first, alpha), _ends(after, share, second, alpha)
 
 
-def _ends(values: Floats, share: float, beyond: Mean, alpha: float) -> tuple[float, float, float]:
-    freedom = max(float(beyond.worth) - 1, 1.0)
-    half = float(student.quantile(1 - alpha / 2, freedom) * np.sqrt(beyond.variance))
+def _ends(values: Floats, share: float, beyond: Mean, alpha: float) -> Ends:
+    freedom = np.maximum(beyond.worth - 1, 1.0)
+    half = student.quantile(1 - alpha / 2, freedom) * np.sqrt(beyond.variance)
     middle, low, high = (float(np.quantile(values, min(max(end, 0), 1))) for end in (share, share - half, share + half))
     return middle, low if share > half else 0.0, high if share + half < 1 else math.inf

@@ -1,7 +1,6 @@
 """Closed queueing networks of one class, exactly (`throughputs`, Buzen's convolution, cost K N^2) and approximately
-(`schweitzer`, vectorised); formulas and sources: docs/mathematics.md. Also whether reported times are in the unit that
-they claim, by Little's law, N = X R: times 1,000 times off are reported, never converted; pauses between requests, too,
-make N larger than X R."""
+(`schweitzer`); sources: docs/mathematics.md. Also whether times are in the unit that they claim, by Little's law, N = X
+R: times 1,000 times off are reported, never converted; pauses between requests, too, make N larger than X R."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from loadframe.analysis.arrays import Floats
 from loadframe.metrics.exposed import OF, split
-from loadframe.model import TIME_UNIT, WHOLE_SECONDS, Step
+from loadframe.model import TIME_UNIT, WHOLE_SECONDS, Step, grouped
 from loadframe.units import show
 
 TOLERANCE = 1e-10
@@ -63,9 +62,9 @@ def schweitzer(
     servers: ArrayLike = 1.0,
     tolerance: float = TOLERANCE,
 ) -> Solution:
-    """demands_s: (..., K); population, also fractional, and think_s broadcast to (...); servers: (K,): m servers count
-    as a single one m times as fast, and a delay (Seidmann, Schweitzer, Shalev-Oren 1987). X is too low by up to 10 %,
-    near the saturation of small populations. tolerance: of a queue, as a share of the population."""
+    """demands_s: (..., K); population, also fractional, and think_s broadcast to (...); servers: (K,): m count as one m
+    times as fast, and a delay (docs/mathematics.md). X is too low by up to 10 %, near the saturation
+    of small populations. tolerance: of a queue, as a share of the population."""
     demands = np.asarray(demands_s, dtype=np.float64)
     counts = np.broadcast_to(np.asarray(servers, dtype=np.float64), demands.shape[-1:])
     people, think = (np.asarray(values, dtype=np.float64) for values in (population, think_s))
@@ -95,14 +94,15 @@ MOST_FAILED = 0.1
 """Share of the requests: failures take another time."""
 ALIKE = 0.2
 """A histogram whose count equals the driver's within 20 % is of these requests: counters are read once per second."""
-TIMES: Mapping[str, tuple[float, str]] = {"_seconds": (1e3, "seconds"), "_milliseconds": (1.0, "milliseconds")}
-"""Suffix of an exposed time's name -> milliseconds in its unit, and the unit's name."""
-OTHER = {"seconds": "milliseconds", "milliseconds": "seconds"}
+TIMES: Mapping[str, tuple[float, str, str]] = {
+    "_seconds": (1e3, "seconds", "milliseconds"),
+    "_milliseconds": (1.0, "milliseconds", "seconds"),
+}
+"""Suffix of an exposed time's name -> milliseconds in its unit, the unit's name, and the other unit's."""
 
 
 def is_wrong(users: float, throughput: float, mean_ms: float) -> bool:
-    """Whether response times are about 1,000 times off for these users of a closed loop. throughput: of all requests,
-    1/s."""
+    """Whether response times are about 1,000 times off in a closed loop. throughput: of all requests, 1/s."""
     return _off(users, throughput * mean_ms / 1e3) != 0
 
 
@@ -111,7 +111,7 @@ def few_failed(done: int, failed: int) -> bool:
 
 
 def warnings(steps: Sequence[Step]) -> list[str]:
-    """Times of driver and service that are not in their unit, in words; [] for none. steps: of one state."""
+    """Times of driver and service that are not in their unit, in words. steps: of one state."""
     return [*_of_driver(steps), *_of_service(steps)]
 
 
@@ -120,10 +120,10 @@ def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
     if not marked:
         return
     step = min(marked, key=lambda step: step.level)
-    rate, told_ms = _asked(step), step.latency.mean_ms
+    rate, reported_ms = _asked(step), step.latency.mean_ms
     users = f"{step.level:g} user{'' if step.level == 1 else 's'}"
     right_ms = 1e3 * step.level / rate
-    too_short = told_ms < right_ms
+    too_short = reported_ms < right_ms
     if WHOLE_SECONDS in step.flags:
         looks = f"times in the histograms look 1,000 times too {'short' if too_short else 'long'}"
         remedy = "say the histograms' `unit`"
@@ -132,26 +132,26 @@ def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
         remedy = "tell them in milliseconds (`latency_ms`; locust: `response_time`)"
     yield (
         f"time-unit: the {looks}: {users} / {rate:,.4g} per s = {show(right_ms, 'ms')}, and the driver told "
-        f"{show(told_ms, 'ms')} ({len(marked)} of {len(steps)} steps). Nothing was converted: {remedy}"
+        f"{show(reported_ms, 'ms')} ({len(marked)} of {len(steps)} steps). Nothing was converted: {remedy}"
         + ("; if each user pauses between its requests, the times may be right" if too_short else "")
     )
 
 
 def _of_service(steps: Sequence[Step]) -> Iterator[str]:
-    by_base: dict[str, list[tuple[Step, float]]] = {}
-    for step in steps:
-        if not step.latency_known or TIME_UNIT in step.flags or not few_failed(step.requests, step.errors):
-            continue
-        for base, mean in _means(step).items():
-            by_base.setdefault(base, []).append((step, mean))
-    for base, means in by_base.items():
-        in_ms, unit = next(TIMES[ending] for ending in TIMES if base.endswith(ending))
+    usable = [
+        step
+        for step in steps
+        if step.latency_known and TIME_UNIT not in step.flags and few_failed(step.requests, step.errors)
+    ]
+    of_bases = grouped((base, (step, mean)) for step in usable for base, mean in _means(step).items())
+    for base, means in of_bases.items():
+        in_ms, unit, other = next(TIMES[ending] for ending in TIMES if base.endswith(ending))
         off = {_off(step.latency.mean_ms, mean * in_ms) for step, mean in means}
         # short times may be right where requests wait elsewhere, but not a thousandth at two loads
         if off == {-1} or (off == {1} and len({step.level for step, _ in means}) > 1):
             step, mean = min(means, key=lambda pair: pair[0].level)
             yield (
-                f"time-unit: the values of {base} look like {OTHER[unit]}, not {unit}: their mean is "
+                f"time-unit: the values of {base} look like {other}, not {unit}: their mean is "
                 f"{show(mean * in_ms, 'ms')}, and a request took {show(step.latency.mean_ms, 'ms')}, at "
                 f"{step.level:g}. Nothing was converted: expose them in the unit of their name"
             )
@@ -184,5 +184,4 @@ def _off(right: float, reported: float) -> int:
     if right <= 0 or reported <= 0:
         return 0
     ratio = right / reported
-    near = (abs(ratio / FACTOR - 1.0) <= MARGIN, abs(ratio * FACTOR - 1.0) <= MARGIN)
-    return 1 if near[0] else -1 if near[1] else 0
+    return next((sign for sign in (1, -1) if abs(ratio / FACTOR**sign - 1.0) <= MARGIN), 0)

@@ -1,6 +1,6 @@
-"""Comparison of two samples. In blocks, what the machine does to both sides cancels. Otherwise another session gives
-other values though nothing was changed: that is learnt from equal sessions, else a stated prior, and widens the
-interval; no number of values makes it smaller."""
+"""Comparison of two samples. In blocks, what the machine does to both sides cancels. Else another session gives other
+values though nothing was changed: that is learnt from equal sessions, or a stated prior, and widens the interval; no
+number of values makes it smaller."""
 
 import math
 from collections.abc import Sequence
@@ -12,11 +12,18 @@ import numpy as np
 
 from loadframe.analysis import quantity, student
 from loadframe.analysis.arrays import Floats
-from loadframe.analysis.comparison import exp_in_range, grains, half_width, logarithms, unless_zero, zeros_words
-from loadframe.analysis.quantity import TooFewError, pseudo_values
+from loadframe.analysis.comparison import (
+    exp_in_range,
+    grains,
+    half_width,
+    logarithms,
+    unless_zero,
+    verdict_of_logs,
+    zeros_words,
+)
+from loadframe.analysis.quantity import Ends, TooFewError, pseudo_values
 from loadframe.analysis.series import Mean, batched, drift, means
 from loadframe.model import Needed, Sessions, Verdict
-from loadframe.model.verdict import decide
 from loadframe.progress import counted
 
 FEWEST = 3
@@ -33,7 +40,7 @@ MOST_NEEDED = 100_000
 @dataclass(frozen=True, slots=True)
 class Between:
     """Half of the 95 % interval, in logarithms, of the difference of two equal sessions: `added` beyond what their
-    values show, `whole` of all of it (inf where unused). seen: what the values of nine pairs in ten give at most.
+    values show, `whole` of all of it (inf: unused). seen: what the values of nine pairs in ten give at most.
     learnt_from: sessions of at least `values` values; 0: a prior. sides: sessions of each, which are averaged."""
 
     added: Floats | float
@@ -44,8 +51,8 @@ class Between:
     sides: tuple[int, int] = (1, 1)
 
     def reach(self, alone: Floats | float, values: int) -> Floats:
-        """Half of the interval of two sides. alone: what the values give. `whole` applies only to as many values that
-        scatter no more than `seen`."""
+        """Half of the interval of two sides. alone: what the values give. `whole`: only for as many values that scatter
+        no more than `seen`."""
         share = math.sqrt((1 / self.sides[0] + 1 / self.sides[1]) / 2)
         known = np.less_equal(alone, self.seen) & np.isfinite(self.whole) & (values >= self.values)
         return np.where(known, np.multiply(self.whole, share), np.hypot(alone, np.multiply(self.added, share)))
@@ -64,25 +71,21 @@ def unpaired(
     fitted: int = 0,
     between: Between = PRIOR,
 ) -> Verdict:
-    """Ratio after / before of a quantity of two samples of positive values in time order, at least FEWEST each, at 1 -
-    ALPHA, the difference between sessions included (docs/mathematics.md, "Verdicts on samples": Welch; MOVER: Zou and
-    Donner 2008, Statistics in Medicine 27). by: "typical", "mean", "max" or a quantile; fitted: as in `series.means`.
-    ValueError for fewer values, negative ones or not finite; TooFewError for a quantile with too few beyond it."""
+    """Ratio after / before of a quantity (`by`: of QUANTITIES) of two samples of positive values in time order, at
+    least FEWEST each, at 1 - ALPHA, the difference between sessions included (docs/mathematics.md, "Verdicts on
+    samples"). fitted: as in `series.means`. ValueError for fewer values, negative ones or not finite; TooFewError for a
+    quantile with too few beyond it."""
     (first, second), zeros = logarithms([before, after])
     _check(first, second)
     what = f"{by} of {len(first)} and {len(second)} values"
     if _scatter(before, after):
-        if by in quantity.QUANTILES:
-            used, (centre, low, high) = "intervals of their ranks", _quantiles(np.exp(first), np.exp(second), by)
-        else:
-            used, known = "autocorrelation-corrected t", grains(before, after)
-            earlier, later = (batched(pseudo_values(side, by)) for side in (first, second))
-            centre, low, high = _of_means(earlier, later, by, fitted, known)
+        ((centre, low, high),) = _of_pairs([first, second], by, fitted, grains(before, after))
+        used = "intervals of their ranks" if by in quantity.QUANTILES else "autocorrelation-corrected t"
         how = f"{used} at {AT}"
     else:
         (centre, low, high), how = _as_written(before[0], after[0]), NO_SCATTER
     values = min(len(first), len(second))
-    verdict = _verdict(
+    verdict = verdict_of_logs(
         centre,
         centre - float(between.reach(centre - low, values)),
         centre + float(between.reach(high - centre, values)),
@@ -102,21 +105,16 @@ def learnt(
     fitted: int = 0,
     sides: tuple[int, int] = (1, 1),
 ) -> Between:
-    """What must be added to the intervals of pairs of equal sessions (the newest last) so that only one in twenty calls
-    the two different (negative controls: Schuemie et al. 2014, Statistics in Medicine 33)."""
+    """What must be added to the intervals of pairs of equal sessions (the newest last) so that one in twenty calls the
+    two different (negative controls; docs/mathematics.md, "Sessions")."""
     equal = [values for values in sessions if len(values) >= FEWEST][-MOST_SESSIONS:]
     prior = replace(PRIOR, sides=sides)
     if len(equal) < FEWEST:
         return prior
     logs, _ = logarithms(equal)
+    every = [value for values in equal for value in values]
     try:
-        if by in quantity.QUANTILES:
-            pairs = [_quantiles(first, second, by) for first, second in combinations(map(np.exp, logs), 2)]
-        else:
-            every = [value for values in equal for value in values]
-            reduced = [batched(pseudo_values(side, by)) for side in logs]
-            known = grains(every, every)
-            pairs = [_of_means(first, second, by, fitted, known) for first, second in combinations(reduced, 2)]
+        pairs = _of_pairs(logs, by, fitted, grains(every, every))
     except TooFewError:
         return prior
     centre = np.array([pair[0] for pair in pairs])
@@ -128,8 +126,8 @@ def learnt(
 
 
 def apart(centre: Floats, half: Floats, sessions: int) -> Between:
-    """From intervals (centre +- half) of pairs of equal sessions, (..., pairs): what they lack to hold 0 in 19 of 20
-    cases, and within what 19 of 20 centres lie, where that is clearly narrower."""
+    """From intervals (centre +- half) of pairs of equal sessions, (..., pairs): what they lack to hold 0 in 19 of 20,
+    and within what 19 of 20 centres lie, where that is clearly narrower."""
     lacking, all_of_it = (
         np.maximum(np.quantile(squares, 0.95, axis=-1), 0.0) / 1.96**2 for squares in (centre**2 - half**2, centre**2)
     )
@@ -151,22 +149,20 @@ def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantit
     _check(first, second)
     if not _scatter(before, after):
         centre, low, high = _as_written(before[0], after[0])
-        verdict = _verdict(centre, low, high, blocks=len(first), method=NO_SCATTER)
+        verdict = verdict_of_logs(centre, low, high, blocks=len(first), method=NO_SCATTER)
         return unless_zero(verdict, before, after)
     earlier, later = pseudo_values(np.array([first, second]), "mean" if by == "mean" else quantity.TYPICAL, alike=True)
-    centre = float((later - earlier).mean())
+    centre = (later - earlier).mean()
     rounding = sum(grain**2 for grain in grains(before, after)) / 12
-    half = (
-        float(half_width(earlier, later, ALPHA, rounding=rounding))
-        + float(drift((earlier + later) / 2)) / len(earlier) / 2
-    )
-    return _verdict(
+    moved = drift((earlier + later) / 2) / len(earlier) / 2
+    half = half_width(earlier, later, ALPHA, rounding=rounding) + moved
+    return verdict_of_logs(
         centre,
         centre - half,
         centre + half,
         blocks=len(first),
         method=f"paired blocks, {by if by == 'mean' else quantity.TYPICAL} log ratio, t at {AT}{zeros_words(zeros)}",
-        block_ratios=tuple(exp_in_range(float(value)) for value in second - first),
+        block_logs=second - first,
     )
 
 
@@ -180,8 +176,8 @@ def difference(before: Mean, after: Mean) -> tuple[Floats, Floats]:
 
 
 def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
-    """How many `what` of each side move the interval to one side of the ratio `edge`: the part not due to sessions
-    shrinks with their square root."""
+    """How many `what` of each side move the interval to one side of `edge`: the part not due to sessions shrinks with
+    their square root."""
     centre = math.log(verdict.ratio)
     above = centre > math.log(edge)
     alone = verdict.sessions or verdict
@@ -193,9 +189,14 @@ def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
     return Needed(max(verdict.blocks + 1, math.ceil(min(count, MOST_NEEDED))), what)
 
 
-def _of_means(
-    first: Floats, second: Floats, by: str, fitted: int, known: tuple[float, float]
-) -> tuple[float, float, float]:
+def _of_pairs(logs: Sequence[Floats], by: str, fitted: int, known: tuple[float, float]) -> list[Ends]:
+    if by in quantity.QUANTILES:
+        return [_quantiles(first, second, by) for first, second in combinations(map(np.exp, logs), 2)]
+    reduced = [batched(pseudo_values(side, by)) for side in logs]
+    return [_of_means(first, second, by, fitted, known) for first, second in combinations(reduced, 2)]
+
+
+def _of_means(first: Floats, second: Floats, by: str, fitted: int, known: tuple[float, float]) -> Ends:
     sides = means(first, second, fitted=fitted)
     earlier, later = (
         replace(mean, variance=mean.variance + grain**2 / 12 / mean.worth)
@@ -206,7 +207,7 @@ def _of_means(
     return observed, min(centre - half, observed), max(centre + half, observed)
 
 
-def _quantiles(before: Floats, after: Floats, by: str) -> tuple[float, float, float]:
+def _quantiles(before: Floats, after: Floats, by: str) -> Ends:
     with np.errstate(divide="ignore"):
         first, second = (np.log(ends) for ends in quantity.quantile_ends(before, after, by, ALPHA))
     centre = float(second[0] - first[0])
@@ -224,19 +225,15 @@ def _scatter(before: Sequence[float], after: Sequence[float]) -> bool:
     return any(before) and any(after) and len({*before}) + len({*after}) > 2
 
 
-def _as_written(before: float, after: float) -> tuple[float, float, float]:
+def _as_written(before: float, after: float) -> Ends:
     """Log ratio of two constants with the ends that their last digits leave open; 0 where one is zero."""
     if not (before and after):
         return 0.0, 0.0, 0.0
-    half = (
-        10.0 ** min(0, *(int(Decimal(repr(float(side))).normalize().as_tuple().exponent) for side in (before, after)))
-        / 2
-    )
-    return (
-        math.log(after / before),
-        math.log((after - half) / (before + half)),
-        math.log((after + half) / (before - half)),
-    )
+    exponents = [int(Decimal(repr(float(side))).normalize().as_tuple().exponent) for side in (before, after)]
+    half = 10.0 ** min(0, *exponents) / 2
+    ends = (after / before, (after - half) / (before + half), (after + half) / (before - half))
+    centre, low, high = map(math.log, ends)
+    return centre, low, high
 
 
 def _check(*samples: Floats) -> None:
@@ -245,21 +242,14 @@ def _check(*samples: Floats) -> None:
         raise ValueError(f"{counted(fewest, 'value')} of one side; at least {FEWEST} are needed to show the noise")
 
 
-def _verdict(
-    centre: float, low: float, high: float, *, blocks: int, method: str, block_ratios: tuple[float, ...] = ()
-) -> Verdict:
-    low, high = exp_in_range(low), exp_in_range(high)
-    return Verdict(exp_in_range(centre), low, high, decide(low, high), blocks, method, block_ratios)
-
-
 RARE = 1.64
-"""Standard deviations, one-sided 5 %: samples that change sides this much less often than a random order would were not
-taken in turns."""
+"""Standard deviations (one-sided 5 %) by which the runs of samples taken in turns may fall short of a random
+order's."""
 
 
 def taken_in_turns(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Whether the order in time changes sides as often as a random order (number of runs: Wald and Wolfowitz 1940,
-    Annals of Mathematical Statistics 11). Times on one clock."""
+    """Whether times on one clock change sides as often as a random order (number of runs: Wald and Wolfowitz 1940,
+    Annals of Mathematical Statistics 11)."""
     order = [side for _, side in sorted([(time, 0) for time in before] + [(time, 1) for time in after])]
     runs = 1 + sum(side != other for side, other in pairwise(order))
     both, product = len(order), 2 * len(before) * len(after)

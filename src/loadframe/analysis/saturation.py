@@ -1,5 +1,5 @@
 """Where a limit is used up, over the load and over time (docs/mathematics.md): least squares through the lowest loads,
-and Fieller's interval of the crossing (1954, JRSS B 16; Draper and Smith, "Applied Regression Analysis", 3.2). Only the
+and Fieller's interval of the crossing (Draper and Smith, "Applied Regression Analysis", 3.2). Only the
 standard library: a watch's lasting process imports it."""
 
 import math
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from loadframe.analysis import series, student
-from loadframe.model import REACHED, Saturation
+from loadframe.model import REACHED, Saturation, grouped
 from loadframe.model.curve import How, Method
 
 Rows = Sequence[tuple[float, float]]
@@ -73,16 +73,16 @@ class Line:
 def line(
     x: Sequence[float],
     y: Sequence[float],
-    beside: Sequence[float] | None = None,
+    covariate: Sequence[float] | None = None,
     *,
     worth: float = 1.0,
     confidence: float = CONFIDENCE,
 ) -> Line | None:
-    """Least squares. beside: a covariate, at equal values of which the slope holds. worth: effective rows per row. None
-    where x is constant, or collinear with the covariate."""
+    """Least squares. covariate: at equal values of it the slope holds. worth: effective rows per row. None where x is
+    constant, or collinear with the covariate."""
     away, rest, fitted = _centred(x), _centred(y), 2
-    if beside is not None:
-        other, fitted = _centred(beside), 3
+    if covariate is not None:
+        other, fitted = _centred(covariate), 3
         squares, both, spread = _product(other, other), _product(away, other), _product(away, away)
         if squares > 0 and both**2 >= 0.98 * spread * squares:
             return None
@@ -114,11 +114,11 @@ def over_load(
     furthest: float = math.inf,
     confidence: float = CONFIDENCE,
 ) -> Saturation | None:
-    """The load at which use reaches `ceiling`; None where it does not, has levelled off below it, or would beyond
-    `furthest`. loads, uses: one per step, use in the ceiling's unit. Measured: between the highest load below the
-    ceiling and the lowest at it; with none below, low = high = the lowest load. Else extrapolated from at least two
-    loads (docs/mathematics.md, "Saturation"). flat_from: for a share of time or a rate, the lowest load without growth
-    of throughput, from which on levels do not count. ValueError where the ceiling is not positive or the numbers
+    """Where use reaches `ceiling`; None where it does not, has levelled off below it, or would beyond `furthest`.
+    loads, uses: one per step, use in the ceiling's unit. Measured: between the highest load below the ceiling and the
+    lowest at it; with none below, low = high = the lowest load. Else extrapolated from at least two loads
+    (docs/mathematics.md, "Saturation"). flat_from: for a share of time or a rate, the lowest load without growth of
+    throughput, from which on levels do not count. ValueError where the ceiling is not positive or the numbers
     differ."""
     rows = _known(loads, uses, ceiling)
     levels = _medians(rows)
@@ -153,8 +153,8 @@ def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturat
 
 
 def demand_at(loads: Sequence[float], uses: Sequence[float], ceiling: float, load: float) -> float | None:
-    """The use expected at `load` without a ceiling: on the line through the uses below it, or their mean if that does
-    not grow; of a single load in proportion. None for no load below the ceiling."""
+    """The use expected at `load` without a ceiling: on the line through the uses below it, their mean if that does not
+    grow; of a single load in proportion. None for no load below it."""
     below = [(at, use) for at, use in _known(loads, uses, ceiling) if use < REACHED * ceiling]
     fitted = _line(below)
     if fitted is None:
@@ -171,10 +171,7 @@ def _known(loads: Sequence[float], uses: Sequence[float], ceiling: float) -> lis
 
 
 def _medians(rows: Rows) -> list[tuple[float, float]]:
-    by_load: dict[float, list[float]] = {}
-    for load, use in sorted(rows):
-        by_load.setdefault(load, []).append(use)
-    return [(load, median(uses)) for load, uses in by_load.items()]
+    return [(load, median(uses)) for load, uses in grouped(sorted(rows)).items()]
 
 
 def _levels_off(levels: Rows) -> float | None:
@@ -194,8 +191,7 @@ def _line(rows: Rows, confidence: float = CONFIDENCE, worth: float = 1.0) -> Lin
 def _within(
     crossing: tuple[float, float, float] | None, low: float, high: float, method: Method, how: How
 ) -> Saturation | None:
-    """The crossing, cut to the observed bracket; the bracket itself where the crossing is outside, which refutes the
-    line."""
+    """The crossing, cut to the observed bracket; the bracket itself where one outside refutes the line."""
     if crossing is None or crossing[2] < low or crossing[1] > high:
         middle = math.sqrt(low) * math.sqrt(high) if low > 0 else (low + high) / 2
         middle, method = min(max(middle, low), high), method if method == "proportion" else "bracket"
@@ -205,9 +201,9 @@ def _within(
 
 
 def over_time(times_s: Sequence[float], uses: Sequence[float], ceiling: float) -> Saturation | None:
-    """Seconds from the last reading until use reaches `ceiling`, 95 %; 0 where that is at it (97 %). None without
-    significant growth, for too few readings, where the ceiling was touched and left again, and beyond ten times the
-    time watched. ValueError as `over_load`."""
+    """Seconds from the last reading until use reaches `ceiling`, 95 %; 0 where that is REACHED. None without
+    significant growth, for too few readings, where the ceiling was touched and left again, and beyond FORESIGHT.
+    ValueError as `over_load`."""
     rows: Sequence[series.Row] = _known([time_s - times_s[-1] for time_s in times_s], uses, ceiling)
     if rows and rows[-1][1] >= REACHED * ceiling:
         return Saturation(0.0, 0.0, 0.0, "measured", "bracket")
@@ -216,13 +212,14 @@ def over_time(times_s: Sequence[float], uses: Sequence[float], ceiling: float) -
     watched_s = -rows[0][0]
     rows = series.independent(rows, residuals, fitted=2, fewest=FEWEST_BATCHES)
     saturation = ahead([(time_s, use) for time_s, use in rows], ceiling) if len(rows) >= FEWEST_BATCHES else None
-    saturation = None if saturation is None else replace(saturation, low=max(saturation.low, 0.0))
-    return saturation if saturation is not None and saturation.load <= FORESIGHT * watched_s else None
+    if saturation is None or saturation.load > FORESIGHT * watched_s:
+        return None
+    return replace(saturation, low=max(saturation.low, 0.0))
 
 
 def residuals(rows: Sequence[series.Row]) -> Sequence[float] | None:
-    x, y, *beside = ([row[at] for row in rows] for at in range(len(rows[0])))
-    fitted = line(x, y, *beside)
+    x, y, *covariate = ([row[at] for row in rows] for at in range(len(rows[0])))
+    fitted = line(x, y, *covariate)
     return None if fitted is None else fitted.left
 
 

@@ -23,25 +23,21 @@ def predict(load: Floats, lambda_: float, sigma: float, kappa: float) -> Floats:
 
 
 def fit(load: Floats, throughput: Floats) -> Scalability:
-    """The law fitted to (n,) loads, FEWEST_POINTS different ones or more, and throughputs (1/s), above zero, with 0 <=
-    sigma <= 1 and kappa >= 0. Intervals (docs/mathematics.md) are not cut at the bounds; one that includes 0: the term
-    is not proven. A parameter on its bound is held there: the others' errors are those of the smaller model. peak_load:
-    None where kappa is 0."""
-    scale = float(throughput.max())
+    """From (n,) loads, FEWEST_POINTS different ones or more, and throughputs (1/s), above zero, with 0 <= sigma <= 1
+    and kappa >= 0. Intervals (docs/mathematics.md) are not cut at the bounds; one that includes 0: the term is not
+    proven. A parameter on its bound is held there: the others' errors are those of the smaller model. peak_load: None
+    where kappa is 0."""
+    scale = throughput.max()
+    units = np.array([scale, 1.0, 1.0])
     estimate = _least_squares(load, throughput / scale)
-    errors = _standard_errors(load, throughput / scale, estimate) * np.array([scale, 1.0, 1.0])
-    lambda_, sigma, kappa = float(estimate[0] * scale), float(estimate[1]), float(estimate[2])
-    margin = errors * float(student.quantile((1 + CONFIDENCE) / 2, len(load) - 3))
+    margin = _standard_errors(load, throughput / scale, estimate) * units
+    margin *= student.quantile((1 + CONFIDENCE) / 2, len(load) - 3)
+    lambda_, sigma, kappa = values = (estimate * units).tolist()
     peak = math.sqrt((1 - sigma) / kappa) if kappa > 0 and sigma < 1 else None
-    return Scalability(
-        lambda_=lambda_,
-        sigma=sigma,
-        kappa=kappa,
-        lambda_interval=(lambda_ - float(margin[0]), lambda_ + float(margin[0])),
-        sigma_interval=(sigma - float(margin[1]), sigma + float(margin[1])),
-        kappa_interval=(kappa - float(margin[2]), kappa + float(margin[2])),
-        peak_load=peak,
+    of_lambda, of_sigma, of_kappa = (
+        (value - half, value + half) for value, half in zip(values, margin.tolist(), strict=True)
     )
+    return Scalability(lambda_, sigma, kappa, of_lambda, of_sigma, of_kappa, peak)
 
 
 def _terms(load: Floats) -> Floats:
@@ -55,12 +51,12 @@ def _start(load: Floats, throughput: Floats, free: Flags) -> Floats:
     widths = np.maximum(np.abs(terms).max(axis=0), 1e-300)
     guess = np.zeros(3)
     guess[free] = np.linalg.lstsq(terms / widths, load / np.maximum(throughput, 1e-9), rcond=None)[0] / widths
-    guess[0] = guess[0] if guess[0] > 0 else 1 / float((throughput / load).max())
+    guess[0] = guess[0] if guess[0] > 0 else 1 / (throughput / load).max()
     return _within_bounds(guess)
 
 
 def _within_bounds(values: Floats) -> Floats:
-    first = min(max(float(values[0]), 1 / LARGEST), LARGEST)
+    first = min(max(values[0], 1 / LARGEST), LARGEST)
     return np.asarray(np.clip([first, *values[1:]], 0.0, [first, first, LARGEST_KAPPA * first]))
 
 
@@ -77,7 +73,7 @@ def _least_squares(load: Floats, throughput: Floats) -> Floats:
 
 
 def _solve(load: Floats, throughput: Floats, free: Flags) -> tuple[Floats, float]:
-    """(lambda, sigma, kappa) and half the sum of squares, by Levenberg and Marquardt's method within the bounds."""
+    """(lambda, sigma, kappa) and half the sum of squares, by Levenberg and Marquardt's method."""
     terms = _terms(load)
     values = _start(load, throughput, free)
     damping, cost = 1e-3, _cost(terms, values, load, throughput)
@@ -110,18 +106,15 @@ def _cost(terms: Floats, values: Floats, load: Floats, throughput: Floats) -> fl
 
 
 def _standard_errors(load: Floats, throughput: Floats, estimate: Floats) -> Floats:
-    lambda_, sigma, kappa = (float(value) for value in estimate)
+    lambda_, sigma, kappa = estimate
     below = 1 + sigma * (load - 1) + kappa * load * (load - 1)
     curve = lambda_ * load / below
     jacobian = np.column_stack([load / below, -curve * (load - 1) / below, -curve * load * (load - 1) / below])
     widths = np.maximum(np.linalg.norm(jacobian, axis=0), 1e-300)
-    variance = float(((throughput - curve) ** 2).sum()) / (len(load) - 3)
-    free = np.array([True, sigma > 0, kappa > 0])
-    covariance = np.linalg.pinv((jacobian / widths).T @ (jacobian / widths)) / np.outer(widths, widths)
-    full: Floats = np.sqrt(np.maximum(np.diag(covariance) * variance, 0.0))
-    if free.all():
-        return full
-    smaller = jacobian[:, free] / widths[free]
-    reduced = np.linalg.pinv(smaller.T @ smaller) / np.outer(widths[free], widths[free])
-    full[free] = np.sqrt(np.maximum(np.diag(reduced) * variance, 0.0))
-    return full
+    variance = ((throughput - curve) ** 2).sum() / (len(load) - 3)
+    errors = np.empty(3)
+    for free in ([True] * 3, [True, sigma > 0, kappa > 0]):
+        columns = jacobian[:, free] / widths[free]
+        covariance = np.linalg.pinv(columns.T @ columns) / np.outer(widths[free], widths[free])
+        errors[free] = np.sqrt(np.maximum(np.diag(covariance) * variance, 0.0))
+    return errors

@@ -1,8 +1,7 @@
-"""Where a curve first bends downwards: a segmented fit of rise, plateau and decline (docs/mathematics.md, "Curve"). All
-breaks on a geometric grid are tried; pieces by BIC, their significance by simulation: the gain for *searched* breaks
-follows no textbook F (Davies 1987, Biometrika 74; Muggeo 2003, Statistics in Medicine 22)."""
+"""Where a curve first bends downwards: a segmented fit of rise, plateau and decline (docs/mathematics.md, "Curve"), its
+breaks on a geometric grid.  Pieces by BIC, their significance by simulation."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,7 +24,7 @@ SIGNIFICANCE = 0.02
 """Share of bendless curves that may seem to bend in a test; a curve has up to two tests."""
 SIMULATIONS, RESAMPLES, SEED = 399, 200, 0
 ROUNDER = 0.95
-"""A curve is rounder than straight pieces if noise does not explain its deviations with this probability."""
+"""A curve is rounder than straight pieces if noise does not explain that with this probability."""
 SMALLEST_BEND = 0.05
 """A bend must move the curve by this share of the peak, however small the noise."""
 NOISE_FLOOR = 0.01
@@ -36,7 +35,7 @@ FINE, MOST_FINE = 24, 1440
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """The chosen model. fitted: shares of the peak. knee: the first bend, None without any."""
+    """fitted: shares of the peak. knee: the first bend."""
 
     kind: Kind
     fitted: Floats
@@ -44,32 +43,29 @@ class Bend:
 
 
 def first_bend(data: Series, *, proven: bool = False) -> Bend:
-    """The first downward bend; knee None where noise might bend the curve as much. proven: the caller has proved a
-    fall; only its place is determined."""
+    """knee: None where noise might bend the curve as much. proven: the caller has proved a fall; only its place is
+    determined."""
     bend = _bend(data, proven=proven)
     if bend is None:
         flat, rising, fitted = straight_lines(data, data.value[None, :])
         pure = _pure(data)
         is_flat = _score(data, flat, pure, "flat")[0] <= _score(data, rising, pure, "linear")[0]
         if is_flat or len(data.load) < 2:
-            return Bend("flat", np.full_like(data.value, float(np.median(data.value))), None)
+            return Bend("flat", np.full_like(data.value, np.median(data.value)), None)
         return Bend("linear", fitted[0], None)
     falls = bend.fitted[-1] < bend.fitted.max() * (1 - SMALLEST_BEND)
     if bend.knee is None or not falls:
         return bend
     # Before a fall the curve may have stopped rising already; the levels before the fall must prove that bend alone.
     before = data.upto(bend.knee.load)
-    earlier = first_bend(before) if len(before.load) < len(data.load) else None
-    if earlier is not None and earlier.knee is not None:
-        return Bend(bend.kind, bend.fitted, earlier.knee)
-    return bend
+    earlier = first_bend(before).knee if len(before.load) < len(data.load) else None
+    return replace(bend, knee=earlier or bend.knee)
 
 
 def _score(data: Series, squares: Floats, pure: Floats, kind: Kind) -> Floats:
     count = len(data.load) + data.freedom
     floor = count * NOISE_FLOOR**2
-    result: Floats = count * np.log((squares + pure + floor) / count) + PARAMETERS[kind] * np.log(count)
-    return result
+    return np.asarray(count * np.log((squares + pure + floor) / count) + PARAMETERS[kind] * np.log(count))
 
 
 def _bend(data: Series, *, proven: bool) -> Bend | None:
@@ -89,16 +85,16 @@ def _bend(data: Series, *, proven: bool) -> Bend | None:
     null = straight_lines(data, data.value[None, :])[2]
     if np.abs(fitted - null[0]).max() < SMALLEST_BEND * fitted.max():
         return None
-    if not proven and not _significant(data, families, float(gain[0])):
+    if not proven and not _significant(data, families, gain[0]):
         return None
     return Bend(family.kind, fitted, _locate(data, family))
 
 
 def _significant(data: Series, families: list[Family], gain: float) -> bool:
-    """Whether curves without a bend, with the same levels, blocks and noise, rarely gain as much in BIC."""
+    """Whether curves without a bend, but alike, rarely gain as much in BIC."""
     _, rising, null = straight_lines(data, data.value[None, :])
     freedom = max(len(data.load) + data.freedom - 2, 1)
-    noise = float(np.sqrt((rising[0] + _pure(data)[0]) / freedom + NOISE_FLOOR**2))
+    noise = np.sqrt((rising[0] + _pure(data)[0]) / freedom + NOISE_FLOOR**2)
     random = np.random.default_rng(SEED)
     values = null[0] + noise * data.scale * random.standard_normal((SIMULATIONS, len(data.load)))
     pure = noise**2 * random.chisquare(data.freedom, SIMULATIONS) if data.freedom else np.zeros(SIMULATIONS)
@@ -111,21 +107,16 @@ def _pure(data: Series) -> Floats:
 
 
 def _gain(data: Series, families: list[Family], values: Floats, pure: Floats) -> tuple[Floats, Floats, Floats]:
-    """Gain in BIC of the best bend over the best straight line; its family and candidate. All (s,)."""
+    """Gain in BIC of the best bend over the best straight line; its family, its candidate; (s,)."""
     flat, rising, _ = straight_lines(data, values)
     straight = np.minimum(_score(data, flat, pure, "flat"), _score(data, rising, pure, "linear"))
     squares = [sums_of_squares(family, data.scale, values) for family in families]
-    scores = np.stack(
-        [
-            _score(data, of_family.min(axis=1), pure, family.kind)
-            for family, of_family in zip(families, squares, strict=True)
-        ]
-    )
+    pairs = zip(families, squares, strict=True)
+    scores = np.stack([_score(data, of_family.min(axis=1), pure, family.kind) for family, of_family in pairs])
     best = scores.argmin(axis=0)
     candidates = np.stack([of_family.argmin(axis=1) for of_family in squares])
     chosen = np.take_along_axis(candidates, best[None, :], axis=0)[0]
-    gain: Floats = straight - scores.min(axis=0)
-    return gain, best, chosen
+    return straight - scores.min(axis=0), best, chosen
 
 
 def _fit(family: Family, candidate: int, data: Series) -> tuple[Family, Floats]:
@@ -141,19 +132,17 @@ def _locate(data: Series, model: Family) -> LoadInterval:
     load = data.load
     points = grid(load, _fine(load))
     points = points[1:-1] if model.kind.startswith("rise") else points[:-1]
-    floor = float(model.floors[0])
+    floor = model.floors[0]
     points = points[points < floor]
     before = points
     if model.kind == "rise-plateau-decline":
         # The rise's end stays where the coarse fit placed it: only the fall is placed here.
-        rise_end = float(model.before[0])
-        points = points[points > rise_end]
-        before = np.full_like(points, rise_end)
+        points = points[points > model.before[0]]
+        before = np.full_like(points, model.before[0])
     family = family_at(model.kind, load, points, before, np.full_like(points, floor))
-    low, high = _ties(family, data, data.value[None, :])
-    from_start = not model.kind.startswith("rise") and low[0] <= load[0] * (1 + 1e-9)
-    knee = float(load[0]) if from_start else float(np.sqrt(low[0] * high[0]))
-    low_end, high_end = (float(low[0]), float(high[0]))
+    low_end, high_end = (float(ends[0]) for ends in _ties(family, data, data.value[None, :]))
+    from_start = not model.kind.startswith("rise") and low_end <= load[0] * (1 + 1e-9)
+    knee = float(load[0]) if from_start else float(np.sqrt(low_end * high_end))
     if data.freedom:
         random = np.random.default_rng(SEED)
         scatter = data.residuals * np.sqrt(len(data.residuals) / data.freedom)
@@ -166,21 +155,18 @@ def _locate(data: Series, model: Family) -> LoadInterval:
         low_end = max(min(low_end, float(np.quantile(lows, 0.025))) / _step(load, low_end), float(load[0]))
         high_end = min(max(high_end, float(np.quantile(highs, 0.975))) * _step(load, high_end), float(load[-1]))
     else:
-        below, above = load[load < low_end * (1 - 1e-9)], load[load > high_end * (1 + 1e-9)]
-        low_end = float(below[-1]) if below.size else float(load[0])
-        high_end = float(above[0]) if above.size else float(load[-1])
-    place = LoadInterval(knee, min(low_end, knee), max(high_end, knee))
-    if not _is_rounder(data, family):
-        return place
-    # To the levels on either side; never to the lowest one, as no level below it is known to hold.
-    below, above = load[load < place.load * (1 - 1e-9)], load[load > place.load * (1 + 1e-9)]
-    low_end = min(place.low, float(below[-1])) if len(below) > 1 else place.low
-    return LoadInterval(place.load, low_end, max(place.high, float(above[0])) if above.size else place.high)
+        low_end = max(load[load < low_end * (1 - 1e-9)].tolist(), default=float(load[0]))
+        high_end = min(load[load > high_end * (1 + 1e-9)].tolist(), default=float(load[-1]))
+    ends = [knee, low_end, high_end]
+    if _is_rounder(data, family):
+        # To the levels on either side; never to the lowest one, as no level below it is known to hold.
+        ends += load[1:][load[1:] < knee * (1 - 1e-9)][-1:].tolist() + load[load > knee * (1 + 1e-9)][:1].tolist()
+    return LoadInterval(knee, min(ends), max(ends))
 
 
 def _is_rounder(data: Series, family: Family) -> bool:
-    """Whether levels deviate from the pieces beyond the blocks' noise, or are too few to know (lack of fit: Draper and
-    Smith, Regression, 2.1)."""
+    """Whether levels deviate beyond the blocks' noise, or are too few to know (lack of fit: Draper and Smith,
+    Regression, 2.1)."""
     if data.freedom < 1:
         return False
     spare = len(data.load) - PARAMETERS[family.kind]

@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loadframe.analysis.disturbance import disturbed, least_disturbed
-from loadframe.model import NOT_RECOVERED, TOO_FEW, UNSETTLED, Round, Step
+from loadframe.analysis.disturbance import cell_of, disturbed, least_disturbed
+from loadframe.model import NOT_RECOVERED, TOO_FEW, UNSETTLED, Round, Step, grouped
 
 FEWEST_SETTLED = 2
-"""Where a level has at least this many settled steps, the others do not count. The same holds for steps with a longer
-warm-up."""
+"""Where a level has at least this many settled steps, or ones with a longer warm-up, the others do not count."""
 WARMS = "it only warmed the target"
 DECIDED = "it decided whether a change is kept; fresh steps tell what the change gives"
 FELL = "the target failed in it or after it"
@@ -28,20 +27,24 @@ class Selection:
 
 
 def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection:
-    """The steps that count. decided: steps after which fresh ones were measured. Of a state without a window with
-    enough requests all count."""
+    """decided: steps after which fresh ones were measured. Of a state without a window with enough requests all
+    count."""
     mine, left_out = list(steps), dict[int, str]()
-    mine = _without(mine, lambda step: step.purpose == "warming", WARMS, left_out)
-    mine = _without(mine, lambda step: step.number in decided, DECIDED, left_out)
+
+    def leave_out(out: Iterable[Step], why: str) -> None:
+        gone = {id(step): step.number for step in out}
+        left_out.update(dict.fromkeys(gone.values(), why))
+        mine[:] = [step for step in mine if id(step) not in gone]
+
+    leave_out((step for step in mine if step.purpose == "warming"), WARMS)
+    leave_out((step for step in mine if step.number in decided), DECIDED)
     enough = {step.treatment for step in mine if step.counts}
-    mine = _without(mine, lambda step: NOT_RECOVERED in step.flags and step.treatment in enough, FELL, left_out)
-    mine = _without(mine, lambda step: not step.counts and step.treatment in enough, FEW, left_out)
-    settled = _cells(step for step in mine if UNSETTLED not in step.flags)
-    mine = _without(mine, lambda step: UNSETTLED in step.flags and _is_enough(settled, step), NOT_SETTLED, left_out)
-    long = _cells(step for step in mine if _lengthened(step))
-    mine = _without(mine, lambda step: not _lengthened(step) and _is_enough(long, step), SHORTER, left_out)
-    out = {id(step) for step in disturbed(mine)}
-    return Selection(_without(mine, lambda step: id(step) in out, DISTURBED, left_out), left_out)
+    leave_out((step for step in mine if NOT_RECOVERED in step.flags and step.treatment in enough), FELL)
+    leave_out((step for step in mine if not step.counts and step.treatment in enough), FEW)
+    leave_out(_unlike(mine, lambda step: UNSETTLED not in step.flags), NOT_SETTLED)
+    leave_out(_unlike(mine, _lengthened), SHORTER)
+    leave_out(disturbed(mine), DISTURBED)
+    return Selection(mine, left_out)
 
 
 def counting(steps: Iterable[Step], decided: Collection[int] = ()) -> list[Step]:
@@ -50,33 +53,23 @@ def counting(steps: Iterable[Step], decided: Collection[int] = ()) -> list[Step]
 
 
 def deciding(rounds: Iterable[Round]) -> frozenset[int]:
-    """Steps that decided on a change where fresh ones followed: stopping at the best-looking moment selects a lucky
-    one."""
+    """Steps that decided on a change where fresh ones followed: stopping where it looks best selects a lucky one."""
     return frozenset(
         number for round_ in rounds for trial in round_.tried if trial.fresh is not None for number in trial.deciding
     )
 
 
-def _without(steps: Sequence[Step], out: Callable[[Step], bool], why: str, left_out: dict[int, str]) -> list[Step]:
-    left_out |= {step.number: why for step in steps if out(step)}
-    return [step for step in steps if not out(step)]
-
-
-def _cells(steps: Iterable[Step]) -> Counter[tuple[str, float]]:
-    return Counter((step.treatment, step.level) for step in steps)
-
-
-def _is_enough(cells: Counter[tuple[str, float]], step: Step) -> bool:
-    return cells[step.treatment, step.level] >= FEWEST_SETTLED
+def _unlike(steps: Sequence[Step], better: Callable[[Step], bool]) -> list[Step]:
+    """The steps that are not `better`, where enough others of their state and load are."""
+    cells = Counter(cell_of(step) for step in steps if better(step))
+    return [step for step in steps if not better(step) and cells[cell_of(step)] >= FEWEST_SETTLED]
 
 
 def one_of_each_block(steps: Iterable[Step]) -> list[Step]:
-    """The step that counts of each block, state and load: with an ended and the longest warm-up, the last of the
-    quietest."""
-    taken: dict[tuple[str, float, object], list[Step]] = {}
-    for step in steps:
-        if step.block is not None:
-            taken.setdefault((step.treatment, step.level, (step.purpose, step.round, step.block)), []).append(step)
+    """Of each block, state and load: with an ended and the longest warm-up, the last of the quietest."""
+    taken = grouped(
+        ((cell_of(step), step.purpose, step.round, step.block), step) for step in steps if step.block is not None
+    )
     return [least_disturbed(_settled(repeats)) for repeats in taken.values()]
 
 

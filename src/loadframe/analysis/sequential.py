@@ -1,5 +1,4 @@
-"""Planned looks at data while they come in, which together err as often as one test (docs/mathematics.md, "Looking
-again")."""
+"""Looks at data while they come in that together err as often as one test (docs/mathematics.md, "Looking again")."""
 
 import math
 from dataclasses import dataclass
@@ -32,9 +31,9 @@ class Plan:
 
 
 def planned_level(plan: Plan, block: int, alpha: float) -> float:
-    """The level of the look after `block` blocks. Before the first look the whole alpha: stopping there (the budget
-    ended) is the only look. It grows with the blocks: alpha_n = c n / last, c by seeded simulation, as Pocock (1977,
-    Biometrika 64(2)) for levels that do not grow."""
+    """Of the look after `block` blocks; before the first the whole alpha: stopping there (the budget ended) is the only
+    look. It grows with the blocks: alpha_n = c n / last, c by seeded simulation, as Pocock (1977, Biometrika 64(2)) for
+    levels that do not grow."""
     if block < plan.first:
         return alpha
     return _scale(plan, alpha) * min(block, plan.last) / plan.last
@@ -42,14 +41,12 @@ def planned_level(plan: Plan, block: int, alpha: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ErrorBudget:
-    """Error that successive tests on fresh data may still make together (fallback procedure: Wiens 2003, Pharmaceutical
-    Statistics 2(3); docs/mathematics.md, "Several proofs"): a test that decides leaves it, one that does not has spent
-    its level."""
+    """Error that successive tests on fresh data may still make together (docs/mathematics.md, "Several proofs"): only a
+    test that does not decide spends its level."""
 
     left: float
 
     def level(self, *, last: bool) -> float:
-        """The next test's level: half of what is left while another test may follow, else all."""
         return self.left if last else self.left / 2
 
     def after(self, level: float, *, decided: bool) -> "ErrorBudget":
@@ -64,7 +61,7 @@ def _scale(plan: Plan, alpha: float) -> float:
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         critical = student.quantile(1 - middle * blocks / plan.last / 2, blocks - 1)
-        errs = float((statistics > critical).any(axis=1).mean())
+        errs = (statistics > critical).any(axis=1).mean()
         low, high = (middle, high) if errs <= alpha else (low, middle)
     return low
 

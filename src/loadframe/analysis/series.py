@@ -42,8 +42,14 @@ def neighbours(*series: Sequence[float] | Floats) -> float:
     return float(products / power) if power > 0 else 0.0
 
 
+def pooled(samples: Sequence[Floats]) -> tuple[float, int]:
+    """Sum of squares of all samples, each around its own mean, and its degrees of freedom."""
+    squares = sum(float(((values - values.mean()) ** 2).sum()) for values in samples)
+    return squares, sum(len(values) - 1 for values in samples)
+
+
 def worth(correlation: float, *, most: float = MOST_ALIKE) -> float:
-    """How many independent values a value is worth at this lag-1 correlation; r counts as `most` at most."""
+    """How many independent values a value is worth; the lag-1 correlation counts as `most` at most."""
     r = min(max(correlation, 0.0), most)
     return (1 - r) / (1 + r)
 
@@ -51,9 +57,9 @@ def worth(correlation: float, *, most: float = MOST_ALIKE) -> float:
 def independent(
     rows: Sequence[Row], residuals: Callable[[Sequence[Row]], Sequence[float] | None], *, fitted: int, fewest: int
 ) -> Sequence[Row]:
-    """Rows (x, y, ...) in time order, averaged over neighbours until residuals are uncorrelated (batch means; Law,
-    "Simulation Modeling and Analysis", 9.5.3). Fewer than `fewest` where correlation remains. residuals: of a fit with
-    `fitted` parameters. The oldest row of an odd number is dropped."""
+    """Rows (x, y, ...) in time order, averaged over neighbours (without the oldest of an odd number) until residuals,
+    of a fit with `fitted` parameters, are uncorrelated (batch means; Law, "Simulation Modeling and Analysis", 9.5.3).
+    Fewer than `fewest` where correlation remains."""
     while len(rows) >= fewest and (left := residuals(rows)) is not None:
         if sum(value * value for value in left) <= 1e-12 * sum(row[1] * row[1] for row in rows):
             break
@@ -66,7 +72,7 @@ def independent(
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """Mean, its variance, effective number of values, and `drift`; (...) each."""
+    """value: the mean; worth: effective number of values; (...) each."""
 
     value: Floats
     variance: Floats
@@ -86,10 +92,9 @@ def batched(values: Floats, reduced: Callable[..., Floats] | None = None) -> Flo
 
 
 def means(*series: Floats, fitted: int = 0, surely: bool = False) -> tuple[Mean, ...]:
-    """The Mean of each of several series (..., n_i), n_i >= 3, that share their noise. fitted: parameters beyond the
-    means. surely: as in `correlation`. With r the lag-1 correlation, f = 1 + 2 sum_k (1 - k/n) r^k values are worth
-    one; variance s^2 f / n, s^2 = sum of squares / (n - f), as correlated values scatter less around their own mean
-    (Bayley and Hammersley 1946, JRSS Suppl. 8(2); Tafazzoli and Wilson 2011, IIE Transactions 43(2))."""
+    """The Mean of each of several series (..., n_i), n_i >= 3, that share their noise (docs/mathematics.md, "Verdicts
+    on samples"; Bayley and Hammersley 1946, JRSS Suppl. 8(2); Tafazzoli and Wilson 2011, IIE Transactions 43(2)).
+    fitted: parameters beyond the means. surely: as in `correlation`."""
     residuals = [values - values.mean(axis=-1, keepdims=True) for values in series]
     r = correlation(residuals, surely=surely)
     degrees = sum(values.shape[-1] - 1 for values in series)
@@ -122,8 +127,7 @@ def _mean(values: Floats, residuals: Floats, r: Floats, lost: float) -> Mean:
 
 
 def drift(values: Floats) -> Floats:
-    """How far the level of a series (..., n) may have moved: linear trend plus two standard errors; 0 where none is
-    seen."""
+    """How far the level of a series (..., n) may have moved: trend plus two standard errors; 0 where none is seen."""
     import numpy as np
 
     length = values.shape[-1]
@@ -155,9 +159,8 @@ def autocorrelation_time(values: Floats) -> float:
 
 
 def rows_alike(left: Floats) -> float:
-    """Upper bound of the rows that are worth one independent row, by the variance of batches: noise may hide
-    correlation over hours. left: residuals in time order, (n,). Infinite for too few rows
-    (benchmarks/watch_intervals.py)."""
+    """Upper bound of the rows that are worth an independent one, by the variance of batches: noise may hide correlation
+    over hours. left: residuals in time order, (n,). Infinite for too few rows (benchmarks/watch_intervals.py)."""
     power = float(left.var())
     if len(left) < 8 or power <= 0:
         return 1.0

@@ -1,6 +1,6 @@
 """From collapsed stacks to shares by class of work, the hottest functions, and a flame graph. A stack belongs to the
 class of its innermost frame in frames.toml, else to the kernel or the program's own code. Demands: utilisation law, D =
-U / X. Garbage collection has an interval of its own."""
+U / X."""
 
 import math
 import re
@@ -40,8 +40,7 @@ MAINLY = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What a profile is compared with. per_request: CPU-seconds per request that one sample stands for. of: its
-    step."""
+    """per_request: CPU-seconds per request that one sample stands for. of: its step."""
 
     stacks: Sequence[Stack]
     per_request: float
@@ -64,8 +63,8 @@ def classify(frames: Sequence[str], kind: ProfileKind = "cpu") -> str:
 def profile(
     stacks: Sequence[Stack], source: ProfileSource, step: ProfiledStep, baseline: Baseline | None = None
 ) -> Profile | None:
-    """The profile of a file's stacks, the largest class first; None without samples. Intervals are Wilson's, 95 %;
-    thread states have none, because samples 20 ms apart see the same wait again."""
+    """The largest class first; None without samples. Intervals are Wilson's, 95 %; thread states have none, because
+    samples 20 ms apart see the same wait again."""
     kind, rate, seconds = source.kind, source.rate, source.seconds
     total = sum(stack.count for stack in stacks)
     if not total or rate <= 0 or seconds <= 0:
@@ -140,8 +139,8 @@ class _Node:
 def flame(
     stacks: Sequence[Stack], kind: ProfileKind = "cpu", *, now_s: float = 0.0, baseline: Baseline = NO_BASELINE
 ) -> tuple[FlameFrame, ...]:
-    """Boxes of a flame graph, outer boxes before inner, children by name. now_s: CPU-seconds per request that one
-    sample stands for; boxes that differ from the baseline's beyond chance carry the ratio."""
+    """Outer boxes before inner, children by name. now_s: CPU-seconds per request that one sample stands for; boxes that
+    differ from the baseline's beyond chance carry the ratio."""
     root = _Node()
     for stack in stacks:
         node, class_id = root, classify(stack.frames, kind)
@@ -177,18 +176,16 @@ def flame(
 
 
 def _next_width(root: _Node) -> float:
-    counts: list[int] = []
-    pending = [root]
-    while pending:
-        node = pending.pop()
-        counts += [child.count for child in node.below.values()]
-        pending += node.below.values()
-    return sorted(counts, reverse=True)[MOST_FRAMES] / root.count if len(counts) > MOST_FRAMES else 0.0
+    nodes = list(root.below.values())
+    for node in nodes:  # it grows by those below
+        nodes += node.below.values()
+    counts = sorted((node.count for node in nodes), reverse=True)
+    return counts[MOST_FRAMES] / root.count if len(counts) > MOST_FRAMES else 0.0
 
 
 def _change(count: int, before: int, now_s: float, before_s: float, z: float) -> float | None:
-    """CPU time per request over the baseline's; None where chance explains it: for Poisson counts |a k1 - b k0| < z
-    sqrt(a^2 k1 + b^2 k0), a and b the time that one sample stands for. A baseline without samples counts as one."""
+    """CPU time per request over the baseline's; None where chance explains it: |a k1 - b k0| < z sqrt(a^2 k1 + b^2 k0)
+    for Poisson counts, a and b the time of one sample. A baseline without samples counts as one."""
     if now_s <= 0 or before_s <= 0:
         return None
     spread = math.sqrt(now_s**2 * count + before_s**2 * before)

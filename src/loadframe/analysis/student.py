@@ -12,7 +12,7 @@ NORMAL = 1e7
 
 
 def quantile(probability: Any, freedom: Any) -> Any:
-    """Quantile of the t-distribution. freedom: at least 1; numbers, or arrays that broadcast."""
+    """Of t. freedom: at least 1; numbers, or arrays that broadcast."""
     if isinstance(probability, float) and isinstance(freedom, int) and 1 <= freedom <= MOST_TERMS:
         return _whole(probability, freedom)
     import numpy as np
@@ -52,8 +52,8 @@ STEPS = 100
 
 
 def _angle(share: Any, first: Any, second: Any) -> Any:
-    """The angle up to which the integral of sin(v)^(first - 1) cos(v)^(second - 1) is this share of that up to pi / 2:
-    the incomplete beta function (Abramowitz and Stegun, 6.6.1, sin(v)^2 in place of t). By Newton's method, else
+    """Up to which the integral of sin(v)^(first - 1) cos(v)^(second - 1) is this share of that up to pi / 2: the
+    incomplete beta function (Abramowitz and Stegun, 6.6.1, sin(v)^2 in place of t). By Newton's method, else
     bisection."""
     import numpy as np
 

@@ -1,7 +1,5 @@
-"""Where a server stops meeting its objective, inferred from trials that met it or missed it. Each trial is a coin whose
-chance depends on how far its load lies from the capacity c, and on s, how much that differs from trial to trial:
-    P(met | load, c, s) = LAPSE + (1 - 2 LAPSE) / (1 + exp(-(log c - log load) / s))
-Neither is known; both are weights on a grid and follow Bayes' rule. Sources: docs/mathematics.md, "Capacity search"."""
+"""Where a server stops meeting its objective, from trials that met it or missed it: docs/mathematics.md, "Capacity
+search"."""
 
 import math
 from collections.abc import Sequence
@@ -15,10 +13,10 @@ from loadframe.model import LoadInterval
 LAPSE = 0.02
 """Share of trials with the wrong outcome however far the load is: no single trial decides."""
 SPREADS = tuple(0.002 * 2.0**i for i in range(6))
-"""0.2 % to 6.4 %, as scale s of the logistic curve; its standard deviation is 1.8 times as much: 0.4 % to 12 %."""
+"""0.2 % to 6.4 %, as scale s of the logistic curve."""
 CALM = 0.5
-"""A spread s has the prior weight s^-CALM. With 0 a calm server takes a fifth more trials, with 1 brackets of noisy
-ones are wrong twice as often: benchmarks/search.py."""
+"""Prior weight of a spread s: s^-CALM. With 0 a calm server takes a fifth more trials, with 1 brackets of noisy ones
+are wrong twice as often: benchmarks/search.py."""
 BEYOND = 2.0
 """The capacity may lie outside the searched range by up to this factor."""
 NEGLIGIBLE = 1e-7
@@ -34,9 +32,8 @@ NORMAL_90 = 1.645
 
 
 class Threshold:
-    """Posterior of the capacity: weights on a grid of log capacities, (cells,), and of spreads. worth: how many
-    independent trials a trial is worth: with q the lag-1 correlation of the open trials' outcomes, the noise has r =
-    sin(pi q / 2) (tetrachoric: Sheppard 1899), and (1 - r) / (1 + r) are independent."""
+    """Weights on a grid of log capacities, (cells,), and of spreads. worth: independent trials per trial ("Correlated
+    trials"; tetrachoric: Sheppard 1899)."""
 
     def __init__(self, low: float, high: float, *, step: float, guess: LoadInterval | None = None) -> None:
         """Uniform between low and high (and a little beyond), or with a guess. step: of the ladder, in log load."""
@@ -75,8 +72,7 @@ class Threshold:
 
     def below(self, loads: Sequence[float]) -> Floats:
         edges = self.log_capacity + self._cell / 2
-        below: Floats = np.interp(np.log(loads), edges, self.weight.cumsum(), left=0.0)
-        return below
+        return np.asarray(np.interp(np.log(loads), edges, self.weight.cumsum(), left=0.0))
 
     def at(self, probability: float) -> float:
         cell = int(np.searchsorted(self.weight.cumsum(), probability))
@@ -106,8 +102,7 @@ class Threshold:
 def _chance(log_capacity: Floats, log_load: Floats, spread: Floats) -> Floats:
     """P(met), shape (loads, cells, spreads)."""
     distance = (log_capacity[None, :, None] - log_load[:, None, None]) / spread
-    chance: Floats = LAPSE + (1 - 2 * LAPSE) / (1 + np.exp(-np.clip(distance, -500, 500)))
-    return chance
+    return LAPSE + (1 - 2 * LAPSE) / (1 + np.exp(-np.clip(distance, -500, 500)))
 
 
 def _entropy(chance: Floats) -> Floats:

@@ -1,5 +1,5 @@
-"""Where the warm-up ends: MSER-5 on a binned throughput series, guarded against noise and slow climbs. MSER: White
-(1997), Simulation 69; MSER-5, on means of five: White, Cobb and Spratt (2000), Winter Simulation Conference."""
+"""Where the warm-up ends: MSER-5 on a binned throughput series, guarded against noise and slow climbs
+(docs/mathematics.md)."""
 
 import math
 from dataclasses import dataclass
@@ -20,14 +20,13 @@ WINDOW = 3
 MEANINGFUL_SHARE = 0.02
 """A head that differs from the tail by less than this share is kept."""
 STANDARD_ERRORS, BOUND_ERRORS, LATE_ERRORS = 3.0, 4.0, 7.0
-"""Standard errors by which a head must differ from the tail; the same beyond the bound; and for a later change, whose
-place was searched for."""
+"""Standard errors by which a head must differ from the tail; beyond the bound; for a later change, whose place was
+searched for."""
 CLIMBS = 0.99
-"""A series climbs if its line would not rise so steeply by chance with this probability: MSER misses a slow
-approach."""
+"""A series climbs if its line rises more steeply than by chance with this probability: MSER misses a slow approach."""
 MISSING = 0.05
 """Share of the final level that the mean after a cut may lack, by the best exponential approach."""
-PACES = tuple(float(pace) for pace in np.geomspace(0.05, 3, 13))
+PACES = np.geomspace(0.05, 3, 13)
 """Time constants that are tried, in lengths of the series."""
 
 
@@ -43,15 +42,13 @@ def mser(values: Floats) -> Floats:
     centred = values - values.mean()
     tail_sum = np.cumsum(centred[::-1])[::-1]
     tail_square = np.cumsum(centred[::-1] ** 2)[::-1]
-    squares: Floats = np.maximum(tail_square - tail_sum**2 / left, 0.0) / left**2
-    return squares
+    return np.maximum(tail_square - tail_sum**2 / left, 0.0) / left**2
 
 
 def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
-    """The warm-up of a throughput (1/s per bin of `bin_s` seconds): at least `floor_s`, at most half. Not settled where
-    the level changes, or MSER-5's minimum lies, beyond that bound, where a climb leaves too much to be reached, or with
-    fewer than 30 bins after the floor. What is like the settled part is kept: MSER alone cuts flat noise at random
-    places."""
+    """Of a throughput (1/s per bin of `bin_s` seconds): at least `floor_s`, at most half. Not settled where the level
+    changes, or MSER-5's minimum lies, beyond that bound, where a climb leaves too much to be reached, or with fewer
+    than 30 bins after the floor. What is like the settled part is kept: MSER alone cuts flat noise anywhere."""
     series = np.asarray(throughput, dtype=np.float64)
     floor_bins = int(np.ceil(floor_s / bin_s - 1e-9))
     batches = max(len(series) - floor_bins, 0) // BATCH
@@ -63,7 +60,7 @@ def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
     tail = means[min(cut, batches // 2) :]
     time = np.arange(len(tail), dtype=np.float64)
     time -= time.mean()
-    residuals = tail - tail.mean() - time * float(time @ tail) / float(time @ time)
+    residuals = tail - tail.mean() - time * (time @ tail) / (time @ time)
     steady = _Steady(float(tail.mean()), _long_run_variance(residuals), len(tail))
     batch_s = BATCH * bin_s
     bound_s = max(floor_s, len(series) * bin_s / 2)
@@ -73,10 +70,8 @@ def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
         return WarmUp(bound_s, settled=False)
     last = min(cut, bound)
     # MSER overshoots where noise makes a later start look calmer; the first calm window is early enough.
-    calm = (
-        d for d in range(last) if not steady.differs(means[d : d + 1]) and not steady.differs(means[d : d + WINDOW])
-    )
-    first = next(calm, last)
+    windows = ((d, (means[d : d + 1], means[d : d + WINDOW])) for d in range(last))
+    first = next((d for d, both in windows if not any(map(steady.differs, both))), last)
     after = series[floor_bins:]
     if straight(after[np.newaxis]).rises(CLIMBS) and missing(after, first * BATCH) > MISSING:
         return WarmUp(bound_s, settled=False)
@@ -86,7 +81,7 @@ def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
 def missing(values: Floats, cut: int) -> float:
     """The share of the level, approached exponentially from below, that the mean of values[cut:] lacks; else 0."""
     time = np.linspace(0, 1, len(values))
-    shapes = np.exp(-time / np.array(PACES)[:, np.newaxis])
+    shapes = np.exp(-time / PACES[:, np.newaxis])
     centred = shapes - shapes.mean(axis=1, keepdims=True)
     sizes = (centred @ (values - values.mean())) / (centred**2).sum(axis=1)
     best = int(np.argmax(sizes**2 * (centred**2).sum(axis=1)))
@@ -136,7 +131,7 @@ class _Steady:
     count: int
 
     def differs(self, window: Floats, errors: float = STANDARD_ERRORS) -> bool:
-        """Whether a window is at another level, beyond the noise. By its median, so that one stall does not decide."""
+        """Beyond the noise, by the window's median, so that one stall does not decide."""
         difference = abs(float(np.median(window)) - self.level)
         error = math.sqrt(self.variance * (1 / len(window) + 1 / self.count))
         return difference > max(errors * error, MEANINGFUL_SHARE * abs(self.level))

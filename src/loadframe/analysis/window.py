@@ -1,34 +1,37 @@
-"""From the requests of one step to its summary. Latency covers every request in flight in the window, weighted by the
+"""From the requests of a step to its summary. Latency is of every request in flight in the window, weighted by the
 share of its time in it, so that Little's law holds (1961, Operations Research 9; docs/mathematics.md, "Response
 times")."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import fmean
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from loadframe.analysis import warmup
-from loadframe.analysis.arrays import Flags, Floats, Whole
+from loadframe.analysis.arrays import Flags, Floats, Singles, Whole
 from loadframe.analysis.warmup import CLIMBS, Line, straight
-from loadframe.model import UNFINISHED, UNSETTLED, Latency, OperationSummary, Step
+from loadframe.model import UNFINISHED, UNSETTLED, Latency, LatencyPoint, OperationSummary, Step, by_level
 
+Codes = NDArray[np.uint32]
 BINS = 66
 """Slices of the time after the least warm-up: MSER-5 needs enough."""
 BATCHES = 8
 FEWEST_REQUESTS = 20
 """Requests of a window that decides something: with fewer a throughput is not known to a fifth."""
 FEWEST_RESPONSES = 5.0
-"""Response times in such a window: in a shorter one, users who began together count once more or less often."""
+"""Response times in it: in a shorter one, users who began together count once more or less often."""
 OUT_OF_BALANCE = 0.2
 """Share by which X R may differ from the number in flight; beyond, no response time is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Fields as in model.Step. operations: also those not judged. silence_ms: longest time without a completed request.
+    """As in model.Step. operations: also those not judged. silence_ms: longest time without a completed request.
     latencies_ms: as many as requests, with the distribution of `latency`. balanced: throughput times response time is
     the number in flight. needed_s: shortest window that would decide something; 0 where this does."""
 
@@ -48,7 +51,7 @@ class Summary:
     concurrency: float
     silence_ms: float
     settled: bool
-    latencies_ms: NDArray[np.float32]
+    latencies_ms: Singles
     balanced: bool
     needed_s: float
 
@@ -57,11 +60,11 @@ class Summary:
 class _InFlight:
     """Latencies (ms), ascending, and the share of each request's time in the window; (requests,)."""
 
-    latency_ms: NDArray[np.float32]
+    latency_ms: Singles
     share: Floats
 
     @classmethod
-    def of(cls, latency_ms: NDArray[np.float32], share: Floats, chosen: Flags) -> Self:
+    def of(cls, latency_ms: NDArray[Any], share: NDArray[Any], chosen: Flags) -> Self:
         there = chosen & (share > 0)
         order = np.argsort(latency_ms[there], kind="stable")
         return cls(latency_ms[there][order], share[there][order])
@@ -86,7 +89,7 @@ class _InFlight:
         longest = float(self.latency_ms[-1]) if len(self.latency_ms) else 0.0  # however little of it is in the window
         return Latency(self.mean_ms, p50, p95, p99, longest, p999)
 
-    def as_many(self, count: int) -> NDArray[np.float32]:
+    def as_many(self, count: int) -> Singles:
         """`count` latencies with the same distribution, ascending, the longest included."""
         if not len(self.share):
             return self.latency_ms
@@ -97,10 +100,10 @@ class _InFlight:
 
 def summarise(
     end_s: Floats,
-    latency_ms: NDArray[np.float32],
-    waiting_ms: NDArray[np.float32],
-    operation: NDArray[np.uint32],
-    outcome: NDArray[np.uint32],
+    latency_ms: Singles,
+    waiting_ms: Singles,
+    operation: Codes,
+    outcome: Codes,
     *,
     operations: Sequence[str],
     judged: Sequence[str],
@@ -108,10 +111,10 @@ def summarise(
     floor_s: float,
     fixed_warmup_s: float | None,
 ) -> Summary:
-    """Summary of the requests of the `judged` operations; arrays (requests,), at least one, in order of end_s.
-    planned_s: the step's length from the first request on; what ends later does not count. None: it ran until its work
-    was done; then all judged requests count, without a warm-up. floor_s: least warm-up; fixed_warmup_s: cut exactly
-    this. Unfinished requests (UNFINISHED) count with their age."""
+    """Of the `judged` operations; arrays (requests,), at least one, in order of end_s. planned_s: the step's length
+    from the first request on; what ends later does not count. None: it ran until its work was done; then all judged
+    requests count, without a warm-up. floor_s: least warm-up; fixed_warmup_s: cut exactly this. Unfinished requests
+    (UNFINISHED) count with their age."""
     begin_s, ended = end_s - latency_ms / 1000.0, outcome != UNFINISHED
     # The driver does not know the kind of an unfinished request.
     chosen = ~ended | np.isin(operation, [index for index, name in enumerate(operations) if name in judged])
@@ -178,8 +181,7 @@ def _needed_s(length_s: float, requests: int, errors: int, in_flight: _InFlight)
 
 
 def _overlap_s(begin_s: Floats, end_s: Floats, start_s: float, until_s: float) -> Floats:
-    overlap: Floats = np.maximum(np.minimum(end_s, until_s) - np.maximum(begin_s, start_s), 0.0)
-    return overlap
+    return np.asarray(np.maximum(np.minimum(end_s, until_s) - np.maximum(begin_s, start_s), 0.0))
 
 
 def _warmed_up(
@@ -196,9 +198,9 @@ def _warmed_up(
 
 def _operations(
     names: Sequence[str],
-    operation: NDArray[np.uint32],
-    outcome: NDArray[np.uint32],
-    latency_ms: NDArray[np.float32],
+    operation: Codes,
+    outcome: Codes,
+    latency_ms: Singles,
     share: Floats,
     in_window: Flags,
 ) -> tuple[OperationSummary, ...]:
@@ -227,11 +229,10 @@ LIKELY = 0.95
 
 
 def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float, ...]:
-    """Levels at which most steps of a treatment had not settled, or their pooled throughput climbs. Steps without a cut
-    do not count for climbs, which they measure (a cache that fills)."""
+    """Levels at which most steps of a treatment had not settled, or their pooled throughput climbs, but in steps
+    without a cut, which measure climbs (a cache that fills)."""
     levels = []
-    for level in sorted({step.level for step in steps}):
-        mine = [step for step in steps if step.level == level]
+    for level, mine in by_level(steps).items():
         line = common_line([step for step in mine if step.window_start_s > step.started_s])
         climbs = line is not None and line.rises(probability)
         if climbs or fmean(UNSETTLED in step.flags for step in mine) > MOST_UNSETTLED:
@@ -246,3 +247,57 @@ def common_line(steps: Sequence[Step]) -> Line | None:
         if len(step.batches) == BATCHES and step.throughput > 0
     ]
     return straight(np.stack(shares)) if shares else None
+
+
+def of_histogram(latencies_ms: Floats, counts: Whole) -> Latency:
+    """Of a histogram with at least one request: latencies, ascending, and counts, (bins,)."""
+    return _InFlight.of(latencies_ms, counts, counts > 0).latency()
+
+
+POINTS_PER_DECADE, MOST_POINTS = 40, 300
+"""40 per decade show every bend, 300 reach one request in thirty million."""
+
+
+def points(latencies_ms: Floats, counts: Whole) -> tuple[LatencyPoint, ...]:
+    """At most MOST_POINTS points and the usual percentiles, evenly spaced on the scale of HdrHistogram's plots (Tene):
+    percentile q at one_in = 1 / (1 - q). Arrays as for `of_histogram`."""
+    reached = np.cumsum(counts)
+    requests = int(reached[-1])
+    decades = math.log10(requests)
+    some = np.geomspace(1.0, requests, min(MOST_POINTS, 1 + math.ceil(POINTS_PER_DECADE * decades)))
+    usual = [2.0, *(10.0**power for power in range(1, math.floor(decades) + 1))]
+    places = sorted({float(place) for place in (*some[:-1], *usual) if place < requests})
+    shown = [LatencyPoint(place, _quantile(latencies_ms, reached, place)) for place in places]
+    return (*shown, LatencyPoint(float(requests), float(latencies_ms[np.flatnonzero(counts)[-1]])))
+
+
+def _quantile(latencies_ms: Floats, reached: Whole, one_in: float) -> float:
+    requests = int(reached[-1])
+    rank = max(requests - math.floor(requests / one_in + 1e-9), 1)
+    return float(latencies_ms[np.searchsorted(reached, rank)])
+
+
+DELAYED_ACK_MS = (38.0, 48.0)
+"""TCP_DELACK_MIN is 40 ms (include/net/tcp.h); timers of 100 to 1000 Hz are off by up to a tick."""
+HIGHEST_CONTRAST = 1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """share: of the requests. contrast: their number over that of the fuller of two equally wide bands, the next below
+    and the second above; about 1 for a broad distribution."""
+
+    share: float
+    contrast: float
+
+
+def band(latency_ms: Singles, low_ms: float, high_ms: float) -> Band | None:
+    if not len(latency_ms):
+        return None
+    width_ms = high_ms - low_ms
+    edges = (low_ms - width_ms, low_ms, high_ms, high_ms + width_ms, high_ms + 2 * width_ms)
+    below, inside, _, above = (
+        int(((latency_ms >= first) & (latency_ms < last)).sum()) for first, last in pairwise(edges)
+    )
+    contrast = inside / max(below, above) if below or above else HIGHEST_CONTRAST
+    return Band(inside / len(latency_ms), min(contrast, HIGHEST_CONTRAST))

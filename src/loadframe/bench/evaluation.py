@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loadframe.analysis import disturbance
-from loadframe.analysis.distribution import DELAYED_ACK_MS, band
-from loadframe.analysis.window import Summary
+from loadframe.analysis.window import DELAYED_ACK_MS, Summary, band
 from loadframe.bench.caged import cpus_of
 from loadframe.bench.loading import Loaded
 from loadframe.bench.rig import Rig
@@ -62,17 +61,17 @@ def evaluate(
     rig: Rig,
     *,
     one_lock: bool,
-    stages: Sequence[CounterSpec] = (),
+    printed: Sequence[CounterSpec] = (),
     work: str = WORK,
 ) -> Evaluated:
     """The metrics of a step's window, recorded and derived. study: with the CPUs of the target's state; one_lock, work:
-    as of the workload. stages: counters of pipelines."""
+    as of the workload. printed: counters of families."""
     summary, embedded = loaded.summary, rig.target.embedded
     metrics = window_metrics(
         ticks,
         summary.window_start_s,
         summary.window_end_s,
-        service=(*rig.counter_specs, *stages),
+        service=(*rig.counter_specs, *printed),
         embedded=embedded,
         pieces=components(study) if study.target.shards is not None else (),
     )

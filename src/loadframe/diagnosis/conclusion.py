@@ -10,10 +10,10 @@ from loadframe.analysis import comparison
 from loadframe.analysis.samples import needed
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL
-from loadframe.diagnosis.pipelines import is_queue
 from loadframe.diagnosis.plateau import is_flat
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
-from loadframe.diagnosis.windows import acts_from, bend_of, bends, explains_bend
+from loadframe.diagnosis.windows import acts_from, bend_intervals, bend_of, explains_bend
+from loadframe.knowledge.families import in_series
 from loadframe.model import (
     DRIVER_BESIDE,
     OTHERS,
@@ -74,9 +74,9 @@ FURTHEST = 2.0
 
 
 def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
-    """What limits next, from the last state: an open cause, that of its bend first; else a limit measured as full at
-    the bend; else one that a kept change has raised; else the one that a straight line fills first, up to FURTHEST
-    times the highest load; else None."""
+    """From the last state: an open cause, that of its bend first; else a limit measured as full at the bend; else one
+    that a kept change has raised; else the one that a straight line fills first, up to FURTHEST times the highest
+    load."""
     last, kept = rounds[-1], kept_trials(rounds)
     settled = {cause for trial in last.tried if trial.kept for cause in trial.remedy.addresses}
     open_ = [
@@ -84,22 +84,22 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
     ]
     open_ = [finding for finding in open_ if finding.id != OTHERS] or open_  # a disturbance is no limit
     if open_:
-        at_bend = [finding for finding in open_ if bends(last.curve) and explains_bend(finding)]
+        at_bend = [finding for finding in open_ if bend_intervals(last.curve) and explains_bend(finding)]
         first = (at_bend or open_)[0]
         at = first.reached_at if settled else acts_from(last, first)  # the bend may belong to what is settled
         return NextLimit(first.id, None if at is None else at.load, first.title, first.explanation)
-    limits = [limit for limit in last.limits if not is_queue(limit.id)]
-    measured = [
-        (limit, limit.exhausted_at) for limit in limits if limit.exhausted_at and limit.exhausted_at.how == "measured"
-    ]
-    if full := [limit for limit, load in measured if any(load.meets(bend) for bend in bends(last.curve))]:
-        return _as_next(min(full, key=_load), "its use is at the ceiling of {ceiling} where the last curve bends")
+    # the room of a queue fills because of the next stage
+    limits = [limit for limit in last.limits if not (limit.id.endswith(".queue") and in_series(limit.id))]
+    limits.sort(key=_load)
+    placed = [(limit, limit.exhausted_at) for limit in limits if limit.exhausted_at is not None]
+    full = [limit for limit, at in placed if at.how == "measured" and any(map(at.meets, bend_intervals(last.curve)))]
+    if full:
+        return _as_next(full[0], "its use is at the ceiling of {ceiling} where the last curve bends")
     furthest = FURTHEST * last.curve.points[-1].load
-    ahead = [limit for limit in limits if limit.exhausted_at is not None and limit.exhausted_at.how == "extrapolated"]
-    within = sorted((limit for limit in ahead if _load(limit) <= furthest), key=_load)
-    raised = [limit for limit in limits if any(_raised_to(limit, trial) for trial in kept)]
-    if raised and not any(_load(limit) < _load(min(raised, key=_load)) for limit in within):
-        return _as_next(min(raised, key=_load), "a change has raised it to {ceiling}", furthest)
+    within = [limit for limit, at in placed if at.how == "extrapolated" and at.load <= furthest]
+    raised = [limit for limit in limits if any(_is_raised(limit, trial) for trial in kept)]
+    if raised and not (within and _load(within[0]) < _load(raised[0])):
+        return _as_next(raised[0], "a change has raised it to {ceiling}", furthest)
     return _as_next(within[0], "its use grows with the load towards the ceiling of {ceiling}") if within else None
 
 
@@ -110,19 +110,14 @@ def _as_next(limit: Limit, because: str, furthest: float = math.inf) -> NextLimi
     return NextLimit(limit.id, load if load <= furthest and math.isfinite(load) else None, title, because)
 
 
-def _raised_to(limit: Limit, trial: Trial) -> bool:
-    sizes = [
-        (change.before, change.after)
-        for change in trial.remedy.changes
-        if limit.setting and change.needed and change.setting == limit.setting
-    ]
-    return any(
-        isinstance(first, int | float) and isinstance(second, int | float) and first < second for first, second in sizes
-    )
+def _is_raised(limit: Limit, trial: Trial) -> bool:
+    changes = [change for change in trial.remedy.changes if change.needed and change.setting == limit.setting]
+    sizes = [(change.before, change.after) for change in changes if limit.setting]
+    return any(isinstance(old, int | float) and isinstance(new, int | float) and old < new for old, new in sizes)
 
 
 def _load(limit: Limit) -> float:
-    return limit.exhausted_at.load if limit.exhausted_at is not None else float("inf")
+    return limit.exhausted_at.load if limit.exhausted_at is not None else math.inf
 
 
 def outcome(
@@ -132,8 +127,7 @@ def outcome(
     stop: Stop | None = None,
     drivers: FleetDrivers | None = None,
 ) -> Outcome:
-    """The end of the investigation in one word and one sentence. stop: where the target failed. drivers: all driving
-    hosts compared with fewer."""
+    """stop: where the target failed. drivers: all driving hosts compared with fewer."""
     kept = kept_trials(rounds)
     if stop is not None and not (kept and stop.went_on):
         how = f"died ({stop.died})" if stop.died else "failed, and did not recover"
@@ -150,14 +144,11 @@ def outcome(
         words = " and ".join(trial.remedy.title for trial in kept)
         return Outcome("gained", f"Kept: {words}.{for_no_cause(kept)}")
     last = rounds[-1]
-    if last.tried and not last.findings:
+    if not last.findings:
         seen = _nothing_found(last)
-        declared = "; no setting that the study declares has a proven gain, and all were put back."
-        return replace(seen, text=seen.text.removesuffix(UNCHANGED) + declared)
+        return replace(seen, text=seen.text.removesuffix(UNCHANGED) + DECLARED) if last.tried else seen
     if last.tried:
         return Outcome("no-proven-gain", "No change that was tried has a proven gain; all were reverted.")
-    if not last.findings:
-        return _nothing_found(last)
     first = last.findings[0]
     title = first.title[0].upper() + first.title[1:]
     if first.id == DRIVER_LIMITED:
@@ -180,8 +171,7 @@ FEWEST_ALIKE = 3
 def unfinished(
     rounds: Sequence[Round], steps: Sequence[Step], budget_s: float, most_blocks: int, command: str
 ) -> Unfinished | None:
-    """Of the unkept changes that gained in each block, and that a study's most blocks could prove, the one that gained
-    most."""
+    """Of the unkept changes that gained in each block, and that MOST_BLOCKS could prove, the one that gained most."""
     counts = [
         (_blocks_to_decide(trial), trial)
         for round_ in rounds
@@ -224,6 +214,7 @@ def for_no_cause(kept: Sequence[Trial]) -> str:
 
 
 UNCHANGED = "; nothing was changed."
+DECLARED = "; no setting that the study declares has a proven gain, and all were put back."
 NEAR = 0.85
 """Share of a ceiling from which on a limit is named where nothing is exhausted; our choice."""
 
@@ -245,7 +236,7 @@ LITTLE = 0.15
 
 
 def stops_growing(curve: Curve) -> str | None:
-    """How throughput stops growing, in words; None where it grows up to the highest level, or there is only one."""
+    """In words; None where throughput grows up to the highest level, or there is only one."""
     if curve.cliff is not None:
         return f"Throughput falls between {curve.axis} {curve.cliff.from_load:g} and {curve.cliff.to_load:g}"
     if curve.knee is not None:

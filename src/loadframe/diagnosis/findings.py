@@ -1,17 +1,19 @@
 """From evidence to findings: limits that were reached, and signatures that hold, suspected until a remedy helps."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
-from loadframe.diagnosis import behind_stages, others, waiting_limits
-from loadframe.diagnosis.operational import beside_saturated_cpus
+from loadframe.diagnosis import others, waiting_limits
+from loadframe.diagnosis.operational import with_saturated_cpus
 from loadframe.diagnosis.signatures import DRIVER_LIMITED, SATURATED, SIGNATURES
 from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.diagnosis.windows import Window, Windows, explains
+from loadframe.knowledge.families import modules
 from loadframe.knowledge.signature import Condition, Signature
 from loadframe.metrics import metric as metric_of
-from loadframe.model import OTHERS, REACHED, Evidence, Finding, Limit, LoadInterval, RuledOut, Step
+from loadframe.model import OTHERS, REACHED, Evidence, Finding, Limit, LoadInterval, Reading, RuledOut, Step
 from loadframe.units import show_metric
 
 EVENTS = ("1/s", "")
@@ -23,15 +25,35 @@ THRASH_RISES = 3.0
 """... and if it pays at least three times as often as below the bend."""
 EVERY_OTHER_REQUEST = 0.5
 """... or, at every level alike, one in two: that explains no bend, but may be what each request takes."""
+Judge = Callable[[Signature, Windows], Finding | RuledOut | None]
+
+
+class Causes(Protocol):
+    """The causes of a family of metrics (knowledge.families.Family.causes)."""
+
+    def findings(self, windows: Windows) -> Sequence[Finding | RuledOut]: ...
+
+    def behind(
+        self, findings: Sequence[Finding], windows: Windows, signatures: Sequence[Signature], judge: Judge
+    ) -> list[Finding]:
+        """The findings, and what one of the family's is caused by. judge: whether a signature holds in windows."""
+
+    def now(self, metrics: Mapping[str, float], readings: Sequence[Reading]) -> Sequence[str]:
+        """Sentences on what limits at this moment."""
+
+
+def causes() -> list[Causes]:
+    return modules("causes")
 
 
 def diagnose(
     windows: Windows, limits: Sequence[Limit], several: Sequence[Finding | RuledOut] = ()
 ) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
-    """Suspected causes, the best explained first, each with what was ruled out. Where others take the CPU, that comes
-    first except for what is known to cost more (others.py), and nothing is ruled out: a target with many threads leaves
+    """Suspected causes, the best explained first, and what was ruled out. Where others take the CPU, that comes first
+    except for what is known to cost more (others.py), and nothing is ruled out: a target with many threads leaves
     others less at high loads. several: what several levels show together (operational.py)."""
-    results = [*several, *(_limit_finding(limit, windows) for limit in limits)]
+    results: list[Finding | RuledOut | None] = [finding for family in causes() for finding in family.findings(windows)]
+    results += [*several, *(_limit_finding(limit, windows) for limit in limits)]
     for signature in SIGNATURES:
         suspected = any(isinstance(result, Finding) for result in results)
         if signature.failing_others and (suspected or windows.bend is None):
@@ -44,24 +66,20 @@ def diagnose(
     findings = [result for result in results if isinstance(result, Finding)]
     refusing = {limit.id for limit in limits if limit.loud}
     findings = waiting_limits.behind([_deeper(finding, findings, refusing) for finding in findings])
-    findings = behind_stages.behind(findings, windows, SIGNATURES, _signature_finding)
+    for family in causes():
+        findings = family.behind(findings, windows, SIGNATURES, _signature_finding)
     best: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda finding: -finding.score):
         best.setdefault(finding.id, finding)  # a cause may have several signatures
     findings = list(best.values())
     if SATURATED in best:
-        findings = [beside_saturated_cpus(finding) if finding.id in SERVED_AT_ONCE else finding for finding in findings]
+        findings = [with_saturated_cpus(finding) if finding.id in SERVED_AT_ONCE else finding for finding in findings]
     cleared = [result for result in results if isinstance(result, RuledOut) and result.id not in best]
-    limited = [finding for finding in findings if finding.id == DRIVER_LIMITED]
-    if limited:
-        cleared += [
-            RuledOut(finding.id, "it cannot be judged while the driver is the bottleneck", judged=False)
-            for finding in findings
-            if finding not in limited
-        ]
-        findings = limited
-    crowded = [finding for finding in findings if finding.id == OTHERS]
-    if crowded:
+    if DRIVER_LIMITED in best:
+        why = "it cannot be judged while the driver is the bottleneck"
+        cleared += [RuledOut(finding.id, why, judged=False) for finding in findings if finding.id != DRIVER_LIMITED]
+        findings = [best[DRIVER_LIMITED]]
+    elif OTHERS in best:
         there = windows.place.metrics
         findings.sort(key=lambda finding: 0 if others.outweighs(finding, there) else 1 if finding.id == OTHERS else 2)
         cleared = []  # low use rules nothing out where the target hardly gets a CPU
@@ -79,8 +97,12 @@ def _deeper(finding: Finding, findings: Sequence[Finding], refusing: Collection[
     return replace(finding, score=max([finding.score, *scores]))
 
 
+LOUD = "Requests beyond this limit fail."
+SILENT = "Reaching this limit gives no error: every request is still answered, but work is repeated."
+
+
 def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
-    """A limit that was reached and whose counter of harm rises; None for shares and times, which signatures judge."""
+    """Reached, with a counter of harm that rises; None for shares and times, which signatures judge."""
     if limit.waits:
         at = limit.exhausted_at or _bend_interval(windows)
         return waiting_limits.finding(limit, windows, _bend_interval(windows), _limit_score(at, windows))
@@ -90,10 +112,8 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
     if use == -math.inf:
         return None
     if use < REACHED * limit.ceiling:
-        ceiling = show_metric(limit.use_metric, limit.ceiling)
-        return RuledOut(
-            limit.id, f"{metric_of(limit.use_metric).alone}: {show_metric(limit.use_metric, use)} of {ceiling}"
-        )
+        used, ceiling = (show_metric(limit.use_metric, value) for value in (use, limit.ceiling))
+        return RuledOut(limit.id, f"{metric_of(limit.use_metric).alone}: {used} of {ceiling}")
     harm = _harm(limit, windows)
     if isinstance(harm, str):
         return RuledOut(limit.id, harm, judged=limit.thrash_metric in _place(limit, windows).metrics)
@@ -108,12 +128,7 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
         reached_at=reached_at,
         evidence=(reached, *harm),
         score=NOT_THE_BEND if alike else _limit_score(reached_at, windows),
-        explanation=(
-            "Requests beyond this limit fail."
-            if limit.loud
-            else "Reaching this limit gives no error: every request is still answered, but work is repeated."
-        )
-        + (" It costs about as much at every level." if alike else ""),
+        explanation=(LOUD if limit.loud else SILENT) + (" It costs about as much at every level." if alike else ""),
     )
 
 
@@ -167,9 +182,9 @@ def is_overrun(limit: Limit, step: Step) -> bool:
 
 
 def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
-    """The load from which on requests pay for a full limit, between the last level at which few do and the first from
-    which on they all do (docs/mathematics.md, "A bend that a limit explains"): where it fills if between these, else
-    their geometric mean. None where all levels pay or none does."""
+    """From where requests pay for a full limit, between the last level at which few do and the first from which on all
+    do (docs/mathematics.md, "A bend that a limit explains"): where it fills if between these, else their geometric
+    mean. None where all levels pay or none does."""
     costs = {window.levels[0]: _cost_per_request(limit, window) for window in windows.each}
     full = {window.levels[0] for window in windows.each if window.fills(limit)}
     paid = {level: cost if level in full else 0.0 for level, cost in costs.items() if cost is not None}
@@ -196,7 +211,7 @@ NOT_THE_BEND = 0.3
 
 
 def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
-    """1 where it begins to act at the load of a bend, less where it explains that less."""
+    """1 where it begins to act at a bend, less where it explains that less."""
     # Both ends are levels: what is not full yet at the level at which the fall has ended begins after it.
     if acts is not None and windows.bends and all(acts.low >= bend.high < acts.load for bend in windows.bends):
         return NOT_THE_BEND
@@ -222,9 +237,8 @@ def _signature_finding(
     if signature.rises and windows.bend is not None:
         condition, below = pairs[0][0], windows.below.judged(pairs[0][0])
         if below is not None and condition.holds(below):
-            return RuledOut(
-                signature.id, f"{_name(condition)}: {_show(condition, below)} {windows.below.words} already"
-            )
+            why = f"{_name(condition)}: {_show(condition, below)} {windows.below.words} already"
+            return RuledOut(signature.id, why)
     absent = []  # what was looked for and not seen separates this cause from its look-alikes
     for condition in signature.absent:
         seen = window.judged(condition)
@@ -247,14 +261,12 @@ def _signature_finding(
 
 
 def _first_level(signature: Signature, windows: Windows) -> LoadInterval | None:
-    """The lowest level at which all that was measured holds, and the level before; None where none has it."""
-    before: float | None = None
-    for window in windows.each:
+    """The lowest level at which all that was measured holds, from the level before; None without any."""
+    levels = [window.levels[0] for window in windows.each]
+    for before, window in zip(levels[:1] + levels, windows.each, strict=False):
         values = [(condition, window.judged(condition)) for condition in signature.present]
         if all(value is None or condition.holds(value) for condition, value in values):
-            level = window.levels[0]
-            return LoadInterval(level, level if before is None else before, level)
-        before = window.levels[0]
+            return LoadInterval(window.levels[0], before, window.levels[0])
     return None
 
 

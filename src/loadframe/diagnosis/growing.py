@@ -1,11 +1,12 @@
 """Costs that grow with the requests served, or with time: never a limit of the load."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
 from loadframe.analysis.growth import LEAST, Growth, Of, growth
-from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Evidence, Finding, Step
+from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Evidence, Finding, Step, by_level
 from loadframe.units import show
 
 REQUESTS, TIME = "growth.requests", "growth.time"
@@ -23,7 +24,7 @@ LOOK = (
 )
 COSTS: tuple[Of, ...] = ("response", "cpu")
 WHAT: Mapping[Of, str] = {"response": "response time", "cpu": "CPU time of a request"}
-TOLD: Mapping[Of, tuple[str, str]] = {
+GREW: Mapping[Of, tuple[str, str]] = {
     "response": ("costs {:.2g} times as much", "longer"),
     "cpu": ("takes {:.2g} times as much CPU time", "more CPU time"),
 }
@@ -66,21 +67,16 @@ def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None
         for step, served in zip(ordered, served_by, strict=True)
         if step.latency.mean_ms > 0 and (axis in CLIENT_AXES or step.throughput >= SERVED * step.level)
     ]
-    if not rows:
-        return [], None
-    began = rows[0][0].started_s
-    middles = [(step.window_start_s + step.window_end_s) / 2 - began for step, _ in rows]
-    often = [step.level for step, _ in rows]
-    kept = [index for index, level in enumerate(often) if often.count(level) >= 2]
-    repeated = [rows[i][0] for i in kept]
+    often = Counter(step.level for step, _ in rows)
+    repeated = [(step, served) for step, served in rows if often[step.level] >= 2]
+    kept, served = [step for step, _ in repeated], [served for _, served in repeated]
+    middles = [(step.window_start_s + step.window_end_s) / 2 - rows[0][0].started_s for step in kept]
     for of in COSTS:
-        costs = [cost_ms(step, of) for step in repeated]
-        if not all(cost > 0 for cost in costs):
-            continue
-        trend = growth([often[i] for i in kept], costs, [rows[i][1] for i in kept], [middles[i] for i in kept])
+        costs = [cost_ms(step, of) for step in kept]
+        trend = growth([step.level for step in kept], costs, served, middles) if all(costs) else None
         if trend is not None:
-            return repeated, replace(trend, of=of)
-    return repeated, None
+            return kept, replace(trend, of=of)
+    return kept, None
 
 
 def _finding(growth: Growth, steps: Sequence[Step]) -> Finding:
@@ -94,11 +90,11 @@ def _finding(growth: Growth, steps: Sequence[Step]) -> Finding:
         else f"from {show(growth.first, 's')} to {show(growth.last, 's')} after the first step began"
     )
     what, other = NAMED if requests else NAMED[::-1]
-    if not growth.told_apart:
+    if not growth.distinct:
         what = f"either {what} or {other}"
-    apart = "" if growth.told_apart else " From these steps the two cannot be told apart."
-    look = " Or look".join(LOOK if not growth.told_apart else LOOK[:1] if requests else LOOK[1:])
-    costs, took = TOLD[growth.of]
+    apart = "" if growth.distinct else " From these steps the two cannot be told apart."
+    look = " Or look".join(LOOK if not growth.distinct else LOOK[:1] if requests else LOOK[1:])
+    costs, took = GREW[growth.of]
     return Finding(
         id=REQUESTS if requests else TIME,
         title=f"a request {costs.format(growth.times)} at the end as at first, and its cost follows {what}, "
@@ -124,12 +120,10 @@ def _share(share: float) -> str:
 
 
 def _each_level(steps: Sequence[Step]) -> list[Evidence]:
-    level = min(step.level for step in steps)
-    lowest = [step.latency.mean_ms for step in steps if step.level == level and step.latency_known]
-    if not lowest:
-        return []
-    half = max(1, len(lowest) // 2)
-    first, last = fmean(lowest[:half]), fmean(lowest[-half:])
+    lowest = next(iter(by_level(steps).values()))
+    times_ms = [step.latency.mean_ms for step in lowest if step.latency_known]
+    half = max(1, len(times_ms) // 2)
+    first, last = (fmean(part or [0.0]) for part in (times_ms[:half], times_ms[-half:]))
     if last <= first:
         return []
     return [Evidence("workload.response_ms", last, ">", first, "at the lowest level, its last steps against its first")]

@@ -4,7 +4,7 @@ reported twice, by the study and by the requests in service, or by a stage and i
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist, fmean, stdev
 
 from loadframe.analysis import student
@@ -13,8 +13,8 @@ from loadframe.diagnosis.mechanism import CURED, Moved, moved
 from loadframe.diagnosis.operational import OPERATIONAL, confirmed_title
 from loadframe.diagnosis.others import Cost, cost
 from loadframe.diagnosis.sizes import SERVED_AT_ONCE, is_another, other_reading
-from loadframe.diagnosis.waiting_limits import is_told_twice
-from loadframe.metrics.pipelines import STAGES
+from loadframe.diagnosis.waiting_limits import is_the_same_limit
+from loadframe.knowledge.families import in_series
 from loadframe.model import Finding, Mechanism, Remedy, Step, Verdict, by_block
 
 NO_EFFECT = 1.1
@@ -35,7 +35,7 @@ def cures_failures(before: Sequence[Step], after: Sequence[Step]) -> bool:
 
 
 def without_effect(verdict: Verdict) -> bool:
-    """Whether it is known that a change raises throughput by less than a tenth."""
+    """Whether a change surely raises throughput by less than a tenth."""
     return verdict.high < NO_EFFECT
 
 
@@ -44,39 +44,24 @@ HALF = 0.5
 FEWEST_BLOCKS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    requests: int
-    failed: int
-
-
-def rarer(before: Sequence[Asked], after: Sequence[Asked], alpha: float) -> bool:
-    """Whether requests fail more rarely after, proved at the one-sided level alpha; block i on both sides
-    (docs/mathematics.md, "One error"). The log ratio of the shares must be below 0 by more than its t-interval, as
-    failures come in bursts, and by more than the counting scatter."""
-    pairs = list(zip(before, after, strict=False))
+def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> bool:
+    """Whether it is not proved, at the verdict's level, that requests fail more rarely after; block i on both sides
+    (docs/mathematics.md, "One error")."""
+    sides = [[_failures(block) for block in by_block(side).values()] for side in (before, after)]
+    pairs, alpha = list(zip(*sides, strict=False)), (1 - verdict.confidence) / 2
     if len(pairs) < FEWEST_BLOCKS:
-        return False
-    ratios = [_log_share(second) - _log_share(first) for first, second in pairs]
-    counting = fmean(1 / (first.failed + HALF) + 1 / (second.failed + HALF) for first, second in pairs)
+        return True
+    ratios = [second - first for (_, first), (_, second) in pairs]
+    counting = fmean(1 / (first + HALF) + 1 / (second + HALF) for (first, _), (second, _) in pairs)
     scatter = float(student.quantile(1 - alpha, len(pairs) - 1)) * stdev(ratios)
     chance = NormalDist().inv_cdf(1 - alpha) * math.sqrt(counting)
-    return fmean(ratios) + max(scatter, chance) / math.sqrt(len(pairs)) < 0
+    return bool(fmean(ratios) + max(scatter, chance) / math.sqrt(len(pairs)) >= 0)
 
 
-def _log_share(asked: Asked) -> float:
-    return math.log((asked.failed + HALF) / (asked.requests + 2 * HALF))
-
-
-def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> bool:
-    return not rarer(_asked(before), _asked(after), (1 - verdict.confidence) / 2)
-
-
-def _asked(steps: Sequence[Step]) -> list[Asked]:
-    return [
-        Asked(sum(step.requests + step.errors for step in block), sum(step.errors for step in block))
-        for block in by_block(steps).values()
-    ]
+def _failures(steps: Sequence[Step]) -> tuple[int, float]:
+    """Failed requests, and the logarithm of their share."""
+    failed, done = sum(step.errors for step in steps), sum(step.requests for step in steps)
+    return failed, math.log((failed + HALF) / (failed + done + 2 * HALF))
 
 
 def judge(
@@ -89,11 +74,10 @@ def judge(
     refutes: bool = True,
     doubt: str = "",
 ) -> tuple[Finding, ...]:
-    """The findings after a trial, from the steps of its proof. Confirmed: throughput rose, or failures ended, and this
-    cause's evidence receded, first and most. Helped: the same without such evidence, or the raised setting is not what
-    it counts (sizes.py). Refuted: nothing moved; but the number served at once is refuted by no single setting of that
-    size, a stage not by workers that wait for the next one, and nothing by a guessed remedy. refutes: False if
-    something else may limit. doubt: why nothing is confirmed."""
+    """From the steps of a proof; of several causes the one whose evidence receded first and most is confirmed. The
+    number served at once is refuted by no single setting of that size, a stage not by workers that wait for the next
+    one, and nothing by a guessed remedy. refutes: False if something else may limit. doubt: why nothing is
+    confirmed."""
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
     ended = verdict.decision != "worse" and cures_failures(before, after)
     cured = ended and not by_chance(verdict, before, after)
@@ -103,11 +87,11 @@ def judge(
         most = verdict.high * math.exp(cost(before, after).after)
         refuted = refutes and not remedy.guessed and most < NO_EFFECT
         wrong = [
-            finding
+            finding.id
             for finding in aimed_at
-            if refuted and not (finding.id in OPERATIONAL or finding.id.startswith(STAGES))
+            if refuted and finding.id not in OPERATIONAL and not in_series(finding.id)
         ]
-        return tuple(replace(finding, status="refuted") if finding in wrong else finding for finding in findings)
+        return tuple(replace(finding, status="refuted") if finding.id in wrong else finding for finding in findings)
     seen = {finding.id: moved(finding, before, after, verdict.low, cured=cured) for finding in aimed_at}
     other = {finding.id: is_another(finding, remedy, before) for finding in aimed_at}
     receded = [finding for finding in aimed_at if seen[finding.id].mechanism.receded and not other[finding.id]]
@@ -139,13 +123,13 @@ def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
 
 
 def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str, open_: str) -> Finding:
-    """A cause after a change that helped. first: whether its evidence receded first and most. why_not: why the change
-    confirms none. open_: what it leaves open."""
+    """After a change that helped. first: its evidence receded first and most. why_not: why the change confirms none.
+    open_: what it leaves open."""
     one_is_behind = first is not None and (first.behind == finding.id or finding.behind == first.id)
-    twice = one_is_behind or (first is not None and is_told_twice(first, finding))
+    twice = one_is_behind or (first is not None and is_the_same_limit(first, finding))
     same = first is finding or (twice and seen.mechanism.receded)
     if same and not why_not:
-        return replace(finding, status="confirmed", mechanism=_told(seen.mechanism, open_))
+        return replace(finding, status="confirmed", mechanism=_with_reason(seen.mechanism, open_))
     if finding.status == "confirmed":
         return finding
     if not why_not and first is not None and seen.mechanism.receded:
@@ -153,14 +137,12 @@ def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str,
     return only_helped(replace(finding, mechanism=seen.mechanism), why_not)
 
 
-def _told(mechanism: Mechanism, more: str) -> Mechanism:
-    return replace(mechanism, because=f"{mechanism.because}; {more}") if more else mechanism
+def _with_reason(mechanism: Mechanism | None, more: str) -> Mechanism | None:
+    return replace(mechanism, because=f"{mechanism.because}; {more}") if mechanism is not None and more else mechanism
 
 
 def only_helped(finding: Finding, because: str = "") -> Finding:
-    mechanism = finding.mechanism
-    explained = None if mechanism is None else _told(mechanism, because)
-    return replace(finding, status="helped", mechanism=explained)
+    return replace(finding, status="helped", mechanism=_with_reason(finding.mechanism, because))
 
 
 NOT_AGAIN = "fresh blocks did not prove the gain again"
@@ -170,8 +152,8 @@ OFTEN = 0.25
 
 
 def why_not_again(fresh: Verdict, steps: Sequence[Step]) -> str:
-    """Why fresh blocks do not confirm a gain; else "". Deciding blocks stop where they look good: a gain is kept only
-    where fresh ones prove it and it exceeds what each state shows against itself (`Verdict.floor`)."""
+    """Why fresh blocks do not confirm a gain; else "". Deciding blocks stop where they look good: fresh ones must prove
+    it, and it exceed what each state shows against itself (`Verdict.floor`)."""
     if fresh.decision == "better":
         return "" if fresh.exceeds_noise else IN_FRESH_NOISE
     disturbed = sum(is_disturbed(step, steps) for step in steps)

@@ -1,22 +1,22 @@
 """Whether a cause's own evidence receded with a change by as much as its model predicts: a gain proves that a change
 helped, not why. Each cause has a trace, a metric and what must become of it; the seven forms: docs/mathematics.md,
-"Whether a mechanism moved". g is the gain at the low end of its interval. A form must hold for the mean over the
-blocks, one-sided 95 % (Student's t). A metric that is missing on either side has not receded."""
+"Whether a mechanism moved".  A metric that is missing on either side has not receded."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean, stdev
 
 from loadframe.analysis import student
 from loadframe.diagnosis.signatures import GC_SAMPLED, GC_SAMPLED_CORES, THROTTLED
 from loadframe.diagnosis.sizes import IN_SERVICE, SERVED_AT_ONCE
+from loadframe.knowledge.families import family_of
 from loadframe.knowledge.kinds import tables
-from loadframe.knowledge.signature import Trace
+from loadframe.knowledge.signature import Trace, trace_rows
 from loadframe.metrics import IN_FRONT
 from loadframe.metrics import metric as metric_of
 from loadframe.metrics.exposed import OF
-from loadframe.metrics.pipelines import LOGS, STAGES
 from loadframe.model import REACHED, Finding, Mechanism, Step, by_block
 from loadframe.units import show_metric
 
@@ -52,13 +52,8 @@ def _cage(component: str, layer: str) -> dict[str, Trace]:
 TRACES: Mapping[str, Trace] = {
     **_cage("target", "cage"),
     **{limit: trace for name in IN_FRONT for limit, trace in _cage(name, f"cage.{name}").items()},
-    # A rollback journal's flushes differ from a log's: files are created and removed for each commit.
-    "disk.fsync": Trace("system.disk.flushes_per_request", price=False),
-    "memory.mmap_page_faults": Trace("target.paging.major_faults"),
     **{cause: Trace(IN_SERVICE, "at once") for cause in SERVED_AT_ONCE},
-    "net.accept_queue": Trace("system.network.listen_overflows", price=False),
-    "net.delayed_ack": Trace("workload.latency_delayed_ack_share", "share"),
-    "cpu.hot_thread": Trace("target.cpu.cores", "spread"),
+    **trace_rows(Path(__file__).with_name("signatures.toml")),
     **{cause: trace for traces in tables("signatures", "TRACES", dict).values() for cause, trace in traces.items()},
 }
 """Traces by finding; kinds of servers add theirs. Else the first evidence that counts events."""
@@ -74,10 +69,8 @@ TRACES_BY_EVIDENCE: Mapping[str, Trace] = {
 def trace_of(finding: Finding) -> Trace | None:
     if finding.id in TRACES:
         return TRACES[finding.id]
-    if finding.id.startswith(STAGES):  # as pipelines.py makes it; "source" has no such metrics
-        return Trace(f"{finding.id}.entries", "passes", ceiling=f"{finding.id}.capacity")
-    if finding.id.startswith(LOGS):
-        return Trace(f"{finding.id}.behind", "share")
+    if (family := family_of(finding.id)) is not None:
+        return family.trace(finding.id)
     if finding.evidence and (carried := TRACES_BY_EVIDENCE.get(finding.evidence[0].metric)) is not None:
         return carried
     if finding.evidence and finding.evidence[0].metric.startswith(OF) and finding.id.startswith(OF):
@@ -93,8 +86,8 @@ def _is_per_request(metric: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """order: the first block from which on the evidence had receded, and its remaining share: of two causes moved by
-    one change the lower moved first and most."""
+    """order: the first block from which on the evidence had receded, and its remaining share: the lower moved first and
+    most."""
 
     mechanism: Mechanism
     order: tuple[int, float]
@@ -102,20 +95,22 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """beside: requests in progress ("waiting"), the ceiling ("passes"), or NaN."""
+    """of: requests in progress ("waiting"), the ceiling ("passes"), or NaN."""
 
     value: float
-    beside: float = math.nan
+    of: float = math.nan
 
 
 def moved(
     finding: Finding, before: Sequence[Step], after: Sequence[Step], gain: float, *, cured: bool = False
 ) -> Moved:
-    """What became of a finding's evidence in a proof with at least this gain. cured: failures ended."""
+    """In a proof with at least this gain. cured: failures ended."""
     trace = trace_of(finding)
     if trace is None:
         return _unseen("", False, "nothing of this cause is counted for each request")
-    earlier, later = _by_block(trace, before), _by_block(trace, after)
+    earlier, later = (
+        {block: _side(trace, taken) for block, taken in by_block(steps).items()} for steps in (before, after)
+    )
     per_request = trace.form == "events"
     for when, side in (("before", earlier), ("after", later)):
         if not side or None in side.values():
@@ -133,11 +128,8 @@ def _judged(trace: Trace, pairs: Sequence[tuple[_Side, _Side]], bounds: Sequence
         (bound - second.value if rises else second.value - bound)
         for (_, second), bound in zip(pairs, bounds, strict=True)
     ]
-    before, after, wanted = (
-        fmean(first.value for first, _ in pairs),
-        fmean(second.value for _, second in pairs),
-        fmean(bounds),
-    )
+    before, after = (fmean(side.value for side in sides) for sides in zip(*pairs, strict=True))
+    wanted = fmean(bounds)
     receded = _surely_negative(excess) and before > 0
     late = max((place for place, value in enumerate(excess) if value >= 0), default=-1)
     mechanism = Mechanism(
@@ -158,10 +150,6 @@ def _unseen(metric: str, per_request: bool, because: str) -> Moved:
     return Moved(Mechanism(metric, None, None, None, per_request, False, because), (0, 1.0))
 
 
-def _by_block(trace: Trace, steps: Sequence[Step]) -> dict[int, _Side | None]:
-    return {block: _side(trace, taken) for block, taken in by_block(steps).items()}
-
-
 def _side(trace: Trace, steps: Sequence[Step]) -> _Side | None:
     values = [step.metrics.get(trace.metric) for step in steps]
     known = [value for value in values if value is not None]
@@ -176,14 +164,14 @@ def _side(trace: Trace, steps: Sequence[Step]) -> _Side | None:
         return _Side(sum(rates) / requests) if requests > 0 else None
     if trace.most is not None:
         return _Side(fmean(known), trace.most)
-    beside = {"waiting": "workload.concurrency", "passes": trace.ceiling}.get(trace.form, "")
-    return _Side(fmean(known), fmean(step.metrics.get(beside, math.nan) for step in steps))
+    of = {"waiting": "workload.concurrency", "passes": trace.ceiling}.get(trace.form, "")
+    return _Side(fmean(known), fmean(step.metrics.get(of, math.nan) for step in steps))
 
 
 def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
-    """The model's bound for the value after a gain; infinite where the former ceiling is not known."""
+    """For the value after a gain; infinite where the former ceiling is not known."""
     if trace.form == "passes":
-        return math.inf if math.isnan(before.beside) else PASSES * max(before.value, before.beside)
+        return math.inf if math.isnan(before.of) else PASSES * max(before.value, before.of)
     if trace.form == "spread":
         return before.value * max(PASSES, math.pow(gain, HALF))
     if trace.form == "at once":
@@ -191,13 +179,12 @@ def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
     if trace.form == "events":
         priced = 1 / gain if trace.price else 1.0
         return (CURED if cured else min(MOVED, priced)) * before.value
-    if trace.form == "waiting" and not math.isnan(before.beside):
-        return min(MOVED * before.value, before.beside - gain * max(0.0, before.beside - before.value))
+    if trace.form == "waiting" and not math.isnan(before.of):
+        return min(MOVED * before.value, before.of - gain * max(0.0, before.of - before.value))
     return MOVED * before.value
 
 
 def _surely_negative(values: Sequence[float]) -> bool:
-    """Whether the mean is below zero, by Student's t, one-sided. A single value shows nothing of its noise."""
     if len(values) < FEWEST_BLOCKS or not all(map(math.isfinite, values)):
         return False
     quantile = float(student.quantile(CONFIDENCE, len(values) - 1))

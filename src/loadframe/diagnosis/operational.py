@@ -3,10 +3,11 @@ shows what there are n of, so they come after every cause with a counter of its 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from loadframe.analysis.in_service import InService
 from loadframe.diagnosis import growing, peers, waiting_limits
-from loadframe.diagnosis.others import beside_those_served, taken_cpus
+from loadframe.diagnosis.others import crowding, taken_cpus
 from loadframe.diagnosis.plateau import ONE, Plateau, plateau_of
 from loadframe.diagnosis.signatures import HOT
 from loadframe.diagnosis.sizes import (
@@ -23,9 +24,19 @@ from loadframe.diagnosis.sizes import (
     rates,
     sizes,
 )
-from loadframe.knowledge.signature import CPU_BUSY, DISK_BUSY, OWN_CPU_BUSY, Condition
+from loadframe.knowledge.signature import CPU_BUSY, Condition, condition_rows
 from loadframe.metrics import metric as metric_of
-from loadframe.model import Curve, Evidence, Finding, Limit, LoadInterval, RuledOut, SettingValue, Step
+from loadframe.model import (
+    Curve,
+    Evidence,
+    Finding,
+    Limit,
+    LoadInterval,
+    RuledOut,
+    SettingValue,
+    Step,
+    by_level,
+)
 from loadframe.units import show, show_metric
 
 OPERATIONAL = frozenset({*SERVED_AT_ONCE, peers.SLOW, *growing.GROWTH})
@@ -38,28 +49,19 @@ REFUSES = 0.65
 MOST_NAMED = 3
 NOTHING = "Nothing that is seen from outside is exhausted"
 NOTHING_ELSE = "The CPUs are saturated; nothing else that is seen from outside is exhausted"
-FAILING = Condition("workload.errors", ">", 0.01, "what fails is not served", per_request=True)
-ABSENT: tuple[Condition, ...] = (
-    OWN_CPU_BUSY,
-    Condition("target.saturation", ">=", 0.9, "the CPUs that the target may use are what limits"),
-    Condition("target.cpu.utilization", ">=", 0.9, "the CPUs that the target may use are what limits"),
-    Condition("driver.saturation", ">=", 0.9, "the driver can send no more"),
-    Condition("workload.cpu_wait", ">=", 0.2, "requests wait for a CPU"),
-    Condition("target.cage.cpu.throttled_share", ">=", 0.2, "the target's quota keeps its threads waiting"),
-    FAILING,
-    DISK_BUSY,
-)
+CONDITIONS = condition_rows(Path(__file__).with_suffix(".toml"))
+FAILING, ONE_CPU, ONE_LOCK = (CONDITIONS[name] for name in ("failing", "one_cpu", "one_lock"))
+FIRST = ("own_cpu_busy", "saturated", "busy", "driver", "waits_for_cpu", "throttled", "failing", "disk_busy")
+ABSENT = tuple(CONDITIONS[name] for name in FIRST)
 """Where one of these holds it ends the throughput, and X R is no number of anything."""
 SHOWN = ("workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy")
 COMPUTES = Condition("target.cpu.hottest_thread", ">=", HOT, "one thread computes all the time")
 SEVERAL = 1.5
-ONE_CPU = Condition("target.cpu.cores", ">=", 0.9, "the target computes all the time, on one CPU at a time")
 LEAST_TAKEN = 0.2
 """CPUs taken by others below which they are not why the target computes on one at a time."""
-ONE_LOCK = Condition("workload.lock_held", ">=", 0.8, "it is that lock that serves one request at a time")
 NO_ONE_THREAD = (
     Condition("target.cpu.hottest_thread", "<", HOT, "no thread of it is at its limit: they take turns"),
-    Condition("target.cpu.one_at_a_time", "<", 1.0, "its interpreter lets several threads compute at once"),
+    CONDITIONS["several_at_once"],
 )
 """Where both hold, threads of a target that computes on one CPU take turns, by a lock or a runtime (Go's
 GOMAXPROCS)."""
@@ -79,8 +81,7 @@ class Seen:
 
 
 def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
-    """What the operational laws show of a state; nothing of the number in service unless throughput is flat over
-    several levels at a constant cost per request."""
+    """Nothing of the number in service unless throughput is flat over several levels at a constant cost per request."""
     if (grown := growing.growing(seen.curve.axis, seen.sequence)) is not None:
         why = "a request costs more and more, so that the levels cannot be compared"
         return grown, RuledOut(PARALLELISM, why, judged=False)
@@ -98,7 +99,7 @@ def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
         return (RuledOut(PARALLELISM, plateau.because, judged=False),)
     id_ = SERIAL if served.high < ONE and not served.bounded else PARALLELISM
     refused = plateau.refuses and _holds(FAILING, flat)
-    crowd = beside_those_served(flat, served.value, _where(plateau))
+    crowd = crowding(flat, served.value, _where(plateau))
     other = _other_cause(flat, served, but=FAILING if refused else None)
     if crowd is not None:
         return crowd, RuledOut(id_, other or "the requests in service wait for CPUs that other programs use")
@@ -111,7 +112,7 @@ def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
 
 
 def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: Condition | None = None) -> str | None:
-    """What else ends the throughput, except one condition, or None. Busy CPUs count only where waits are unknown."""
+    """What else ends the throughput, except one condition. Busy CPUs count only where waits are unknown."""
     unseen = not all("target.cpu.run_delay" in step.metrics for step in flat)
     cores = _of(ONE_CPU, flat)
     one_thread = cores is None or cores < SEVERAL
@@ -133,7 +134,7 @@ def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: 
 
 
 def _takes_turns(flat: Sequence[Step]) -> bool:
-    """Whether threads compute one at a time, and not for a single thread, an interpreter, or others on the CPUs."""
+    """Threads compute one at a time, and not for a single thread, an interpreter, or others on the CPUs."""
     alone = _taken(flat) < LEAST_TAKEN
     return alone and _holds(ONE_CPU, flat) and all(_holds(condition, flat) for condition in NO_ONE_THREAD)
 
@@ -150,10 +151,9 @@ def _holds(condition: Condition, steps: Sequence[Step]) -> bool:
 
 def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Sequence[Step], refused: bool) -> Finding:
     """refused: requests beyond the number in service fail at once."""
-    by_level = {level: [step for step in flat if step.level == level] for level in plateau.levels}
     low = [step for step in seen.steps if step.level == plateau.lowest]
     turns = id_ == SERIAL and _takes_turns(flat)
-    matches = sizes(served, by_level, low, seen.settings, seen.limits)
+    matches = sizes(served, by_level(flat), low, seen.settings, seen.limits)
     if turns:  # the others wait for it, or for something unrelated
         matches = tuple(size for size in matches if size.metric not in STATES or size.metric == RUNNING)
     where = _where(plateau)
@@ -200,8 +200,8 @@ def _evidence(
     return [condition.evidence(value, where, absent=absent) for condition, value in seen if value is not None]
 
 
-def beside_saturated_cpus(finding: Finding) -> Finding:
-    """The finding next to saturated CPUs, which are busier past the bend than on the whole plateau."""
+def with_saturated_cpus(finding: Finding) -> Finding:
+    """CPUs are busier past the bend than on the whole plateau."""
     return replace(finding, explanation=finding.explanation.replace(NOTHING, NOTHING_ELSE))
 
 
@@ -244,7 +244,7 @@ def _title(served: InService, sizes: Sequence[Size], refused: bool) -> str:
     what = "one request is served at a time" if many == "1" else f"{many} requests are served at a time"
     what += ", and those beyond fail" if refused else ""
     if not sizes:
-        return f"{what}, or one stage serves one for {_turn(served)}" if _may_be_a_stage(served, sizes) else what
+        return f"{what}, or one stage serves one for {turn}" if (turn := _turn(served)) else what
     more = len(sizes) - MOST_NAMED
     named = "; ".join(size.words for size in sizes[:MOST_NAMED])
     return f"{what} ({named}{f'; and {more} more of that size' if more > 0 else ''})"
@@ -281,7 +281,7 @@ def _explanation(
         law += CAPS.format(" and ".join(map(str, caps)))
     if caps or any(size.setting for size in sizes):
         law += f" {by_chance(seen.settings, served)}"
-    if seen.own and (behind := peers.not_told(seen.steps)):
+    if seen.own and (behind := peers.unseen_sockets(seen.steps)):
         law += BEHIND.format(" and ".join(behind))
     return f"{law} {_seen(served, sizes)}"
 
@@ -293,12 +293,12 @@ def _seen(served: InService, sizes: Sequence[Size]) -> str:
         return "What has that size may be what limits; only a change of it shows that."
     if sizes:
         return f"Seen of that size: {'; '.join(size.words for size in sizes)}."
-    stage = STAGE.format(_turn(served)) if _may_be_a_stage(served, sizes) else ""
+    stage = STAGE.format(turn) if (turn := _turn(served)) else ""
     return f"{NOTHING}, and nothing seen has that size.{stage}"
 
 
 def _advice(served: InService, sizes: Sequence[Size], own: bool) -> str:
-    """How to find out which of those it is, or what it is at all. own: the study can declare the service's settings."""
+    """How to find out what it is. own: the study can declare the service's settings."""
     if not served.known:
         return "Measure more blocks or longer windows (measure.blocks, measure.window), or from a load of 1."
     if any(size.setting for size in sizes) or not own:
@@ -314,13 +314,10 @@ def _advice(served: InService, sizes: Sequence[Size], own: bool) -> str:
     )
 
 
-def _may_be_a_stage(served: InService, sizes: Sequence[Size]) -> bool:
-    return not sizes and served.known and served.whole is None and served.value > ONE
-
-
 def _turn(served: InService) -> str:
-    """The time for which such a stage serves a request: X = 1 / D (utilisation law)."""
-    return show(1000 / served.throughput, "ms")
+    """The time for which one stage may serve a request: X = 1 / D (utilisation law); "" if it is none."""
+    is_one = served.known and served.whole is None and served.value > ONE
+    return show(1000 / served.throughput, "ms") if is_one else ""
 
 
 def _because(condition: Condition, value: float) -> str:

@@ -11,7 +11,7 @@ from loadframe.analysis.selection import select
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.signatures import GC_SAMPLED, PROGRAMS, THROTTLED, is_crowded
 from loadframe.diagnosis.sizes import SERVED_AT_ONCE
-from loadframe.model import Finding, RuledOut, Step
+from loadframe.model import Finding, RuledOut, Step, at_highest
 
 MOST = 0.99
 """Share of the CPUs above which nothing is left to extrapolate from."""
@@ -32,8 +32,8 @@ LONGER = 2.0
 
 
 def outweighs(finding: Finding, metrics: Mapping[str, float]) -> bool:
-    """Whether a cause of the target's own explains more than what others take of the CPUs; False if unknown. A cost
-    that has grown g times needs 1 / g of the CPU time; of n requests at a time, a taken CPU delays one."""
+    """Whether a cause of the target's own explains more than others on the CPUs; False if unknown. A cost that has
+    grown g times needs 1 / g of the CPU time; of n requests at a time, a taken CPU delays one."""
     cause = finding.id
     own = metrics.get("system.cpu.own")
     if cause == COLLECTING:
@@ -75,9 +75,9 @@ def waiting(metrics: Mapping[str, float]) -> float:
     return sum(waits) if waits else math.inf
 
 
-def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Finding | None:
-    """The finding that others take the CPU, for a known number of requests in service: those that queue for these need
-    no CPU yet, and would hide the wait. None where it does not hold or was not measured."""
+def crowding(steps: Sequence[Step], served: float, where: str) -> Finding | None:
+    """Others take the CPU, for a known number of requests in service: those that queue for these need no CPU yet, and
+    would hide the wait. None where it does not hold or was not measured."""
     wait = "workload.cpu_wait"
     waits = [waiting(step.metrics) for step in steps if "target.cpu.run_delay" in step.metrics]
     if not waits:
@@ -87,9 +87,8 @@ def beside_those_served(steps: Sequence[Step], served: float, where: str) -> Fin
         values = [step.metrics[condition.metric] for step in steps if condition.metric in step.metrics]
         if condition.metric != wait and values:
             seen[condition.metric] = fmean(values)
-    if not all(condition.met(seen) for condition in PROGRAMS.present) or any(
-        condition.met(seen) for condition in PROGRAMS.absent
-    ):
+    met = {condition.met(seen) for condition in PROGRAMS.present}
+    if False in met or any(condition.met(seen) for condition in PROGRAMS.absent):
         return None
     return Finding(
         id=PROGRAMS.id,
@@ -137,11 +136,9 @@ LIMITS = 0.9
 
 
 def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
-    """Says that garbage collection cannot be judged: the target is busy at its highest level, and no metric reports
-    it."""
-    highest = max((step.level for step in steps), default=0.0)
-    here = [step.metrics for step in steps if step.level == highest]
-    used = max((fmean(metrics.get(name, 0.0) for metrics in here) for name in COMPUTES), default=0.0) if here else 0.0
+    """Garbage collection cannot be judged where the target is busy at its highest level, and no metric reports it."""
+    here = [step.metrics for step in at_highest(steps)] or [{}]
+    used = max(fmean(metrics.get(name, 0.0) for metrics in here) for name in COMPUTES)
     if used < LIMITS or any(name in step.metrics for step in steps for name in TOLD_BY):
         return ()
     because = (

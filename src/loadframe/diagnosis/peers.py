@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from loadframe.metrics import parts_of
-from loadframe.model import Curve, Evidence, Finding, LoadInterval, Step
+from loadframe.model import Curve, Evidence, Finding, LoadInterval, Step, at_highest, by_level
 from loadframe.units import show
 
 SLOW = "peer.slow"
@@ -49,11 +49,10 @@ def looked_at(steps: Sequence[Step]) -> list[Step]:
 
 def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
     """The peer with most of the time at the highest level, longer than at the lowest in each step; else None."""
-    levels = sorted({step.level for step in steps})
+    levels = [looked_at(level) for level in by_level(steps).values()]
     if len(levels) < 2:
         return None
-    low, high = (looked_at([step for step in steps if step.level == level]) for level in (levels[0], levels[-1]))
-    candidates = [peer for name in _peers(high) if (peer := _at(name, low, high)) is not None]
+    candidates = [peer for name in _peers(levels[-1]) if (peer := _at(name, levels[0], levels[-1])) is not None]
     return max(candidates, key=lambda peer: peer.share, default=None)
 
 
@@ -79,10 +78,9 @@ def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
     )
 
 
-def not_told(steps: Sequence[Step]) -> tuple[str, ...]:
+def unseen_sockets(steps: Sequence[Step]) -> tuple[str, ...]:
     """Unix sockets whose connections may await an answer unseen: no thread waits, as with an event loop."""
-    highest = max((step.level for step in steps), default=0.0)
-    high = looked_at([step for step in steps if step.level == highest])
+    high = looked_at(at_highest(steps))
     names = {
         peer
         for step in high
@@ -116,26 +114,13 @@ def _at(name: str, low: Sequence[Step], high: Sequence[Step]) -> AtPeer | None:
     busy = f"target.peer.{name}{BUSY}"
     metric = busy if any(busy in step.metrics for step in high) or not name.startswith(UNIX) else ""
     metric = metric or f"target.peer.{name}{WAITING}"
-    times = [_times_ms(metric, steps) for steps in (low, high)]
-    if (
-        not all(times)
-        or min(times[1]) <= max(times[0])
-        or fmean(times[1]) < GROWS * fmean(times[0])
-        or not any(times[0])
-    ):
+    if not low or not all(metric in step.metrics and step.throughput > 0 for step in (*low, *high)):
+        return None
+    first, last = ([1000 * step.metrics[metric] / step.throughput for step in steps] for steps in (low, high))
+    if min(last) <= max(first) or fmean(last) < GROWS * fmean(first) or not any(first):
         return None
     responses_ms = [step.latency.mean_ms for step in high if step.latency_known]
-    share = min(1.0, fmean(times[1]) / fmean(responses_ms)) if any(responses_ms) else 0.0
+    share = min(1.0, fmean(last) / fmean(responses_ms)) if any(responses_ms) else 0.0
     if share < SHARE:
         return None
-    awaited = fmean(step.metrics[metric] for step in high)
-    return AtPeer(name, metric, fmean(times[0]), fmean(times[1]), share, awaited)
-
-
-def _times_ms(metric: str, steps: Sequence[Step]) -> list[float]:
-    times_ms = [
-        1000 * step.metrics[metric] / step.throughput
-        for step in steps
-        if metric in step.metrics and step.throughput > 0
-    ]
-    return times_ms if len(times_ms) == len(steps) else []
+    return AtPeer(name, metric, fmean(first), fmean(last), share, fmean(step.metrics[metric] for step in high))

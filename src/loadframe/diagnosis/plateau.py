@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from loadframe.analysis.in_service import InService, in_service
+from loadframe.analysis.saturation import line
 from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Curve, CurvePoint, Step
+from loadframe.model import by_level as of_levels
 
 FLAT = 0.95
 """Levels with this share of the highest throughput are the plateau."""
@@ -27,9 +29,9 @@ ONE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Plateau:
-    """levels: the flat ones, rising. lowest: of all measured; whole: the plateau begins there. served: requests in
-    service at once; None, with the reason in `because`. refuses: answers are as fast as at the lowest load, so nothing
-    queues. own_queues: requests queue without holding a thread: each server thread has its own queue."""
+    """levels: rising. lowest: of all measured; whole: the plateau begins there. served: None, with the reason in
+    `because`. refuses: answers are as fast as at the lowest load, so nothing queues. own_queues: requests queue without
+    holding a thread: each server thread has its own queue."""
 
     levels: tuple[float, ...]
     lowest: float
@@ -41,11 +43,10 @@ class Plateau:
 
 
 def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
-    """The plateau of a curve; None where throughput is not flat over several levels, falls off a cliff, or the levels
-    change what a request does."""
-    levels = flat_levels(curve)
-    by_level = {point.load: [step for step in steps if step.level == point.load] for point in curve.points}
-    by_level = {load: group for load, group in by_level.items() if group}
+    """None where throughput is not flat over several levels, falls off a cliff, or levels change what a request
+    does."""
+    levels, loads = flat_levels(curve), [point.load for point in curve.points]
+    by_level = of_levels(step for step in steps if step.level in loads)
     if not levels or not by_level or not all(level in by_level for level in levels):
         return None
     lowest, whole = min(by_level), min(by_level) == levels[0]
@@ -103,12 +104,8 @@ def _held_alike(by_level: Mapping[float, Sequence[Step]]) -> bool:
         return False
     taken = [step.metrics["target.threads.count"] - step.metrics["target.waits.idle"] for step in steps]
     rates = [step.throughput for step in steps]
-    far = [rate - fmean(rates) for rate in rates]
-    spread = sum(distance**2 for distance in far)
-    if spread <= 0:
-        return False
-    held_ms = 1000 * sum(distance * count for distance, count in zip(far, taken, strict=True)) / spread
-    return abs(held_ms / _response_ms(by_level[min(by_level)]) - 1) <= ALIKE
+    fitted = line(rates, taken)
+    return fitted is not None and abs(1000 * fitted.slope / _response_ms(by_level[min(by_level)]) - 1) <= ALIKE
 
 
 def _served(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[float], *, own_queues: bool) -> InService:

@@ -3,13 +3,13 @@ Ordered by rank (`knowledge/signature.py`), from the hardware upwards: of two th
 cause may have several: a server's report is a better witness than the machine. Those of any target are in
 signatures.toml, those of a kind of server in its `kinds/NAME/signatures.toml`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from loadframe.knowledge.kinds import rows, tables
-from loadframe.knowledge.signature import DISK_IDLE, OWN_CPU_BUSY, Condition, Rank, Signature, signature_rows
+from loadframe.knowledge.signature import Condition, Rank, Signature, signature_rows
 from loadframe.metrics import IN_FRONT
 from loadframe.model import DRIVER_BESIDE, OTHERS
 
@@ -24,72 +24,37 @@ def _rows_of(cause: str) -> tuple[Signature, ...]:
 
 LIMITED_DRIVER, *_ = _rows_of(DRIVER_LIMITED)
 """Where the driver is the bottleneck, nothing seen at the target is its limit."""
-DRIVER_BESIDE_TARGET, *_ = _rows_of(DRIVER_BESIDE)
+CROWDING_DRIVER, *_ = _rows_of(DRIVER_BESIDE)
 CROWDED = _rows_of(OTHERS)
 PROGRAMS, *_ = CROWDED
 HOT = _rows_of(HOT_THREAD)[0].present[0].threshold
-THROTTLED: Mapping[str, str] = {
-    "read_bytes": "bytes read",
-    "write_bytes": "bytes written",
-    "reads": "disk reads",
-    "writes": "disk writes",
-}
+THROTTLED = ("read_bytes", "write_bytes", "reads", "writes")
 
 
-def _cage_signatures(component: str, layer: str, whose: str) -> tuple[Signature, ...]:
-    cage = f"{component}.cage"
-    return (
-        Signature(
-            id=f"{layer}.cpu_quota",
-            rank=Rank.CAGE,
-            title=f"the CPU time allowed by {whose} is used up",
-            present=(
-                Condition(f"{cage}.cpu.utilization", ">=", 0.8, "a quota that binds is used up but for slack"),
-                Condition(
-                    f"{cage}.cpu.throttled_share", ">=", 0.5, "sched-bwc: the quota runs out in every second period"
-                ),
-            ),
-            absent=(),
-            explanation="Whenever the quota of a period of 100 ms is used up, every thread waits for the next one.",
-        ),
-        *(
-            signature
-            for metric, what in THROTTLED.items()
-            for signature in _rate_signatures(f"{layer}.{metric}", f"{cage}.{metric}.utilization", what, whose)
-        ),
+OF_CAGE = [signature for signature in OF_ANY_TARGET if signature.rank is Rank.CAGE]
+
+
+def _of_component(signature: Signature, component: str) -> Signature:
+    """What is seen at the target's cage, at that of another component."""
+
+    def there(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
+        cages = (condition.metric.replace("target.cage.", f"{component}.cage.") for condition in conditions)
+        return tuple(replace(condition, metric=metric) for condition, metric in zip(conditions, cages, strict=True))
+
+    return replace(
+        signature,
+        id=signature.id.replace("cage.", f"cage.{component}."),
+        title=signature.title.replace("the cage", f"the cage of the {component}"),
+        present=there(signature.present),
+        absent=there(signature.absent),
     )
 
 
-def _rate_signatures(cause: str, used: str, what: str, whose: str) -> tuple[Signature, ...]:
-    """A limit of blk-throttle: used up, or mostly so by clients who wait for it while the disk is idle."""
-    whole = Signature(
-        id=cause,
-        rank=Rank.CAGE,
-        title=f"{what} are throttled by {whose}",
-        present=(Condition(used, ">=", 0.9, "blk-throttle lets no more than the limit pass"),),
-        absent=(OWN_CPU_BUSY,),
-        explanation="Requests wait for the allowed rate, even while the disk is idle.",
-    )
-    mostly = (
-        Condition(used, ">=", 0.6, "of a slice of 100 ms is lost what few clients, or a second limit, leave unused"),
-        Condition("system.pressure.io.some", ">=", 0.5, "psi: some task waited for I/O half of the time"),
-        DISK_IDLE,
-    )
-    return whole, replace(whole, present=mostly, whole=True)
-
-
-CAGE_SIGNATURES: tuple[Signature, ...] = (
-    *_cage_signatures("target", "cage", "the cage"),
-    *(
-        signature
-        for component in (*IN_FRONT, "driver")
-        for signature in _cage_signatures(component, f"cage.{component}", f"the cage of the {component}")
-    ),
-)
+OF_CAGES = [_of_component(signature, component) for component in (*IN_FRONT, "driver") for signature in OF_CAGE]
 """A limit set from outside is the deeper cause of whatever waits behind it."""
 
 
-def _beside_others(signature: Signature) -> Signature:
+def _with_look_alikes(signature: Signature) -> Signature:
     of_kinds = tables("signatures", "RULED_OUT_BY", dict).values()
     return replace(
         signature,
@@ -100,7 +65,7 @@ def _beside_others(signature: Signature) -> Signature:
 SIGNATURES: tuple[Signature, ...] = tuple(
     sorted(
         (
-            *map(_beside_others, (*OF_ANY_TARGET, *CAGE_SIGNATURES)),
+            *map(_with_look_alikes, (*OF_ANY_TARGET, *OF_CAGES)),
             *chain.from_iterable(rows("signatures", "SIGNATURES", Signature).values()),
         ),
         key=lambda signature: (signature.failing_others, signature.rank),
@@ -110,22 +75,20 @@ SIGNATURES: tuple[Signature, ...] = tuple(
 
 
 def is_driver_limited(metrics: Mapping[str, float]) -> bool:
-    return all(condition.metric in metrics for condition in LIMITED_DRIVER.present) and _holds(LIMITED_DRIVER, metrics)
+    return _holds(LIMITED_DRIVER, metrics, len(LIMITED_DRIVER.present))
 
 
 def is_driver_beside(metrics: Mapping[str, float]) -> bool:
     """Whether the driver takes CPUs that the target is short of."""
-    share, busy, *_ = DRIVER_BESIDE_TARGET.present
-    return share.metric in metrics and busy.metric in metrics and _holds(DRIVER_BESIDE_TARGET, metrics)
+    return _holds(CROWDING_DRIVER, metrics, 2)
 
 
 def is_crowded(metrics: Mapping[str, float]) -> bool:
-    return any(signature.present[0].metric in metrics and _holds(signature, metrics) for signature in CROWDED)
+    return any(_holds(signature, metrics, 1) for signature in CROWDED)
 
 
-def _holds(signature: Signature, metrics: Mapping[str, float]) -> bool:
-    """Conditions on metrics that were not measured are skipped."""
-    present = all(
-        condition.holds(metrics[condition.metric]) for condition in signature.present if condition.metric in metrics
-    )
-    return present and not any(condition.met(metrics) for condition in signature.absent)
+def _holds(signature: Signature, metrics: Mapping[str, float], needed: int) -> bool:
+    """Conditions on metrics that were not measured are skipped, but for the first `needed` ones."""
+    missing = [condition.metric not in metrics for condition in signature.present]
+    present = all(gone or condition.met(metrics) for gone, condition in zip(missing, signature.present, strict=True))
+    return present and not any(missing[:needed]) and not any(condition.met(metrics) for condition in signature.absent)

@@ -59,8 +59,7 @@ def sizes(
     settings: Mapping[str, SettingValue],
     limits: Sequence[Limit],
 ) -> tuple[Size, ...]:
-    """Everything of that size: first what is alike at every level of the plateau, then settings. low: steps at the
-    lowest load."""
+    """What is alike at every level of the plateau, then settings. low: steps at the lowest load."""
     if not served.known:
         return ()
     declared = [
@@ -89,7 +88,7 @@ def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[S
 
 
 def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Sequence[Step]) -> list[Size]:
-    """Sizes of the states that threads are in at the plateau, and none or fewer at the lowest load."""
+    """States that threads are in at the plateau, and none or fewer at the lowest load."""
     moving, still = [], []
     for metric, words in STATES.items():
         size, before = _everywhere(served, metric, plateau), mean_of(metric, low)
@@ -136,10 +135,8 @@ def mean_of(metric: str, steps: Sequence[Step]) -> float | None:
 
 
 def _whole(value: SettingValue) -> float | None:
-    if isinstance(value, bool):
-        return None
     try:
-        number = float(value)
+        number = math.nan if isinstance(value, bool) else float(value)
     except ValueError:
         return None
     return number if number.is_integer() else None
@@ -190,8 +187,8 @@ def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
 
 
 def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
-    """What else a number below the requests in service may be: each request holds one for a part of its time (n = X W),
-    or it is a rate per short time; else ""."""
+    """Of a number below the requests in service: each request holds one for a part of its time (n = X W), or it is a
+    rate per short time; else ""."""
     most = in_service_by(finding)
     throughput = fmean(step.throughput for step in before) if before else 0.0
     if most is None or not remedy.guessed or throughput <= 0:

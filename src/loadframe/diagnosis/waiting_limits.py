@@ -3,25 +3,23 @@ CPUs is full, too. It is suspected if full at every level past the bend, and at 
 longer grows; behind what is busy then. Also requests that share a disk flush, and wait for it most of the time in
 service (docs/mathematics.md, "Shared flushes")."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from statistics import fmean
 
 from loadframe.analysis.in_service import InService
 from loadframe.diagnosis.sizes import mean_of
-from loadframe.diagnosis.windows import Window, Windows
-from loadframe.knowledge.signature import DISK_BUSY, DISK_IDLE, OWN_CPU_BUSY, Condition, Rank
+from loadframe.diagnosis.windows import Windows
+from loadframe.knowledge.signature import DISK_IDLE, Rank, condition_rows
 from loadframe.metrics import metric as metric_of
 from loadframe.metrics.exposed import OF, RESERVED
 from loadframe.model import REACHED, Evidence, Finding, Limit, LoadInterval, RuledOut, Step
 from loadframe.units import show_metric
 
 FLAT = 1.1
-BUSY: tuple[Condition, ...] = (
-    OWN_CPU_BUSY,
-    DISK_BUSY,
-    Condition("target.saturation", ">=", 0.9, "the CPU time that the target may use is used up"),
-)
+CONDITIONS = condition_rows(Path(__file__).with_name("operational.toml"))
+BUSY = [CONDITIONS[name] for name in ("own_cpu_busy", "disk_busy", "used_up")]
 """What requests in such a limit may themselves wait for."""
 ABOVE = 1.1
 """Multiple of its ceiling in use that shows another ceiling; less is due to counts read at different times."""
@@ -33,28 +31,25 @@ SEEN_FROM_OUTSIDE = tuple(f"{OF}{name}" for name in RESERVED)
 
 
 def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: float) -> Finding | RuledOut | None:
-    """A suspicion, or why it is none; None where the use was not measured. score: how well the limit explains the
-    bend."""
-    most, what = REACHED * limit.ceiling, metric_of(limit.use_metric).what
-    uses = [(window, window.halves.get(limit.use_metric)) for window in windows.each]
-    known = [(window, use) for window, use in uses if use is not None]
-    if len(known) < len(uses):
+    """None where the use was not measured. score: how well the limit explains the bend."""
+    most, metric = REACHED * limit.ceiling, limit.use_metric
+    what = metric_of(metric).what
+    uses = {window.levels[0]: window.halves[metric] for window in windows.each if metric in window.halves}
+    if len(uses) < len(windows.each):
         return None
-    if (highest := max(use for _, use in known)) > ABOVE * limit.ceiling:
+    if (highest := max(uses.values())) > ABOVE * limit.ceiling:
         above = f"{_say(limit, highest)}, above its ceiling of {_say(limit, limit.ceiling)}"
         return RuledOut(limit.id, f"{what}: {above}: one of the two metrics is not what the study says")
-    past = [(window, use) for window, use in known if window.levels[0] in windows.past.levels]
-    if any(use < most for _, use in past):
-        least = min(use for _, use in past)
+    past = {level: use for level, use in uses.items() if level in windows.past.levels}
+    if (least := min(past.values())) < most:
         return RuledOut(limit.id, f"{what}: {_say(limit, least)} of {_say(limit, limit.ceiling)} past the bend")
-    spared = [(window, use) for window, use in known if use < most]
-    if windows.bend is not None and spared and spared[-1][0].levels[0] < windows.past.levels[0]:
-        before = max(use for _, use in spared)
-        below = Evidence(limit.use_metric, before, "<", most, _at([window for window, _ in spared]), "below the bend")
+    spared = {level: use for level, use in uses.items() if use < most}
+    if windows.bend is not None and spared and max(spared) < windows.past.levels[0]:
+        below = Evidence(metric, max(spared.values()), "<", most, _at(list(spared)), "below the bend")
         evidence: tuple[Evidence, ...] = (_full(limit, past), below)
         reached_at = limit.exhausted_at or bend
     elif not spared and _flat(windows):
-        evidence, reached_at, score = (_full(limit, known),), None, min(score, AT_EVERY_LEVEL)
+        evidence, reached_at, score = (_full(limit, uses),), None, min(score, AT_EVERY_LEVEL)
     else:
         return RuledOut(limit.id, "it is full, but that does not begin where throughput ends to grow")
     busy = [condition for condition in BUSY if condition.met(windows.past.metrics)]
@@ -74,8 +69,8 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
     )
 
 
-def is_told_twice(first: Finding, other: Finding) -> bool:
-    """Whether a limit at which requests wait and the number in service that names it are the same cause."""
+def is_the_same_limit(first: Finding, other: Finding) -> bool:
+    """A limit at which requests wait, and the number in service that names it."""
     outside = [finding for finding in (first, other) if finding.id in SEEN_FROM_OUTSIDE]
     limits = [finding for finding in (first, other) if finding.id.startswith(OF) and finding not in outside]
     if not outside or not limits or not limits[0].evidence:
@@ -84,7 +79,7 @@ def is_told_twice(first: Finding, other: Finding) -> bool:
 
 
 def behind(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings, each limit at which requests wait behind the number in service that names it."""
+    """Each limit at which requests wait comes behind the number in service that names it."""
     named = {
         item.metric: finding.score
         for finding in findings
@@ -99,16 +94,12 @@ def behind(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def _full(limit: Limit, windows: Sequence[tuple[Window, float]]) -> Evidence:
-    least = min(use for _, use in windows)
-    source = "the ceiling: " + limit.source
-    return Evidence(
-        limit.use_metric, least, ">=", REACHED * limit.ceiling, _at([window for window, _ in windows]), source
-    )
+def _full(limit: Limit, uses: Mapping[float, float]) -> Evidence:
+    least, most, source = min(uses.values()), REACHED * limit.ceiling, "the ceiling: " + limit.source
+    return Evidence(limit.use_metric, least, ">=", most, _at(list(uses)), source)
 
 
-def _at(windows: Sequence[Window]) -> str:
-    levels = [window.levels[0] for window in windows]
+def _at(levels: Sequence[float]) -> str:
     return f"at {levels[0]:g}" if len(levels) == 1 else f"at each level from {levels[0]:g} to {levels[-1]:g}"
 
 
@@ -127,20 +118,12 @@ FLUSHES = "disk.fsync"
 MOST_OF_THE_TIME = 0.5
 """Share of a request's time in service, in the disk: without it twice as many would be served."""
 IN_DISK = "target.waits.disk"
-FLUSHED = Condition(
-    "system.disk.flushes_per_request", ">=", 0.02, "one cache flush for at most fifty requests, our choice"
-)
-WRITTEN = Condition(
-    "target.io.write_bytes", ">=", 1.0, "/proc/PID/io: its processes write what is flushed", per_request=True
-)
-READS = Condition(
-    "target.io.read_bytes", ">=", 512.0, "/proc/PID/io: its processes read from the disk", per_request=True
-)
+FLUSHED, WRITTEN, READS = (CONDITIONS[name] for name in ("flushed", "written", "reads"))
 
 
 def waits_for_flushes(served: InService, flat: Sequence[Step], reached_at: LoadInterval | None) -> Finding | None:
-    """The finding that requests wait for flushes most of the time, from the steps of the plateau; None where they do
-    not, may wait for reads, or it was not measured."""
+    """flat: the steps of the plateau. None where requests do not wait for flushes most of the time, may wait for reads,
+    or it was not measured."""
     in_disk, flushed, written = (mean_of(metric, flat) for metric in (IN_DISK, FLUSHED.metric, WRITTEN.metric))
     reads, working = mean_of(READS.metric, flat), mean_of(DISK_IDLE.metric, flat)
     if in_disk is None or flushed is None or written is None or reads is None:

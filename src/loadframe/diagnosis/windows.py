@@ -15,9 +15,8 @@ FALLING = ("cliff", "decline")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Averages of the metrics over the steps of some levels. words: these levels, for users. halves: what at least half
-    of the steps reached: a server that switches between two states has an average that no step had. most: of any
-    step."""
+    """Averages of the metrics over the steps of some levels. words: these levels. halves: what half of the steps
+    reached: a server that switches between two states has an average that no step had. most: of any step."""
 
     words: str
     levels: tuple[float, ...]
@@ -41,9 +40,8 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """below, past: of the bend, the same without one. top: the level with the most throughput and all above. each:
-    every level, rising. bend: the last load that held; bends: where it may be, and the cliff. falls: whether throughput
-    falls past the bend."""
+    """below, past: of the bend. top: the level with the most throughput and all above. each: every level, rising. bend:
+    the last load that held; bends: where it may be, and the cliff. falls: throughput falls past the bend."""
 
     below: Window
     past: Window
@@ -78,12 +76,12 @@ def look(curve: Curve, steps: Sequence[Step]) -> Windows:
         each=tuple(_window("at one level", [level], steps) for level in levels),
         whole=_window("over the whole curve", levels, steps),
         bend=bend,
-        bends=bends(curve),
+        bends=bend_intervals(curve),
         falls=falls,
     )
 
 
-def bends(curve: Curve) -> tuple[LoadInterval, ...]:
+def bend_intervals(curve: Curve) -> tuple[LoadInterval, ...]:
     """The knee, and the interval from the last level before the cliff to the first after it."""
     intervals = [] if curve.knee is None else [curve.knee]
     if (cliff := curve.cliff) is not None:
@@ -98,8 +96,8 @@ SHARES = [(number + 0.5) / 16 for number in range(16)]
 
 
 def explains(acts: LoadInterval, bend: LoadInterval) -> float:
-    """How well what begins to act at one load explains a bend at another, 0 to 1. What begins later cannot have made
-    it; what begins sooner explains it less the further apart they are."""
+    """0 to 1: what begins to act later cannot have made the bend; what begins sooner explains it less the further apart
+    they are."""
     before = fmean(load <= other for load in _anywhere(acts) for other in _anywhere(bend))
     return min(1.0, before / ENOUGH, acts.high / bend.low)
 
@@ -130,14 +128,14 @@ def explains_bend(finding: Finding) -> bool:
 
 
 def bend_of(round_: Round) -> Bend | None:
-    """The load at which a limit begins to act, if the best finding is a limit that overlaps the knee, else None: it
-    comes from a counter in every step, a knee lies between levels."""
+    """Where a limit begins to act, if the best finding is a limit that overlaps the knee: it comes from a counter in
+    every step, a knee lies between levels."""
     knee, limits = round_.curve.knee, {limit.id for limit in round_.limits}
     first = next((finding for finding in round_.findings if finding.status != "refuted"), None)
-    if knee is None or first is None or first.reached_at is None or first.id not in limits or not explains_bend(first):
+    if knee is None or first is None or first.id not in limits or not explains_bend(first):
         return None
     at = first.reached_at
-    return Bend(at, knee, first.id) if at.meets(knee) else None
+    return Bend(at, knee, first.id) if at is not None and at.meets(knee) else None
 
 
 def explained(round_: Round) -> Curve:
@@ -146,7 +144,7 @@ def explained(round_: Round) -> Curve:
 
 
 def acts_from(round_: Round, finding: Finding) -> LoadInterval | None:
-    """Where a cause limits: at the bend, where its own evidence agrees with that, else where this begins."""
+    """At the bend, where the cause's own evidence agrees with that, else where this begins."""
     reached, explained = finding.reached_at, bend_of(round_)
     bend = explained.load if explained is not None and explained.limit == finding.id else round_.curve.knee
     return bend if reached is not None and bend is not None and reached.meets(bend) else reached
@@ -159,8 +157,6 @@ TRUSTED = 0.5
 def sighted(steps: Sequence[Step]) -> list[Step]:
     often = Counter(name for step in steps for name in names_of(step.blind))
     gone = {name for name, count in often.items() if count >= TRUSTED * len(steps)}
-    if not gone:
-        return list(steps)
     return [
         replace(step, metrics={name: value for name, value in step.metrics.items() if name not in gone})
         for step in steps

@@ -144,6 +144,11 @@ def signature_rows(file: Path) -> tuple[Signature, ...]:
     )
 
 
+def condition_rows(file: Path) -> dict[str, Condition]:
+    """The [conditions] of our TOML file, and the shared ones, by name."""
+    return {name: row for _, document in documents(file) for name, row in _named(document).items()}
+
+
 def trace_rows(file: Path) -> dict[str, Trace]:
     """The [traces] of our TOML file, by cause."""
     traces = (row for _, document in documents(file) for row in document.get("traces", {}).items())

@@ -1,6 +1,6 @@
-"""The records that travel between the packages: frozen, without I/O, with units in their names (`_share`: 0..1);
-throughput is requests per second. Times `*_s` are CLOCK_MONOTONIC of the machine that measured. Every record is JSON by
-pydantic's TypeAdapter."""
+"""The records that travel between the packages: frozen, with units in their names (`_share`: 0..1); throughput is
+requests per second. Times `*_s` are CLOCK_MONOTONIC of the machine that measured. Every record is JSON by pydantic's
+TypeAdapter."""
 
 from loadframe.model.capacity import *
 from loadframe.model.case_study import *

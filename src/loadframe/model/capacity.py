@@ -27,9 +27,9 @@ class CapacityLevel:
 
 @dataclass(frozen=True, slots=True)
 class CapacityTrial:
-    """step: 0 where the target failed in it; seconds: under load. missed: the part of the objective, else empty.
-    offered: requests per second that should have begun; None in a closed loop. counted: False where it shows nothing of
-    the level, for the reason in `note`."""
+    """step: 0 where the target failed in it; seconds: under load. missed: the part of the objective, or "". offered:
+    requests per second that should have begun; None in a closed loop. counted: False where it shows nothing of the
+    level (`note`)."""
 
     step: int
     load: float
@@ -49,8 +49,7 @@ class CapacityTrial:
 
 @dataclass(frozen=True, slots=True)
 class CapacityObjective:
-    """What a level must meet; None: not asked for. Shares of requests (0..1); latencies_ms: other fields of Latency, by
-    name."""
+    """None: not asked for. Ratios: of requests (0..1); latencies_ms: other fields of Latency."""
 
     loss_ratio: float | None = None
     latency_p95_ms: float | None = None
@@ -60,8 +59,8 @@ class CapacityObjective:
 
 @dataclass(frozen=True, slots=True)
 class AlternativeCapacity:
-    """An alternative's capacity on a host of a fleet. end: "" where the target failed (`failed`). verdict: against the
-    capacity as given on that host."""
+    """An alternative's on a host of a fleet. end: "" where the target failed (`failed`). verdict: against the capacity
+    as given on that host."""
 
     name: str
     host: str
@@ -75,11 +74,11 @@ class AlternativeCapacity:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The highest load that meets an objective. low: the highest level shown to meet it, high: the lowest shown to miss
-    it. load: best estimate, None where even the lowest level misses. error_probability: that the capacity lies outside
-    low..high. held_s: time under loads from `low` on that met. seconds_above_share: part of load_seconds above `load`.
-    open_loop: latencies count from the intended start. expected: by a guess, or a forecast from trials.
-    alternatives: with other settings, on hosts of a fleet; hosts: how equal these are."""
+    """low: the highest level shown to meet the objective, high: the lowest shown to miss it. load: best estimate, None
+    where even the lowest level misses. error_probability: that the capacity lies outside low..high. held_s: time under
+    loads from `low` on that met. seconds_above_share: part of load_seconds above `load`. open_loop: latencies count
+    from the intended start. expected: by a guess, or a forecast from trials. alternatives: with other settings, on
+    hosts of a fleet; hosts: how equal these are."""
 
     axis: str
     axis_unit: str
@@ -104,7 +103,7 @@ class Capacity:
 
     @property
     def reported(self) -> None:
-        """Always None: a search for a capacity changes nothing."""
+        """A search for a capacity changes nothing."""
 
     @property
     def load_unit(self) -> str:

@@ -14,7 +14,7 @@ from loadframe.model.verdict import Compared, LevelRatio, Verdict
 
 
 class RunAnswer(Protocol):
-    """What a run was made for: an Investigation, or a record of another kind (experiments/answer_kinds.py)."""
+    """An Investigation, or a record of another kind (experiments/answer_kinds.py)."""
 
     @property
     def run(self) -> str:
@@ -22,14 +22,14 @@ class RunAnswer(Protocol):
 
     @property
     def reported(self) -> LevelRatio | Verdict | None:
-        """The gain to report for what it recommends, against the first state; None if nothing is kept."""
+        """The gain of what it recommends, against the first state; None if nothing is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The target with a set of settings. treatment: its letter in the run folder. steps: those that count; left_out:
-    why others do not, by number. limits: with the load at which each saturates. first: the limit or cause that acts
-    first (in the last state of an investigation: next); first_from: interval of its load."""
+    """The target with a set of settings. treatment: its letter. steps: those that count; left_out: why others do not,
+    by number. first: the limit or cause that acts first (in the last state of an investigation: next); first_from:
+    interval of its load."""
 
     treatment: str
     title: str
@@ -43,9 +43,9 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class CaseStudy:
-    """A run. name: of its folder. started_at: ISO 8601, or "". ended: False for a run that was stopped, killed, or
-    still goes on. steps: measurements. states: by treatment, those with steps that count. rounds: of an investigation,
-    else of its first state. answer: what the run was made for."""
+    """A run. name: of its folder. started_at: ISO 8601, or "". ended: False for one that was stopped, killed, or still
+    goes on. states: by treatment, those with steps that count. rounds: of an investigation, else of its first state.
+    answer: what the run was made for."""
 
     name: str
     study: StudySummary
@@ -59,8 +59,6 @@ class CaseStudy:
 
     @property
     def gain(self) -> LevelRatio | Verdict | None:
-        """Ratio of the last state to the first; in an investigation at the load of its answer. None if nothing is
-        kept."""
         return None if self.answer is None else self.answer.reported
 
     def compared(self, before: str, after: str) -> Compared | None:

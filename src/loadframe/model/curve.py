@@ -6,8 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """Throughput (1/s, with its 95 % interval) and p95 latency at a level. settled: the warm-up had ended; else the
-    throughput is a lower bound."""
+    """Throughput: 1/s, with its 95 % interval; where not settled (the warm-up had ended) a lower bound."""
 
     load: float
     throughput: float
@@ -40,8 +39,8 @@ Method = Literal["bracket", "line", "proportion", "curve", ""]
 
 @dataclass(frozen=True, slots=True)
 class Saturation(LoadInterval):
-    """The load at which a limit is used up (or the seconds until then). measured: between two loads; extrapolated:
-    beyond all. method: what places it within the interval. Both "" in older runs."""
+    """Where a limit is used up (or the seconds until then). measured: between two loads; extrapolated: beyond all.
+    method: what places it within the interval. Both "" in older runs."""
 
     how: How = ""
     method: Method = ""
@@ -49,7 +48,7 @@ class Saturation(LoadInterval):
 
 @dataclass(frozen=True, slots=True)
 class Cliff:
-    """Throughput is still held at `from_load` and lost at `to_load`; throughput_kept: ratio of the two."""
+    """Throughput is held at `from_load` and lost at `to_load`; throughput_kept: their ratio."""
 
     from_load: float
     to_load: float
@@ -85,9 +84,9 @@ class More:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Throughput and latency over the levels. closed_loop: a request began when the one before had ended. enough: the
-    lowest level that no higher level exceeds; more: the best level over the lowest (analysis/in_service.py). gradual:
-    the loads between which throughput levels off, if proven."""
+    """closed_loop: a request began when the one before had ended. enough: the lowest level that no higher one exceeds;
+    more: the best level over the lowest (analysis/in_service.py). gradual: the loads between which throughput levels
+    off, if proven."""
 
     axis: str
     treatment: str

@@ -22,7 +22,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class RuledOut:
-    """A cause that was looked for and is not it, with the counter that shows this. judged: False if unknown."""
+    """A cause that is not it, with the counter that shows this. judged: False if unknown."""
 
     id: str
     because: str
@@ -40,8 +40,8 @@ FindingStatus = Literal["suspected", "helped", "confirmed", "refuted"]
 @dataclass(frozen=True, slots=True)
 class Mechanism:
     """Whether a cause's evidence receded with a change, from the blocks of its proof. metric: "" where nothing is
-    counted. before, after: means, per request with per_request. wanted: the model's bound for `after`, a lower bound
-    with `rises`. because: in words."""
+    counted. before, after: means, with per_request of one. wanted: the model's bound for `after`, a lower one with
+    `rises`."""
 
     metric: str
     before: float | None
@@ -55,10 +55,10 @@ class Mechanism:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A cause with evidence, suspected until an intervention moved the curve: confirmed where the cause's own evidence
-    receded, helped where that was not seen, refuted where the curve did not move. reached_at: the load at which it
-    begins to act. score: 0..1, how well it explains the bend. mechanism: of the trial that settled it. behind: finding
-    of a pipeline stage that waits for this. host: of a fleet. advice: what to do, if the explanation lacks it."""
+    """A cause, suspected until an intervention moved the curve: confirmed where its own evidence receded, helped where
+    that was not seen, refuted where the curve did not move. reached_at: the load at which it begins to act. score:
+    0..1, how well it explains the bend. mechanism: of the trial that settled it. behind: finding of a pipeline stage
+    that waits for this. host: of a fleet. advice: what to do, if the explanation lacks it."""
 
     id: str
     status: FindingStatus = field(default="suspected", kw_only=True)
@@ -76,8 +76,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """before: in effect; after: asked for; needed: False where that link of the chain already suffices. raises: the
-    cause that a larger value lifts, by the study."""
+    """before: in effect; after: asked for; needed: False where the first suffices. raises: the cause that a larger
+    value lifts, by the study."""
 
     layer: Layer
     setting: str
@@ -90,8 +90,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """durability: what may be lost. memory: resident, of the target under load. slower_tail: a sentence on slower
-    requests."""
+    """durability: what may be lost. memory: resident, of the target under load. slower_tail: a sentence."""
 
     durability: str | None = None
     memory_before_bytes: float | None = None
@@ -102,8 +101,8 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """Changes, in order, that should lift the limits behind `addresses` (finding ids). guessed: it may be unrelated to
-    them: a trial without effect refutes the remedy alone."""
+    """Changes, in order, that should lift the limits behind `addresses` (finding ids). guessed: a trial without effect
+    refutes the remedy alone."""
 
     id: str
     title: str
@@ -119,9 +118,9 @@ ControlKind = Literal["sham", "dose", "without", "less"]
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A check on a kept remedy. kind: "sham", its restart without its change; "dose", half the way; "less", as much
-    less than before; "without", several changes against the same without the one in `title`. verdict: against the state
-    before it, or what that change is worth; None where left out. holds: whether it supports the remedy."""
+    """A check on a kept remedy. "sham": its restart without its change; "dose": half the way; "less": as much less than
+    before; "without": several changes against the same without the one in `title`. verdict: against the state before
+    it, or what that change is worth; None where left out. holds: whether it supports the remedy."""
 
     kind: ControlKind
     title: str
@@ -132,9 +131,8 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Trial(Compared):
-    """A remedy tried against the state before. effective: settings as used after the change. operations: by kind of
-    request and level, in the fresh blocks if there are any. controls: of a kept remedy. deciding: step numbers of
-    `verdict`."""
+    """A remedy against the state before. effective: settings as used afterwards. operations: by kind of request and
+    level, in the fresh blocks if there are any. deciding: step numbers of `verdict`."""
 
     remedy: Remedy
     kept: bool
@@ -161,12 +159,12 @@ ChangeStatus = Literal["intent", "applied", "failed", "reverted", "left", "ended
 
 @dataclass(frozen=True, slots=True)
 class ChangeRecord:
-    """A changed setting: in the journal of a run, in the state directory while it outlives its command, and as the
-    outcome of reverting it. before: the first value. after: as asked for, "" for the target's default. read_back: in
-    effect when last read. status: intent (on the disk, nothing changed yet), applied, failed (not applied, or not
-    reverted), reverted, left (another program has changed it since), ended (with its private target); because: why. id:
-    in its run's journal, else 0. place: how another command finds it again, words: its name in messages; empty for a
-    private target, whose kind is `target`. finding, remedy: ids of the causes and the title of what was tried."""
+    """In the journal of a run, in the state directory while it outlives its command, and as the outcome of reverting
+    it. before: the first value. after: as asked for, "" for the target's default. read_back: in effect when last read.
+    status: intent (nothing changed yet), applied, failed (not applied, or not reverted), reverted, left (another
+    program has changed it since), ended (with its private target); because: why. id: in its run's journal, else 0.
+    place: how another command finds it again, words: its name in messages; empty for a private target, whose kind is
+    `target`. finding, remedy: ids of the causes and the title of what was tried."""
 
     setting: str
     before: SettingValue | None
@@ -197,8 +195,8 @@ SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?) ?([kmgt]?)(?:i?b)?", re.ASCII | re.
 @dataclass(frozen=True, slots=True)
 class Knob:
     """values: all declared ones; empty: any number from low to high. raises: the limit or cause that a larger value
-    lifts. gives_up: what may be lost with values other than the first; price: besides. layer: "server" for a setting of
-    a service, "application" for an option of the workload."""
+    lifts. gives_up: what may be lost with values other than the first; price: besides. layer: "application" for an
+    option of the workload."""
 
     name: str
     values: tuple[SettingValue, ...] = ()
@@ -210,7 +208,7 @@ class Knob:
     price: str = ""
 
     def above(self, now: SettingValue) -> tuple[SettingValue, ...]:
-        """Declared values above this value, rising; for words those after it. Empty for a range."""
+        """Declared values above this one, rising; for words those after it. () for a range."""
         have, sized = amount(now), [(amount(value), value) for value in self.values]
         if have is not None and all(size is not None for size, _ in sized):
             return tuple(value for size, value in sorted(sized, key=lambda row: row[0] or 0.0) if (size or 0.0) > have)
@@ -229,8 +227,8 @@ def amount(value: SettingValue) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Variant(Compared):
-    """The kept changes up to one that gives more up, net per setting, and their state against the first at every common
-    load. at: the load of the answer. gives_up: the durability lost. to_copy: the changes as commands or lines."""
+    """The kept changes up to one that gives more up (durability), net per setting, and their state against the first at
+    every common load. at: the load of the answer. to_copy: the changes as commands or lines."""
 
     changes: tuple[ChangeRecord, ...]
     at: float

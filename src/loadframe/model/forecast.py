@@ -25,8 +25,8 @@ class ForecastPoint:
 
 @dataclass(frozen=True, slots=True)
 class ForecastCapacity:
-    """The highest throughput (1/s) that resources and limits allow, and the load at which the first saturates.
-    limited_by: a resource, or the id of a limit."""
+    """The highest throughput (1/s) that resources and limits allow, and the load at which the first saturates: a
+    resource, or the id of a limit."""
 
     throughput: Estimate
     load: Estimate
@@ -69,9 +69,9 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """throughput: the highest measured, 1/s, at at_load. saturated_at: where the line through the lowest load reaches
-    it; None where the curve does not bend and nothing is used up. limited_by: the most used resource of those forecast,
-    and its use. load_inside, throughput_inside: whether the intervals of saturation hold."""
+    """throughput: the highest measured, 1/s. saturated_at: where the line through the lowest load reaches it; None
+    where the curve does not bend and nothing is used up. limited_by: the most used resource of those forecast, and its
+    use. load_inside, throughput_inside: whether the intervals of saturation hold."""
 
     at_load: float
     throughput: float
@@ -84,11 +84,11 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """The forecast for loads that were not measured. source: of the measurements; measured: their loads. kind: waiting
-    clients (closed), or an offered rate. saturation, exhaustion: resources, and limits, by the load at which they
-    saturate. refused: the reason; only exhaustion is given then. scored, reached: by later measurements. at_least: the
-    highest measured throughput. unexplained: why there is no capacity. curves: real servers of the calibration. first,
-    first_from: what limits this state by its run's case study."""
+    """source: of the measurements; measured: their loads. kind: waiting clients (closed), or an offered rate.
+    saturation, exhaustion: resources, and limits, by the load at which they saturate. refused: the reason; only
+    exhaustion is given then. scored, reached: by later measurements. at_least: the highest measured throughput.
+    unexplained: why there is no capacity. curves: real servers of the calibration. first, first_from: what limits this
+    state by its run's case study."""
 
     source: str
     axis: str

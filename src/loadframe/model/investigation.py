@@ -16,7 +16,7 @@ from loadframe.model.verdict import WORK, Compared, FleetDrivers, LevelRatio, Ve
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Once around the loop. clamped: settings that were reduced, in words. ruled_out: looked for and not it."""
+    """Once around the loop. clamped: settings that were reduced, in words."""
 
     number: int
     treatment: str
@@ -50,9 +50,9 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Alternative(Compared):
-    """Another server, or other settings, measured in the same blocks as the study's target. verdict: against the
-    target; by_level: simultaneously. divergence: the load where their ratio begins to change. witnesses: metrics in
-    which they differ. cold: for steps that begin with nothing cached. version: of another kind of target."""
+    """Another server, or other settings, measured in the same blocks as the study's target. by_level: simultaneously.
+    divergence: the load where their ratio begins to change. witnesses: metrics in which they differ. cold: for steps
+    that begin with nothing cached. version: of another kind of target."""
 
     name: str
     target_kind: str
@@ -69,8 +69,7 @@ Ending = Literal["a clean stop", "SIGKILL"]
 
 @dataclass(frozen=True, slots=True)
 class WarmRestart:
-    """What a cache still had after a restart. kept: requested objects not fetched from the origin; None where the cache
-    did not come back (error)."""
+    """kept: requested objects not fetched from the origin; None where the cache did not come back (error)."""
 
     treatment: str
     target_kind: str
@@ -112,9 +111,9 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """The target died, or refused or did not answer after a step, until the run gave up. step: 0 where it died in it.
-    state: title of the treatment. path, status: last request and answer, 0 for none (why). waited_s: of retries. died:
-    how its process ended; full: what had run out. log: last lines. went_on: restarted for lower loads."""
+    """The target died, or refused or did not answer after a step (0: it died in it), until the run gave up. state:
+    title of the treatment. path, status: last request and answer, 0 for none (why). waited_s: of retries. died: how its
+    process ended; full: what had run out. log: last lines. went_on: restarted for lower loads."""
 
     step: int
     level: float
@@ -178,8 +177,8 @@ class StudySummary:
 
 @dataclass(frozen=True, slots=True)
 class UnrevertedChange:
-    """A setting that was not surely reverted when the run ended. of: whose. before, after: the first and the run's
-    value; None where a lost host does not report it."""
+    """Not surely reverted when the run ended. of: whose. before, after: the first and the run's value; None where a
+    lost host does not report it."""
 
     setting: str
     of: str
@@ -198,9 +197,9 @@ class BlindCounter:
 
 @dataclass(frozen=True, slots=True)
 class RunQuality:
-    """flags: number of steps by flag. recorder_cpu_share: CPU-seconds of the recorder per second. late_ticks: late or
-    missing. seconds: from the first step's preparation to the last step. blind: counters that contradicted others.
-    influences: what else affected steps. companions: programs that work for the target."""
+    """flags: number of steps by flag. recorder_cpu_share: CPU-seconds per second. late_ticks: late or missing. seconds:
+    from the first step's preparation to the last step. blind: counters that contradicted others. influences: what else
+    affected steps. companions: programs that work for the target."""
 
     steps: int
     repeated: int
@@ -263,11 +262,10 @@ class AnswersCompared:
 
 @dataclass(frozen=True, slots=True)
 class Investigation:
-    """The whole loop; the report is made from this alone. latencies: at one level, in the first state and the last kept
-    one. answers: of the target and of comparable programs. drivers, fleet_limits: in the first state. stop: where the
-    target did not recover. variants: sets of changes, the one that gives nothing up first. unfinished: the best change
-    that the budget did not prove. rules: version of the concluding rules; an older record is concluded again from its
-    steps."""
+    """The report is made from this alone. latencies: at one level, in the first state and the last kept one. answers:
+    of the target and of comparable programs. drivers, fleet_limits: in the first state. stop: where the target did not
+    recover. variants: sets of changes, the one that gives nothing up first. unfinished: the best change that the budget
+    did not prove. rules: version of the concluding rules; an older record is concluded again from its steps."""
 
     run: str
     report: str
@@ -299,7 +297,7 @@ class Investigation:
 
     @property
     def gain(self) -> Verdict | None:
-        """Ratio of the last state to the first, over the loads that it was judged at; None where nothing was kept."""
+        """Of the last state to the first, over the loads that it was judged at; None where nothing was kept."""
         return self.variants[-1].reported if self.variants else None
 
     @property
@@ -310,8 +308,8 @@ class Investigation:
 
 @dataclass(frozen=True, slots=True)
 class HostsOfRun:
-    """What the hosts of a fleet add to a run. rounds: with the host of each finding. others: the findings about links,
-    which the first round has, too. missing: why all of this is unknown, or nothing."""
+    """What a fleet adds to a run. rounds: with the host of each finding. others: the findings about links, which the
+    first round has, too. missing: why all of this is unknown."""
 
     rounds: tuple[Round, ...] = ()
     limits: tuple[FleetLimit, ...] = ()

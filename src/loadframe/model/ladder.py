@@ -9,9 +9,9 @@ from loadframe.model.verdict import Compared, FleetHosts, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """changes: against the state before it. comparison: with that state; for a kept change its fresh blocks are those
-    of the whole ladder. refused: why the target cannot work with it. at_top: all kept changes against all but this.
-    share: of the whole gain, in logarithms, if proven. gives_up: durability."""
+    """changes, comparison: against the state before it; for a kept change its fresh blocks are those of the whole
+    ladder. refused: why the target cannot work with it. at_top: all kept changes against all but this. share: of the
+    whole gain, in logarithms, if proven. gives_up: durability."""
 
     change: str
     changes: tuple[Change, ...]
@@ -29,8 +29,8 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Interaction:
-    """A change whose factor depends on others. verdict: its factor at the top over that in its place; with a partner,
-    its factor with the partner over that without."""
+    """A change whose factor depends on others. verdict: at the top over that in its place; with a partner over that
+    without."""
 
     change: str
     partner: str | None
@@ -48,9 +48,9 @@ class CpuUse:
 
 @dataclass(frozen=True, slots=True)
 class StateUse:
-    """CPU time in a state, the busiest first: medians over steps at the highest level. state: its changes with " + "
-    between them. threads: the busiest of each component. kinds: means over threads of a kind. busy: 0..1, of all CPUs;
-    others: its part outside the study."""
+    """The busiest first: medians over steps at the highest level. state: its changes with " + " between them. threads:
+    the busiest of each component. kinds: means over threads of a kind. busy: 0..1, of all CPUs; others: its part
+    outside the study."""
 
     state: str
     level: float
@@ -86,7 +86,6 @@ class Ladder:
 
     @property
     def reported(self) -> Verdict | None:
-        """The reported verdict on all that is kept."""
         return None if self.total is None else self.total.reported
 
     @property

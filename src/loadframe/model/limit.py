@@ -13,11 +13,11 @@ REACHED = 0.97
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """ceiling, use, headroom = ceiling - use: in its own unit; infinite: the machine sets none. configured: as asked
-    for; effective: as used. exhausted_at: the load at which use crosses the ceiling. loud: reaching it gives errors;
-    else it only slows. chain: ids of lower limits that cap it. thrash_metric: rises once it is reached; harm: its
-    value. title: subject of a sentence. waits: requests wait when it is reached, uncounted. setting: gives it its size.
-    near: share of the ceiling from which its source calls it near."""
+    """headroom = ceiling - use; infinite: the machine sets none. configured: as asked for; effective: as used.
+    exhausted_at: the load at which use crosses the ceiling. loud: reaching it gives errors; else it only slows. chain:
+    ids of lower limits that cap it. thrash_metric: rises once it is reached; harm: its value. title: subject of a
+    sentence. waits: requests wait when it is reached, uncounted. setting: gives it its size. near: share of the ceiling
+    from which its source calls it near."""
 
     id: str
     layer: str
@@ -42,7 +42,7 @@ class Limit:
 
     @property
     def costs_nothing(self) -> bool:
-        """Whether a silent limit is reached while its counter of harm stands still: a warm cache is full."""
+        """Whether a silent limit is reached without harm: a warm cache is full."""
         return self.status == "reached" and not self.loud and self.harm == 0
 
 

@@ -23,8 +23,8 @@ class Stack:
 @dataclass(frozen=True, slots=True)
 class ProfileSource:
     """A file of collapsed stacks. component: target, driver, or rest (of the machine). rate: cpu: samples per second of
-    CPU time; threads: samples in the window. seconds: part of the window that was sampled (perf takes a moment to
-    begin). lost: samples that did not arrive or could not be read."""
+    CPU time; threads: samples in the window. seconds: of the window, sampled. lost: samples that did not arrive or
+    could not be read."""
 
     kind: ProfileKind
     component: str
@@ -37,8 +37,7 @@ class ProfileSource:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledStep:
-    """An extra step for its profile, in no curve and no verdict. seconds: of its window; requests: done in it; missing:
-    what could not be sampled."""
+    """An extra step, in no curve and no verdict. seconds: of its window; missing: what could not be sampled."""
 
     place: ProfilePlace
     treatment: str
@@ -52,9 +51,8 @@ class ProfiledStep:
 
 @dataclass(frozen=True, slots=True)
 class ClassShare:
-    """A class of functions (analysis/stacks.py). share: of all samples, with its 95 % interval. amount: CPU-seconds per
-    second, or threads. demand_ms: CPU time per request; None for threads. change: of that against the baseline, if
-    proven."""
+    """share: of all samples, with its 95 % interval. amount: CPU-seconds per second, or threads. demand_ms: CPU time
+    per request; None for threads. change: of that against the baseline, if proven."""
 
     id: str
     title: str
@@ -77,8 +75,8 @@ class FunctionShare:
 
 @dataclass(frozen=True, slots=True)
 class FlameFrame:
-    """depth: 0 is the outermost frame. start, width: shares of all samples. class_id: of most of its samples. change:
-    CPU time per request over the baseline's, if proven."""
+    """start, width: shares of all samples. class_id: of most of its samples. change: CPU time per request over the
+    baseline's, if proven."""
 
     name: str
     depth: int

@@ -1,16 +1,16 @@
 """One measured window at one load, and the latency distributions of several."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Latency of the requests in flight in a window (analysis/window.py), 0 for none; without failed requests, as an
-    immediate error would look like a short response. In a closed loop from each request's own begin, without correction
-    for coordinated omission; on OPEN_LOOP_AXES from its intended start. max_ms: the longest, or the age of a request
-    that had not ended. In older runs: p999_ms 0, and only the requests that ended in the window."""
+    """Of the requests in flight in a window (analysis/window.py), 0 for none; without failed ones, as an immediate
+    error would look like a short response. In a closed loop from each request's own begin, without correction for
+    coordinated omission; on OPEN_LOOP_AXES from its intended start. max_ms: or the age of a request that had not ended.
+    In older runs: p999_ms 0, and only the requests that ended in the window."""
 
     mean_ms: float
     p50_ms: float
@@ -52,8 +52,8 @@ class StepRequest:
 
 @dataclass(frozen=True, slots=True)
 class Blind:
-    """A counter that contradicted others. counter: the metric that names it; metrics: all that come from it. because:
-    the contradiction."""
+    """A counter that contradicted others (because). counter: the metric that names it; metrics: all that come from
+    it."""
 
     counter: str
     metrics: tuple[str, ...]
@@ -62,12 +62,11 @@ class Blind:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A measured window: a level, a treatment, a block. started_s..ended_s: the driver ran;
-    window_start_s..window_end_s: what counts. batches: throughput (1/s) of equal slices of the window. waiting_share:
-    of requests' time, in a lock or queue. metrics: averages, rates and peaks, by the names in units.py. closed_loop: of
-    N users, who think for think_s, X (R + Z) = N (response time law). flags: FLAGS. blind: counters that contradicted
-    others. needed_s: with TOO_FEW, the window that would have been enough. round, block: None for warming; sizing has
-    no block, side by side no round."""
+    """started_s..ended_s: the driver ran; window_start_s..window_end_s: what counts. batches: throughput (1/s) of equal
+    slices of the window. waiting_share: of requests' time, in a lock or queue. metrics: averages, rates and peaks, by
+    the names in units.py. closed_loop: of N users, who think for think_s, X (R + Z) = N (response time law). flags:
+    FLAGS. needed_s: with TOO_FEW, the window that would have been enough. round, block: None for warming; sizing has no
+    block, side by side no round."""
 
     number: int
     round: int | None
@@ -99,17 +98,38 @@ class Step:
 
     @property
     def counts(self) -> bool:
-        """Whether it is a measurement: not if it warmed the target, had too few requests, or the target failed."""
+        """Not if it warmed the target, had too few requests, or the target failed."""
         return self.purpose != "warming" and not {TOO_FEW, NOT_RECOVERED}.intersection(self.flags)
+
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+
+def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    groups: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
     """The steps of each block, blocks in rising order; steps without a block are left out."""
-    blocks: dict[int, list[Step]] = {}
-    for step in steps:
-        if step.block is not None:
-            blocks.setdefault(step.block, []).append(step)
-    return dict(sorted(blocks.items()))
+    return dict(sorted(grouped((step.block, step) for step in steps if step.block is not None).items()))
+
+
+def by_level(steps: Iterable[Step]) -> dict[float, list[Step]]:
+    """The steps of each level, levels in rising order."""
+    return dict(sorted(grouped((step.level, step) for step in steps).items()))
+
+
+def at_highest(steps: Iterable[Step]) -> list[Step]:
+    """The steps of the highest level; [] without steps."""
+    return next(reversed(by_level(steps).values()), [])
+
+
+def of_treatment(steps: Iterable[Step], treatment: str) -> list[Step]:
+    return [step for step in steps if step.treatment == treatment]
 
 
 UNFINISHED = 0xFFFFFFFF
@@ -151,9 +171,9 @@ InfluenceKind = Literal["effect", "disturbance"]
 
 @dataclass(frozen=True, slots=True)
 class Influence:
-    """What affected steps besides the study, and what it follows (analysis/disturbance.py). low, high: its quantity in
-    these steps, None for a mere flag; elsewhere: the most in other states and loads. left_out: steps that do not count
-    for it. goes_with: the disk's metric that correlates. names: programs that use most of the CPUs."""
+    """What affected steps besides the study (analysis/disturbance.py). low, high: its quantity in these steps, None for
+    a mere flag; elsewhere: the most in other states and loads. left_out: steps that do not count for it. goes_with: the
+    disk's metric that correlates. names: programs that use most of the CPUs."""
 
     flag: str
     kind: InfluenceKind
@@ -199,10 +219,9 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """Windows at several loads; several at one load are blocks. servers: of a resource (default 1). ceilings: resources
-    that are part of another resource or contain it: they bound the throughput. flattening: resources of which each
-    request needs less and less: their saturation is not forecast. by_the_hour: resources that follow the hour of the
-    day."""
+    """Windows; several at one load are blocks. servers: of a resource (default 1). ceilings: resources that are part of
+    another or contain it: they bound the throughput. flattening: resources of which each request needs less and less:
+    their saturation is not forecast. by_the_hour: resources that follow the hour of the day."""
 
     name: str
     rows: tuple[Observation, ...]
@@ -231,8 +250,8 @@ class LatencyPoint:
 
 @dataclass(frozen=True, slots=True)
 class LatencyDistribution:
-    """Latencies of steps of one treatment at one level, merged by their counts. left_out: failed requests; failed:
-    those included, in older runs. points: one_in from 1, the shortest, to `requests`, the longest."""
+    """Of steps of one treatment at one level, merged by counts. left_out: failed requests; failed: those included, in
+    older runs. points: one_in from 1, the shortest, to `requests`, the longest."""
 
     treatment: str
     level: float

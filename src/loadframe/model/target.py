@@ -26,9 +26,8 @@ class TargetState:
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """How a driver reaches a target. address: a socket path, a file path or host:port. options: the user, the schema,
-    ... shards: of a target, in order. fronts: several servers in front of the same data, this one first. attached: not
-    started by Loadframe, with its owner's data: a workload uses a schema of its own, refuses where it exists, and drops
-    it at the end."""
+    ... fronts: several servers in front of the same data, this one first. attached: not started by Loadframe, with its
+    owner's data: a workload uses a schema of its own, refuses where it exists, and drops it at the end."""
 
     kind: str
     address: str
@@ -40,8 +39,8 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class CounterSpec:
-    """A number that a running target reports. metric: its name afterwards (units.py). cumulative: its rate (1/s)
-    counts; else its largest value."""
+    """A number that a target reports. metric: its name afterwards (units.py). cumulative: its rate (1/s) counts; else
+    its largest value."""
 
     name: str
     metric: str

@@ -22,8 +22,8 @@ def decide(low: float, high: float) -> Decision:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """What two sessions of a machine differ by without a change. share: at most (95 %). learnt_from: number of equal
-    sessions, 0: a stated prior. low, high: the interval by the values alone."""
+    """What two sessions differ by without a change. share: at most (95 %). learnt_from: number of equal sessions, 0: a
+    stated prior. low, high: the interval by the values alone."""
 
     share: float
     learnt_from: int
@@ -64,7 +64,6 @@ class Verdict:
 
     @property
     def exceeds_noise(self) -> bool:
-        """Whether a gain is proved and larger than what equal states showed in its own blocks."""
         return self.decision == "better" and (self.floor is None or self.ratio > self.floor[1])
 
     @property
@@ -96,8 +95,8 @@ class LevelRatio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Two states compared in blocks. verdict: of the blocks that decided. fresh: of blocks measured after `verdict` had
-    promised a gain. levels: of these if there are any, rising; `reported` names those that it is over."""
+    """In blocks. verdict: of those that decided. fresh: of those measured after `verdict` had promised a gain. levels:
+    of these if there are any, rising; `reported` names those that it is over."""
 
     verdict: Verdict
     levels: tuple[LevelRatio, ...] = ()
@@ -121,7 +120,7 @@ Answer = Literal["proven-worse", "proven-not-worse", "cannot-tell"]
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """Whether the second side is worse by more than the share `allowed` (0..1)."""
+    """Whether the second side is worse by more than this share."""
 
     allowed: float
     answer: Answer
@@ -186,9 +185,8 @@ class HostRatio:
 
 @dataclass(frozen=True, slots=True)
 class FleetHosts:
-    """How equal the hosts of a search are (A/A: the same settings on each). levels: tested. margin: ratios from 1 /
-    margin to margin are alike. hosts: each compared with the middle one, measured one after another. together: each
-    while all are loaded compared with itself alone."""
+    """How equal the hosts of a search are (A/A). margin: ratios from 1 / margin to margin are alike. hosts: each
+    compared with the middle one, one after another. together: each while all are loaded compared with itself alone."""
 
     levels: tuple[float, ...]
     margin: float
@@ -197,14 +195,14 @@ class FleetHosts:
 
 
 DriversLimit = Literal["drivers", "link", "target", "not proven"]
-"""What limits all drivers of a fleet together. drivers: fewer give less. target: fewer give as much, and no link is
-full. link: fewer give as much, and the target's link is full."""
+"""drivers: fewer give less. target: fewer give as much, and no link is full. link: fewer give as much, and the target's
+link is full."""
 
 
 @dataclass(frozen=True, slots=True)
 class FleetDrivers(Compared):
-    """All drivers against fewer of them, at the same level, in alternating blocks. moved_bytes_per_s: from the target,
-    to all; link_bytes_per_s: the most that one link from the target carried by itself; None where not known."""
+    """All drivers against fewer, at the same level, in alternating blocks. moved_bytes_per_s: from the target, to all;
+    link_bytes_per_s: the most that one link from the target carried by itself; None where not known."""
 
     level: float
     drivers: tuple[str, ...]

@@ -39,8 +39,8 @@ FITS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Medians at each load: loads, throughputs (n,), used: each resource's utilisations (n,). limit: the load at which
-    a limit runs out, or inf. rows: the observations, of resources only."""
+    """Medians at each load, (n,); used: each resource's utilisations. limit: the load at which one runs out, or inf.
+    rows: the observations."""
 
     kind: Kind
     loads: Floats
@@ -51,7 +51,7 @@ class Seen:
 
     def before(self, count: int) -> "Seen":
         used = {name: values[:count] for name, values in self.used.items()}
-        top = float(self.loads[count - 1])
+        top = self.loads[count - 1]
         rows = replace(self.rows, rows=tuple(row for row in self.rows.rows if row.load <= top))
         return Seen(self.kind, self.loads[:count], self.throughputs[:count], used, rows, self.limit)
 
@@ -64,7 +64,7 @@ def seen(observations: Observations, kind: Kind, resources: Sequence[str], limit
     loads = sorted(by_load)
 
     def medians(values: Sequence[float]) -> Floats:
-        return np.array([float(np.median([values[index] for index in by_load[load]])) for load in loads])
+        return np.array([np.median([values[index] for index in by_load[load]]) for load in loads])
 
     return Seen(
         kind,
@@ -78,8 +78,8 @@ def seen(observations: Observations, kind: Kind, resources: Sequence[str], limit
 
 def forecasts(data: Seen, loads: Floats, names: Sequence[str]) -> dict[str, Floats]:
     """log X of each candidate at the loads, (L,), constant beyond a limit."""
-    within = np.minimum(loads, max(data.limit, float(data.loads[-1])))
-    top, last = math.log(float(data.throughputs[-1])), float(data.loads[-1])
+    within = np.minimum(loads, max(data.limit, data.loads[-1]))
+    top, last = math.log(data.throughputs[-1]), data.loads[-1]
     made: dict[str, Callable[[], Floats]] = {
         "flat": lambda: np.full(len(within), top),
         "power": lambda: np.asarray(top + elasticity(data) * np.log(within / last)),
@@ -92,12 +92,12 @@ def forecasts(data: Seen, loads: Floats, names: Sequence[str]) -> dict[str, Floa
 
 
 def least_squares(data: Seen, loads: Floats) -> Floats:
-    """log X of the law by plain least squares, (L,): no candidate, but averaged with the candidates' forecast."""
-    within = np.minimum(loads, max(data.limit, float(data.loads[-1])))
+    """log X of the law by plain least squares, (L,): no candidate, but averaged with their forecast."""
+    within = np.minimum(loads, max(data.limit, data.loads[-1]))
     if len(data.loads) < scalability.FEWEST_POINTS:
         return _law(data, within)
     law = _least_squares(tuple(data.loads.tolist()), tuple(data.throughputs.tolist()))
-    return np.asarray(np.log(np.maximum(scalability.predict(within, law.lambda_, law.sigma, law.kappa), 1e-300)))
+    return np.log(np.maximum(scalability.predict(within, law.lambda_, law.sigma, law.kappa), 1e-300))
 
 
 @lru_cache(maxsize=FITS)
@@ -107,13 +107,10 @@ def _least_squares(loads: tuple[float, ...], throughputs: tuple[float, ...]) -> 
 
 def ceilings(data: Seen) -> dict[str, float]:
     """log of each BOUNDED model's maximum; at least what was measured."""
-    furthest = np.array([float(data.loads[-1]) * 2.0**FURTHEST_CEILING])
-    best = math.log(float(data.throughputs.max()))
-    return {
-        "line": max(ceiling(data, grows=False), best),
-        "economy": max(ceiling(data, grows=True), best),
-        "network": max(float(_network(data, furthest)[0]), best),
-    }
+    furthest = data.loads[-1:] * 2.0**FURTHEST_CEILING
+    most = (ceiling(data, grows=False), ceiling(data, grows=True), _network(data, furthest)[0])
+    best = math.log(data.throughputs.max())
+    return {name: max(value, best) for name, value in zip(BOUNDED, most, strict=True)}
 
 
 def slope(data: Seen) -> float:
@@ -131,15 +128,15 @@ def elasticity(data: Seen) -> float:
 def _held_near_1(x: Floats, y: Floats, weight: Floats, spread: float) -> tuple[float, float, float]:
     centre, level = (weight * x).sum() / weight.sum(), (weight * y).sum() / weight.sum()
     squares, product = (weight * (x - centre) ** 2).sum(), (weight * (x - centre) * (y - level)).sum()
-    return float(centre), float(level), float((product + 1 / spread**2) / (squares + 1 / spread**2))
+    return centre, level, (product + 1 / spread**2) / (squares + 1 / spread**2)
 
 
 def offered(data: Seen, loads: Floats) -> Floats:
-    """log of the most that can be served: of a rate what is offered, as windows count it; of clients inf."""
+    """log of the most that can be served: of a rate what is offered; of clients inf."""
     if data.kind != "rate":
         return np.full(len(loads), math.inf)
-    share = max(1.0, float(np.median(data.throughputs / data.loads)))
-    return np.asarray(np.log(share * loads) + systems.AS_OFFERED)
+    share = max(1.0, np.median(data.throughputs / data.loads))
+    return np.log(share * loads) + systems.AS_OFFERED
 
 
 def regime(data: Seen) -> str:
@@ -149,7 +146,7 @@ def regime(data: Seen) -> str:
 
 def _law(data: Seen, loads: Floats) -> Floats:
     terms = _law_terms(tuple(data.loads.tolist()), tuple(data.throughputs.tolist()))
-    return _law_at(np.array(terms), loads / float(data.loads[0]))
+    return _law_at(np.array(terms), loads / data.loads[0])
 
 
 def _law_at(values: Floats, n: Floats) -> Floats:
@@ -160,20 +157,20 @@ def _law_at(values: Floats, n: Floats) -> Floats:
 def _law_terms(loads: tuple[float, ...], throughputs: tuple[float, ...]) -> tuple[float, ...]:
     """Logarithms, in n = N / N_low, by Levenberg and Marquardt's method with a normal prior."""
     n, y = np.array(loads) / loads[0], np.log(throughputs)
-    prior = np.array([float(y[0]), math.log(LAW_SIGMA), math.log(LAW_KAPPA)])
+    prior = np.array([y[0], math.log(LAW_SIGMA), math.log(LAW_KAPPA)])
     spread = np.array([3.0, LAW_SPREAD, LAW_SPREAD])
 
     def residuals(values: Floats) -> Floats:
         return np.concatenate([(_law_at(values, n) - y) / THROUGHPUT_ERROR, (values - prior) / spread])
 
     values, damping = prior.copy(), 1e-2
-    cost = float((residuals(values) ** 2).sum())
+    cost = (residuals(values) ** 2).sum()
     for _ in range(60):
         now = residuals(values)
         slopes = np.column_stack([(residuals(values + step) - now) / 1e-5 for step in 1e-5 * np.eye(3)])
         matrix = slopes.T @ slopes
         moved = values - np.linalg.solve(matrix + damping * np.diag(np.diag(matrix)), slopes.T @ now)
-        next_cost = float((residuals(np.clip(moved, -40, 40)) ** 2).sum())
+        next_cost = (residuals(np.clip(moved, -40, 40)) ** 2).sum()
         if next_cost < cost:
             done = cost - next_cost < 1e-9 * cost
             values, cost, damping = np.clip(moved, -40, 40), next_cost, damping / 10
@@ -193,7 +190,7 @@ def need(data: Seen, name: str, *, grows: bool) -> tuple[float, float]:
     weight = 0.5 ** np.arange(len(x))[::-1] / error**2
     y = np.log(used)
     if not grows:
-        return float((weight * (y - x)).sum() / weight.sum()), 1.0
+        return (weight * (y - x)).sum() / weight.sum(), 1.0
     centre, level, b = _held_near_1(x, y, weight, SLOPE_SPREAD)
     b = max(b, 0.2)
     return level - b * centre, b
@@ -210,7 +207,7 @@ def ceiling(data: Seen, *, grows: bool) -> float:
 
 def _line(data: Seen, loads: Floats, *, grows: bool) -> Floats:
     line = np.log(slope(data) * loads)
-    most = max(ceiling(data, grows=grows), float(np.log(data.throughputs.max())))
+    most = max(ceiling(data, grows=grows), np.log(data.throughputs.max()))
     if data.kind == "rate" or not math.isfinite(most):
         return np.asarray(np.minimum(line, most))
     return np.asarray(-np.logaddexp(-SHARPNESS * line, -SHARPNESS * most) / SHARPNESS)
@@ -218,4 +215,4 @@ def _line(data: Seen, loads: Floats, *, grows: bool) -> Floats:
 
 def _network(data: Seen, loads: Floats) -> Floats:
     drawn = systems.draw(data.rows, tuple(data.used), data.kind, NETWORKS, np.random.default_rng(SEED))
-    return np.asarray(np.log(np.maximum(np.median(drawn.throughput(loads), axis=0), 1e-300)))
+    return np.log(np.maximum(np.median(drawn.throughput(loads), axis=0), 1e-300))

@@ -1,9 +1,6 @@
-"""A request's demand for a resource, and its growth with the load: draws from the posterior (docs/mathematics.md). For
-one resource (U: share of its servers in use, u = D / m) the utilisation law with a background and growth is
-    U_i = U0 + u X_i (1 + c g(N_i)),          g(N) = (h(N) - h(N_low)) / (h(N_sat) - h(N_low))
-Several models are weighted by their evidence (Bayesian model averaging). All but the error of U_i, which is on a grid,
-is normal, so that evidence and draws are exact. Far below saturation c keeps its prior: the interval carries a growth
-that the data cannot exclude."""
+"""A request's demand for a resource, and its growth with the load: draws from the posterior (docs/mathematics.md,
+"Demands", with these symbols). All but the error of U_i, which is on a grid, is normal, so that evidence and draws are
+exact."""
 
 import itertools
 from collections.abc import Callable
@@ -80,33 +77,40 @@ def draw(
     count: int,
     random: np.random.Generator,
 ) -> Demand:
-    """`count` draws for a resource from its measurements, (n,) each, throughputs above zero. saturation: N_sat."""
-    low = float(loads.min())
+    """From a resource's measurements, (n,) each, throughputs above zero. saturation: N_sat."""
+    low = loads.min()
     far = max(saturation, 1.5 * low)
     scale = np.hypot(utilizations, RESOLUTION)
-    guess = float((utilizations / throughputs).mean()) or RESOLUTION / float(throughputs.max())  # it was never in use
+    guess = (utilizations / throughputs).mean() or RESOLUTION / throughputs.max()  # it was never in use
     growths = [(-1, 0.0), *itertools.product(range(len(GROWTHS)), GROWTH_DEVIATIONS)]  # -1: none
-    models = [
-        _weigh(loads, throughputs, utilizations, scale, guess, shape, deviation, background, low, far)
-        for (shape, deviation), background in itertools.product(growths, [False, True])
-    ]
-    weights = np.exp(np.concatenate([model.evidence for model in models]) - max(m.evidence.max() for m in models))
+    models = []
+    for (index, deviation), in_background in itertools.product(growths, [False, True]):
+        terms = {0: (throughputs, guess, 10 * guess)}
+        chance = BACKGROUND_PRIOR if in_background else 1 - BACKGROUND_PRIOR
+        if index < 0:
+            chance *= STEADY_PRIOR
+        else:
+            way = _way(GROWTHS[index], loads, low, far)
+            terms[1] = throughputs * way, GROWTHS[index].mean * guess, deviation * guess
+            chance *= (1 - STEADY_PRIOR) / len(GROWTHS) * GROWTH_DEVIATIONS[deviation]
+        if in_background:
+            terms[2] = np.ones_like(loads), 0.0, BACKGROUND_DEVIATION
+        models.append(_weigh(index, terms, utilizations, scale, chance))
+    evidence = np.concatenate([model.evidence for model in models])
+    weights = np.exp(evidence - evidence.max())
     chosen = random.choice(len(weights), size=count, p=weights / weights.sum())
-    base, growth, background, shape = np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count, dtype=np.int64)
-    for index, model in enumerate(models):
-        mine = np.flatnonzero(chosen // len(ERRORS) == index)
-        drawn = model.coefficients(chosen[mine] % len(ERRORS), random)
-        base[mine] = np.maximum(drawn[:, 0], 1e-3 * guess)
-        growth[mine] = drawn[:, 1] / base[mine]
-        background[mine] = drawn[:, 2]
-        shape[mine] = model.shape
-    return Demand(base, growth, shape, background, ERRORS[chosen % len(ERRORS)], low, far)
+    drawn, shape = np.zeros((count, 3)), np.zeros(count, dtype=np.int64)
+    for number, model in enumerate(models):
+        mine = np.flatnonzero(chosen // len(ERRORS) == number)
+        drawn[mine], shape[mine] = model.coefficients(chosen[mine] % len(ERRORS), random), model.shape
+    base = np.maximum(drawn[:, 0], 1e-3 * guess)
+    return Demand(base, drawn[:, 1] / base, shape, drawn[:, 2], ERRORS[chosen % len(ERRORS)], low, far)
 
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """At every error of the grid. evidence: (E,) logarithms, prior included; mean: (E, p); root: (E, p, p), of the
-    covariance; free: which of (u, u c, U0) it has."""
+    """At every error. evidence: (E,) logarithms, prior included; mean: (E, p); root: (E, p, p), of the covariance;
+    free: which of (u, u c, U0) it has."""
 
     shape: int
     free: tuple[int, ...]
@@ -123,48 +127,27 @@ class _Model:
 
 
 def _weigh(
-    loads: Floats,
-    throughputs: Floats,
-    utilizations: Floats,
-    scale: Floats,
-    guess: float,
-    shape: int,
-    deviation: float,
-    background: bool,
-    low: float,
-    far: float,
+    shape: int, terms: dict[int, tuple[Floats, float, float]], utilizations: Floats, scale: Floats, chance: float
 ) -> _Model:
-    columns, prior_mean, prior_deviation, free = [throughputs], [guess], [10 * guess], [0]
-    if shape >= 0:
-        way = _way(GROWTHS[shape], loads, low, far)
-        columns.append(throughputs * way)
-        prior_mean.append(GROWTHS[shape].mean * guess)
-        prior_deviation.append(deviation * guess)
-        free.append(1)
-    if background:
-        columns.append(np.ones_like(loads))
-        prior_mean.append(0.0)
-        prior_deviation.append(BACKGROUND_DEVIATION)
-        free.append(2)
+    """terms: of each free coefficient its column, prior mean and deviation. chance: prior probability."""
+    columns, means, deviations = zip(*terms.values(), strict=True)
     # In units of the prior's deviation, so that the matrices are well conditioned.
-    unit = np.array(prior_deviation)
-    centre = np.array(prior_mean) / unit
+    unit = np.array(deviations)
+    centre = np.array(means) / unit
     design = np.column_stack(columns) * unit / scale[:, None]
     target = utilizations / scale
-    precision = np.eye(len(free)) + (design.T @ design)[None] / ERRORS[:, None, None] ** 2
+    precision = np.eye(len(terms)) + (design.T @ design)[None] / ERRORS[:, None, None] ** 2
     covariance = np.linalg.inv(precision)
     pull = centre + (design.T @ target)[None] / ERRORS[:, None] ** 2
     mean = np.einsum("epq,eq->ep", covariance, pull)
     misfit = ((target - mean @ design.T) ** 2).sum(axis=1) / ERRORS**2 + ((mean - centre) ** 2).sum(axis=1)
-    evidence = -0.5 * (misfit + np.linalg.slogdet(precision)[1]) - len(loads) * np.log(ERRORS)
-    prior = STEADY_PRIOR if shape < 0 else (1 - STEADY_PRIOR) / len(GROWTHS) * GROWTH_DEVIATIONS[deviation]
-    evidence += error_prior() + np.log(prior * (BACKGROUND_PRIOR if background else 1 - BACKGROUND_PRIOR))
-    return _Model(shape, tuple(free), evidence, mean * unit, unit[:, None] * _root(covariance))
+    evidence = -0.5 * (misfit + np.linalg.slogdet(precision)[1]) - len(scale) * np.log(ERRORS)
+    evidence += error_prior() + np.log(chance)
+    return _Model(shape, tuple(terms), evidence, mean * unit, unit[:, None] * _root(covariance))
 
 
 def _root(covariance: Floats) -> Floats:
-    """Roots of covariances, (E, p, p), without the negative eigenvalues of rounding (Higham, Linear Algebra 103,
-    1988)."""
+    """(E, p, p), without the negative eigenvalues of rounding (Higham, Linear Algebra 103, 1988)."""
     try:
         return np.asarray(np.linalg.cholesky(covariance))
     except np.linalg.LinAlgError:
@@ -173,7 +156,7 @@ def _root(covariance: Floats) -> Floats:
 
 
 def error_prior() -> Floats:
-    return np.asarray(-0.5 * (np.log(ERRORS / TYPICAL_ERROR) / ERROR_SPREAD) ** 2)
+    return -0.5 * (np.log(ERRORS / TYPICAL_ERROR) / ERROR_SPREAD) ** 2
 
 
 def _way(growth: Growth, loads: Floats, low: float, far: float) -> Floats:

@@ -2,7 +2,7 @@
 and the maximum is a bound."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -71,9 +71,8 @@ def forecast(
     first_from: LoadInterval | None = None,
     library: Library | None = None,
 ) -> Forecast:
-    """The forecast for the loads `at`, or the reason for none. kind: of the load; by default inferred. limits: with the
-    load at which they run out; what was seen to be full outranks the demands. first, first_from: the known limit.
-    library: of intervals and weights. Seeded."""
+    """The forecast for the loads `at`, or the reason for none. kind: default: inferred. limits: with the load at which
+    they run out; what was seen to be full outranks the demands. first, first_from: the known limit. Seeded."""
     kind = kind or systems.kind_of(observations)
     library = library or libraries.shipped()
     running_out = sorted(
@@ -82,8 +81,15 @@ def forecast(
     )
     if first is not None and first.load is not None:
         first_from = first_from or LoadInterval(first.load, first.load, first.load)
-    foretold = Forecast(observations.name, observations.axis, kind, observations.loads, exhaustion=tuple(running_out))
-    foretold = replace(foretold, first=first, first_from=first_from)
+    foretold = Forecast(
+        observations.name,
+        observations.axis,
+        kind,
+        observations.loads,
+        exhaustion=tuple(running_out),
+        first=first,
+        first_from=first_from,
+    )
     if (reason := refusal.too_little(observations)) is not None:
         return replace(foretold, refused=reason)
     system, unexplained = _explained(observations, kind)
@@ -106,22 +112,23 @@ def forecast(
     full = saturating.seen_full(running_out, data)
     saturation = () if system is None else saturating.saturations(system, observations, data, calibrated, full)
     capacity = _capacity(data, saturation, weighed, calibrated, None if foretold.limited else limit, least)
-    if capacity is not None and first is not None and first_from is not None:
-        capacity = replace(capacity, load=saturating.measured(first_from), limited_by=first.id)
-    elif capacity is not None and capacity.limited_by in full:
-        capacity = replace(capacity, load=saturating.measured(full[capacity.limited_by]))
+    served = throughput(data, loads, weighed, calibrated) if len(loads) else []
+    points = _points(system, observations, loads, served)
     if capacity is not None:
+        if first is not None and first_from is not None:
+            capacity = replace(capacity, load=saturating.measured(first_from), limited_by=first.id)
+        elif capacity.limited_by in full:
+            capacity = replace(capacity, load=saturating.measured(full[capacity.limited_by]))
         saturation = saturating.one_figure(saturation, capacity, full)
-    if system is not None and capacity is None:
-        used = max(float(used[-1]) for used in data.used.values())
+        most = capacity.throughput
+        points = tuple(replace(point, throughput=held_back(point.throughput, most)) for point in points)
+    elif system is not None:
+        used = max(used[-1] for used in data.used.values())
         unexplained = (
             f"At {refusal.load(observations)} the most used resource is at {100 * used:.0f} %.{refusal.OUT_OF_SIGHT}"
         )
     if unexplained is not None and foretold.limited:
         unexplained = unexplained.removesuffix(refusal.UNMEASURED).removesuffix(refusal.OUT_OF_SIGHT)
-    points = _points(data, system, observations, loads, weighed, calibrated)
-    if capacity is not None:
-        points = tuple(replace(point, throughput=held_back(point.throughput, capacity.throughput)) for point in points)
     notes = _notes(observations, saturation, capacity, weighed, asked[len(loads) :], calibrated)
     if capacity is not None and any(point.throughput.value > capacity.throughput.value for point in points):
         notes.append(MORE_BY_THE_CURVE)
@@ -153,9 +160,9 @@ MISSED = 0.2
 
 
 def throughput(data: Seen, loads: Floats, weighed: Weighed, calibrated: Calibrated) -> list[Estimate]:
-    """Estimates, interpolated within the measured loads; beyond them no less than the measured maximum, unless the
-    highest load had less; of a rate no more than is offered."""
-    top, measured = float(data.loads[-1]), np.log(data.throughputs)
+    """Interpolated within the measured loads; beyond them no less than the measured maximum, unless the highest load
+    had less; of a rate no more than is offered."""
+    top, measured = data.loads[-1], np.log(data.throughputs)
     beyond, doublings = np.maximum(loads, top), np.log2(loads / top)
     foretold = candidates.forecasts(data, beyond, tuple(weighed.weights))
     *law, there = candidates.least_squares(data, np.append(beyond, top))
@@ -166,7 +173,7 @@ def throughput(data: Seen, loads: Floats, weighed: Weighed, calibrated: Calibrat
     log_x = np.where(loads <= top, between, np.maximum(pooled.log_x, least))
     scale = np.where(loads <= top, pool.FLOOR, calibrated.scale.of(doublings, pooled.apart))
     return [
-        _at_most(saturating.estimated(calibrated.points, float(value), float(wide)), float(most))
+        _at_most(saturating.estimated(calibrated.points, value, wide), float(most))
         for value, wide, most in zip(log_x, scale, np.exp(candidates.offered(data, loads)), strict=True)
     ]
 
@@ -176,7 +183,7 @@ def _at_most(expected: Estimate, most: float) -> Estimate:
 
 
 def held_back(expected: Estimate, most: Estimate) -> Estimate:
-    """A forecast beyond the maximum becomes the mean of both, in logarithms; nothing exceeds the maximum's high end."""
+    """Beyond the maximum the mean of both, in logarithms; nothing exceeds the maximum's high end."""
     ended = _at_most(expected, most.high)
     if ended.value <= most.value:
         return ended
@@ -184,22 +191,17 @@ def held_back(expected: Estimate, most: Estimate) -> Estimate:
 
 
 def _points(
-    data: Seen,
-    system: System | None,
-    observations: Observations,
-    loads: Floats,
-    weighed: Weighed,
-    calibrated: Calibrated,
+    system: System | None, observations: Observations, loads: Floats, served: Sequence[Estimate]
 ) -> tuple[ForecastPoint, ...]:
-    if not len(loads):
-        return ()
-    drawn = None if system is None else systems.p95_ms(system, observations, loads, np.random.default_rng(SEED))
+    drawn = None
+    if system is not None and served:
+        drawn = systems.p95_ms(system, observations, loads, np.random.default_rng(SEED))
     beyond = np.full(len(loads), math.inf) if drawn is None else np.median(drawn, axis=0)
     between = systems.between_ms(observations, loads)
     slow = np.where(np.isnan(between), beyond, between)
     return tuple(
         ForecastPoint(float(load), expected, Estimate(float(p95_ms), 0.0, math.inf) if math.isfinite(p95_ms) else None)
-        for load, expected, p95_ms in zip(loads, throughput(data, loads, weighed, calibrated), slow, strict=True)
+        for load, expected, p95_ms in zip(loads, served, slow, strict=True)
     )
 
 
@@ -239,15 +241,15 @@ def _notes(
         )
     if capacity is not None:
         notes += _apart(saturation, capacity)
-    left = [name for name in observations.resources if name not in {resource.resource for resource in saturation}]
+    known = {resource.resource for resource in saturation}
+    left = [name for name in observations.resources if name not in known] if saturation else []
     flat = [name for name in left if name in observations.flattening]
     hourly = [name for name in left if name in observations.by_the_hour and name not in flat]
-    still = [name for name in left if name not in (*flat, *hourly)]
-    if saturation and still:
+    if still := [name for name in left if name not in (*flat, *hourly)]:
         notes.append(f"Left out, because they do not rise with the throughput: {', '.join(still)}.")
-    if saturation and hourly:
+    if hourly:
         notes.append(f"Left out, because the hour of the day drives them rather than the load: {', '.join(hourly)}.")
-    if saturation and flat:
+    if flat:
         notes.append(f"Left out: {', '.join(flat)}. {FLATTENING}")
     weights = sorted(weighed.weights.items(), key=lambda item: -item[1])
     counted = [f"{WORDS[name]} {100 * weight:.0f} %" for name, weight in weights if weight >= LEAST_WEIGHT]
@@ -257,20 +259,15 @@ def _notes(
 
 
 def _apart(saturation: Sequence[ResourceForecast], capacity: ForecastCapacity) -> list[str]:
-    notes = []
-    close = [
-        resource.resource for resource in saturation if resource.at_load and resource.at_load.low <= capacity.load.high
-    ]
+    notes, first = [], capacity.load
+    close = [resource.resource for resource in saturation if resource.at_load and resource.at_load.low <= first.high]
     if len(close) > 1 and capacity.limited_by in close:
         notes.append(f"Which of {', '.join(close)} saturates first is not distinguishable.")
-    soon = [
-        resource for resource in saturation if resource.at_load and resource.at_load.value <= SOON * capacity.load.value
-    ]
-    return notes + [
-        _grown(resource.resource, resource.growth)
-        for resource in soon
-        if resource.growth is not None and (resource.growth.low > 1 or resource.growth.high < 1)
-    ]
+    for resource in saturation:
+        soon, growth = resource.at_load and resource.at_load.value <= SOON * first.value, resource.growth
+        if soon and growth is not None and (growth.low > 1 or growth.high < 1):
+            notes.append(_grown(resource.resource, growth))
+    return notes
 
 
 def _grown(resource: str, growth: Estimate) -> str:
@@ -293,16 +290,15 @@ FURTHEST = 16.0
 
 
 def expected(observations: Observations, *, latency_p95_ms: float | None = None) -> LoadInterval | None:
-    """The load where the first resource saturates or the p95 latency passes its limit, with the interval of the
-    network's draws; None where resources do not explain the observations, or no limit is in sight. A starting point for
-    trials, not a claim."""
+    """Where the first resource saturates or the p95 latency passes its limit, with the interval of the network's draws;
+    None where resources do not explain the observations, or no limit is in sight. A starting point for trials."""
     if refusal.too_little(observations) is not None:
         return None
     system, _ = _explained(observations, systems.kind_of(observations))
     if system is None:
         return None
     reached = np.sort(np.min([system.saturates_at(name) for name in system.demands], axis=0))
-    if not math.isfinite(float(np.median(reached))):
+    if not math.isfinite(np.median(reached)):
         return None
     top = observations.loads[-1]
     value, low, high = (float(reached[round(share * (DRAWS - 1))]) for share in DRAWN)
@@ -310,10 +306,9 @@ def expected(observations: Observations, *, latency_p95_ms: float | None = None)
         loads = np.geomspace(top, min(max(high, top), FURTHEST * top), LOADS)
         slow = systems.p95_ms(system, observations, loads, np.random.default_rng(SEED))
         if slow is not None:
-            ends = np.quantile(slow, DRAWN, axis=0, method="nearest")
-            value = min(value, _passed(loads, ends[0], latency_p95_ms))
-            low = min(low, _passed(loads, ends[2], latency_p95_ms))
-            high = min(high, _passed(loads, ends[1], latency_p95_ms))
+            middle, fast, slowest = np.quantile(slow, DRAWN, axis=0, method="nearest")
+            passed = [_passed(loads, end, latency_p95_ms) for end in (middle, slowest, fast)]
+            value, low, high = map(min, (value, low, high), passed)
     if value > FURTHEST * top:
         return None
     return LoadInterval(value, min(low, value / LEAST_FACTOR), min(max(high, value * LEAST_FACTOR), 2 * FURTHEST * top))
@@ -364,11 +359,9 @@ def came(forecast: Forecast, measured: Observations, curve: Curve) -> Forecast:
     return replace(forecast, reached=reached)
 
 
-def calibrate(scores: Iterable[Scored]) -> Calibration | None:
+def calibrate(scores: Sequence[Scored]) -> Calibration | None:
     """How often the interval held; None without scores."""
-    all_scores = list(scores)
-    if not all_scores:
+    if not scores:
         return None
-    errors = [abs(scored.predicted / scored.actual - 1) for scored in all_scores if scored.actual > 0]
-    inside = sum(scored.inside for scored in all_scores)
-    return Calibration(inside, len(all_scores), median(errors) if errors else 0.0)
+    errors = [abs(scored.predicted / scored.actual - 1) for scored in scores if scored.actual > 0]
+    return Calibration(sum(scored.inside for scored in scores), len(scores), median(errors) if errors else 0.0)

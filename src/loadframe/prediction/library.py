@@ -21,7 +21,7 @@ LEAST_APART = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Ends of a 90 % interval as multiples of the scale; infinite where the library is too small for that side."""
+    """Of a 90 % interval as multiples of the scale; infinite where the library is too small."""
 
     low: float
     high: float
@@ -48,8 +48,8 @@ def known(doublings: Floats, apart: Floats) -> Floats:
 @dataclass(frozen=True, slots=True)
 class Calibrated:
     """errors: of each candidate per doubling, by regime; most_errors: of its ceiling; scale, points: of forecasts at a
-    load; most_throughput, most_load: of the maximum, and its load; doublings: how far beyond the data five of the
-    library's groups reach; curves: number of groups; trust: weight against a study's own backtests."""
+    load; most_throughput, most_load: of the maximum; doublings: how far beyond the data five of the library's groups
+    reach; curves: number of groups; trust: weight against a study's own backtests."""
 
     errors: Mapping[str, Mapping[str, float]]
     most_errors: Mapping[str, float]

@@ -1,7 +1,5 @@
-"""The candidates' weights, and the likely error of their common forecast (docs/mathematics.md): the mean of the
-weighted median of the logarithms, so that no single ceiling moves it, and of the scalability law by plain least
-squares. Errors are per doubling: |log (actual / forecast)| / (r + BASE). That of the maximum: FLOOR + (weighted error)
-(r + BASE) + (weighted deviation of the candidates)."""
+"""The candidates' weights, and the likely error of their common forecast (docs/mathematics.md, "Weights" and
+"Forecast"): the weighted median is of logarithms, so that no single ceiling moves it. Errors are per doubling."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -40,7 +38,7 @@ class Pooled:
 
 
 def backtests(data: Seen, names: Sequence[str]) -> dict[str, list[float]]:
-    """Errors per doubling of each candidate's forecasts of the last loads from those before."""
+    """Errors per doubling of forecasts of the last loads from those before."""
     errors: dict[str, list[float]] = {name: [] for name in names}
     count = len(data.loads)
     for cut in range(max(FEWEST, count - BACKTESTS), count):
@@ -64,16 +62,15 @@ def weigh(own: Mapping[str, Sequence[float]], library: Mapping[str, float], trus
 
 
 def shares(errors: Mapping[str, float]) -> dict[str, float]:
-    raw = {name: (error + LEAST_ERROR) ** -POWER for name, error in errors.items()}
-    total = sum(raw.values())
-    return {name: value / total for name, value in raw.items()}
+    weights = {name: (error + LEAST_ERROR) ** -POWER for name, error in errors.items()}
+    return {name: weight / sum(weights.values()) for name, weight in weights.items()}
 
 
 def pooled(
     estimates: Mapping[str, Floats], doublings: Floats, weighed: Weighed, least_squares: Floats | None = None
 ) -> Pooled:
-    """estimates: log X of every candidate, (L,). doublings: r, (L,). least_squares: log X of the law, (L,), to average
-    the median with; None for a maximum."""
+    """estimates: log X of every candidate; doublings: r; least_squares: log X of the law, to average the median with,
+    None for a maximum; (L,)."""
     names = [name for name in estimates if name in weighed.weights]
     weight = np.array([weighed.weights[name] for name in names])
     weight = weight / weight.sum()
@@ -85,7 +82,7 @@ def pooled(
     if least_squares is not None:
         log_x = (log_x + least_squares) / 2
     apart = np.sqrt(weight @ (values - log_x) ** 2)
-    error = float(weight @ np.array([weighed.errors[name] for name in names]))
+    error = weight @ np.array([weighed.errors[name] for name in names])
     return Pooled(log_x, apart, FLOOR + error * (np.maximum(doublings, 0.0) + BASE) + apart)
 
 
@@ -94,8 +91,8 @@ def most(data: Seen, errors: Mapping[str, float]) -> tuple[float, float, float]:
     ceilings, in the library."""
     ceilings = {name: np.array([value]) for name, value in candidates.ceilings(data).items() if math.isfinite(value)}
     weighed = Weighed(shares({name: errors[name] for name in ceilings}), errors)
-    slope, top = math.log(candidates.slope(data)), math.log(float(data.loads[-1]))
-    middle = float(pooled(ceilings, np.zeros(1), weighed).log_x[0])
+    slope, top = math.log(candidates.slope(data)), math.log(data.loads[-1])
+    middle = pooled(ceilings, np.zeros(1), weighed).log_x[0]
     doublings = np.array([(middle - slope - top) / math.log(2)])
     guess = pooled(ceilings, doublings, weighed)
-    return middle, middle - slope, float(guess.scale[0])
+    return middle, middle - slope, guess.scale[0]

@@ -10,6 +10,7 @@ from loadframe.model import Observations
 from loadframe.prediction import demands
 from loadframe.prediction import system as systems
 from loadframe.prediction.system import System
+from loadframe.progress import counted
 
 FEWEST_LOADS = 2
 FEWEST_WINDOWS = 3
@@ -38,7 +39,7 @@ def load(observations: Observations) -> str:
 
 
 def rising(observations: Observations) -> tuple[str, ...]:
-    """Resources whose use grows with the throughput, beyond errors (one-sided t-test, 95 %), or is nearly all."""
+    """Whose use grows with the throughput, beyond errors (one-sided t-test, 95 %), or is nearly all."""
     rows = systems.working(observations)
     throughputs = np.array([row.throughput for row in rows])
     names = []
@@ -51,7 +52,7 @@ def rising(observations: Observations) -> tuple[str, ...]:
         constant = _grows_while(NEAR, throughputs, used, GREW_FAR)
         fitted = line(throughputs.tolist(), used.tolist(), confidence=2 * CONFIDENCE - 1)
         rises = fitted is not None and (
-            fitted.slope * float(np.ptp(throughputs)) >= demands.RESOLUTION and fitted.slope > fitted.half
+            fitted.slope * np.ptp(throughputs) >= demands.RESOLUTION and fitted.slope > fitted.half
         )
         if rises or (np.median(used) >= NEAR and not constant):
             names.append(name)
@@ -59,9 +60,9 @@ def rising(observations: Observations) -> tuple[str, ...]:
 
 
 def _grows_while(share: float, throughputs: Floats, used: Floats, factor: float) -> bool:
-    """Whether throughput grew so much while the resource was this busy: its use then shows no ceiling."""
+    """Throughput grew so much while the resource was this busy: its use then shows no ceiling."""
     full = throughputs[used >= share]
-    return len(full) >= FEWEST_LOADS and float(full.max()) > factor * float(full.min())
+    return len(full) >= FEWEST_LOADS and bool(full.max() > factor * full.min())
 
 
 def too_little(observations: Observations) -> str | None:
@@ -77,8 +78,8 @@ def too_little(observations: Observations) -> str | None:
         )
     if len(loads) < FEWEST_LOADS:
         return (
-            f"{len(loads)} load{'' if len(loads) == 1 else 's'} with throughput cannot tell a demand that grows from "
-            f"an error of measurement; measure at least {FEWEST_LOADS}."
+            f"{counted(len(loads), 'load')} with throughput cannot tell a demand that grows from an error of "
+            f"measurement; measure at least {FEWEST_LOADS}."
         )
     if len(rows) < FEWEST_WINDOWS:
         return (
@@ -92,21 +93,20 @@ def nothing_rises(observations: Observations) -> str | None:
         return "No utilisation was measured, so the saturating resource is unknown. Give columns util.NAME, or a run."
     if rising(observations):
         return None
-    if flat := [name for name in observations.resources if name in observations.flattening]:
-        used = [f"{name} ({100 * max(row.utilizations[name] for row in observations.rows):.0f} %)" for name in flat]
+    used = {name: max(row.utilizations[name] for row in observations.rows) for name in observations.resources}
+    if flat := [f"{name} ({100 * use:.0f} %)" for name, use in used.items() if name in observations.flattening]:
         return (
-            f"The use of {', '.join(used)} flattens as the throughput rises: where it would be used up is not in sight "
+            f"The use of {', '.join(flat)} flattens as the throughput rises: where it would be used up is not in sight "
             f"from here, and no other resource rises.{OUT_OF_SIGHT}"
         )
-    if hourly := [name for name in observations.resources if name in observations.by_the_hour]:
+    if hourly := [name for name in used if name in observations.by_the_hour]:
         return (
             f"The use of {', '.join(hourly)} follows the hour of the day rather than the load, and no other resource "
             f"rises.{OUT_OF_SIGHT}"
         )
-    most = max(max(row.utilizations[name] for row in observations.rows) for name in observations.resources)
     return (
-        f"No resource rises up to {load(observations)}: the most used stays at {100 * most:.0f} %, or does not follow "
-        f"the throughput.{OUT_OF_SIGHT}"
+        f"No resource rises up to {load(observations)}: the most used stays at {100 * max(used.values()):.0f} %, or "
+        f"does not follow the throughput.{OUT_OF_SIGHT}"
     )
 
 
@@ -118,13 +118,13 @@ def too_few_alone(observations: Observations) -> str | None:
 
 
 def after(system: System, observations: Observations) -> str | None:
-    """Why the model does not explain the measurements, or None: fitted at the lower half of the loads, it must give the
+    """Why the model does not explain the measurements: fitted at the lower half of the loads, it must give the
     throughput at the highest, unless a resource is nearly used up there."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
     top = loads[-1]
     used, most = max(
-        (float(np.median([row.utilizations[name] for row in rows if row.load == top])), name) for name in system.demands
+        (np.median([row.utilizations[name] for row in rows if row.load == top]), name) for name in system.demands
     )
     low = [row for row in rows if row.load <= loads[(len(loads) - 1) // 2]]
     if used >= NEAR:
@@ -135,10 +135,10 @@ def after(system: System, observations: Observations) -> str | None:
         np.array([row.throughput for row in low]),
         np.random.default_rng(0),
     )
-    expected = float(np.median(lower.throughput(np.array([top]))))
+    expected = np.median(lower.throughput(np.array([top])))
     at_top = [row.throughput for row in rows if row.load == top]
-    short = 1 - float(np.median(at_top)) / expected
-    error = float(np.median(lower.error)) * math.sqrt(1 / len(low) + 1 / len(at_top))
+    short = 1 - np.median(at_top) / expected
+    error = np.median(lower.error) * math.sqrt(1 / len(low) + 1 / len(at_top))
     if short <= max(UNEXPLAINED, ERRORS * error):
         return None
     return (

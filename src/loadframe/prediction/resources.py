@@ -60,9 +60,8 @@ def _resource(metric: str, metrics: Sequence[str]) -> str | None:
     if own := OWN_CPU.fullmatch(metric):
         component = own["component"]
         return None if f"{component}.cage.cpu.utilization" in metrics else f"{component}.cpu"
-    if hottest := HOTTEST.fullmatch(metric):
-        return f"{hottest['component']}.hottest_thread"
-    return None
+    hottest = HOTTEST.fullmatch(metric)
+    return f"{hottest['component']}.hottest_thread" if hottest else None
 
 
 def of_limit(limit: Limit) -> str | None:
@@ -71,7 +70,5 @@ def of_limit(limit: Limit) -> str | None:
 
 
 def _count(metric: str) -> str | None:
-    for end, count in COUNTS.items():
-        if metric == end or metric.endswith("." + end):
-            return metric.removesuffix(end) + count
-    return None
+    ends = (end for end in COUNTS if f".{metric}".endswith(f".{end}"))
+    return next((metric.removesuffix(end) + COUNTS[end] for end in ends), None)

@@ -8,7 +8,16 @@ import numpy as np
 
 from loadframe.analysis.arrays import Floats
 from loadframe.analysis.in_service import most
-from loadframe.model import Estimate, ForecastCapacity, Limit, LoadInterval, Observations, ResourceForecast
+from loadframe.analysis.series import pooled
+from loadframe.model import (
+    Estimate,
+    ForecastCapacity,
+    Limit,
+    LoadInterval,
+    Observations,
+    ResourceForecast,
+    grouped,
+)
 from loadframe.prediction import candidates, pool, resources
 from loadframe.prediction import system as systems
 from loadframe.prediction.candidates import Seen
@@ -26,8 +35,7 @@ IN_PROPORTION = 0.9
 
 
 def estimated(bounds: Bounds, log_x: float, scale: float, least: float = 0.0) -> Estimate:
-    """The conformal interval, cut at `least`, which was measured; the high end of an interval wholly below that is
-    unknown."""
+    """Conformal, cut at `least`, which was measured; the high end of an interval wholly below that is unknown."""
     most = 700.0  # exp of more overflows
     low = math.exp(log_x + bounds.low * scale) if math.isfinite(bounds.low) else 0.0
     high = math.exp(min(log_x + bounds.high * scale, most)) if math.isfinite(bounds.high) else math.inf
@@ -35,7 +43,7 @@ def estimated(bounds: Bounds, log_x: float, scale: float, least: float = 0.0) ->
 
 
 def least_load(data: Seen, used: float) -> float:
-    """A load below which a resource with this use at the highest load does not saturate."""
+    """Below it a resource with this use at the highest load does not saturate."""
     least = float(data.throughputs.max() / (data.throughputs / data.loads).max())
     top = float(data.loads[-1])
     return top if used < NEAR and least >= IN_PROPORTION * top else least
@@ -48,9 +56,9 @@ def of_draws(draws: Floats) -> Estimate:
 def saturations(
     system: System, observations: Observations, data: Seen, library: Calibrated, full: Mapping[str, LoadInterval]
 ) -> tuple[ResourceForecast, ...]:
-    """Every resource, the first to be used up first; at_load None beyond the library's curves. full: resources seen to
-    be used up, and at which loads."""
-    top = float(data.loads[-1])
+    """The first to be used up first; at_load None beyond the library's curves. full: resources seen to be used up, and
+    where."""
+    top = data.loads[-1]
     slope = math.log(candidates.slope(data))
     laws = {law: library.most_errors[law] for law in ("line", "economy")}
     weighed = Weighed(pool.shares(laws), laws)
@@ -63,8 +71,8 @@ def saturations(
         servers = observations.servers.get(name, 1.0)
         demand = of_draws(system.demands[name].at(np.array([top]))[:, 0] * servers)
         in_sight = doublings <= library.doublings
-        log_x, scale = float(guess.log_x[0]), float(guess.scale[0])
-        least = least_load(data, float(data.used[name][-1]))
+        log_x, scale = guess.log_x[0], guess.scale[0]
+        least = least_load(data, data.used[name][-1])
         ahead = estimated(library.most_load, log_x, scale, least) if in_sight else None
         at_load = measured(full[name]) if name in full else ahead
         forecasts.append(
@@ -83,14 +91,11 @@ def saturations(
 
 
 def _growth(demand: Demand, data: Seen, name: str, at_load: Estimate | None) -> Estimate | None:
-    by_requests = float(np.median(demand.base)) * float(data.throughputs[0])
-    if by_requests < LEAST_BASE * float(data.used[name][0]):
+    if np.median(demand.base) * data.throughputs[0] < LEAST_BASE * data.used[name][0]:
         return None
     ends = [at_load.value, at_load.low, at_load.high] if at_load else [float(data.loads[-1])]
-    estimates = [of_draws(grown) for grown in demand.grown(np.array([end for end in ends if end < math.inf])).T]
-    return Estimate(
-        estimates[0].value, min(estimate.low for estimate in estimates), max(estimate.high for estimate in estimates)
-    )
+    values, lows, highs = np.quantile(demand.grown(np.array([end for end in ends if end < math.inf])), DRAWN, axis=0)
+    return Estimate(float(values[0]), float(lows.min()), float(highs.max()))
 
 
 def measured(at: LoadInterval) -> Estimate:
@@ -100,8 +105,7 @@ def measured(at: LoadInterval) -> Estimate:
 def one_figure(
     saturation: Sequence[ResourceForecast], capacity: ForecastCapacity, full: Mapping[str, LoadInterval]
 ) -> tuple[ResourceForecast, ...]:
-    """The resources, the first at the capacity's load, which is calibrated; none comes before it but those in
-    `full`."""
+    """The first at the capacity's load, which is calibrated; none comes before it but those in `full`."""
     first, forecasts = capacity.load, []
     for resource in saturation:
         at = first if resource.resource == capacity.limited_by else resource.at_load
@@ -120,13 +124,13 @@ def by_resources(
     most, at, scale = pool.most(data, library.most_errors)
     return ForecastCapacity(
         estimated(library.most_throughput, most, scale, least),
-        estimated(library.most_load, at, scale, least_load(data, max(float(used[-1]) for used in data.used.values()))),
+        estimated(library.most_load, at, scale, least_load(data, max(used[-1] for used in data.used.values()))),
         first.resource,
     )
 
 
 def seen_full(limits: Sequence[Limit], data: Seen) -> dict[str, LoadInterval]:
-    """Resources that a limit shows to be used up within the measured loads, and where. limits: in order."""
+    """What a limit shows to be used up within the measured loads, and where. limits: in order."""
     by_resource = {resources.of_limit(limit): limit.exhausted_at for limit in reversed(limits)}
     return {name: at for name, at in by_resource.items() if name and at is not None and at.load <= data.loads[-1]}
 
@@ -141,13 +145,13 @@ def flattening(observations: Observations) -> frozenset[str]:
     """Resources whose use over the throughput stays below ENDS_BELOW by all curves that the levels allow
     (analysis/in_service.py)."""
     rows = systems.working(observations)
-    loads = sorted({row.load for row in rows})
-    served = np.array([float(np.median([row.throughput for row in rows if row.load == load])) for load in loads])
-    rises = [at for at in range(len(loads)) if served[at] > served[:at].max(initial=0.0)]
+    levels = [mine for _, mine in sorted(grouped((row.load, row) for row in rows).items())]
+    served = np.array([np.median([row.throughput for row in level]) for level in levels])
+    rises = [at for at in range(len(levels)) if served[at] > served[:at].max(initial=0.0)]
     flattened = []
     for name in observations.resources if rises else ():
-        uses = [np.array([row.utilizations[name] for row in rows if row.load == loads[at]]) for at in rises]
-        used = np.array([float(np.median(values)) for values in uses])
+        uses = [np.array([row.utilizations[name] for row in levels[at]]) for at in rises]
+        used = np.array([np.median(values) for values in uses])
         if not np.all(used > 0) or used[-1] < LEAST_USED:
             continue
         if max(map(np.max, uses)) < SEEN and most(served[rises], used, _error(uses)) < ENDS_BELOW:
@@ -156,9 +160,5 @@ def flattening(observations: Observations) -> frozenset[str]:
 
 
 def _error(levels: list[Floats]) -> float:
-    logs = [np.log(values) for values in levels if len(values) > 1 and values.min() > 0]
-    freedom = sum(len(log) - 1 for log in logs)
-    if not freedom:
-        return 0.0
-    squares = sum(float(((log - log.mean()) ** 2).sum()) for log in logs)
-    return float(np.sqrt(squares / freedom / (sum(map(len, levels)) / len(levels))))
+    squares, freedom = pooled([np.log(values) for values in levels if values.min() > 0])
+    return math.sqrt(squares / freedom / (sum(map(len, levels)) / len(levels))) if freedom else 0.0

@@ -11,7 +11,7 @@ import numpy as np
 
 from loadframe.analysis import queueing
 from loadframe.analysis.arrays import Floats
-from loadframe.model import CLIENT_AXES, RATE_AXES, Observation, Observations
+from loadframe.model import CLIENT_AXES, RATE_AXES, Observation, Observations, grouped
 from loadframe.prediction import demands
 from loadframe.prediction.demands import Demand
 
@@ -54,8 +54,7 @@ class System:
         return np.asarray(np.minimum(wanted, most))
 
     def saturates_at(self, name: str) -> Floats:
-        """The load at which requests keep a resource busy, if none had to wait: (S,). Closed: N* u = Z + sum D, at
-        N*."""
+        """Where requests keep a resource busy, if none had to wait: (S,). Closed: N* u = Z + sum D, at N*."""
         loads = self.saturation * np.geomspace(1 / REACH, REACH, GRID)
         if self.kind == "rate":
             wanted = 1 / self.offered[:, None]
@@ -93,7 +92,7 @@ class System:
         whole = work.sum(axis=-1)
         some_s = 1e-9  # less than anything that is measured
         least = np.where(whole > 0, (work / self.servers).max(axis=-1) - whole, some_s)
-        return np.asarray(np.maximum(self.delay_s[:, None], least))
+        return np.maximum(self.delay_s[:, None], least)
 
     def _closed(self, loads: Floats) -> Floats:
         """(S, L): Schweitzer for every draw, corrected by the exact result at their middle."""
@@ -102,9 +101,7 @@ class System:
         near = queueing.schweitzer(work, loads, delay, self.servers, APPROXIMATE).throughput
         middle, think = np.median(work, axis=0), np.median(delay, axis=0)
         once = queueing.schweitzer(middle, loads, think, self.servers, APPROXIMATE).throughput
-        right = [
-            _exact(middle[at], float(load), float(think[at]), self.servers) or once[at] for at, load in enumerate(loads)
-        ]
+        right = [_exact(middle[at], load, think[at], self.servers) or once[at] for at, load in enumerate(loads)]
         waiting = near * (np.array(right) / once)
         longest = (work / self.servers).max(axis=-1)
         ceiling = np.where(longest > 0, 1 / np.where(longest > 0, longest, 1.0), np.inf)
@@ -162,7 +159,7 @@ def draw(
         stations=stations,
         servers=np.array([observations.servers.get(name, 1.0) for name in stations] or [1.0]),
         delay_s=np.zeros(count),
-        offered=np.full(count, float(np.median(throughputs / loads))),
+        offered=np.full(count, np.median(throughputs / loads)),
         error=np.zeros(count),
         saturation=guess,
         regular=np.where(random.random(count) < IRREGULAR, 0.0, random.random(count)),
@@ -182,7 +179,7 @@ def fitted(system: System, loads: Floats, throughputs: Floats, random: np.random
         moved = centre + error / np.sqrt(len(loads)) * random.standard_normal(count)
         return replace(system, offered=np.exp(moved), error=error)
     cycle = loads / throughputs
-    delay = np.full(count, float(np.median(cycle)))
+    delay = np.full(count, np.median(cycle))
     weight = 1 / cycle**2  # each window knows the cycle to the same share of itself
     for _ in range(DELAY_ROUNDS):
         now = replace(system, delay_s=delay).throughput(levels)[:, where]
@@ -213,17 +210,15 @@ LEAST_MS = 1e-12
 
 
 def between_ms(observations: Observations, loads: Floats) -> Floats:
-    """The p95 latency, interpolated in logarithms between the measured loads' medians; NaN beyond: (L,)."""
-    by_load: dict[float, list[float]] = {}
-    for row in observations.rows:
-        if row.latency_p95_ms is not None:
-            by_load.setdefault(row.load, []).append(max(row.latency_p95_ms, LEAST_MS))
+    """p95 latency, interpolated in logarithms between the measured loads' medians; NaN beyond: (L,)."""
+    known = ((row.load, row.latency_p95_ms) for row in observations.rows)
+    by_load = grouped((load, max(p95_ms, LEAST_MS)) for load, p95_ms in known if p95_ms is not None)
     if not by_load:
         return np.full(len(loads), np.nan)
     measured = sorted(by_load)
     medians = np.log([np.median(by_load[load]) for load in measured])
     log_ms = np.interp(np.log(loads), np.log(measured), medians, left=np.nan, right=np.nan)
-    return np.asarray(np.exp(log_ms))
+    return np.exp(log_ms)
 
 
 def p95_ms(system: System, observations: Observations, loads: Floats, random: np.random.Generator) -> Floats | None:
@@ -242,7 +237,7 @@ def p95_ms(system: System, observations: Observations, loads: Floats, random: np
     ratio = np.log(np.where(usable, measured, 1.0)) - np.log(np.where(usable, seen, 1.0))  # a quotient underflows
     scale = np.exp(ratio.sum(axis=1) / np.maximum(usable.sum(axis=1), 1))
     latencies = np.where(lacking[:, None] >= 0, asked + lacking[:, None], asked * scale[:, None])
-    top = float(np.median(measured[levels[where] == levels[-1]]))
+    top = np.median(measured[levels[where] == levels[-1]])
     doublings = np.abs(np.log2(np.maximum(np.nan_to_num(latencies, posinf=top), LEAST_MS) / max(top, LEAST_MS)))
     error = system.error[:, None] + MODEL_ERROR * doublings
     return np.asarray(latencies * np.exp(error * random.standard_normal((len(latencies), 1))))

@@ -4,6 +4,7 @@ root. The database finds an entry by a hash of its path, which may be of any len
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from operator import attrgetter
@@ -75,7 +76,7 @@ def in_64_bits(time_ns: int) -> int:
 def entry_of(parent: bytes, name: bytes, status: os.stat_result) -> Entry:
     """The entry of this name in the directory `parent`; (b"", b"") is the root."""
     device, inode, mode, size, blocks, links, uid, gid = _state(status)
-    times = _times(status)
+    times: Iterable[int] = _times(status)
     if max(times) > LATEST_NS or min(times) < EARLIEST_NS:
         times = map(in_64_bits, times)
     path, kind = parent + b"/" + name if parent else name, TYPES.get(mode & FORMAT, "?")

@@ -167,8 +167,8 @@ class Fanotify(OfKernel):
                 self._record("unlink", at, file=event.file)
             elif to is not None:
                 self._record("create", to, file=event.file)
-        for bit, kind in KINDS.items() if at is not None else ():
-            if event.mask & bit:
+        for bit, kind in KINDS.items():
+            if event.mask & bit and at is not None:
                 self._record(kind, at, file=event.file)
 
     def _where(self, place: Place | None) -> bytes | None:

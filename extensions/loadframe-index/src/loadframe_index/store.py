@@ -177,7 +177,7 @@ class Store(abc.ABC):
     def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
         """What is known of those of these entries that exist, by id: one query for IDS_PER_QUESTION."""
         columns = "id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns"
-        return {key: (inode, *times) for key, inode, *times in self.having(columns, "id", ids)}  # type: ignore[misc]
+        return {key: (inode, *times) for key, inode, *times in self.having(columns, "id", ids)}
 
     def having(self, columns: str, column: str, ids: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
         """These columns of the entries that have one of the ids in that column."""

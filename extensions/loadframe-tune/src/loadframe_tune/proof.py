@@ -92,7 +92,7 @@ def _prove(
     """Intervals are at 1 - level, and decide whether it is better; fresh blocks measure by how much."""
     book, name, levels = trials.book, trials.treatment(point), sorted(trials.levels)
     changes, expected = trials.space.changes(point), trials.search.expected_gain(point)
-    proved, taken = prove(book, START, name, levels, round_number=round_number, confidence=1 - level)
+    ((proved, taken),) = prove(book, [(START, name)], levels, round_number=round_number, confidence=1 - level)
     objective = _objective(trials, name, taken)
     proof = TuningProof(changes, expected, objective, verdict=proved.verdict, levels=proved.levels)
     proof = replace(proof, verdict=replace(proved.verdict, may_overstate=proof.held))
@@ -167,7 +167,7 @@ def answer(
         file_name="",
         file_text="",
         findings=findings,
-        proof=chosen and chosen.reported,
+        proof=chosen.reported if chosen else None,
         failed_proofs=tuple(attempted.reported for attempted in failed),
         objective=objective,
         warnings=(*trials.notes, *(chosen.clamped if chosen else ())),

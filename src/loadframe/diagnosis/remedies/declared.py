@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.diagnosis.sizes import THROUGHPUT, TIMES_ANOTHER, in_service_by, is_near, rates
 from loadframe.knowledge.remedy import Situation, round_up
+from loadframe.knowledge.rows import toml_rows
 from loadframe.model import (
     DRIVER_BESIDE,
     OTHERS,
@@ -24,21 +26,7 @@ FURTHER = 4.0
 MOST = 6
 """Most settings tried for a cause: each trial takes a share of the budget and of the error."""
 WHOSE: Mapping[Layer, str] = {"server": "service", "application": "workload"}
-NAMED: Mapping[str, tuple[str, ...]] = {
-    "service.parallelism": ("pool", "worker", "thread", "connection", "concurren", "parallel", "process", "max_"),
-    "service.serial": ("lock", "shard", "stripe", "worker", "thread", "pool", "parallel", "concurren", "serial"),
-    "cpu.hot_thread": ("worker", "process", "thread", "cluster", "shard", "concurren", "parallel", "instance"),
-    "process.open_files": ("open_files", "nofile", "files", "descriptor", "cache"),
-    "disk.fsync": ("sync", "flush", "durab", "commit", "batch", "journal", "wal"),
-    "net.delayed_ack": ("nodelay", "no_delay", "nagle", "buffer", "cork", "flush"),
-    "net.accept_queue": ("backlog", "accept", "listen", "queue"),
-    "net.ports": ("keep", "reuse", "pool", "persist", "idle"),
-    "runtime.garbage_collection": ("heap", "memory", "mem", "xmx", "space", "gc"),
-    "peer.slow": ("cache", "pool", "batch", "timeout", "connection"),
-    "growth.requests": ("retention", "max_", "limit", "history", "keep", "evict", "cache", "size"),
-    "growth.time": ("retention", "max_", "limit", "history", "keep", "evict", "cache", "interval"),
-}
-"""Parts of the usual names of settings; they decide the order alone."""
+NAMED: Mapping[str, tuple[str, ...]] = toml_rows(Path(__file__).with_suffix(".toml"))["parts"]
 NOT_THE_TARGETS = frozenset({DRIVER_LIMITED, DRIVER_BESIDE, OTHERS})
 """Where one of these holds, the curve is not the target's, and judges no setting."""
 SAFER = frozenset({"disk.fsync"})
