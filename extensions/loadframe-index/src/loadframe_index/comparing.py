@@ -55,8 +55,7 @@ def compare_find(store: Store, root: Path, wanted: Wanted) -> list[AnswerCompare
         if ours.pop(id_of(path), None) is None and len(only_theirs) < MOST_NAMED:
             only_theirs.append(path)
     only_ours = [entry.path for entry in list(ours.values())[:MOST_NAMED]]
-    only = (("find", only_theirs), ("the database", only_ours))
-    differences = tuple(f"only {who} has {shown(path)}" for who, paths in only for path in paths)
+    differences = only("find", only_theirs) + only("the database", only_ours)
     return [
         AnswerCompared("entries found", count, entries, differences),
         AnswerCompared("bytes found", own_bytes, bytes_),
@@ -80,6 +79,11 @@ def conditions(wanted: Wanted) -> list[str | bytes]:
     for test, value in tests.items():
         arguments += test.format(value).split() if value is not None else []
     return arguments
+
+
+def only(who: str, paths: Sequence[bytes]) -> tuple[str, ...]:
+    """Entries that one of the two lacks, in sentences."""
+    return tuple(f"only {who} has {shown(path)}" for path in paths)
 
 
 def counts_directories() -> bool:
