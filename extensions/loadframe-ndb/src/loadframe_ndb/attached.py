@@ -90,7 +90,7 @@ class AttachedCluster:
         seen: dict[str, AttachedSqlNode] = {}
         for node in self._nodes:
             status = node.values_of(READY, NAME)
-            if not status.get(READY, "0").isdecimal() or int(status.get(READY, "0")) < 1:
+            if (whole(status.get(READY, "")) or 0) < 1:
                 raise TargetError(
                     f"What answers at {node.describe()} is a MySQL without a running cluster: it is connected to no "
                     "data node",

@@ -284,7 +284,6 @@ def cluster_of(config: Config) -> Cluster:
 
 
 def on_hosts(nodes: Sequence[Node]) -> dict[str, list[Node]]:
-    """The nodes by the host they run on."""
     by_host: dict[str, list[Node]] = {}
     for node in nodes:
         by_host.setdefault(node.host, []).append(node)

@@ -139,7 +139,6 @@ class PrivateCluster:
         return self.lost(down, self._settings) is None
 
     def dead(self) -> list[str]:
-        """The data nodes whose process has ended."""
         return [name for name, node in self.data.items() if node.died() is not None]
 
     def check_alive(self) -> None:

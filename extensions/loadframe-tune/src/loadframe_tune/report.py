@@ -104,13 +104,12 @@ def _proof(tuning: Tuning) -> Iterator[doc.Block]:
     yield doc.Prose(" ".join(filter(None, sentences)))
     work = f"{tuning.study.work_unit}/s" if tuning.study else "per second"
     yield trials.levels(proof.levels, tuning.axis_unit, f"As given, {work}", f"With the best, {work}")
-    decided = "; they decided that the settings are recommended" if tuning.end == "gained" else ""
-    chose = (
-        "These blocks were measured once the settings had been proved, and chose nothing."
-        if proof.fresh
-        else f"These blocks were measured after the search, which did not see them{decided}."
-    )
-    yield doc.Prose(f"Method: {words.strip(proof.reported.method)}. {chose}", "note")
+    chose = "once the settings had been proved, and chose nothing"
+    if not proof.fresh:
+        decided = "; they decided that the settings are recommended" if tuning.end == "gained" else ""
+        chose = f"after the search, which did not see them{decided}"
+    method = words.strip(proof.reported.method)
+    yield doc.Prose(f"Method: {method}. These blocks were measured {chose}.", "note")
 
 
 def _failed(tuning: Tuning) -> tuple[doc.Block, ...]:
@@ -142,18 +141,13 @@ def _objective(tuning: Tuning) -> Iterator[doc.Block]:
 
 
 def _worth(tuning: Tuning) -> Iterator[doc.Block]:
-    columns = (
-        "Setting",
-        "Before",
-        "After",
-        doc.Column("Estimated from the trials", "Worth"),
-        doc.Column("Values allowed", "Values", only="page"),
-    )
-    ranked = sorted(
-        tuning.settings,
-        key=lambda setting: (setting.after == setting.before, -(setting.worth.ratio if setting.worth else 0.0)),
-    )
-    yield doc.Table(columns, tuple(map(_setting, ranked)))
+    estimated = doc.Column("Estimated from the trials", "Worth")
+    columns = ("Setting", "Before", "After", estimated, doc.Column("Values allowed", "Values", only="page"))
+
+    def rank(setting: TunedSetting) -> tuple[bool, float]:
+        return setting.after == setting.before, -(setting.worth.ratio if setting.worth else 0.0)
+
+    yield doc.Table(columns, tuple(map(_setting, sorted(tuning.settings, key=rank))))
     yield doc.Prose(WORTH_NOTE, "note")
 
 
@@ -170,18 +164,13 @@ def _setting(setting: TunedSetting) -> doc.Row:
 def _trials(tuning: Tuning) -> Iterator[doc.Block]:
     if not tuning.trials:
         return
-    columns = (
-        doc.Column("Trial", side=">"),
-        doc.Column("Against the start", "Ratio", ">"),
-        "What changes",
-        doc.Column("Why", only="page"),
-        "Outcome",
-    )
+    number, ratio = doc.Column("Trial", side=">"), doc.Column("Against the start", "Ratio", ">")
+    columns = (number, ratio, "What changes", doc.Column("Why", only="page"), "Outcome")
     ranked = sorted(tuning.trials, key=lambda trial: -(trial.ratio or 0.0))
     failed = sum(trial.ratio is None for trial in tuning.trials)
     early = sum(trial.ended_early for trial in tuning.trials)
-    notes = [f"{failed} failed"] * bool(failed) + [f"{early} were ended early"] * bool(early)
-    head = f"{len(tuning.trials)} trials{', ' if notes else ''}{', '.join(notes)}"
+    counts = {f"{len(tuning.trials)} trials": True, f"{failed} failed": failed, f"{early} were ended early": early}
+    head = ", ".join(text for text, count in counts.items() if count)
     yield doc.Group((doc.Table(columns, tuple(map(_trial, ranked)), most=MOST_TRIALS),), summary=head)
 
 
