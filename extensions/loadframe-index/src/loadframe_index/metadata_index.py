@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from loadframe.errors import CageError, StudyError, TargetError, WorkloadError
-from loadframe.host.environment import importing, python
+from loadframe.host.environment import importing
 from loadframe.host.privilege import make_private, of_uid, rights_of
 from loadframe.host.state import scratch_directory
 from loadframe.model import AnswersCompared, Endpoint, Requirement, SettingValue
@@ -19,7 +19,8 @@ from loadframe.system.files import Folder, Whose
 from loadframe.workloads import databases, step_files
 from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import AtRate, Common
-from loadframe.workloads.driving import ProcessDriver, Worker, start_together
+from loadframe.workloads.driving import ProcessDriver, start_together
+from loadframe.workloads.forking import Worker
 from loadframe.workloads.options import rules
 from loadframe.workloads.request_log import RECORD
 from loadframe_index import comparing, metadata_cold, trees
@@ -151,9 +152,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
 
         environment = None if endpoint.kind == "sqlite" else databases.engine_of(endpoint).environment(endpoint)
         with step_files.in_memory(config.text().encode()) as file:
-            command = python(module, f"/dev/fd/{file}")
             workers = [
-                Worker([*command, str(number)], config.requests(number), output, environment, (file,))
+                Worker(module, [f"/dev/fd/{file}", str(number)], config.requests(number), output, environment, (file,))
                 for number, output in enumerate(printed)
             ]
             return start_together(self.kind, workers, self.allowance, duration_s, once_ready=forget)
