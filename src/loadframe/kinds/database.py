@@ -127,7 +127,6 @@ class Control(ABC):
             self._drop()
 
     def is_other(self, statement: str, said: object) -> TargetError:
-        """The error that another server than expected answers."""
         return TargetError(
             f"What answers `{shortened(statement)}` is not {self.server}: {words(said) or type(said).__name__}",
             remedy="See which server listens there.",
@@ -250,13 +249,13 @@ class AttachedDatabase(ABC, Generic[Own]):
         """The process that listens at its socket; None by network, or where it is not visible."""
 
     @abstractmethod
-    def _told_pid(self) -> int | None: ...
+    def _reported_pid(self) -> int | None: ...
 
     def listener(self) -> int | None:
         return self._if_named(self._peer())
 
     def pid(self) -> int | None:
-        return self._if_named(self._told_pid())
+        return self._if_named(self._reported_pid())
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
         return {}

@@ -71,7 +71,10 @@ class Home:
     def beginnings(self) -> tuple[str, ...]:
         """How its names begin: its kinds, and its components in front of shards."""
         spelt = (spelling for kind in self.kinds for spelling in (kind, kind.replace("-", "_")))
-        return tuple(dict.fromkeys((*spelt, *self.tables.get(("metrics", "IN_FRONT"), ()))))
+        return tuple(dict.fromkeys((*spelt, *self.rows("metrics", "IN_FRONT"))))
+
+    def rows(self, page: Page, name: str) -> Any:
+        return self.tables.get((page, name), {})
 
     def owns(self, name: str) -> bool:
         return "." in name and name.partition(".")[0] in self.beginnings
@@ -99,9 +102,8 @@ def _packages() -> dict[tuple[str, str], list[str]]:
         if offer.point is not None:
             by_name.setdefault(offer.point.name, []).append(offer)
     for name, (offer, *others) in by_name.items():
-        package = offer.package
-        if not others and package:
-            packages.setdefault((offer.distribution, package), []).append(name)
+        if not others and offer.package:
+            packages.setdefault((offer.distribution, offer.package), []).append(name)
     return packages
 
 
@@ -208,7 +210,7 @@ def _check_names(home: Home) -> None:
             raise _Unusable(f"its rows cannot begin with {name!r}: a name is letters, digits, _ and -")
         if name in OURS or re.fullmatch(r"shard\d+", name):
             raise _Unusable(f"its rows cannot begin with {name!r}: those are Loadframe's own")
-    if clash := set(home.tables.get(("metrics", "IN_FRONT"), ())) & {*home.kinds}:
+    if clash := set(home.rows("metrics", "IN_FRONT")) & {*home.kinds}:
         raise _Unusable(f"its metrics.py: IN_FRONT has {min(clash)!r}, which is the name of its kind")
 
 
@@ -223,12 +225,12 @@ def _check_metrics(home: Home) -> None:
         if cells[0] in seen:
             raise _Unusable(f"{where} is there twice")
         seen.add(cells[0])
-    for row in home.tables.get(("metrics", "DERIVED"), ()):
+    for row in home.rows("metrics", "DERIVED"):
         where = f"its metrics.py: DERIVED ({row.metric})"
         _check_owned(home, row.metric, where)
         _check_measured(home, (row.metric, *row.needs), where)
         _check_any_owned(home, row.needs, f"{where}: needs")
-    for agreement in home.tables.get(("metrics", "AGREEMENTS"), ()):
+    for agreement in home.rows("metrics", "AGREEMENTS"):
         where = f"its metrics.py: AGREEMENTS ({', '.join(agreement.counter)})"
         if not agreement.counter or not agreement.witnesses:
             raise _Unusable(f"{where} has no counter, or no witness")
@@ -244,7 +246,7 @@ def _rows_of_metrics(home: Home) -> list[str]:
 
 def _check_limits(home: Home) -> None:
     seen: set[str] = set()
-    for rule in home.tables.get(("limits", "LIMITS"), ()):
+    for rule in home.rows("limits", "LIMITS"):
         where = f"{_place(home, 'limits', 'LIMITS')} ({words(rule.id)})"
         _check_owned(home, rule.id, where)
         if rule.id in seen:
@@ -258,18 +260,18 @@ def _check_limits(home: Home) -> None:
 
 
 def _check_signatures(home: Home) -> None:
-    for signature in home.tables.get(("signatures", "SIGNATURES"), ()):
+    for signature in home.rows("signatures", "SIGNATURES"):
         where = f"{_place(home, 'signatures', 'SIGNATURES')} ({words(signature.id)})"
         _check_owned(home, signature.id, where)
         if not signature.present:
             raise _Unusable(f"{where}: present has no condition")
         _check_any_owned(home, [signature.present[0].metric], f"{where}: the first metric of present")
         _check_measured(home, [condition.metric for condition in (*signature.present, *signature.absent)], where)
-    for cause, trace in home.tables.get(("signatures", "TRACES"), {}).items():
+    for cause, trace in home.rows("signatures", "TRACES").items():
         where = f"{_place(home, 'signatures', 'TRACES')}[{words(cause)!r}]"
         _check_owned(home, cause, where)
         _check_measured(home, [name for name in (trace.metric, trace.ceiling) if name], where)
-    for cause, conditions in home.tables.get(("signatures", "RULED_OUT_BY"), {}).items():
+    for cause, conditions in home.rows("signatures", "RULED_OUT_BY").items():
         where = f"{_place(home, 'signatures', 'RULED_OUT_BY')}[{words(cause)!r}]"
         for condition in conditions:
             _check_owned(home, condition.metric, where)
@@ -277,7 +279,7 @@ def _check_signatures(home: Home) -> None:
 
 
 def _check_frames(home: Home) -> None:
-    for row in home.tables.get(("frames", "FRAMES"), ()):
+    for row in home.rows("frames", "FRAMES"):
         where = f"{_place(home, 'frames', 'FRAMES')} ({words(row.pattern, 80)})"
         if row.class_id not in CLASSES:
             raise _Unusable(f"{where}: class_id is {_said(row.class_id)}, not one of {', '.join(CLASSES)}")
@@ -301,7 +303,7 @@ def _check_any_owned(home: Home, names: Sequence[str], where: str) -> None:
 def _check_measured(home: Home, names: Sequence[str], where: str) -> None:
     """A metric of its own must be in its ROWS. Those of its components in front are the recorder's."""
     known = {row.partition("|")[0].strip() for row in _rows_of_metrics(home)}
-    front = home.tables.get(("metrics", "IN_FRONT"), ())
+    front = home.rows("metrics", "IN_FRONT")
     for name in names:
         if home.owns(name) and name.partition(".")[0] not in front and name not in known:
             raise _Unusable(f"{where}: the metric {words(name)!r} is not in {_place(home, 'metrics', 'ROWS')}")
@@ -317,8 +319,7 @@ def _held(build: Builder, home: Home) -> Builder:
         if situation.target_kind not in home.kinds:
             return None
         made = build(situation)
-        why = "" if made is None else _misfit(made, Remedy)
-        if why:
+        if made is not None and (why := _misfit(made, Remedy)):
             name = f"{build.__module__}.{getattr(build, '__name__', 'BUILDERS')}"
             raise OutsideFault(f"{home.distribution}: the remedy that {name} made{why}", remedy=AUTHOR)
         return made
@@ -347,9 +348,7 @@ def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
         if not isinstance(table, form):
             raise TypeError(f"kinds.{kind}.{page}.{name} is a {type(table).__name__}, not a {form.__name__}")
         by_kind[kind] = table
-    for home in _outside():
-        if (page, name) in home.tables:
-            by_kind[home.kinds[0]] = home.tables[page, name]
+    by_kind |= {home.kinds[0]: home.tables[page, name] for home in _outside() if (page, name) in home.tables}
     return dict(sorted(by_kind.items()))
 
 

@@ -218,18 +218,17 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
     def pid(self) -> int | None:
         return self._control.peer or super().pid()
 
-    def _told_pid(self) -> int | None:
+    def _reported_pid(self) -> int | None:
         if not self._control.here:
             return None
         host, file, data = self._control.one("SELECT @@hostname, @@pid_file, @@datadir", 3)
         if str(host) != sockets.gethostname():
             return None
+        path = Path(str(data)) / str(file)
         try:
-            path = Path(str(data)) / str(file)
-            pid = whole(read_up_to(path, PID_BYTES).decode("ascii", "replace").strip()) if path.is_file() else None
+            return whole(read_up_to(path, PID_BYTES).decode("ascii", "replace").strip()) if path.is_file() else None
         except (OSError, ValueError):  # not readable for us, or not of this machine after all
             return None
-        return pid
 
 
 class AttachedMariadb(AttachedFamily):
@@ -304,10 +303,9 @@ def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, i
         raise TargetError(
             f"protocol = {words(protocol)} of the option file is not known", remedy="Write tcp or socket."
         )
-    of_file = ([options.get("socket", "")] if protocol != "tcp" else []) + (
-        [options.get("host", "")] if protocol != "socket" else []
-    )
-    address = next((place for place in (address, *of_file) if place), "127.0.0.1" if protocol == "tcp" else SOCKET)
+    socket = options.get("socket") if protocol != "tcp" else ""
+    host = options.get("host") if protocol != "socket" else ""
+    address = address or socket or host or ("127.0.0.1" if protocol == "tcp" else SOCKET)
     if address.startswith("/"):
         return address, "", 0
     host, port = parted(address, options.get("port", str(PORT)))

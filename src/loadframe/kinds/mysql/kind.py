@@ -76,11 +76,14 @@ class FamilyTarget(DatabaseTarget[Control]):
     owner = "mysql"
     package: Package
     counting: Counting
+    closing: str
+    """The statements that close the accounts of the installation that are open to others."""
+    workload_grants: tuple[str, ...] = ("PROCESS, RELOAD ON *.*",)
+    """What a load driver's account may do outside of its schemas."""
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """The settings in canonical form; the installed server is asked about those outside of the catalogue.
-        StudyError."""
+        """As `check_passed_on`: the installed server is asked about settings outside of the catalogue."""
         return check_passed_on(
             cls.catalogue,
             settings,
@@ -144,10 +147,6 @@ class FamilyTarget(DatabaseTarget[Control]):
     def checking(self) -> Sequence[str]:
         """The options with which it reads the others and ends."""
 
-    @abstractmethod
-    def without_others(self) -> str:
-        """The statements that close the accounts of the installation that are open to others."""
-
     def own_options(self) -> Sequence[str]:
         network = ["--skip-networking"]
         if self.port is not None:
@@ -162,18 +161,13 @@ class FamilyTarget(DatabaseTarget[Control]):
             *network,
         ]
 
-    def workload_grants(self) -> Sequence[str]:
-        """What a load driver's account may do outside of its schemas."""
-        return ("PROCESS, RELOAD ON *.*",)
-
     def _write_accounts(self) -> None:
         control, workload = self.control_account, self.workload_account
         schemas = (f"{GRANTS} ON `{name}`.*" for name in (SCHEMA, f"{SCHEMA}\\_%"))
-        granted = (*self.workload_grants(), *schemas)
+        granted = (*self.workload_grants, *schemas)
         write_secret(
             self.accounts_file,
-            f"{self.without_others()}"
-            f"CREATE DATABASE IF NOT EXISTS {SCHEMA};\n"
+            self.closing + f"CREATE DATABASE IF NOT EXISTS {SCHEMA};\n"
             f"CREATE USER '{control.user}'@'localhost' IDENTIFIED BY '{control.password}';\n"
             f"GRANT ALL PRIVILEGES ON *.* TO '{control.user}'@'localhost';\n"
             + "".join(
@@ -195,11 +189,8 @@ class FamilyTarget(DatabaseTarget[Control]):
         self._control = Control(reach, self.died, self.pids, self.name)
         self.take_port()
         command = (self.required(), *self.own_options(), *options_of(wanted.settings))
-        self.launch(command, allowance, self._ready)
+        self.launch(command, allowance, self._answers)
         self.accounts_file.unlink(missing_ok=True)  # its statements have been executed by now
-
-    def _ready(self) -> bool:
-        return self._answers()
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
         """Change the running server. `_state` follows each SET GLOBAL, so that it is true on failure."""
@@ -218,6 +209,8 @@ class FamilyTarget(DatabaseTarget[Control]):
 class MariadbTarget(FamilyTarget):
     kind, package, name = "mariadb", MARIADB_PACKAGE, MARIADB_PACKAGE.name
     catalogue, counting, counter_specs = MARIADB_CATALOGUE, MARIADB, MARIADB.specs
+    closing = "DELETE FROM mysql.global_priv WHERE User IN ('root', '');\nFLUSH PRIVILEGES;\n"
+    """The root accounts have no password, and others may be able to reach the socket."""
 
     def installing(self) -> Sequence[str]:
         return [
@@ -228,10 +221,6 @@ class MariadbTarget(FamilyTarget):
             f"--datadir={self.data}",
             f"--tmpdir={self.folder / 'tmp'}",
         ]
-
-    def without_others(self) -> str:
-        """The root accounts have no password, and others may be able to reach the socket."""
-        return "DELETE FROM mysql.global_priv WHERE User IN ('root', '');\nFLUSH PRIVILEGES;\n"
 
     def checking(self) -> Sequence[str]:
         """Options for its bootstrap mode, which allocates the memory, reads the data, changes nothing, and ends after
@@ -248,6 +237,8 @@ class MysqlTarget(FamilyTarget):
 
     kind, package, name = "mysql", MYSQL_PACKAGE, MYSQL_PACKAGE.name
     catalogue, counting, counter_specs = MYSQL_CATALOGUE, MYSQL, MYSQL.specs
+    closing = "DROP USER 'root'@'localhost';\n"
+    workload_grants = (*FamilyTarget.workload_grants, "SELECT ON performance_schema.*")
 
     def installing(self) -> Sequence[str]:
         """The accounts are made with the data, before a socket is open."""
@@ -261,18 +252,12 @@ class MysqlTarget(FamilyTarget):
             f"--init-file={self.accounts_file}",
         ]
 
-    def without_others(self) -> str:
-        return "DROP USER 'root'@'localhost';\n"
-
     def checking(self) -> Sequence[str]:
-        """Options with which it reads the others and ends. It leaves the data alone, and allocates no memory."""
+        """It leaves the data alone, and allocates no memory."""
         return ("--validate-config",)
 
     def own_options(self) -> Sequence[str]:
         return [*super().own_options(), *PRIVATE]
-
-    def workload_grants(self) -> Sequence[str]:
-        return (*super().workload_grants(), "SELECT ON performance_schema.*")
 
 
 def options_of(settings: Mapping[str, SettingValue]) -> list[str]:

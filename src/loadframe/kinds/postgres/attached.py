@@ -142,7 +142,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         )
         return {name: in_our_units(CATALOGUE.get(name), setting, unit) for name, setting, unit in rows}
 
-    def _told_pid(self) -> int | None:
+    def _reported_pid(self) -> int | None:
         return parent_of(self._control.pid()) if self.local() else None
 
     def _peer(self) -> int | None:
@@ -157,8 +157,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         container's port)."""
         if self._where["host"].startswith("/") or not self._here:
             return self._here
-        (same,) = self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)
-        return bool(same)
+        return bool(self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)[0])
 
     def endpoint(self) -> Endpoint:
         """As that of a private server, in our database; a password that only libpq knows is left to it."""
@@ -263,7 +262,7 @@ class _Marked(Control):
         super().__init__({**where, "options": f"-c {SENT}={self.mark} -c search_path={self.mark}"}, lambda: None)
 
     def lacking(self) -> str:
-        """Why it is no connection to a server itself; "" where it is one."""
+        """Why this is no connection to a server itself; "" where it is one."""
         _, arrived, path, _ = self.one(STATE, int, str, str, str)
         if (arrived, path) != (self.mark, self.mark):
             return f"the start-up parameter options does not arrive (search_path is {path})"
@@ -286,10 +285,11 @@ def _shared(first: _Marked, second: _Marked) -> str:
     before = [first.process(), second.process()]
     second.ask("BEGIN")
     held, free = second.process(), first.process()
-    pids = [pid for pid, _ in (*before, free, held)]
-    if len({started for _, started in (*before, free, held)}) > 1:
+    pids, starts = zip(*before, free, held, strict=True)
+    if len(set(starts)) > 1:
         return "two connections reach two servers, which were started at different times"
-    return "" if before == [free, held] and free != held else f"two connections share or change their processes: {pids}"
+    right = before == [free, held] and free != held
+    return "" if right else f"two connections share or change their processes: {list(pids)}"
 
 
 def read_settings(control: Control, names: list[str]) -> dict[str, SettingValue]:

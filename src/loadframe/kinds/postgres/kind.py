@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from loadframe.connections.postgres_connection import driver, program
@@ -86,9 +87,6 @@ class PostgresTarget(DatabaseTarget[Control]):
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """The settings in canonical form; the installed server is asked about those outside of the catalogue.
-        StudyError."""
-
         def known() -> dict[str, str]:
             return described(PACKAGE.required())
 
@@ -198,14 +196,10 @@ class PostgresTarget(DatabaseTarget[Control]):
         self.give(secret)
         self.data.mkdir(mode=0o700)
         self.give(self.data)
-        command = [
-            self.required("initdb"),
-            f"--pgdata={self.data}",
-            f"--username={self.control_account.user}",
-            f"--pwfile={secret}",
-        ]
         # --no-sync: data that a power loss may take are temporary anyhow.
-        command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"]
+        plain = ("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+        own = (f"--pgdata={self.data}", f"--username={self.control_account.user}", f"--pwfile={secret}")
+        command = (self.required("initdb"), *own, *plain)
         try:
             self.run_once(command, "initdb.log")
         finally:
@@ -331,7 +325,7 @@ class PostgresShards:
         }
 
     def pids(self) -> tuple[int, ...]:
-        return tuple(pid for pids in self.processes().values() for pid in pids)
+        return tuple(chain.from_iterable(self.processes().values()))
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return {name: shard.pids() for name, shard in self._shards.items()}

@@ -105,10 +105,7 @@ class SqliteTarget:
 
     def counters(self) -> dict[str, float]:
         self._started()
-        return {
-            "database_bytes": _size(self._file),
-            "wal_bytes": _size(self._file.with_name(self._file.name + "-wal")),
-        }
+        return {"database_bytes": _size(self._file), "wal_bytes": _size(self._file.with_name(self._file.name + "-wal"))}
 
     def pids(self) -> tuple[int, ...]:
         return ()

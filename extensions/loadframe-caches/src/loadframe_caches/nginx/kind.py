@@ -27,6 +27,7 @@ from loadframe_caches.nginx.server import (
     NO_DESCRIPTOR,
     NO_WORKER,
     OWN_CONNECTIONS,
+    PACKAGE,
     REUSED,
     TUNABLES,
     NoRoom,
@@ -34,7 +35,7 @@ from loadframe_caches.nginx.server import (
     read_back,
     written,
 )
-from loadframe_caches.origin import CacheTarget, requirements
+from loadframe_caches.origin import CacheTarget
 
 RELOAD_TIMEOUT_S = 30.0
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
@@ -109,7 +110,6 @@ class NginxTarget(PrivateTarget, Server):
         self.begin(wanted, allowance, lambda: self._ready(wanted))
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """Replace the workers by new ones in this state."""
         assert self.pid is not None, "a server that runs has a process"
         self.configure(wanted, self._allowed(wanted))
         self._lost = self.logged()[NO_WORKER]
@@ -234,7 +234,7 @@ NGINX = KindOfTarget(
     NginxTarget,
     CATALOGUE,
     CATALOGUE.check,
-    requirements,
+    lambda: PACKAGE.requirements("nginx"),
     tunables=TUNABLES,
     listening=True,
     file=SettingsFile("tuned.conf", "{name} {value};"),

@@ -18,8 +18,8 @@ from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.own_counts import LogCounts
 from loadframe.kinds.private_server import Package, open_descriptors
 from loadframe.model import SettingValue, TargetState
-from loadframe_caches import origin
 from loadframe_caches.configured import ConfiguredServer
+from loadframe_caches.nginx import server as nginx
 from loadframe_caches.origin import CacheTarget
 from loadframe_caches.squid.manager import (
     ALL_COUNTERS,
@@ -145,7 +145,7 @@ class SquidTarget(CacheTarget, ConfiguredServer):
         self._manager.close()
 
     def _ready(self) -> bool:
-        """Whether the configuration that was written last is in effect, for a client that connects now."""
+        """Whether the last configuration is in effect, for a client that connects now."""
         assert self.port is not None, "it listens on a port"
         self._manager.connect_to(self.port)
         return mark(self._manager.page("config") or "") == self._mark
@@ -185,12 +185,11 @@ class SquidTarget(CacheTarget, ConfiguredServer):
         }
 
     def _logged(self, words: bytes) -> int:
-        """How many lines of its log have these words."""
         return self._log_counts.read()[words]
 
     @property
     def _mark(self) -> str:
-        """Identifies the configuration that was written last."""
+        """Of the last configuration."""
         return f"state-{self._configured}"
 
     def command_for(self, configuration: Path, *options: str) -> tuple[str, ...]:
@@ -258,7 +257,7 @@ KIND = KindOfTarget(
     SquidTarget,
     CATALOGUE,
     CATALOGUE.check,
-    lambda: [*PACKAGE.requirements("squid"), *origin.requirements()],
+    lambda: [*PACKAGE.requirements("squid"), *nginx.PACKAGE.requirements("nginx")],
     cache=True,
     tunables=TUNABLES,
     file=SettingsFile("tuned.conf", "{name} {value}"),
