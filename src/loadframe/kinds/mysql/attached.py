@@ -4,7 +4,7 @@ import os
 import pwd
 import socket as sockets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from loadframe.host.processes import user_of
 from loadframe.kinds import database
 from loadframe.kinds.base import ServerAddress
 from loadframe.kinds.catalogue import Catalogue
-from loadframe.kinds.database import SCHEMA, Answer, AttachedDatabase
+from loadframe.kinds.database import SCHEMA, AttachedDatabase
 from loadframe.kinds.mysql.counters import MARIADB, MARIADB_CATALOGUE, MYSQL, MYSQL_CATALOGUE, Counting
 from loadframe.kinds.mysql.options import configured_options, read_client_options
 from loadframe.model import Endpoint, SettingValue
@@ -54,19 +54,12 @@ class Control(database.Control):
         known = driver().err
         self.lost, self.errors = (known.OperationalError, known.InterfaceError), known.MySQLError
 
-    def one(self, statement: str, columns: int) -> tuple[Any, ...]:
-        """The one row of a statement, with this number of columns. TargetError for any other answer."""
-        rows = self.ask(statement)
-        if len(rows) != 1 or len(rows[0]) != columns:
-            raise self.is_other(statement, rows)
-        return rows[0]
-
     def direct(self) -> bool:
         """Whether the server itself answers: a proxy numbers connections differently. The lower 32 bits of the number
         are announced (MySQL protocol, Handshake V10). `+ 0` keeps a proxy from answering itself."""
-        (answering,) = self.one("SELECT CONNECTION_ID() + 0", 1)
+        (answering,) = self.one("SELECT CONNECTION_ID() + 0", int)
         with self._lock:
-            return self._connection is None or int(answering) % (1 << 32) == self._connection.thread_id()
+            return self._connection is None or answering % (1 << 32) == self._connection.thread_id()
 
     def pairs(self, statement: str, names: Iterable[str]) -> dict[str, str]:
         """The answer of a SHOW statement, for these names only, by name."""
@@ -82,13 +75,6 @@ class Control(database.Control):
 
     def _connected(self) -> Any:
         return connect(self._reach, most_bytes=ANSWER_BYTES, within_s=self.patience_s)
-
-    def _ask(self, statement: str, values: Sequence[Any]) -> Answer:
-        if self._connection is None:
-            self._connection = self._connected()
-        with self._connection.cursor() as cursor:
-            cursor.execute(statement, list(values) or None)
-            return list(cursor.fetchall()), []
 
     def _is_lost(self, error: Exception) -> bool:
         return bool(error.args) and error.args[0] in CONNECTION_LOST
@@ -114,7 +100,6 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
     name: str
     files: str
     followed: Mapping[str, str] = MappingProxyType({})
-    catalogue: Catalogue
     counting: Counting
     changing = (
         "SELECT info FROM information_schema.processlist WHERE id <> CONNECTION_ID()"
@@ -130,7 +115,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         options = read_client_options(asked.option_file) if asked.option_file is not None else {}
         self._control = FamilyControl(self.kind, self.name, options, asked)
         try:
-            version, host, data = self._control.one("SELECT VERSION(), @@hostname, @@datadir", 3)
+            version, host, data = self._control.one("SELECT VERSION(), @@hostname, @@datadir", str, str, str)
         except TargetError as error:
             raise TargetError(
                 f"Cannot attach to {self._control.words}: {error.fact}",
@@ -161,9 +146,6 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
 
     def counters(self) -> dict[str, float]:
         return self.counting.read(self._control)
-
-    def effective(self) -> dict[str, SettingValue]:
-        return self._control.variables(self.catalogue, self.catalogue.names())
 
     def read(self, name: str) -> SettingValue:
         self.settle()
@@ -221,10 +203,10 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
     def _reported_pid(self) -> int | None:
         if not self._control.here:
             return None
-        host, file, data = self._control.one("SELECT @@hostname, @@pid_file, @@datadir", 3)
-        if str(host) != sockets.gethostname():
+        host, file, data = self._control.one("SELECT @@hostname, @@pid_file, @@datadir", str, str, str)
+        if host != sockets.gethostname():
             return None
-        path = Path(str(data)) / str(file)
+        path = Path(data) / file
         try:
             return whole(read_up_to(path, PID_BYTES).decode("ascii", "replace").strip()) if path.is_file() else None
         except (OSError, ValueError):  # not readable for us, or not of this machine after all

@@ -25,8 +25,7 @@ from loadframe.kinds.mysql.counters import (
     RESERVED,
     Counting,
 )
-from loadframe.kinds.private_server import Package, ask, installed, soft_nofile, write_secret
-from loadframe.kinds.private_target import NOFILE
+from loadframe.kinds.private_server import Package, ask, installed, write_secret
 from loadframe.model import Endpoint, SettingValue, TargetState
 
 MARIADB_PACKAGE = Package(
@@ -78,8 +77,6 @@ class FamilyTarget(DatabaseTarget[Control]):
     counting: Counting
     closing: str
     """The statements that close the accounts of the installation that are open to others."""
-    workload_grants: tuple[str, ...] = ("PROCESS, RELOAD ON *.*",)
-    """What a load driver's account may do outside of its schemas."""
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
@@ -123,10 +120,6 @@ class FamilyTarget(DatabaseTarget[Control]):
         control.ask("FLUSH TABLES")
         control.ask("FLUSH STATUS")
 
-    def effective(self) -> dict[str, SettingValue]:
-        names = dict.fromkeys([*self.catalogue.names(), *self._running().settings])
-        return {**self._talk().variables(self.catalogue, names), NOFILE: soft_nofile(self.pid)}
-
     def counters(self) -> dict[str, float]:
         return self.counting.read(self._talk())
 
@@ -161,10 +154,14 @@ class FamilyTarget(DatabaseTarget[Control]):
             *network,
         ]
 
+    def workload_grants(self) -> Sequence[str]:
+        """What a load driver's account may do outside of its schemas."""
+        return ("PROCESS, RELOAD ON *.*",)
+
     def _write_accounts(self) -> None:
         control, workload = self.control_account, self.workload_account
         schemas = (f"{GRANTS} ON `{name}`.*" for name in (SCHEMA, f"{SCHEMA}\\_%"))
-        granted = (*self.workload_grants, *schemas)
+        granted = (*self.workload_grants(), *schemas)
         write_secret(
             self.accounts_file,
             self.closing + f"CREATE DATABASE IF NOT EXISTS {SCHEMA};\n"
@@ -189,8 +186,11 @@ class FamilyTarget(DatabaseTarget[Control]):
         self._control = Control(reach, self.died, self.pids, self.name)
         self.take_port()
         command = (self.required(), *self.own_options(), *options_of(wanted.settings))
-        self.launch(command, allowance, self._answers)
+        self.launch(command, allowance, self._ready)
         self.accounts_file.unlink(missing_ok=True)  # its statements have been executed by now
+
+    def _ready(self) -> bool:
+        return self._answers()
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
         """Change the running server. `_state` follows each SET GLOBAL, so that it is true on failure."""
@@ -238,7 +238,6 @@ class MysqlTarget(FamilyTarget):
     kind, package, name = "mysql", MYSQL_PACKAGE, MYSQL_PACKAGE.name
     catalogue, counting, counter_specs = MYSQL_CATALOGUE, MYSQL, MYSQL.specs
     closing = "DROP USER 'root'@'localhost';\n"
-    workload_grants = (*FamilyTarget.workload_grants, "SELECT ON performance_schema.*")
 
     def installing(self) -> Sequence[str]:
         """The accounts are made with the data, before a socket is open."""
@@ -258,6 +257,9 @@ class MysqlTarget(FamilyTarget):
 
     def own_options(self) -> Sequence[str]:
         return [*super().own_options(), *PRIVATE]
+
+    def workload_grants(self) -> Sequence[str]:
+        return (*super().workload_grants(), "SELECT ON performance_schema.*")
 
 
 def options_of(settings: Mapping[str, SettingValue]) -> list[str]:

@@ -19,7 +19,7 @@ from loadframe.kinds.base import shard_name
 from loadframe.kinds.database import DatabaseTarget, check_passed_on
 from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
 from loadframe.kinds.own_counts import LogCounts, Waited
-from loadframe.kinds.postgres.attached import CHILDREN, PASSWORD, AttachedPostgres, host_of, read_settings, word
+from loadframe.kinds.postgres.attached import CHILDREN, PASSWORD, AttachedPostgres, host_of, word
 from loadframe.kinds.postgres.control import PORT, Control
 from loadframe.kinds.postgres.counters import (
     ASKED,
@@ -38,11 +38,9 @@ from loadframe.kinds.private_server import (
     Package,
     ask,
     do_all,
-    soft_nofile,
     write_readable,
     write_secret,
 )
-from loadframe.kinds.private_target import NOFILE
 from loadframe.model import Endpoint, Requirement, SettingValue, TargetState
 
 PACKAGE = Package(
@@ -166,10 +164,6 @@ class PostgresTarget(DatabaseTarget[Control]):
     def given_up(self) -> bool:
         """Whether it could not start a process for a connection: it goes on, and accepts no client."""
         return self._log_counts.read()[NO_PROCESS] > self._without_process
-
-    def effective(self) -> dict[str, SettingValue]:
-        names = list(dict.fromkeys([*CATALOGUE.names(), *self._running().settings]))
-        return {**read_settings(self._talk(), names), NOFILE: soft_nofile(self.pid)}
 
     def counters(self) -> dict[str, float]:
         row = self._talk().row(self._statement)
