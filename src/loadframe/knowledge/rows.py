@@ -34,7 +34,7 @@ LAYER_OF = {name: name for name in ("process", "user", "cgroup", "network", "ker
     "cage": "process",
     **dict.fromkeys(("memory", "cpu", "disk"), "hardware"),
 }
-"""The layer of a limit whose row names none, by the first part of its id; of any other: the server."""
+"""By the first part of its id, the layer of a limit whose row names none; of any other it is the server."""
 Scope = Literal["kernel", "user"]
 
 
@@ -137,12 +137,17 @@ class LimitRule:
 
 
 def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
-    """The rows of a TOML file, each a table named by its id. words: for `{word}`. ValueError for an unknown column."""
+    """The rows of a TOML file, each a table named by its id. Without a `ceiling` it is the metric USE.limit; the unit of
+    a use with the ceiling "one" is "share". words: for `{word}`. ValueError for an unknown column."""
     limits = []
     for kind, tables in documents(file, **words):
         tables.pop("words", None)
         for name, row in tables.items():
             if name.startswith(kind):
-                layer = LAYER_OF.get(name.partition(".")[0], "server")
-                limits.append(row_of(LimitRule, name, {"id": name, "layer": layer, **row}))
+                implied = {
+                    "layer": LAYER_OF.get(name.partition(".")[0], "server"),
+                    "ceiling": f"{row.get('use')}.limit",
+                    "unit": "share" if row.get("ceiling") == "one" else "count",
+                }
+                limits.append(row_of(LimitRule, name, {"id": name, **implied, **row}))
     return tuple(limits)
