@@ -92,11 +92,11 @@ class TargetError(UserError): ...
 
 
 class NotRecovered(TargetError):  # noqa: N818 - it is what the server did
-    """A server that served before a load fell under it: it died, or it refuses or is silent for longer than exhausted
-    resources take to recover. died: how its process ended, and full: what had run out, both in words; "" where it runs,
-    or that is unknown. path, status: the request, and its answer; 0 without an answer, with the reason in `why`.
-    waited_s: how long it was asked again, without other load. level, treatment: of the step that it fell in; None where
-    no step was running: then it was the last one. noted: it is already in the run folder."""
+    """Such a server died, or it refuses or is silent for longer than exhausted resources take to recover. died: how its
+    process ended, and full: what had run out, both in words; "" where it runs, or that is unknown. path, status: the
+    request, and its answer; 0 without an answer, with the reason in `why`. waited_s: how long it was asked again,
+    without other load. level, treatment: of the step that it fell in; None where no step was running: then it was the
+    last one. noted: it is already in the run folder."""
 
     def __init__(
         self,

@@ -105,10 +105,7 @@ def frame_rows(file: Path) -> tuple[FrameRow, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LimitRule:
-    """One finite thing; docs/ledger.md explains the columns. unit: as in units.py. ceiling: a metric, "one" for a
-    share, or "" with `most`. pressure: the use is a share of time or work that indicates a shortage, or a demand by
-    settings: no load exhausts it, and steps of a study judge it by signatures. waits: requests that need more of it
-    wait, which nothing counts: where it is full past a knee and not below it, it is suspected."""
+    """One finite thing; docs/ledger.md explains the columns. unit: as in units.py. ceiling: "" with `most`."""
 
     id: str
     title: str

@@ -236,31 +236,20 @@ def host_of(address: str, option_file: Path | None) -> str:
 
 
 class FamilyControl(Control):
-    """A Control for any server, with the options that the family's own clients take. kind: of its endpoint."""
+    """A Control for any server, with the options that the family's own clients take. kind: of its endpoint. number: the
+    numeric address; "" for a socket."""
 
     def __init__(self, kind: str, name: str, options: Mapping[str, str], asked: ServerAddress) -> None:
         password = options.get("password") or os.environ.get(PASSWORD, "")
         account = asked.user or options.get("user") or pwd.getpwuid(os.geteuid()).pw_name
-        self.socket, self._host, self._port = _where(asked.address, options)
+        self.socket, host, self._port = _where(asked.address, options)
         self.peer: int | None = None
-        place = decide(self._host, self._port, asked.number) if self.socket is None else None
+        place = decide(host, self._port, asked.number) if self.socket is None else None
         tls = tls_of(options) if place is not None else {}
         reach = Reach(self.socket or "", place, account, password, tls)
         super().__init__(reach, lambda: None, lambda: () if self.peer is None else (self.peer,), name)
-        self._kind = kind
-
-    @property
-    def words(self) -> str:
-        return self.socket or joined(self._host, self._port)
-
-    @property
-    def number(self) -> str:
-        """The numeric address of the server; "" for a socket."""
-        return "" if self._reach.place is None else self._reach.place.number
-
-    @property
-    def here(self) -> bool:
-        return self._reach.place is None or self._reach.place.here
+        self._kind, self.words = kind, self.socket or joined(host, self._port)
+        self.number, self.here = ("", True) if place is None else (place.number, place.here)
 
     def endpoint(self) -> Endpoint:
         if self._reach.tls:

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from loadframe.errors import MissingTool, TargetError
@@ -305,18 +306,17 @@ class Company:
         return {f"{name.replace('-', '_')}_port": str(server.port) for name, server in self._servers.items()}
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        pids = {name: server.pid for name, server in self._servers.items()}
-        ours = {name: () if pid is None else family(pid) for name, pid in pids.items()}
-        return {name: ours[name] if name in ours else self._of(name) for name in self._tables}
+        return {name: self._pids(name) for name in self._tables}
 
-    def _of(self, name: str) -> tuple[int, ...]:
-        pids = self._found[name].pids() if name in self._found else ()
-        if pids or name not in self._found or self._tables[name].pid is not None:
-            return pids
-        try:
-            self._found[name] = find(as_target(self._tables[name]))
-        except TargetError:
+    def _pids(self, name: str) -> tuple[int, ...]:
+        if name in self._servers:
+            pid = self._servers[name].pid
+            return () if pid is None else family(pid)
+        if name not in self._found:
             return ()
+        if not self._found[name].pids() and self._tables[name].pid is None:
+            with suppress(TargetError):
+                self._found[name] = find(as_target(self._tables[name]))
         return self._found[name].pids()
 
 

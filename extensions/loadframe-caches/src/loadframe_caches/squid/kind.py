@@ -1,6 +1,5 @@
-"""Squid as a kind of target: a private cache in front of an origin of its own, with one process, an own folder, an own
-port of 127.0.0.1 and an unprivileged user. Its store on the disk (cache_dir_kind) survives a restart, that in memory
-does not."""
+"""Squid as a kind of target: a private cache in front of an origin of its own, with one process. Its store on the disk
+(cache_dir_kind) survives a restart, that in memory does not."""
 
 import os
 import re
@@ -64,10 +63,8 @@ manager: else it also caches, or collapses, the manager's pages."""
 
 
 class SquidTarget(CacheTarget, ConfiguredServer):
-    """See kinds.base.Target and CacheTarget. A change of state is a reconfiguration, or a restart where needed.
-
-    One process, with threads where cache_dir_kind is aufs. SIGTERM ends it a second later, with its index written;
-    SIGHUP reconfigures it (squid(8)). It uses named shared memory."""
+    """A change of state is a reconfiguration (SIGHUP), or a restart where needed. SIGTERM ends it a second later, with its
+    index written (squid(8)). It uses named shared memory."""
 
     kind = "squid"
     catalogue = CATALOGUE
