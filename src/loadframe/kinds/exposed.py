@@ -329,8 +329,8 @@ def _missing_of(asked: _Asked) -> Iterator[str]:
     for reason, count in asked.failed.items():
         yield f"Counters of {where}: {count:,} of {asked.tried:,} readings failed: {reason}."
     if asked.in_a_row >= GIVEN_UP_FOR_GOOD:
-        why = f"after {asked.in_a_row} failures in a row, as asking costs the service"
-        yield f"Counters of {where}: not asked again {why}."
+        failures = f"{asked.in_a_row} failures in a row"
+        yield f"Counters of {where}: not asked again after {failures}, as asking costs the service."
     for reason, names in asked.left_out.items():
         yield f"Counters of {where}: {len(names):,} series {reason} and are left out: {_some(list(names))}."
     for family, (before, after) in list(asked.changed.items())[:EXAMPLES]:
@@ -353,14 +353,14 @@ def _add(left_out: dict[str, dict[str, None]], reason: str, names: Sequence[str]
 
 
 def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(words(name, 80) for name in names[:EXAMPLES])
-    return f"{shown} and {len(names) - EXAMPLES:,} more" if len(names) > EXAMPLES else shown
+    listed = ", ".join(words(name, 80) for name in names[:EXAMPLES])
+    return f"{listed} and {len(names) - EXAMPLES:,} more" if len(names) > EXAMPLES else listed
 
 
 def _alike(name: str, there: set[str]) -> str:
-    bases = {metric.removeprefix(OF).partition("{")[0] for metric in there}
-    series = [metric for metric in there if metric.removeprefix(OF).partition("{")[0] == name.partition("{")[0]]
+    base, bases = name.partition("{")[0], {metric: metric.removeprefix(OF).partition("{")[0] for metric in there}
+    series = sorted(metric for metric in there if bases[metric] == base)
     if len(series) > 1:
-        return f" as one series; name its labels, for example {words(sorted(series)[0].removeprefix(OF), 120)}"
-    close = difflib.get_close_matches(name.partition("{")[0], sorted(bases), n=1)
+        return f" as one series; name its labels, for example {words(series[0].removeprefix(OF), 120)}"
+    close = difflib.get_close_matches(base, sorted({*bases.values()}), n=1)
     return f"; did you mean {close[0]}?" if close else ""

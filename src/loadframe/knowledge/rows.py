@@ -134,8 +134,8 @@ class LimitRule:
 
 
 def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
-    """The rows of a TOML file, each a table named by its id. Without a `ceiling` it is the metric USE.limit; the unit of
-    a use with the ceiling "one" is "share". words: for `{word}`. ValueError for an unknown column."""
+    """The rows of a TOML file, each a table named by its id. Without a `ceiling` it is the metric USE.limit; the unit
+    of a use with the ceiling "one" is "share". words: for `{word}`. ValueError for an unknown column."""
     limits = []
     for kind, tables in documents(file, **words):
         tables.pop("words", None)

@@ -63,8 +63,8 @@ manager: else it also caches, or collapses, the manager's pages."""
 
 
 class SquidTarget(CacheTarget, ConfiguredServer):
-    """A change of state is a reconfiguration (SIGHUP), or a restart where needed. SIGTERM ends it a second later, with its
-    index written (squid(8)). It uses named shared memory."""
+    """A change of state is a reconfiguration (SIGHUP), or a restart where needed. SIGTERM ends it a second later, with
+    its index written (squid(8)). It uses named shared memory."""
 
     kind = "squid"
     catalogue = CATALOGUE
