@@ -8,12 +8,16 @@ from loadframe.errors import TargetError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Allowance
 from loadframe.kinds.private_target import PrivateTarget
-from loadframe.model import Endpoint, SettingValue, TargetState
+from loadframe.model import Endpoint, Requirement, SettingValue, TargetState
 from loadframe.system.files import Folder, Whose
-from loadframe_caches.nginx.server import NoRoom, Server
+from loadframe_caches.nginx.server import PACKAGE, NoRoom, Server
 
 MOST_STORES = 1000
 SETTINGS = {"worker_processes": 2, "worker_connections": 4096, "sendfile": True, "tcp_nopush": True}
+
+
+def requirements() -> list[Requirement]:
+    return PACKAGE.requirements("nginx")
 
 
 class Origin(Server):

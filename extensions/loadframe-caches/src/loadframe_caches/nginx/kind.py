@@ -27,7 +27,6 @@ from loadframe_caches.nginx.server import (
     NO_DESCRIPTOR,
     NO_WORKER,
     OWN_CONNECTIONS,
-    PACKAGE,
     REUSED,
     TUNABLES,
     NoRoom,
@@ -35,7 +34,7 @@ from loadframe_caches.nginx.server import (
     read_back,
     written,
 )
-from loadframe_caches.origin import CacheTarget
+from loadframe_caches.origin import CacheTarget, requirements
 
 RELOAD_TIMEOUT_S = 30.0
 SOMAXCONN = Path("/proc/sys/net/core/somaxconn")
@@ -234,7 +233,7 @@ NGINX = KindOfTarget(
     NginxTarget,
     CATALOGUE,
     CATALOGUE.check,
-    lambda: PACKAGE.requirements("nginx"),
+    requirements,
     tunables=TUNABLES,
     listening=True,
     file=SettingsFile("tuned.conf", "{name} {value};"),

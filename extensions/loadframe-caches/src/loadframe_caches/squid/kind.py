@@ -17,8 +17,8 @@ from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.kinds.own_counts import LogCounts
 from loadframe.kinds.private_server import Package, open_descriptors
 from loadframe.model import SettingValue, TargetState
+from loadframe_caches import origin
 from loadframe_caches.configured import ConfiguredServer
-from loadframe_caches.nginx import server as nginx
 from loadframe_caches.origin import CacheTarget
 from loadframe_caches.squid.manager import (
     ALL_COUNTERS,
@@ -254,7 +254,7 @@ KIND = KindOfTarget(
     SquidTarget,
     CATALOGUE,
     CATALOGUE.check,
-    lambda: [*PACKAGE.requirements("squid"), *nginx.PACKAGE.requirements("nginx")],
+    lambda: [*PACKAGE.requirements("squid"), *origin.requirements()],
     cache=True,
     tunables=TUNABLES,
     file=SettingsFile("tuned.conf", "{name} {value}"),

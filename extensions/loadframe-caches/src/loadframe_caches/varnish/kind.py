@@ -24,7 +24,7 @@ from loadframe.kinds.private_server import Package, PrivateServer, installed, so
 from loadframe.kinds.private_target import NOFILE
 from loadframe.model import Requirement, SettingValue, TargetState
 from loadframe.system.files import Folder, Whose
-from loadframe_caches.nginx import server as nginx
+from loadframe_caches import origin
 from loadframe_caches.origin import CacheTarget
 
 _FILE, _METRICS = (Path(__file__).with_name(name) for name in ("settings.toml", "metrics.txt"))
@@ -265,7 +265,7 @@ def _parameters(settings: Mapping[str, SettingValue]) -> list[str]:
 def requirements() -> list[Requirement]:
     compiler = Requirement("varnish", "cc", installed("cc"), PACKAGE.install)
     shared = Requirement("varnish", "libvarnishapi", library(), PACKAGE.install)
-    return [*PACKAGE.requirements("varnish"), compiler, shared, *nginx.PACKAGE.requirements("nginx")]
+    return [*PACKAGE.requirements("varnish"), compiler, shared, *origin.requirements()]
 
 
 KIND = KindOfTarget(
