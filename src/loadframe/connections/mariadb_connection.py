@@ -161,7 +161,10 @@ def _bounded() -> Any:
             try:
                 self.bound.take(num_bytes)
                 while len(data) < num_bytes:
-                    self._be_patient()
+                    left_s = self.bound.left_s()
+                    if not left_s <= self._patience_s <= left_s + 1.0:  # setting it takes a system call
+                        self._sock.settimeout(left_s)
+                        self._patience_s = left_s
                     part = self._rfile.read1(min(num_bytes - len(data), 1 << 18))
                     if not part:
                         raise OSError("it has closed the connection")
@@ -173,12 +176,5 @@ def _bounded() -> Any:
                 self._force_close()
                 raise
             return bytes(data)
-
-        def _be_patient(self) -> None:
-            """Wait at most the remaining time, to the second: setting it takes a system call."""
-            left_s = self.bound.left_s()
-            if not left_s <= self._patience_s <= left_s + 1.0:
-                self._sock.settimeout(left_s)
-                self._patience_s = left_s
 
     return Bounded

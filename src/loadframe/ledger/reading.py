@@ -125,7 +125,10 @@ def read_now(
     asked for and as in use, with rlimits by their names in setrlimit(2)."""
     limits, unread = [], []
     for rule in rules:
-        if not _applies(rule, kinds):
+        owner = rule.use.partition(".")[0]
+        kind = KIND_OF.get(rule.id, "process" if owner in ("target", "user") else owner)
+        # outside of a study's steps a cage is a group like others: the rules of cgroup.* read it
+        if rule.id.startswith("cage.") or (owner != "system" and kind not in kinds):
             continue
         reason = _reason(rule, values, missing)
         if reason is None:
@@ -151,13 +154,6 @@ def judge(use: float, ceiling: float, *, near: float | None, pressure: bool, har
     if harmed == "reached" or (not pressure and share >= REACHED):
         return "reached"
     return "near" if harmed or (near is not None and share >= near and use > 0) else "free"
-
-
-def _applies(rule: LimitRule, kinds: Collection[str]) -> bool:
-    owner = rule.use.partition(".")[0]
-    if rule.id.startswith("cage."):  # outside of a study's steps it is a group like others: cgroup.* reads it
-        return False
-    return owner == "system" or KIND_OF.get(rule.id, "process" if owner in ("target", "user") else owner) in kinds
 
 
 def _reason(rule: LimitRule, values: Mapping[str, float], missing: Mapping[str, str]) -> str | None:

@@ -217,8 +217,7 @@ class RunningService:
     def pid(self) -> int | None:
         return next(iter(self.pids()), None)
 
-    def listener(self) -> int | None:
-        return self.pid()
+    listener = pid
 
     def pids(self) -> tuple[int, ...]:
         """All its processes now. A restarted one is found by its port or its group."""
@@ -307,14 +306,9 @@ class RunningService:
             finally:
                 process.kill()  # no effect where it has ended
                 process.wait()
-            if not in_time:
-                raise TargetError(
-                    f"`{command_line}` did not end within {WITHIN_S:g} s, or prints without an end",
-                    remedy="Correct it.",
-                )
-            text = to_its_end.last_printed(output)
-        if (status := process.returncode) != 0:
-            raise TargetError(
-                f"`{command_line}` ended with exit status {status}", remedy="Correct it.", details=text[-2000:]
-            )
+            text, fact = to_its_end.last_printed(output), f"ended with exit status {process.returncode}"
+        if not in_time:
+            text, fact = "", f"did not end within {WITHIN_S:g} s, or prints without an end"
+        if not in_time or process.returncode != 0:
+            raise TargetError(f"`{command_line}` {fact}", remedy="Correct it.", details=text[-2000:])
         return text

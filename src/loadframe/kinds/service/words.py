@@ -69,7 +69,9 @@ def shown(value: SettingValue) -> str:
 
 
 def _spec(knob: Knob, dynamic: bool) -> SettingSpec:
-    kind = _kind_of(knob)
+    types = {type(value) for value in knob.values or (knob.low or 0, knob.high or 0)}
+    kind: Kind = "integer" if types == {int} else "number" if types <= {int, float} else "text"
+    kind = "boolean" if types == {bool} else kind
     words = tuple(value for value in knob.values if isinstance(value, str | int) and not isinstance(value, bool))
     listed = kind in ("integer", "text") and len(words) == len(knob.values)
     numbers = [float(value) for value in knob.values if kind == "number"]
@@ -84,13 +86,6 @@ def _spec(knob: Knob, dynamic: bool) -> SettingSpec:
         safe=knob.values[:1],
         source=f"target.setting.{knob.name}",
     )
-
-
-def _kind_of(knob: Knob) -> Kind:
-    types = {type(value) for value in knob.values or (knob.low or 0, knob.high or 0)}
-    if types == {bool}:
-        return "boolean"
-    return "integer" if types == {int} else "number" if types <= {int, float} else "text"
 
 
 def tunable(knob: Knob) -> Tunable:
