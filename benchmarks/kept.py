@@ -213,7 +213,7 @@ def proven(generate: noises.Generate, worths: Sequence[float], investigations: i
             if sharing:
                 proved, _ = prove_remedy(book, "A", name, [LEVEL], round_number=1)
             else:
-                proved, _ = prove(book, "A", name, [LEVEL], round_number=1, enough=known)
+                ((proved, _),) = prove(book, [("A", name)], [LEVEL], round_number=1, enough=known)
             if worth == 1 and proved.verdict.decision == "better":
                 wrong += 1
                 break
@@ -275,7 +275,7 @@ def owed(left: float, series: int, *, washes: bool) -> tuple[int, int]:
         book = book_of(Owing(iter(row.tolist()), left), number)
         book.washes = washes
         book.take(StepRequest("A", LEVEL, 1, 1))
-        proved, _ = prove(book, "A", "B", [LEVEL], round_number=1)
+        ((proved, _),) = prove(book, [("A", "B")], [LEVEL], round_number=1)
         if proved.verdict.decided:
             different += 1
             unsaid += not carried_over(book.steps)

@@ -34,7 +34,7 @@ from loadframe.analysis.comparison import half_width
 from loadframe.analysis.quantity import TYPICAL, pseudo_values
 from loadframe.analysis.samples import PRIOR, Between, apart, difference
 from loadframe.analysis.sequential import Plan, planned_level
-from loadframe.experiments.proof import MIRRORED, by_level
+from loadframe.experiments.proof import MIRRORED
 
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -548,7 +548,7 @@ def live(times: int) -> None:
             (found,) = loadframe.compare(parse(LIVE), Path(folder), enough=lambda _: False)
             steps = loadframe.open_run(Path(found.run)).steps()
             throughputs.append([step.throughput for step in steps][:RUNS])
-            sides = [by_level(steps, name)[16.0] for name in ("A", "B")]
+            sides = [throughputs(steps, name)[16.0] for name in ("A", "B")]
             decisions.append(_sequential(*(np.log(np.maximum(side, 1e-9)) for side in sides)))
             print(
                 f"live {number} of {times}: {found.verdict.ratio:.3f} {found.verdict.decision}",

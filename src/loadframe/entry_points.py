@@ -1,4 +1,4 @@
-"""Records that other distributions add to a registry: each is the object of an entry point, loaded on demand
+"""What other distributions register: each record is the object of an entry point, loaded on demand
 (https://packaging.python.org/en/latest/specifications/entry-points/). One that cannot be used affects nothing else: a
 study that names it gets an error with its distribution, what is wrong and what to do; `loadframe doctor` lists it."""
 
@@ -10,7 +10,7 @@ from importlib.metadata import Distribution, EntryPoint, distributions
 from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from loadframe.errors import OutsideFault, StudyError
+from loadframe.errors import MissingTool, OutsideFault, StudyError
 from loadframe.formats.said import words
 
 if TYPE_CHECKING:  # each command begins with this module, and needs no record
@@ -21,7 +21,7 @@ VERBS_GROUP, EXECUTORS_GROUP = "loadframe.verbs", "loadframe.executors"
 VIEWS_GROUP, PAGES_GROUP = "loadframe.views", "loadframe.pages"
 EXPORTS_GROUP, DATA_GROUP = "loadframe.exports", "loadframe.data"
 ANSWERS_GROUP, READERS_GROUP = "loadframe.answers", "loadframe.readers"
-"""Groups of entry points, by what they register."""
+FAMILIES_GROUP = "loadframe.families"
 WHAT = {
     KINDS_GROUP: "kind",
     WORKLOADS_GROUP: "workload",
@@ -33,8 +33,9 @@ WHAT = {
     DATA_GROUP: "reader of data",
     ANSWERS_GROUP: "kind of answer",
     READERS_GROUP: "reader",
+    FAMILIES_GROUP: "family of metrics",
 }
-"""The word for it."""
+"""Groups of entry points, by what they register."""
 EXTENSIONS: Mapping[str, Mapping[str, str]] = {
     KINDS_GROUP: {
         "bulk-loader": "loadframe-bulk",
@@ -59,22 +60,26 @@ EXTENSIONS: Mapping[str, Mapping[str, str]] = {
     VIEWS_GROUP: {"terminal": "loadframe-live"},
     DATA_GROUP: {"production": "loadframe-watch"},
     ANSWERS_GROUP: {"tuning": "loadframe-tune"},
+    FAMILIES_GROUP: dict.fromkeys(("changelog", "pipeline"), "loadframe-pipelines"),
 }
-"""What extensions of ours register, and in which distribution, to name it where it is not installed."""
+"""What extensions of ours register, and the distribution of each."""
+NEEDED_BY = {"loadframe-bulk": "loadframe-pipelines", "loadframe-index": "loadframe-pipelines"}
+"""What is installed with an extension."""
 
 
-def not_installed(group: str, name: str, what: str) -> tuple[str, str]:
-    """The fact and the remedy where what has this name, one of EXTENSIONS, is missing. what: as a study or a command
-    says it."""
+def not_installed(group: str, name: str, what: str) -> MissingTool:
+    """The error where one of EXTENSIONS is missing. what: needs it, as a study or a command says it."""
     extension = EXTENSIONS[group][name]
-    fact = f"{what} needs the extension {extension}, which is not installed"
-    return fact, f"In a checkout: `make install`, or `pip install ./extensions/{extension}`."
+    places = " ".join(f"./extensions/{place}" for place in (NEEDED_BY.get(extension), extension) if place)
+    return MissingTool(
+        f"{what} needs the extension {extension}, which is not installed",
+        remedy=f"In a checkout: `make install`, or `pip install {places}`.",
+    )
 
 
 class Named(Protocol):
     @property
-    def kind(self) -> str:
-        """Its name in a study."""
+    def kind(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +92,10 @@ class Broken:
     remedy: str
 
     def error(self, key: str) -> StudyError:
-        """The error for a study that names it. key: where it does."""
+        """For a study that names it under this key."""
         return StudyError(f"{key} = {self.kind!r} is from {self.distribution}: {self.fact}", remedy=self.remedy)
 
     def requirement(self) -> "Requirement":
-        """The row for `loadframe doctor`."""
         from loadframe.model import Requirement
 
         return Requirement(self.kind, f"entry point of {self.distribution}", None, f"{self.fact}. {self.remedy}")
@@ -107,12 +111,10 @@ class Offer:
 
     @property
     def name(self) -> str:
-        """What it is called in a study; "" where there is none."""
         return "" if self.point is None else self.point.name
 
     @property
     def module(self) -> str:
-        """Its module; "" where there is none."""
         return "" if self.point is None else self.point.value.partition(":")[0].strip()
 
     @property
@@ -136,9 +138,9 @@ Record = TypeVar("Record", bound=Named)
 
 
 class Registry(Mapping[str, Record], Generic[Record]):
-    """Records by their kind: Loadframe's own first, then those of other distributions, by name. A kind of our own is
-    found without looking at other distributions. A look-up loads only the record that it names; iterating loads all of
-    them, and leaves out those that cannot be used (`broken`)."""
+    """Records by their kind: Loadframe's own first, found without looking at other distributions, then those of others,
+    by name. A look-up loads only the record that it names; iterating loads all of them, and leaves out those that
+    cannot be used (`broken`)."""
 
     def __init__(
         self,
@@ -147,8 +149,8 @@ class Registry(Mapping[str, Record], Generic[Record]):
         own: Callable[[], Iterable[Record]],
         check: Callable[[Record], Flaw | None] = lambda _: None,
     ) -> None:
-        """group: of the entry points. record: required type of their objects. own: those of this package, in order.
-        check: the flaw of another distribution's record, if any."""
+        """record: required type of the objects. own: those of this package, in order. check: the flaw of another
+        distribution's record, if any."""
         self.group = group
         self._record = record
         self._make_own = own
@@ -172,26 +174,24 @@ class Registry(Mapping[str, Record], Generic[Record]):
 
     @cached_property
     def own(self) -> Mapping[str, Record]:
-        """Those of this package."""
         return {record.kind: record for record in self._make_own()}
 
     def why_not(self, kind: str) -> Broken | None:
-        """Why a kind that another distribution offers cannot be used; None where none offers it."""
+        """None where no distribution offers it."""
         record = None if kind in self.own else self._load(kind)
         return record if isinstance(record, Broken) else None
 
     def distribution(self, kind: str) -> str:
-        """The distribution that offers a kind; "" for one of our own, and where none does."""
+        """That offers a kind; "" for one of our own, and where none does."""
         offered = (offer.distribution for offer in self._offers if offer.name == kind)
         return "" if kind in self.own else next(offered, "")
 
     def broken(self) -> tuple[Broken, ...]:
-        """Every entry point that cannot be used."""
         loaded = (self._load(kind) for kind in self._names)
         return (*self._unusable, *(record for record in loaded if isinstance(record, Broken)))
 
     def needs(self, kind: str, ask: Callable[[Record], Iterable["Requirement"]]) -> list["Requirement"]:
-        """A record's requirements on the machine; a foreign one that fails when asked is missing itself. KeyError."""
+        """A foreign one that fails when asked is missing itself. KeyError."""
         if kind in self.own:
             return list(ask(self.own[kind]))
         try:
@@ -201,8 +201,6 @@ class Registry(Mapping[str, Record], Generic[Record]):
                 raise
             fact = f"it does not say what it needs: {shown(error)}"
             return [Broken(kind, self.distribution(kind), fact, AUTHOR).requirement()]
-
-    # --- inside ---
 
     @property
     def _names(self) -> list[str]:
@@ -240,21 +238,21 @@ class Registry(Mapping[str, Record], Generic[Record]):
         except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code must end no command of ours
             remedy = _repair(whose) if isinstance(error, ImportError | AttributeError) else AUTHOR
             return Broken(kind, whose, f"its entry point does not load: {shown(error)}", remedy)
+        place = first.point.value
         if not isinstance(record, self._record):
-            fact = f"{first.point.value} is of type {type(record).__name__}, not {self._record.__name__}"
-            return Broken(kind, whose, fact, AUTHOR)
-        if record.kind != kind:
-            fact = f"{first.point.value} calls itself {words(record.kind)!r}, and its entry point is {kind!r}"
-            return Broken(kind, whose, fact, AUTHOR)
-        try:
-            flaw = self._check(record)
-        except Exception as error:  # noqa: BLE001 - as above, for a foreign record
-            flaw = Flaw(f"{first.point.value} cannot be checked: {shown(error)}")
+            flaw: Flaw | None = Flaw(f"{place} is of type {type(record).__name__}, not {self._record.__name__}")
+        elif record.kind != kind:
+            flaw = Flaw(f"{place} calls itself {words(record.kind)!r}, and its entry point is {kind!r}")
+        else:
+            try:
+                flaw = self._check(record)
+            except Exception as error:  # noqa: BLE001 - as above, for a foreign record
+                flaw = Flaw(f"{place} cannot be checked: {shown(error)}")
         return record if flaw is None else Broken(kind, whose, flaw.fact, flaw.remedy)
 
 
 def offers(group: str) -> tuple[Offer, ...]:
-    """Offers of the installed distributions in a group."""
+    """Those of the installed distributions."""
     by_distribution: dict[str, tuple[Offer, ...]] = {}
     for distribution in distributions():
         if (offered := _offered(distribution, group)) and offered[0].distribution not in by_distribution:
@@ -263,10 +261,10 @@ def offers(group: str) -> tuple[Offer, ...]:
 
 
 def registered(group: str, name: str, form: Callable[[Any], bool] = callable) -> Any:
-    """What the first distribution that offers this name in a group registers; None where none does. form: whether it is
-    what the group takes. OutsideFault where it cannot be used."""
+    """What the first distribution that offers this name registers; None where none does. form: whether it is what the
+    group takes. OutsideFault where it cannot be used."""
     offer = next((offer for offer in offers(group) if offer.name == name), None)
-    return None if offer is None else _loaded(offer, WHAT[group], form)
+    return None if offer is None else _loaded(offer, group, form)
 
 
 def usable(group: str, form: Callable[[Any], bool]) -> list[Any]:
@@ -274,19 +272,19 @@ def usable(group: str, form: Callable[[Any], bool]) -> list[Any]:
     objects = []
     for offer in offers(group):
         with suppress(OutsideFault):
-            objects.append(_loaded(offer, WHAT[group], form))
+            objects.append(_loaded(offer, group, form))
     return objects
 
 
-def _loaded(offer: Offer, what: str, form: Callable[[Any], bool]) -> Any:
-    whose = f"The {what} {offer.name!r} of {offer.distribution}"
+def _loaded(offer: Offer, group: str, form: Callable[[Any], bool]) -> Any:
+    whose = f"The {WHAT[group]} {offer.name!r} of {offer.distribution}"
+    if offer.point is None:
+        raise OutsideFault(f"{offer.distribution}: {offer.fact}", remedy=_repair(offer.distribution))
     try:
-        if offer.point is None:
-            raise OutsideFault(f"{offer.distribution}: {offer.fact}", remedy=_repair(offer.distribution))
         registered_object = offer.point.load()
+    except OutsideFault:
+        raise
     except (Exception, SystemExit) as error:
-        if isinstance(error, OutsideFault):
-            raise
         raise OutsideFault(f"{whose} does not load: {shown(error)}", remedy=_repair(offer.distribution)) from error
     if not form(registered_object):
         raise OutsideFault(f"{whose} is of type {type(registered_object).__name__}, and cannot be used", remedy=AUTHOR)
@@ -331,7 +329,7 @@ def _whole(module: str) -> str:
 
 
 def _offered(distribution: Distribution, group: str) -> tuple[Offer, ...]:
-    """A distribution's offers in a group; only a mention of the group is parsed."""
+    """Of one distribution; only a mention of the group is parsed."""
     try:
         text = distribution.read_text("entry_points.txt") or ""
     except (OSError, UnicodeDecodeError):  # it may be anything's: whether it offers something is unknown

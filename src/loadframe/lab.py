@@ -13,7 +13,7 @@ from loadframe.experiments import answer_kinds, climbing, comparing, forecasting
 from loadframe.experiments.climbing import Climbed, LadderStates, climb
 from loadframe.experiments.examination import clamped_in
 from loadframe.experiments.frame import HERE, Executor, alone, looked_at, new_run, on_bench, profiled, read_back
-from loadframe.experiments.growing_costs import pause_tells, restart_confirms
+from loadframe.experiments.growing_costs import measure_after_pause, restart_confirms
 from loadframe.experiments.profiling import profile_after
 from loadframe.experiments.reading import conclude, open_run
 from loadframe.experiments.side_by_side import declare, measure_side_by_side, one_of_each_kind, try_restarts
@@ -50,9 +50,9 @@ MOST_ROUNDS = 6
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What `measure` leaves behind. warnings: what of the recording is missing; those of the curve are with it.
-    answers: of the target, beside programs that tell the same. drivers: all hosts that drove beside fewer of them.
-    fleet_limits: of each host of a fleet, and of its links."""
+    """warnings: what of the recording is missing; those of the curve are with it. answers: of the target, next to
+    programs that report the same. drivers: all hosts that drove against fewer of them. fleet_limits: of each host of a
+    fleet, and of its links."""
 
     run: Path
     curve: Curve
@@ -69,9 +69,9 @@ class Measurement:
 def investigate(
     study: Study, runs: Path, *, progress: Progress | None = None, executor: Executor = HERE
 ) -> Investigation:
-    """The whole loop. executor: where steps are taken. UserError where the study cannot be carried
-    out, Interrupted where the user stopped it; what was measured until then is in the run folder either way, with a
-    report of it. Where the target does not recover from a step, what was measured before is concluded from."""
+    """The whole loop. executor: where steps are taken. UserError where the study cannot be carried out, Interrupted
+    where the user stopped it; what was measured until then is in the run folder either way, with a report of it. Where
+    the target does not recover from a step, what was measured before is concluded from."""
     run = new_run(study, runs, executor)
     rounds: list[Round] = []
     with on_bench(study, run, progress, executor) as book:
@@ -87,14 +87,14 @@ def investigate(
         with concluding(book):
             measure_side_by_side(book, run, declare(book))
             for number in range(1, MOST_ROUNDS + 1):
-                effective = read_back(book, run, treatment)
+                effective = read_back(book, treatment)
                 curve = first_sweep(book, treatment) if number == 1 else sweep(book, treatment, round_number=number)
-                paused = number == 1 and pause_tells(book, treatment)
+                paused = number == 1 and measure_after_pause(book, treatment)
                 curve = curve_of(book.steps, study, treatment) if paused else curve
                 examined = looked_at(book, number, treatment, state, effective, curve)
                 note(examined.round)
                 if number == 1:
-                    first = examined = restart_confirms(book, profiled(book, examined, effective), paused=paused)
+                    first = examined = restart_confirms(book, profiled(book, examined), paused=paused)
                     note(examined.round)
                     drivers = executor.compare_drivers(book, treatment, curve)
                     if drivers is not None and drivers.limit_the_curve:
@@ -115,7 +115,7 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None, execu
     run = new_run(study, runs, executor)
     with on_bench(alone(study), run, progress, executor) as book:
         book.tries_remedies = False
-        effective = read_back(book, run, "A")
+        effective = read_back(book, "A")
         curve = first_sweep(book, "A")
         clamped = clamped_in(book.bench.start_state, effective)
         drivers = executor.compare_drivers(book, "A", curve)
@@ -123,7 +123,7 @@ def measure(study: Study, runs: Path, *, progress: Progress | None = None, execu
     others = [f"{finding.title}: {finding.explanation}" for finding in hosts.others]
     fell = [said] if (said := answers.stop_sentence(run.stop(), run.bench().axis_unit)) else []
     run.close()
-    curve = conclude(run).state("A").curve  # with the steps beside fewer drivers
+    curve = conclude(run).state("A").curve  # also with the steps of fewer drivers
     return Measurement(
         run.path, curve, end.study.axis_unit, end.study.work_unit, clamped,
         (*fell, *end.warnings, *others, *hosts.missing), end.quality, end.answers, drivers, hosts.limits,
@@ -165,11 +165,9 @@ def ladder(
     progress: Progress | None = None,
     executor: Executor = HERE,
 ) -> Ladder:
-    """The study's changes in its order, each against the state before it, and what is kept of them as a whole.
-
-    Changes that are not proven to be better are reverted, but with keep_all. executor: takes the blocks. StudyError
-    where the study has none; raises as `investigate` does, and what was measured until then is in the run folder either
-    way."""
+    """The study's changes in its order, each against the state before it, and what is kept of them as a whole. Changes
+    that are not proven to be better are reverted, but with keep_all. executor: takes the blocks. StudyError where the
+    study has none; raises as `investigate` does."""
     if not study.change:
         raise StudyError(
             f"the study {study.study.name} has no change to measure",
@@ -191,15 +189,14 @@ def ladder(
         executor.begin_blocks(book, run, states, notes)
         climbed = climb(book, states, keep_all=keep_all, note=note)
         top = states.name(climbed.kept)
-        cut = clamped_in(states.of(climbed.kept), read_back(book, run, top))
+        cut = clamped_in(states.of(climbed.kept), read_back(book, top))
         note(replace(climbed, missing=(*climbed.missing, *map(words.sentence, cut))))
     run.close()
     return answer_kinds.LADDER.write(run)
 
 
 def verify(forecast: Forecast, study: Study, runs: Path, *, progress: Progress | None = None) -> tuple[Forecast, Path]:
-    """A forecast scored by measuring the study's levels, and the run folder of that; the scores are kept. Raises as
-    `investigate` does."""
+    """A forecast scored by measuring the study's levels, and the run folder of that. Raises as `investigate` does."""
     measured = measure(study, runs, progress=progress)
     steps = conclude(open_run(measured.run)).state("A").steps
     rows = resources.observe(steps, name=str(measured.run), axis=study.load.axis).rows
@@ -216,7 +213,6 @@ def capacity(
     executor: Executor = HERE,
 ) -> Capacity:
     """The highest load of the study's axis that meets its objective, to the study's precision; nothing is changed.
-
     hold_s: the level that is shown to meet must have met for so long in all. guess: where a forecast expects it, with
     its 90 % interval. executor: a fleet's searches it with the settings of the alternatives, too. StudyError without an
     objective or a range; raises as `investigate` does."""
@@ -224,7 +220,7 @@ def capacity(
     run = new_run(study, runs)
     with on_bench(alone(study), run, progress) as book:
         book.tries_remedies = False
-        read_back(book, run, "A")
+        read_back(book, "A")
         highest = searching.find(book, settings, objective)
         highest = executor.capacities(book, run, study, highest)
     end = finish(run)

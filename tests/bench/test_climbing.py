@@ -11,7 +11,7 @@ import pytest
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.experiments.climbing import Climbed, LadderStates, climb
-from loadframe.experiments.proof import grouped_orders
+from loadframe.experiments.proof import orders
 from loadframe.experiments.side_by_side import changed
 from loadframe.model import Rung, TargetState
 from loadframe.study.declaration import ChangeTable
@@ -178,7 +178,7 @@ def test_states_between_which_nothing_restarts_stand_together(simulated: Simulat
     states = LadderStates(book)
     groups = states.groups([(), ("pool",), ("pool", "flush"), ("flush",), ("flush", "nothing"), ("harm",)])
     assert sorted(len(group) for group in groups) == [1, 2, 3]
-    for order in islice(grouped_orders(random.Random(1), groups, [8.0]), 10):
+    for order in islice(orders(random.Random(1), groups, [8.0]), 10):
         names = [name for name, _ in order]
         for group in groups:
             places = sorted(names.index(name) for name in group)
@@ -187,7 +187,7 @@ def test_states_between_which_nothing_restarts_stand_together(simulated: Simulat
 
 def test_of_two_states_each_comes_first_as_often() -> None:
     groups = [["A", "B"], ["C"], ["D", "E"]]
-    drawn = [[name for name, _ in order] for order in islice(grouped_orders(random.Random(2), groups, [1.0]), 400)]
+    drawn = [[name for name, _ in order] for order in islice(orders(random.Random(2), groups, [1.0]), 400)]
     for one, other in (("A", "B"), ("A", "C"), ("B", "E")):
         assert sum(names.index(one) < names.index(other) for names in drawn) == pytest.approx(200, abs=20)
 

@@ -32,7 +32,7 @@ def by_cache(state: TargetState, level: float) -> tuple[float, dict[str, float]]
 
 
 def test_orders_are_drawn_and_the_third_is_the_first_one_reversed() -> None:
-    drawn = list(islice(orders(random.Random(1), ("A", "B"), [1.0, 2.0]), 40))
+    drawn = list(islice(orders(random.Random(1), [("A", "B")], [1.0, 2.0]), 40))
     for order in drawn:
         assert sorted(order) == [("A", 1.0), ("A", 2.0), ("B", 1.0), ("B", 2.0)]
         assert [name for name, _ in order] in (["A", "A", "B", "B"], ["B", "B", "A", "A"])

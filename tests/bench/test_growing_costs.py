@@ -10,7 +10,7 @@ import pytest
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.diagnosis.growing import GROWTH, REQUESTS, TIME, grown
 from loadframe.experiments.frame import looked_at
-from loadframe.experiments.growing_costs import pause_tells, restart_confirms
+from loadframe.experiments.growing_costs import measure_after_pause, restart_confirms
 from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.model import Finding, Latency, Step, StepRequest, TargetState
 from loadframe.study import parse
@@ -106,7 +106,7 @@ def rate(level: float, cost_s: float) -> float:
 def swept(book: Bookkeeping) -> Finding | None:
     """The growth that the loop finds, after its pause and its restart."""
     curve = sweep(book, "A", round_number=1)
-    paused = pause_tells(book, "A")
+    paused = measure_after_pause(book, "A")
     curve = curve_of(book.steps, book.bench.study, "A") if paused else curve
     seen = looked_at(book, 1, "A", book.bench.start_state, {}, curve)
     found = restart_confirms(book, seen, paused=paused).round.findings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -275,19 +275,23 @@ def test_a_limit_that_the_server_worked_out_was_not_asked_for() -> None:
     assert asked["mariadb.open_files_limit.asked"] == 65535
 
 
-@pytest.mark.parametrize("connections", [lambda at: 5, lambda at: 5 + at % 4])
-def test_memory_per_connection_needs_connections_that_vary(connections: Callable[[int], int]) -> None:
+MEGABYTE = 2.0**20
+MOST = {"mariadb.max_connections": 50.0, "target.memory.allowed": 1000 * MEGABYTE}
+
+
+def test_memory_per_connection_is_known_from_connections_that_vary() -> None:
     watch = Watched().watch(60)
-    megabyte = 2.0**20
     watch.intervals = [
-        (at_s, {"mariadb.connections": connections(at), "target.memory.rss": megabyte * (100 + 2 * connections(at))})
+        (at_s, {"mariadb.connections": 5 + at % 4, "target.memory.rss": MEGABYTE * (110 + 2 * (at % 4))})
         for at, (at_s, _) in enumerate(watch.intervals)
     ]
     subject = Subject("a server", Place(pid=42), frozenset({"process", "mariadb"}), Remote())  # type: ignore[arg-type]
-    values = {"mariadb.max_connections": 50.0, "target.memory.allowed": 1000 * megabyte}
+    ledger = ledger_of(subject, watch, forecast=False, stages=MOST)
+    (budget,) = (limit for limit in ledger.limits if limit.id == "mariadb.memory_budget")
+    assert budget.use == pytest.approx(200 * MEGABYTE, rel=0.01)
+
+
+def test_memory_per_connection_needs_connections_that_vary() -> None:
     missing: dict[str, str] = {}
-    limits_now._add_memory("mariadb", limits_now._resident_while_watched(subject, watch), values, missing)
-    if connections(1) == connections(2):
-        assert "hardly changed" in missing["mariadb.memory_at_full"]
-    else:
-        assert values["mariadb.memory_at_full"] == pytest.approx(200 * megabyte, rel=0.01)
+    limits_now._add_memory("mariadb", [(5.0, 110 * MEGABYTE)] * 60, {**MOST}, missing)
+    assert "hardly changed" in missing["mariadb.memory_at_full"]

@@ -184,7 +184,7 @@ def test_layers_that_the_study_does_not_allow_are_shown_not_tried(simulated: Sim
 def test_a_proof_alternates_and_pairs_its_blocks(simulated: Simulated) -> None:
     book = simulated(table_cache)
     book.next_treatment("bigger", TargetState({"table_open_cache": 400}, {}))
-    proved, steps = prove(book, "A", "B", [16, 32], round_number=1)
+    ((proved, steps),) = prove(book, [("A", "B")], [16, 32], round_number=1)
     verdict, ratios = proved.verdict, proved.levels
     assert verdict.decision == "better"
     assert verdict.ratio == pytest.approx(3, rel=0.1)
@@ -229,7 +229,7 @@ def test_two_equal_treatments_are_rarely_told_apart(simulated: Simulated) -> Non
     for seed in range(60):
         book = simulated(table_cache, noise=0.05, random=random.Random(seed))
         book.next_treatment("the same", TargetState({"table_open_cache": 64}, {}))
-        proved, _ = prove(book, "A", "B", [16, 32], round_number=1)
+        ((proved, _),) = prove(book, [("A", "B")], [16, 32], round_number=1)
         wrong += proved.verdict.decided
     assert wrong <= 4
 
@@ -256,7 +256,7 @@ def test_looks_that_the_budget_will_not_come_to_do_not_make_the_others_dearer(si
     book = simulated(table_cache, "measure.budget=30s", "measure.blocks={min=3,max=8}", noise=0.05)
     book.next_treatment("larger", TargetState({"table_open_cache": 400}, {}))
     cost_s = book.budget.cost_s([16, 32, 16, 32])
-    proved, _ = prove(book, "A", "B", [16, 32], round_number=1)
+    ((proved, _),) = prove(book, [("A", "B")], [16, 32], round_number=1)
     assert f"blocks 3 to {min(8, int(30 / cost_s))}" in proved.verdict.method
     assert int(30 / cost_s) < 8, "else the budget is no matter here"
 
@@ -320,7 +320,7 @@ def test_an_open_question_is_asked_on_while_there_is_time(simulated: Simulated) 
     """The time kept for a look around after a kept remedy is no reason to leave its proof undecided."""
     book = simulated(table_cache, "measure.budget=60s", noise=0.25)
     book.next_treatment("the same", TargetState({"table_open_cache": 64}, {}))
-    proved, steps = prove(book, "A", "B", [16, 32], round_number=1)
+    ((proved, steps),) = prove(book, [("A", "B")], [16, 32], round_number=1)
     assert proved.verdict.decision == "no-proven-difference"
     assert max(step.block for step in steps) == 5
 

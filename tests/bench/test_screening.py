@@ -11,7 +11,6 @@ from loadframe.experiments.trials import promising_first
 from loadframe.model import Change, Price, Remedy, TargetState
 
 Simulated = Callable[..., Bookkeeping]
-LEVELS = (16.0, 32.0)
 
 
 def pool(state: TargetState, level: float) -> tuple[float, dict[str, float]]:
@@ -38,7 +37,7 @@ def examined(book: Bookkeeping) -> Examined:
 def looked(book: Bookkeeping, remedies: Sequence[Remedy], why_not: str | None = None) -> tuple[list[str], int]:
     """The order, and how many looks it took."""
     found, before = examined(book), len(book.steps)
-    order = promising_first(book, found, remedies, LEVELS, lambda one: why_not)
+    order = promising_first(book, found, remedies, lambda one: why_not)
     assert book.bench.use("A") is not None
     taken = [step for step in book.steps[before:] if step.purpose != "warming"]
     assert all(step.purpose == "sizing" and step.level == 32 for step in taken), "no step of a proof"

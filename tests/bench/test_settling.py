@@ -122,7 +122,7 @@ def test_a_proof_leaves_out_a_level_at_which_one_side_had_not_settled(simulated:
     """Without that, a change that makes the warm-up longer is called worse."""
     book = simulated(flat, needs_s=slow(32))
     book.next_treatment("more memory", TargetState({}))
-    proved, _ = prove(book, "A", "B", (16, 32), round_number=1)
+    ((proved, _),) = prove(book, [("A", "B")], (16, 32), round_number=1)
     verdict, levels = proved.verdict, proved.levels
     assert verdict.ratio == pytest.approx(1, abs=0.05)
     assert [row.load for row in levels] == [16]
@@ -132,7 +132,7 @@ def test_a_proof_leaves_out_a_level_at_which_one_side_had_not_settled(simulated:
 def test_a_proof_of_which_no_level_has_settled_decides_nothing(simulated: Simulated) -> None:
     book = simulated(flat, needs_s=slow(16, 32))
     book.next_treatment("more memory", TargetState({}))
-    proved, _ = prove(book, "A", "B", (16, 32), round_number=1)
+    ((proved, _),) = prove(book, [("A", "B")], (16, 32), round_number=1)
     verdict = proved.verdict
     assert verdict.decision == "cannot-tell"
     assert "at 16, 32 the warm-up had not ended: nothing is decided" in verdict.method

@@ -38,10 +38,10 @@ def owing(simulated: Simulated, *overrides: str, noise: float = 0.02) -> Bookkee
 def test_what_one_treatment_leaves_behind_is_no_gain_of_it(simulated: Simulated) -> None:
     """Without a step left out the other one seems to be worth four times as much."""
     book = owing(simulated, "measure.blocks={min=3,max=10}")
-    alone, _ = prove(book, "A", "B", [8], round_number=1)
+    ((alone, _),) = prove(book, [("A", "B")], [8], round_number=1)
     assert alone.verdict.ratio > 2
     book.washes = True
-    again, taken = prove(book, "A", "B", [8], round_number=2)
+    ((again, taken),) = prove(book, [("A", "B")], [8], round_number=2)
     assert again.verdict.ratio == pytest.approx(1, abs=0.05)
     assert all(step.counts for step in taken)
 
@@ -59,7 +59,7 @@ def test_a_step_is_left_out_after_each_change_of_treatment_alone(simulated: Simu
     book.bench.take_step = noted  # type: ignore[method-assign]
     sweep(book, "A", round_number=1)
     assert "warming" not in {purpose for purpose, _ in windows}
-    prove(book, "A", "B", [4, 8], round_number=1)
+    prove(book, [("A", "B")], [4, 8], round_number=1)
     for before, step in zip(book.steps, book.steps[1:], strict=False):
         assert (step.purpose == "warming") == (step.treatment != before.treatment)
     assert {window for purpose, window in windows if purpose == "warming"} == {0.5}
@@ -70,18 +70,18 @@ def test_a_step_is_left_out_after_each_change_of_treatment_alone(simulated: Simu
 def test_where_the_budget_has_no_room_for_it_blocks_come_first(simulated: Simulated) -> None:
     book = owing(simulated, "measure.budget=20s")
     book.washes = True
-    prove(book, "A", "B", [8], round_number=1)
+    prove(book, [("A", "B")], [8], round_number=1)
     assert book.steps and all(step.counts for step in book.steps)
     book = owing(simulated, "measure.budget=20s")
     book.washes = book.warms = True
-    prove(book, "A", "B", [8], round_number=1)
+    prove(book, [("A", "B")], [8], round_number=1)
     assert not all(step.counts for step in book.steps), "where starts are warmed a change is washed out, too"
 
 
 def test_what_was_left_out_is_told(simulated: Simulated) -> None:
     book = owing(simulated, "measure.blocks={min=10,max=10}")
     book.washes = True
-    prove(book, "A", "B", [8], round_number=1)
+    prove(book, [("A", "B")], [8], round_number=1)
     (found,) = carried_over([replace(step, number=number) for number, step in enumerate(book.steps)])
     assert (found.treatment, found.left_out) == ("A", True)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import loadframe
 from loadframe.analysis import comparison
 from loadframe.experiments.frame import new_run, on_bench
-from loadframe.experiments.proof import by_level
+from loadframe.experiments.proof import throughputs
 from loadframe_fleet.bench import FleetBench
 from loadframe_fleet.declaration import load
 from loadframe_fleet.over import beside, drivers_over
@@ -28,7 +28,7 @@ def main(study_file: str, fleet_file: str, runs: str) -> None:
             assert isinstance(book.bench, FleetBench)
             found = beside(book, "A", study.levels[-1], book.bench.drivers[:1])
             names = dict.fromkeys(step.treatment for step in book.steps)
-            one, every = (by_level(book.steps, name) for name in sorted(names, reverse=True))
+            one, every = (throughputs(book.steps, name) for name in sorted(names, reverse=True))
         verdict = comparison.verdict_at_end(one, every, confidence=0.999)
         steps = [asdict(step) for step in STEPS.of(run)]
         run.close()

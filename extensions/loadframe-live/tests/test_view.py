@@ -12,8 +12,8 @@ import pytest
 
 from loadframe.experiments.reading import answer_of, conclude
 from loadframe.model import Capacity, CapacityObjective, Step, TargetState
+from loadframe.runs.entries import PROGRESS, Told
 from loadframe.runs.folder import RunFolder, Treatment
-from loadframe.runs.progress_log import PROGRESS, Told
 from loadframe_live.follower import Listing
 from loadframe_live.places import Places
 from loadframe_live.terminal import points_of

@@ -1,4 +1,4 @@
-"""Time: what is left of the budget, and what steps will cost; and a run's progress events (runs/progress_log.py)."""
+"""Time: what is left of the budget, and what steps will cost; and a run's progress events (runs/entries.py)."""
 
 import math
 import time
@@ -8,8 +8,8 @@ from statistics import median
 
 from loadframe.progress import FollowsRun, Progress
 from loadframe.recording.control import Recorder
+from loadframe.runs.entries import Told
 from loadframe.runs.folder import RunFolder
-from loadframe.runs.progress_log import Told
 
 FIRST_GUESS = 1.6
 """Before the first step: a step costs this many of its windows."""

@@ -1,9 +1,9 @@
-"""Changes that outlive the command that made them: of the machine, or of a server that Loadframe did not start. The
-previous value is first written to the state directory, one file per command, atomically and fsynced. When the command
-ends everything is reverted, in reverse order; after `kill -9` by `loadframe changes revert`, and by all commands that
-measure. What another program has changed meanwhile is left alone, and reported; what cannot be reverted stays on the
-disk with reason and time. What was changed from within other namespaces (a container) is reverted only where its
-address means the same here. Reverting is idempotent."""
+"""Changes that outlive the command: of the machine, or of a server that Loadframe did not start. The previous value is
+first written to the state directory, one file per command, atomically and fsynced. When the command ends everything is
+reverted, in reverse order; after `kill -9` by `loadframe changes revert`, and by all commands that measure. What
+another program has changed meanwhile is left alone, and reported; what cannot be reverted stays on the disk with reason
+and time. What was changed from within other namespaces (a container) is reverted only where its address means the same
+here. Reverting is idempotent."""
 
 import os
 import secrets
@@ -27,7 +27,7 @@ NOT_ALONE = "Nothing can be compared then; find out which one, and run again."
 
 class DurableJournal:
     def __init__(self, what: str, run: Path) -> None:
-        """what: for messages; run: the folder of the run that changes. CageError."""
+        """what: for messages; run: the folder of the run. CageError."""
         self._life: Life | None = None
         self._record = Record(
             id=secrets.token_hex(6),
@@ -45,8 +45,8 @@ class DurableJournal:
         return tuple(change.setting for change in self._record.changes)
 
     def set(self, place: Place, name: str, value: SettingValue, moves: Sequence[str] = ()) -> SettingValue:
-        """Change one setting; returns what is read back. moves: others that may change with it. ChangeError where
-        another command or program has changed it; UserError as `place` raises."""
+        """Returns what is read back. moves: others that may change with it. ChangeError where another command or
+        program has changed it; UserError as `place` raises."""
         # What it moves comes first, so that it is reverted last.
         self._begin(place, {**dict.fromkeys(moves), name: value})
         place.write(name, value)
@@ -60,12 +60,12 @@ class DurableJournal:
         return read_back[name]
 
     def intend(self, place: Place, name: str, value: SettingValue) -> None:
-        """Record a change that another program makes."""
+        """For a change that another program makes."""
         self._begin(place, {name: value})
 
     def back(self, place: Place, names: Container[str] | None = None) -> list[ChangeRecord]:
-        """Revert these settings of a place, or all, the last one first. What cannot be reverted stays recorded, and a
-        later command tries again. Does nothing in a forked child. Ctrl-C waits until it is done."""
+        """Revert these settings of a place, or all, the last one first. What cannot be reverted stays recorded, for a
+        later command. Does nothing in a forked child. Ctrl-C waits until it is done."""
         if os.getpid() != self._record.owner.pid:
             return []
         chosen = [change for change in self._record.changes if self._is(change, place, names)]
@@ -108,12 +108,12 @@ class DurableJournal:
     def _refuse_second(self, place: Place, name: str) -> None:
         for record in lists.read():
             if record.id != self._record.id and any(_meet(change, place, name) for change in record.changes):
-                alive = f"is changed by another command (pid {record.owner.pid}, {record.run})"
-                gone = f"was changed by a command that was killed ({record.run})"
-                raise ChangeError(
-                    f"{name} of {place.words} {alive if record.alive() else gone}",
-                    remedy="Wait until it ends." if record.alive() else "`loadframe changes revert` puts it back.",
-                )
+                how = f"was changed by a command that was killed ({record.run})"
+                remedy = "`loadframe changes revert` puts it back."
+                if record.alive():
+                    how = f"is changed by another command (pid {record.owner.pid}, {record.run})"
+                    remedy = "Wait until it ends."
+                raise ChangeError(f"{name} of {place.words} {how}", remedy=remedy)
         for lost in lists.unreadable():
             if lists.may_speak_of(lost.file, name):
                 raise ChangeError(
@@ -142,11 +142,14 @@ def _meet(change: ChangeRecord, place: Place, name: str) -> bool:
     """Whether two commands would change the same thing, however they reach it. A server's configuration file comes with
     a restart, which resets all of its settings."""
     addresses, aside = (change.place, place.address), ("option_file", "user", "words", "thing", "number")
-    things: list[object] = [address.get("thing") for address in addresses]
-    if not all(things):
-        things = [{key: value for key, value in address.items() if key not in aside} for address in addresses]
+    first, second = (
+        address["thing"]
+        if all(address.get("thing") for address in addresses)
+        else {key: value for key, value in address.items() if key not in aside}
+        for address in addresses
+    )
     kinds = [address["kind"] for address in addresses]
-    return things[0] == things[1] and ("config" in kinds or (change.setting == name and kinds[0] == kinds[1]))
+    return first == second and ("config" in kinds or (change.setting == name and kinds[0] == kinds[1]))
 
 
 def ours(change: ChangeRecord, value: SettingValue) -> bool:
@@ -160,8 +163,8 @@ def became(change: ChangeRecord, status: ChangeStatus, value: SettingValue | Non
 
 
 def released(change: ChangeRecord, place: Place) -> ChangeRecord:
-    """The change of a setting that was only watched, taken before those that move it are reverted: later values are
-    ours, unless another program has changed it before."""
+    """For a setting that was only watched, before those that move it are reverted: later values are ours, unless
+    another program has changed it before."""
     if change.after != change.before:
         return change
     try:
@@ -208,7 +211,7 @@ def shown(value: SettingValue | None) -> str:
 
 
 def of_this_command() -> list[Record]:
-    """What the calling command has changed and not reverted. CageError."""
+    """Not reverted yet. CageError."""
     owner = identity.identify(os.getpid())
     return [record for record in lists.read() if record.owner == owner and record.alive()]
 
@@ -252,8 +255,8 @@ def revert(
 
 
 def forget(identifier: str) -> list[ChangeRecord]:
-    """Give up what a killed command has left changed: it is never reverted. identifier: of its list. Returns what each
-    change leaves. ChangeError where no list has it, and where the command runs. CageError."""
+    """Give up what a killed command has left changed. identifier: of its list. Returns what each change leaves.
+    ChangeError where no list has it, and where the command runs. CageError."""
     with locked(lists.folder() / "lock"):
         known = {record.id: record for record in lists.read()}
         record = known.get(identifier)
@@ -267,12 +270,17 @@ def forget(identifier: str) -> list[ChangeRecord]:
                 f"The command of {identifier} runs (pid {record.owner.pid}, {record.run}).",
                 remedy="It reverts its changes when it ends.",
             )
-        outcomes = []
-        for change in record.changes:
-            was, asked = shown(change.before), shown(change.after)
-            because = f"forgotten: may still be {asked} (it was {was} before the run); nothing reverts it now"
-            outcomes.append(became(change, "left", None, because))
-        return _told(record, outcomes, replace(record, changes=()))
+        outcomes = [
+            became(
+                change,
+                "left",
+                None,
+                f"forgotten: may still be {shown(change.after)} (it was {shown(change.before)} before the run); "
+                "nothing reverts it now",
+            )
+            for change in record.changes
+        ]
+        return _noted(record, outcomes, replace(record, changes=()))
 
 
 def unreverted() -> list[str]:
@@ -288,21 +296,20 @@ def _revert_one(places: Places, record: Record, before: Callable[[str], None]) -
     changes = []
     for change in record.changes:
         kind = places.get(change.place["kind"])
-        place = _found(places, record, change) if kind is not None and kind.moves else change
+        place = _place_of(places, record, change) if kind is not None and kind.moves else change
         changes.append(change if isinstance(place, ChangeRecord) else released(change, place))
     record = replace(record, changes=tuple(changes))
     outcomes = []
     for change in reversed(changes):
-        place = _found(places, record, change)
+        place = _place_of(places, record, change)
         outcomes.append(place if isinstance(place, ChangeRecord) else put_back(change, place))
-    failed = [outcome.because for outcome in outcomes if outcome.status == "failed"]
     left = replace(record, changes=tuple(without(record.changes, outcomes)))
-    if failed:
-        left = replace(left, tried_at=time.time(), because="; ".join(dict.fromkeys(failed)))
-    return _told(record, outcomes, left)
+    if reasons := [outcome.because for outcome in outcomes if outcome.status == "failed"]:
+        left = replace(left, tried_at=time.time(), because="; ".join(dict.fromkeys(reasons)))
+    return _noted(record, outcomes, left)
 
 
-def _told(record: Record, outcomes: list[ChangeRecord], left: Record) -> list[ChangeRecord]:
+def _noted(record: Record, outcomes: list[ChangeRecord], left: Record) -> list[ChangeRecord]:
     from loadframe.changes.journal import tell  # most commands find nothing to put back
 
     try:
@@ -315,7 +322,7 @@ def _told(record: Record, outcomes: list[ChangeRecord], left: Record) -> list[Ch
         lists.save(left)
 
 
-def _found(places: Places, record: Record, change: ChangeRecord) -> Place | ChangeRecord:
+def _place_of(places: Places, record: Record, change: ChangeRecord) -> Place | ChangeRecord:
     """Where a change is reverted, or its outcome where it cannot be, or need not."""
 
     def failed(why: str) -> ChangeRecord:

@@ -1,7 +1,7 @@
 """Settings of the machine that a study may change: the kernel's, in /proc/sys and /sys. A setting has sysctl's name
-("vm.dirty_ratio"), or a name of ours where it is a file of sysfs ("block.vda.scheduler"); `*` stands for all CPUs or
-disks. Only what is in host_settings.txt can be changed: what affects performance, takes effect at once, and can be
-reverted. Sources: the kernel's tree, under Documentation/."""
+("vm.dirty_ratio"), or one of ours for a file of sysfs ("block.vda.scheduler"); `*` stands for all CPUs or disks. Only
+what is in host_settings.txt can be changed: what affects performance, takes effect at once, and can be reverted.
+Sources: the kernel's tree, under Documentation/."""
 
 import difflib
 import os
@@ -23,10 +23,10 @@ ROOT = Path("/")
 
 @dataclass(frozen=True, slots=True)
 class HostSetting:
-    """path: of its file; "" for sysctl's, which the name gives. low, high: of a number; without low the value is a word
-    that the kernel offers. ceiling: others rely on it, so it may only be raised. ruled_by: the setting in force while
-    this one reads 0; writing this one would clear it. moves: settings that the kernel changes along with it. offers:
-    the file with the words, where its own does not list them."""
+    """path: of its file; "" for sysctl's. low, high: of a number; without low the value is a word that the kernel
+    offers. ceiling: others rely on it, so it may only be raised. ruled_by: the setting in force while this one reads 0;
+    writing this one would clear it. moves: what the kernel changes along with it. offers: the file with the words,
+    where its own does not list them."""
 
     name: str
     source: str
@@ -35,7 +35,7 @@ class HostSetting:
     path: str = ""
     ceiling: bool = False
     ruled_by: str = ""
-    moves: tuple[str, ...] = ()
+    moves: str = ""
     offers: str = ""
 
 
@@ -45,17 +45,14 @@ def _catalogue() -> Iterator[HostSetting]:
         low, high = map(int, span.split("..")) if span[:1].isdigit() else (None, None)
         given = dict(word.partition("=")[::2] for word in more.split())
         if not name.startswith("#"):
-            named = {key: given.get(key, "") for key in ("path", "ruled_by", "offers")}
-            moves = tuple(filter(None, [given.get("moves")]))
-            yield HostSetting(name, source, low, high, ceiling="ceiling" in given, moves=moves, **named)
+            named = {key: given.get(key, "") for key in ("path", "ruled_by", "offers", "moves")}
+            yield HostSetting(name, source, low, high, ceiling="ceiling" in given, **named)
 
 
 CATALOGUE = tuple(_catalogue())
 
 
 class Host:
-    """The machine whose files are below root."""
-
     words = "this machine"
 
     def __init__(self, root: Path | None = None) -> None:
@@ -64,8 +61,8 @@ class Host:
         self.address: Mapping[str, str] = {"kind": "host", "root": str(self._root)}
 
     def check(self, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """The settings with each `*` expanded to every CPU or disk, numbers as numbers. StudyError for an unknown
-        setting or an invalid value, ChangeError for a setting that this machine lacks or that we may not change."""
+        """With each `*` expanded to every CPU or disk, numbers as numbers. StudyError for an unknown setting or an
+        invalid value, ChangeError for a setting that this machine lacks or that we may not change."""
         return {name: self._checked(name, value) for given, value in settings.items() for name in self._named(given)}
 
     def read(self, name: str) -> SettingValue:
@@ -80,8 +77,8 @@ class Host:
 
     def moves(self, name: str) -> tuple[str, ...]:
         row, piece = _row(name)
-        others = (other.replace("*", piece) for other in row.moves)
-        return tuple(other for other in others if self._file(other).exists())
+        other = row.moves.replace("*", piece)
+        return (other,) if other and self._file(other).exists() else ()
 
     def _named(self, given: str) -> list[str]:
         row, _ = _row(given)

@@ -1,7 +1,6 @@
-"""The journal: what was changed, from what, to what, and what the system reports now. A change has up to three lines:
-the intent, fsynced before anything is touched, what was read back, and that it was reverted. Settings of a private
-target end with its process. What outlives the command is reverted from the state directory (durable.py), and noted
-here."""
+"""The journal of a run. A change has up to three lines: the intent, fsynced before anything is touched, what was read
+back, and that it was reverted. Settings of a private target end with its process. What outlives the command is reverted
+from the state directory (durable.py), and noted here."""
 
 from __future__ import annotations
 
@@ -19,12 +18,16 @@ if TYPE_CHECKING:  # imports tables, for which every command would have to wait
     from loadframe.runs.folder import RunFolder
 
 FILE = "changes.jsonl"
+LAYERS: Sequence[tuple[str, Layer]] = (
+    ("host", "host"), ("limits", "process"), ("cpus", "process"), ("settings", "server"), ("options", "application"),
+)  # fmt: skip
+"""The parts of a state, in the order in which they are changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a setting is changed. finding: the ids of the causes, remedy: the title of what is tried against them; both
-    "" where the study itself asks for it. why: in words."""
+    """finding: the ids of the causes, remedy: the title of what is tried against them; both "" where the study itself
+    asks for the change."""
 
     finding: str = ""
     remedy: str = ""
@@ -37,7 +40,7 @@ class Reasons:
         self._reasons: dict[tuple[str, str, SettingValue], Reason] = {}
 
     def note(self, treatment: str, title: str, state: TargetState, remedy: Remedy | None = None) -> None:
-        """title: of the treatment, for users; state: what it sets. remedy: the one that led to it."""
+        """title: of the treatment, for users. remedy: the one that led to its state."""
         self._titles[treatment] = title
         if remedy is None:
             return
@@ -82,8 +85,8 @@ class Journal:
         self._made: dict[tuple[str, str], ChangeRecord] = {}
 
     def go(self, treatment: str, now: TargetState, then: TargetState) -> None:
-        """Bring the target from one state to another: first intents, then the change, then what was read back."""
-        changes = self._told(differences(now, then))
+        """From one state to another: first intents, then the change, then what was read back."""
+        changes = self._from_now(differences(now, then))
         entries = [self._entry("intent", treatment, change) for change in changes]
         try:
             self._target.apply(then)
@@ -96,7 +99,7 @@ class Journal:
             self._append(replace(entry, status="applied", at=_now(), read_back=effective.get(entry.setting)))
 
     def close(self, state: TargetState, start: TargetState) -> None:
-        """End the changes of a private target, which has ended."""
+        """For a private target, which has ended."""
         for change in differences(start, state) if self._private else ():
             self._entry("ended", "", change)
 
@@ -106,16 +109,12 @@ class Journal:
             made = self._made.get((_layer(outcome), outcome.setting))
             self._append(_reverted(self._number, self._target.kind, outcome, made))
 
-    def _told(self, changes: list[Change]) -> list[Change]:
-        """Changes of a target that is not private have the current value as `before`, and the first value when going
-        back."""
+    def _from_now(self, changes: list[Change]) -> list[Change]:
+        """Of a target that is not private: with the current value as `before`, and the first value when going back."""
         if self._private or not changes:
             return changes
         now = self._target.effective()
-        self._first = {
-            **{change.setting: now[change.setting] for change in changes if change.setting in now},
-            **self._first,
-        }
+        self._first = {change.setting: now[change.setting] for change in changes if change.setting in now} | self._first
         return [
             replace(
                 change,
@@ -169,12 +168,12 @@ def tell(path: Path, outcomes: Iterable[ChangeRecord]) -> None:
 
 
 def _layer(outcome: ChangeRecord) -> Layer:
-    kind = outcome.place["kind"]
-    return "host" if kind == "host" else "process" if kind == "process" else "server"
+    layers: Mapping[str, Layer] = {"host": "host", "process": "process"}
+    return layers.get(outcome.place["kind"], "server")
 
 
 def _reverted(number: int, target: str, outcome: ChangeRecord, made: ChangeRecord | None) -> ChangeRecord:
-    """The outcome of a change as a journal entry. made: its intent."""
+    """As a journal entry. made: its intent."""
     known = outcome if made is None else made
     return replace(
         outcome,
@@ -192,18 +191,12 @@ def _reverted(number: int, target: str, outcome: ChangeRecord, made: ChangeRecor
 
 
 def differences(now: TargetState, then: TargetState) -> list[Change]:
-    """The changes between two states, in order: the machine, then limits of the process, which the server needs when it
-    starts. `after` is "" where a setting goes back to the target's default."""
-    layers: list[tuple[Layer, Mapping[str, SettingValue], Mapping[str, SettingValue]]] = [
-        ("host", now.host, then.host),
-        ("process", now.limits, then.limits),
-        ("process", now.cpus, then.cpus),
-        ("server", now.settings, then.settings),
-        ("application", now.options, then.options),
-    ]
+    """The changes in order: the machine, then limits of the process, which the server needs when it starts. `after` is
+    "" where a setting goes back to the target's default."""
     return [
         Change(layer, name, before.get(name), after.get(name, ""))
-        for layer, before, after in layers
+        for part, layer in LAYERS
+        for before, after in [(getattr(now, part), getattr(then, part))]
         for name in sorted({*before, *after})
         if before.get(name) != after.get(name)
     ]
@@ -216,7 +209,7 @@ def read(path: Path) -> list[ChangeRecord]:
 
 
 def not_reverted(entries: Sequence[ChangeRecord]) -> list[ChangeRecord]:
-    """Changes whose last entry does not show them ended, failed, reverted, or back at the first value."""
+    """Those whose last entry does not show them ended, failed, reverted, or back at the first value."""
     first: dict[tuple[str, str, str], ChangeRecord] = {}
     last: dict[tuple[str, str, str], ChangeRecord] = {}
     for entry in entries:

@@ -1,5 +1,5 @@
 """The lists of changes that remain, in the state directory, one file per command. A file that this version cannot use
-is reported and left as it is; the others are still read."""
+is reported and left as it is."""
 
 import time
 from collections.abc import Mapping
@@ -28,12 +28,12 @@ from loadframe.host.state import (
     write_durably,
     writing,
 )
-from loadframe.model import ChangeRecord, SettingValue
+from loadframe.model import ChangeRecord
 
 KIND, VERSION = "standing", 2
 """Version 1 had no machine, no namespaces, no last attempt, and no sign of life next to the file."""
-KEYS = {"id", "what", "host", "boot", "owner", "run", "changes"}
 SINCE_2 = {"machine", "namespaces", "tried_at", "because"}
+KEYS = {"id", "what", "host", "boot", "owner", "run", "changes"} | SINCE_2
 OF_A_CHANGE = ("place", "words", "setting", "before", "after", "read_back")
 """What a list keeps of a change: enough to revert it, and to report it."""
 AGAIN_AFTER_S = 600.0
@@ -43,8 +43,8 @@ choice."""
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Who changed what, in order. host: its name, for users. namespaces: of the network ("net") and of mounts ("mnt").
-    tried_at, because: last failed revert, in seconds since 1970 (0: never), and why it failed."""
+    """host: its name, for users. namespaces: of the network ("net") and of mounts ("mnt"). tried_at, because: last
+    failed revert, in seconds since 1970 (0: never), and why it failed."""
 
     id: str
     what: str
@@ -59,7 +59,7 @@ class Record:
     because: str = ""
 
     def alive(self) -> bool:
-        """Whether the command that made the changes still runs; True where unknown."""
+        """Whether the command still runs; True where unknown."""
         lives = held(state_directory() / "changes" / f"{self.id}.json")
         if lives is not None or self.boot != identity.boot_id():
             return lives or False
@@ -77,8 +77,6 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A file that this version cannot use, and why."""
-
     file: Path
     because: str
 
@@ -99,17 +97,15 @@ def files() -> list[Path]:
 
 
 def read() -> list[Record]:
-    records = (_try(file) for file in files())
-    return [record for record in records if isinstance(record, Record)]
+    return [record for record in map(_try, files()) if isinstance(record, Record)]
 
 
 def unreadable() -> list[Unreadable]:
-    records = (_try(file) for file in files())
-    return [record for record in records if isinstance(record, Unreadable)]
+    return [record for record in map(_try, files()) if isinstance(record, Unreadable)]
 
 
 def may_speak_of(file: Path, setting: str) -> bool:
-    """Whether an unusable file contains the name of a setting, or cannot be searched."""
+    """Whether an unusable file contains the name of a setting."""
     try:
         return write_json(setting) in read_file(file)
     except (FileNotFoundError, Damaged):
@@ -133,7 +129,7 @@ def shape(change: ChangeRecord) -> dict[str, Any]:
 
 
 def _try(file: Path) -> Record | Unreadable | None:
-    """A list; None if it has disappeared, or is of another machine that shares the directory."""
+    """None if it has disappeared, or is of another machine that shares the directory."""
     try:
         record = _read(file)
     except FileNotFoundError:
@@ -146,26 +142,20 @@ def _try(file: Path) -> Record | Unreadable | None:
 
 def _read(file: Path) -> Record:
     version, data = read_record(file, KIND, VERSION)
-    data = check_keys(data, KEYS | (SINCE_2 if version > 1 else set()))
+    data = check_keys(data, KEYS - (SINCE_2 if version == 1 else set()))
+    if version == 1:  # identified a machine by its host name
+        here = data["host"] == identity.host_name()
+        data |= {"machine": identity.machine() if here else "", "namespaces": {}, "tried_at": 0.0, "because": ""}
     if text_of(data, "id") != file.stem:
         raise Damaged(f"it is the list of {text_of(data, 'id')!r}")
-    host, tried_at = text_of(data, "host"), data.get("tried_at", 0.0)
-    if not is_number(tried_at):
+    if not is_number(data["tried_at"]):
         raise Damaged("'tried_at' is not a number")
-    # Version 1 identified a machine by its host name.
-    before = identity.machine() if host == identity.host_name() else ""
     return Record(
-        id=file.stem,
-        what=text_of(data, "what"),
-        host=host,
-        machine=text_of(data, "machine") if version > 1 else before,
-        boot=text_of(data, "boot"),
         owner=identity_of(data["owner"]),
-        namespaces=texts_of(data, "namespaces") if version > 1 else {},
-        run=text_of(data, "run"),
+        namespaces=texts_of(data, "namespaces"),
         changes=tuple(_standing(change) for change in list_of(data, "changes")),
-        tried_at=float(tried_at),
-        because=text_of(data, "because") if version > 1 else "",
+        tried_at=float(data["tried_at"]),
+        **{name: text_of(data, name) for name in ("id", "what", "host", "machine", "boot", "run", "because")},
     )
 
 
@@ -174,20 +164,16 @@ def _standing(data: object) -> ChangeRecord:
     place = texts_of(fields, "place")
     if "kind" not in place:
         raise Damaged("a place is of no kind")
-    read_back = _value(fields, "read_back") if fields["read_back"] is not None else None
+    for key in ("before", "after", "read_back"):
+        if not isinstance(fields[key], str | int | float | bool) and (key, fields[key]) != ("read_back", None):
+            raise Damaged(f"{key!r} is not a value")
+    read_back = fields["read_back"]
     return ChangeRecord(
         text_of(fields, "setting"),
-        _value(fields, "before"),
-        _value(fields, "after"),
+        fields["before"],
+        fields["after"],
         read_back,
         "intent" if read_back is None else "applied",
         place=place,
         words=text_of(fields, "words"),
     )
-
-
-def _value(data: Mapping[str, Any], key: str) -> SettingValue:
-    value = data[key]
-    if not isinstance(value, str | int | float | bool):
-        raise Damaged(f"{key!r} is not a value")
-    return value

@@ -1,7 +1,7 @@
 """Places of settings that outlive the process. Also what this command has changed on other hosts and not reverted:
 those journals are on the hosts (fleet/)."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -22,14 +22,12 @@ class Place(Protocol):
         the address. No secret: it is written to disk."""
 
     @property
-    def words(self) -> str:
-        """Its name in messages."""
+    def words(self) -> str: ...
 
     def read(self, name: str) -> SettingValue:
-        """The current value. Gone where the place has ended."""
+        """Gone where the place has ended."""
 
-    def write(self, name: str, value: SettingValue) -> None:
-        """Set it."""
+    def write(self, name: str, value: SettingValue) -> None: ...
 
 
 class OwnPlace(Place, Protocol):
@@ -57,10 +55,9 @@ def again(address: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PlaceKind:
-    """How places of a kind are found again, and what they share. find: by an address; UserError where access is
-    refused, KeyError or ValueError for an invalid address. longest_s: of one revert. ends_with_boot: a reboot reverts
-    everything. moves: a setting may move others. namespace: in which an address keeps its meaning, by setting; "" for
-    all. way_in: what to do where access is refused, in words."""
+    """find: by an address; UserError where access is refused, KeyError or ValueError for an invalid one. longest_s: of
+    one revert. ends_with_boot: a reboot reverts everything. moves: a setting may move others. namespace: in which an
+    address keeps its meaning, by setting; "" for all. way_in: what to do where access is refused, in words."""
 
     find: Callable[[Mapping[str, str]], Place]
     longest_s: float = 0.0
@@ -71,22 +68,20 @@ class PlaceKind:
 
 
 Places = Mapping[str, PlaceKind]
-"""Kinds of places, by the `kind` of an address."""
+"""By the `kind` of an address."""
 
-_left: dict[tuple[str, str], ChangeRecord] = {}
+_left: dict[str, list[str]] = {}
 
 
 def note(outcomes: Iterable[ChangeRecord]) -> None:
-    """Note outcomes of reverts on other hosts; those of this machine are in its own lists."""
+    """Of reverts on other hosts; those of this machine are in its own lists."""
     for outcome in outcomes:
         if host := outcome.place.get(ON_HOST):
-            _left.pop((host, outcome.setting), None)
-            if outcome.status == "failed":
-                _left[host, outcome.setting] = outcome
+            others = [setting for setting in _left.pop(host, []) if setting != outcome.setting]
+            if settings := [*others, *([outcome.setting] if outcome.status == "failed" else [])]:
+                _left[host] = settings
 
 
-def left() -> dict[str, list[str]]:
-    by_host: dict[str, list[str]] = {}
-    for host, setting in _left:
-        by_host.setdefault(host, []).append(setting)
-    return by_host
+def left() -> Mapping[str, Sequence[str]]:
+    """By host."""
+    return _left

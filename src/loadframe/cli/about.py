@@ -128,12 +128,11 @@ class Shell(StrEnum):
 
 
 def asked() -> bool:
-    """Whether a shell's completion function calls."""
     return VARIABLE in os.environ
 
 
 def complete(program: Any) -> int:
-    """Of the words that the shell passes in the environment; returns the exit code that it expects."""
+    """The words that the shell passes in the environment; returns the exit code that it expects."""
     get_completion_inspect_parameters()  # makes typer's shells known
     try:
         return shell_complete(program, {}, PROGRAM, VARIABLE, os.environ[VARIABLE])

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import loadframe
-from loadframe.cli.common import PLAIN, RUNS, Json, Runs, Sets, command, document, measured, tell
-from loadframe.cli.executing import OverFleet, executor_of
+from loadframe.cli.common import PLAIN, RUNS, Json, Runs, Sets, command, document, tell
+from loadframe.cli.studies import OverFleet, result_of
 from loadframe.cli.terminal import answer, emit
 from loadframe.errors import StudyError, UsageError
 
@@ -92,8 +92,8 @@ def run_case(
     reached: dict[str, Any],
     over: Path | None = None,
 ) -> None:
-    """Carry out a case's studies one after the other, and show the outcome of each; reached: receives those of the
-    studies that ended before another one failed; over: a fleet file."""
+    """Carry out a case's studies in order, and show each outcome; reached: receives those of the studies that ended
+    before another one failed; over: a fleet file."""
     case = loadframe.case(name)
     names = case.main if which is None else (which,)
     if overrides and len(names) > 1:
@@ -123,8 +123,7 @@ def carry_out(verb: "Verb", study: "Study", runs: Path, quiet: bool, over: Path 
     if verb == "ladder" and over is not None:
         raise StudyError("this case is a ladder, and a fleet does not climb those", remedy="Run it without --fleet.")
     act: Callable[..., RunAnswer] = loadframe.ladder if verb == "ladder" else loadframe.investigate
-    with executor_of(over, study, drives=True) as executor:
-        outcome = measured(quiet, lambda progress: act(study, runs, progress=progress, executor=executor))
+    outcome = result_of(act, study, quiet, over, drives=True, runs=runs)
     if not quiet:
         tell(outcome, as_json=False)
     return document(outcome)

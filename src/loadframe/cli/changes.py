@@ -24,7 +24,7 @@ def list_changes(
     as_json: Json = False,
 ) -> None:
     """List what is changed now outside private targets, then every change of the runs, oldest first."""
-    with command(as_json, tells=False):
+    with command(as_json, reports=False):
         from loadframe.changes.journal import read, runs_with_changes
         from loadframe.changes.lists import shape
 
@@ -61,7 +61,7 @@ def list_changes(
 def revert(runs: Runs = RUNS, as_json: Json = False) -> None:
     """Revert what a killed command changed on the machine or on a server it was attached to; exit 1 if something
     is not reverted. Settings of private targets end with them, so nothing is left to revert."""
-    with command(as_json, tells=False):
+    with command(as_json, reports=False):
         from loadframe.changes.journal import not_reverted, read, runs_with_changes
         from loadframe.changes.lists import shape
 
@@ -99,7 +99,7 @@ def forget(
 ) -> None:
     """Give up what a killed command changed, for a server that is gone for good: nothing is contacted and nothing is
     reverted, now or later. Names each change that is given up, with the old value."""
-    with command(as_json, tells=False):
+    with command(as_json, reports=False):
         from loadframe.changes.lists import shape
 
         outcomes = loadframe.forget_changes(identifier)

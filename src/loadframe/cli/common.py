@@ -1,7 +1,7 @@
 """What the verbs share: options, output, and the one place where errors become messages and exit codes."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -15,7 +15,6 @@ from loadframe.formats.said import words
 
 if TYPE_CHECKING:  # a press of the tab key only needs the options
     from loadframe.model import RunAnswer
-    from loadframe.progress import Progress
     from loadframe.runs.folder import RunFolder
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout; everything else goes to stderr.")]
@@ -28,7 +27,7 @@ Live = Annotated[bool, typer.Option("--live", help="Draw the curve, the limits a
 Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder for run folders.")]
 RUNS = Path("runs")
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 PLAIN: Mapping[str, Any] = {"add_completion": False, "rich_markup_mode": None, "pretty_exceptions_enable": False}
 
@@ -39,18 +38,18 @@ PASSED_ON = (typer.Exit, typer.Abort, REFUSED)
 
 
 @contextmanager
-def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) -> Iterator[dict[str, Any]]:
+def command(json_wanted: bool, *, measures: bool = False, reports: bool = True) -> Iterator[dict[str, Any]]:
     """Frame of every verb: leftovers of killed commands are ended first; errors (faults.py) become a message and exit 1
     (a UsageError 2), Ctrl-C and SIGTERM 130 after everything was reverted; 1 for what could not be. measures: changes
-    of killed commands are put back first; others report them. tells: False for a verb that does either itself. Yields a
-    dictionary for results before an error, added to it with --json."""
+    of killed commands are put back first; others report them. reports: False for a verb that does either itself.
+    Yields a dictionary for results before an error, added to it with --json."""
     reached: dict[str, Any] = {}
     terminal.begin()
     try:
         try:
-            _clean_up(measures, tells)
+            _clean_up(measures, reports)
         except CageError as error:
-            if measures or not tells:
+            if measures or not reports:
                 raise
             say(f"Leftovers of killed commands were not checked: {error.fact}. {error.remedy}")
         ended: typer.Exit | None = None
@@ -74,29 +73,27 @@ def command(json_wanted: bool, *, measures: bool = False, tells: bool = True) ->
         _fail({"kind": kind, "message": str(failure), "remedy": failure.remedy, **reached}, json_wanted, code)
 
 
-def _clean_up(measures: bool, tells: bool) -> None:
+def _clean_up(measures: bool, reports: bool) -> None:
     for swept in loadframe.sweep_leftovers():
         say(f"An earlier command was killed; cleaned up after it: {swept}")
     for outcome in loadframe.revert_changes(again=False, before=say) if measures else ():
         if outcome.status != "failed":
             say(f"An earlier command was killed; its changes: {outcome}")
-    for standing in loadframe.unreverted_changes() if tells else ():
+    for standing in loadframe.unreverted_changes() if reports else ():
         say(standing)
 
 
 def _still_changed() -> bool:
     from loadframe.changes import places
 
-    there = places.left()
-    try:
-        left = [change.setting for record in loadframe.own_changes() for change in record.changes]
-    except CageError:
-        left = []
-    if left:
-        say(f"Not reverted: {', '.join(left)}. `loadframe changes revert` tries again.")
-    for host, settings in there.items():
+    here: list[str] = []
+    with suppress(CageError):
+        here = [change.setting for record in loadframe.own_changes() for change in record.changes]
+    if here:
+        say(f"Not reverted: {', '.join(here)}. `loadframe changes revert` tries again.")
+    for host, settings in places.left().items():
         say(f"Not reverted: {', '.join(settings)} on host {host}. `loadframe changes revert` there tries again.")
-    return bool(left or there)
+    return bool(here or places.left())
 
 
 def _fail(error: dict[str, Any], json_wanted: bool, code: int) -> NoReturn:
@@ -133,20 +130,24 @@ def duration_of(option: str, text: str, example: str) -> float:
     """In seconds. UsageError."""
     from loadframe.study.fields import duration_s
 
-    try:
+    with _option(option, example):
         return duration_s(text)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}", remedy=f"For example {option} {example}.") from error
 
 
 def size_of(option: str, text: str, example: str) -> int:
     """In bytes. UsageError."""
     from loadframe.study.fields import size_bytes
 
-    try:
+    with _option(option, example):
         return size_bytes(text)
+
+
+@contextmanager
+def _option(option: str, example: str) -> Iterator[None]:
+    try:
+        yield
     except ValueError as error:
-        raise UsageError(f"{option}: {words(str(error))}", remedy=f"For example {option} {example}.") from None
+        raise UsageError(f"{option}: {words(str(error))}", remedy=f"For example {option} {example}.") from error
 
 
 @contextmanager
@@ -158,18 +159,17 @@ def writing(path: object, refusal: type[UserError], remedy: str) -> Iterator[Non
         raise refusal(f"{path} cannot be written: {error.strerror}", remedy=remedy) from error
 
 
-def measured(as_json: bool, measure: "Callable[[Progress], Found]", *, live: bool = False) -> Found:
+def measured(as_json: bool, measure: Callable[..., Result], *, live: bool = False) -> Result:
     """The result of a function of the Python API, with its progress shown to people. live: drawn in the terminal."""
     from loadframe.cli.progress import check, drawn, shown
 
     if live:
         check(as_json)
     with drawn() if live else shown(quiet=as_json) as progress:
-        return measure(progress)
+        return measure(progress=progress)
 
 
 def tell(result: "RunAnswer", as_json: bool, *, details: bool = False) -> None:
-    """details: for an investigation, all of it."""
     if as_json:
         emit(document(result), run=result.run)
     else:
@@ -177,7 +177,6 @@ def tell(result: "RunAnswer", as_json: bool, *, details: bool = False) -> None:
 
 
 def document(result: "RunAnswer") -> dict[str, Any]:
-    """The result of a run for programs."""
     from loadframe.reporting.reports import form_of
 
     return form_of(result).shape(result)

@@ -1,5 +1,5 @@
 """The results of `loadframe compare`: of two CSV samples, how they were taken and the verdict on each of their
-quantities; with the requested margin; and its output for continuous integration (--github, --junit)."""
+quantities; the requested margin; and output for continuous integration (--github, --junit)."""
 
 import os
 import secrets
@@ -53,7 +53,6 @@ class Arranged:
         return samples.paired(*sides, by=by)
 
     def table(self, but: str) -> tuple[Quantity, ...]:
-        """Those shown next to the one that decides."""
         return tuple(self._row(name) for name in quantity.SHOWN if name != but)
 
     def _row(self, name: str) -> Quantity:
@@ -138,7 +137,7 @@ def of_study(path: str, overrides: list[str], allowed: float | None, runs: Path,
     compare = partial(loadframe.compare, study, runs)
     if allowed is not None:  # a proof may end once it is known whether the loss exceeds that
         compare = partial(compare, enough=lambda verdict: verdicts.margin(verdict, allowed) != "cannot-tell")
-    return list(measured(quiet, lambda progress: compare(progress=progress)))
+    return list(measured(quiet, compare))
 
 
 def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> Comparison:

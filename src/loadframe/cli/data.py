@@ -1,8 +1,11 @@
-"""The verbs of data, measured or observed: curve, knee, cliff, capacity and scalability law; predict, what higher loads
-will give, what saturates first, and how good such forecasts were. Production data are read by an extension."""
+"""The verbs of what was measured or observed: report, of a run; curve, with knee, cliff, capacity and scalability law;
+predict, what higher loads will give, what saturates first, and how good such forecasts were. An extension reads
+production data."""
 
+import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from math import inf, isfinite
 from pathlib import Path
@@ -11,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast
 import typer
 
 import loadframe
-from loadframe.cli.common import RUNS, Json, Runs, Sets, command, is_folder, measured, opened, show
-from loadframe.cli.terminal import answer, emit, say
+from loadframe.cli.common import RUNS, Details, Json, Runs, Sets, command, is_folder, measured, opened, show, tell
+from loadframe.cli.terminal import answer, deliver, emit, say
 from loadframe.entry_points import DATA_GROUP, not_installed, registered
 from loadframe.errors import MissingTool, SampleError, UsageError
 from loadframe.formats.said import words
@@ -20,6 +23,57 @@ from loadframe.formats.said import words
 if TYPE_CHECKING:
     from loadframe.model import Forecast, Observations
     from loadframe.runs.folder import RunFolder
+
+
+class Form(StrEnum):
+    """Of a report for people."""
+
+    TEXT, MARKDOWN, PAGE = "text", "md", "html"
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    form: Annotated[
+        Form,
+        typer.Option(
+            "--format", help="How it is printed: md is Markdown for a ticket or a pull request; html the page."
+        ),
+    ] = Form.TEXT,
+    opens: Annotated[bool, typer.Option("--open", help="Also show the page in a browser.")] = False,
+    speedscope: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the sampled stacks, for https://www.speedscope.app.")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Also write every figure, as SVG and PNG, into this folder.")
+    ] = None,
+    details: Details = False,
+    as_json: Json = False,
+) -> None:
+    """Write a run's report.html again and print what it says."""
+    with command(as_json):
+        from loadframe.reporting.document import About
+        from loadframe.runs.folder import REPORT
+
+        if as_json and form is not Form.TEXT:
+            raise UsageError(f"--json prints one object, and --format {form} another form", remedy="Leave out one.")
+        folder = opened(run)
+        if speedscope is not None:
+            loadframe.write_speedscope(folder, speedscope)
+        case = loadframe.conclude(folder)
+        outcome, page = loadframe.write_answer(folder, case), folder.place(REPORT)
+        if figures is not None:
+            loadframe.write_figures(outcome, figures)
+        match form:
+            case Form.PAGE:
+                deliver(folder.report())
+            case Form.MARKDOWN:
+                about = About(str(run), case.study, folder.host())
+                answer(loadframe.render_markdown(outcome, details=details, about=about), run=run)
+            case Form.TEXT:
+                tell(outcome, as_json, details=details)
+        if opens and not webbrowser.open_new_tab(page.absolute().as_uri()):
+            raise MissingTool("No browser can be started here", remedy=f"Open {page} on a machine that has one.")
+
 
 UNIT = "units of load"
 """For a CSV file: what its load axis counts."""
@@ -74,13 +128,14 @@ class SeriesOptions:
 
 
 class Production(Protocol):
-    """Production data; an entry point of `loadframe.data` makes them from texts with their names, and SeriesOptions."""
+    """Made by an entry point of `loadframe.data` from texts with their names, and SeriesOptions."""
 
     def curve(self, within_latency_p95_ms: float | None, unit: str) -> tuple[dict[str, Any], str]:
         """As JSON and as text. unit: of the load."""
 
-    def predict(self, at: Sequence[float], up_to: float | None, kind: Literal["closed", "rate"] | None) -> "Forecast":
-        """Of these loads."""
+    def predict(
+        self, at: Sequence[float], up_to: float | None, kind: Literal["closed", "rate"] | None
+    ) -> "Forecast": ...
 
 
 def _data(
@@ -113,8 +168,7 @@ def _data(
         return parse_observations(*files[0])
     production: Callable[..., Production] | None = registered(DATA_GROUP, PRODUCTION)
     if production is None:
-        fact, remedy = not_installed(DATA_GROUP, PRODUCTION, f"Production data ({name_of(place)})")
-        raise MissingTool(fact, remedy=remedy)
+        raise not_installed(DATA_GROUP, PRODUCTION, f"Production data ({name_of(place)})")
     return production(files, series)
 
 
@@ -251,7 +305,7 @@ def _verified(
         return forecast, None
     levels = ",".join(f"{point.load:g}" for point in forecast.at)
     declared = loadframe.load_study(study, [*overrides, f"load.levels=[{levels}]"])
-    return measured(quiet, lambda progress: loadframe.verify(forecast, declared, runs, progress=progress))
+    return measured(quiet, partial(loadframe.verify, forecast, declared, runs))
 
 
 def _loads(text: str | None) -> list[float]:

@@ -12,14 +12,15 @@ from loadframe.host.state import state_directory
 from loadframe.masking import masked
 from loadframe.system.files import Folder, Whose
 
+ELSEWHERE = "another folder with --runs, LOADFRAME_STATE or LOADFRAME_SCRATCH."
 LACKS = {
     errno.ENOMEM: "Give Loadframe more memory: a higher `ulimit -v`, a larger container.",
     errno.EMFILE: "Raise the limit on open files: `ulimit -n 1024`.",
     errno.ENFILE: "Raise the kernel's limit on open files (fs.file-max), or stop the processes that hold them.",
     errno.EAGAIN: "Raise the limit on processes (`ulimit -u`, pids.max of the container), or stop some.",
-    errno.ENOSPC: "Free some disk space, or name another folder with --runs, LOADFRAME_STATE or LOADFRAME_SCRATCH.",
-    errno.EDQUOT: "Free some disk space, or name another folder with --runs, LOADFRAME_STATE or LOADFRAME_SCRATCH.",
-    errno.EROFS: "Name another folder with --runs, LOADFRAME_STATE or LOADFRAME_SCRATCH.",
+    errno.ENOSPC: f"Free some disk space, or name {ELSEWHERE}",
+    errno.EDQUOT: f"Free some disk space, or name {ELSEWHERE}",
+    errno.EROFS: f"Name {ELSEWHERE}",
     errno.EACCES: "Run as a user who is allowed to, or name another folder.",
     errno.EPERM: "Run as a user who is allowed to.",
     errno.EIO: "Check the disk: the kernel log says what is wrong.",
@@ -36,9 +37,12 @@ def in_words(error: Exception) -> UserError:
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or any(words in str(error).lower() for words in NO_MEMORY):
         return MachineError("No memory is left", remedy=LACKS[errno.ENOMEM], details=notes)
-    if number == errno.ENOENT and not _has_working_folder():
-        remedy = "Change to an existing folder, and start Loadframe there."
-        return MachineError("The working directory no longer exists", remedy=remedy, details=notes)
+    if number == errno.ENOENT:
+        try:
+            os.getcwd()  # noqa: PTH109 - Path.cwd() is the same
+        except OSError:
+            remedy = "Change to an existing folder, and start Loadframe there."
+            return MachineError("The working directory no longer exists", remedy=remedy, details=notes)
     if number in LACKS:
         return MachineError(f"The system refused: {error}", remedy=LACKS[number], details=notes)
     kept, report = _kept(error), "Please report it with the command you ran"
@@ -73,11 +77,3 @@ def _kept(error: Exception) -> str:
     except (OSError, UserError):
         return text
     return f"The traceback is in {state / name}."
-
-
-def _has_working_folder() -> bool:
-    try:
-        os.getcwd()  # noqa: PTH109 - Path.cwd() is the same
-    except OSError:
-        return False
-    return True

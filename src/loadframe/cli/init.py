@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -62,7 +63,7 @@ def init(
         measurement = None
         try:
             if check:
-                measurement = measured(as_json, lambda progress: loadframe.measure(study, runs, progress=progress))
+                measurement = measured(as_json, partial(loadframe.measure, study, runs))
         except TooFewRequests as error:
             beginning = beginning.slower(error)
         # once all went well: a failure leaves no file; only its owner may read it: it has words of a command

@@ -1,4 +1,4 @@
-"""The command `loadframe`. A verb's module is imported on demand, so that help and completion answer at once."""
+"""The command `loadframe`. A verb's module is imported on demand: help and completion answer at once."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,7 +13,6 @@ from typer.main import get_command
 from loadframe.cli import about
 from loadframe.cli.common import PLAIN, REFUSED, USAGE, Json, command
 from loadframe.cli.terminal import answer, emit_error, say, wants_json
-from loadframe.errors import MissingTool
 from loadframe.version import __version__
 
 VERBS = {
@@ -24,10 +23,10 @@ VERBS = {
     "capacity": ("studies:capacity", "Find the highest load that meets an objective."),
     "curve": ("data:curve", "Compute a curve from a run, a file, or production data."),
     "predict": ("data:predict", "Forecast higher loads from measurements at low ones."),
-    "limits": ("limits:limits", "Show every limit and its use, now."),
+    "limits": ("studies:limits", "Show every limit and its use, now."),
     "compare": ("compare:compare", "Say whether B is better or worse than A."),
     "ladder": ("studies:ladder", "Apply changes one by one; measure what each adds."),
-    "report": ("runs:report", "Write the report of a run again, and print it."),
+    "report": ("data:report", "Write the report of a run again, and print it."),
     "doctor": ("about:doctor", "Check this machine: what it has, and what it lacks."),
     "man": ("about:man", "Print the manual page, for man(1)."),
     "changes": ("changes:app", "Show what each run changed and what is not reverted."),
@@ -62,7 +61,6 @@ class Verbs(TyperGroup):
         return super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Without importing their modules."""
         with formatter.section("Commands"):
             formatter.write_dl(list(LINES.items()))
 
@@ -82,10 +80,10 @@ def _verb(name: str) -> Any:
 
     def missing(as_json: Json = False) -> None:
         with command(as_json):
-            fact, remedy = not_installed(VERBS_GROUP, name, f"`loadframe {name}`")
-            raise MissingTool(fact, remedy=remedy)
+            raise not_installed(VERBS_GROUP, name, f"`loadframe {name}`")
 
-    missing.__doc__ = f"{OF_EXTENSIONS[name]} {'. '.join(not_installed(VERBS_GROUP, name, 'It'))}"
+    error = not_installed(VERBS_GROUP, name, "It")
+    missing.__doc__ = f"{OF_EXTENSIONS[name]} {error.fact}. {error.remedy}"
     missing.context = {"ignore_unknown_options": True, "allow_extra_args": True}  # type: ignore[attr-defined]
     return missing
 
@@ -121,7 +119,6 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def program() -> Any:
-    """As a click object."""
     return get_command(app)
 
 

@@ -14,7 +14,7 @@ from rich.progress import Progress as Bars
 
 from loadframe.cli.terminal import plain, say
 from loadframe.entry_points import VIEWS_GROUP, not_installed, registered
-from loadframe.errors import MissingTool, UsageError
+from loadframe.errors import UsageError
 from loadframe.host.environment import NO_FOLDER, own_environment, python
 from loadframe.progress import Progress
 
@@ -78,14 +78,15 @@ def bars_on(console: Console) -> Bars:
 
 
 def check(as_json: bool) -> None:
-    """UsageError where nothing can be drawn, MissingTool where no view is installed."""
+    """UsageError where nothing can be drawn, MissingTool without a view."""
     if as_json:
         raise UsageError("--live draws in the terminal, and --json prints one object", remedy="Leave out one of them.")
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
         raise UsageError("--live needs a terminal, and a stream is redirected", remedy=f"Leave out --live. {BROWSER}")
     if registered(VIEWS_GROUP, TERMINAL) is None:
-        fact, remedy = not_installed(VIEWS_GROUP, TERMINAL, "--live")
-        raise MissingTool(fact, remedy=f"{remedy} Or leave out --live.")
+        error = not_installed(VIEWS_GROUP, TERMINAL, "--live")
+        error.remedy += " Or leave out --live."
+        raise error
 
 
 class Drawing:
@@ -131,7 +132,6 @@ class Drawing:
             self._plain.say(words)
 
     def close(self) -> None:
-        """Idempotent."""
         if self._hold >= 0:
             os.close(self._hold)
             self._hold = -1

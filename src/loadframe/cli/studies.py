@@ -1,7 +1,9 @@
-"""The verbs of a study file: investigate, measure, capacity and ladder carry one out; study schema|check."""
+"""The verbs that measure: investigate, measure, capacity and ladder carry out a study file; limits; and study
+schema|check."""
 
 import re
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -9,37 +11,63 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 import loadframe
-from loadframe.cli.common import PLAIN, RUNS, Details, Json, Live, Runs, Sets, command, duration_of, measured, tell
-from loadframe.cli.executing import OverFleet, SideBySideOver, executor_of
-from loadframe.cli.terminal import answer, emit
-from loadframe.errors import UsageError
+from loadframe.cli.common import (
+    PLAIN,
+    RUNS,
+    Details,
+    Json,
+    Live,
+    Runs,
+    Sets,
+    command,
+    duration_of,
+    measured,
+    show,
+    tell,
+)
+from loadframe.cli.terminal import answer, emit, say
+from loadframe.entry_points import EXECUTORS_GROUP, not_installed, registered
+from loadframe.errors import SampleError, UsageError
 from loadframe.formats.json_text import write_json
+from loadframe.formats.said import words
 
 if TYPE_CHECKING:
     from loadframe.model import LoadInterval
+    from loadframe.study import Study
 
 Result = TypeVar("Result")
 StudyFile = Annotated[Path, typer.Argument(help="A study file (TOML).")]
+OverFleet = Annotated[
+    Path | None, typer.Option("--fleet", metavar="FILE", help="Let the drivers of this fleet make the load.")
+]
+SideBySideOver = Annotated[
+    Path | None, typer.Option("--fleet", metavar="FILE", help="Measure side by side on the hosts of this fleet.")
+]
 
 
 def result_of(
-    study: Path,
-    overrides: list[str] | None,
-    over: Path | None,
-    as_json: bool,
     carry_out: Callable[..., Result],
+    study: "Study",
+    as_json: bool,
+    fleet: Path | None = None,
     *,
     drives: bool = False,
     capacities: bool = False,
     live: bool = False,
     **options: Any,
 ) -> Result:
-    """The result of a function of the Python API, with its options, for a study in a file. over, drives, capacities:
-    see executor_of."""
-    declared = loadframe.load_study(study, overrides or [])
-    with executor_of(over, declared, drives=drives, capacities=capacities) as executor:
-        carried_out = partial(carry_out, declared, executor=executor, **options)
-        return measured(as_json, lambda progress: carried_out(progress=progress), live=live)
+    """The result of a function of the Python API, with its options: on this machine, or on the hosts of the fleet in
+    this file, which drive the steps of one bench (drives), or take whole trials side by side (capacities: searches with
+    the study's alternatives). MissingTool, StudyError."""
+    from loadframe.experiments.frame import HERE
+
+    with ExitStack() as stack:
+        executor = HERE
+        if fleet is not None:
+            if (over := registered(EXECUTORS_GROUP, "fleet")) is None:
+                raise not_installed(EXECUTORS_GROUP, "fleet", "--fleet")
+            executor = stack.enter_context(over(fleet, study, say, drives=drives, capacities=capacities))
+        return measured(as_json, partial(carry_out, study, executor=executor, **options), live=live)
 
 
 def investigate(
@@ -54,9 +82,9 @@ def investigate(
     """Load the target until it bends, name the cause, change that one thing, prove the gain, and name the next
     limit."""
     with command(as_json, measures=True):
-        carry_out = loadframe.investigate
-        investigation = result_of(study, overrides, over, as_json, carry_out, drives=True, live=live, runs=runs)
-        tell(investigation, as_json, details=details)
+        declared = loadframe.load_study(study, overrides or [])
+        outcome = result_of(loadframe.investigate, declared, as_json, over, drives=True, live=live, runs=runs)
+        tell(outcome, as_json, details=details)
 
 
 def measure(
@@ -69,26 +97,26 @@ def measure(
 ) -> None:
     """Measure throughput and latency at each load level. Changes nothing."""
     with command(as_json, measures=True):
-        measurement = result_of(study, overrides, over, as_json, loadframe.measure, drives=True, live=live, runs=runs)
+        declared = loadframe.load_study(study, overrides or [])
+        measurement = result_of(loadframe.measure, declared, as_json, over, drives=True, live=live, runs=runs)
         from loadframe.reporting import document as doc
-        from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits, fleet_limits_json
-        from loadframe.reporting.json_shapes import drivers_json
+        from loadframe.reporting import json_shapes, limits_report, verdict_words
 
         if as_json:
             shape = loadframe.curve_json(measurement.curve, quality=measurement.quality, answers=measurement.answers)
             warnings, clamped = [*shape["warnings"], *measurement.warnings], list(measurement.clamped)
             if measurement.drivers is not None:
-                shape["drivers"] = drivers_json(measurement.drivers)
+                shape["drivers"] = json_shapes.json_object(json_shapes.fields_of(measurement.drivers))
             if measurement.fleet_limits:
-                shape["fleet_limits"] = fleet_limits_json(measurement.fleet_limits)
+                shape["fleet_limits"] = json_shapes.fleet_limits_json(measurement.fleet_limits)
             emit(
                 {**shape, "warnings": warnings, "run": str(measurement.run), "silent_cuts": clamped},
                 run=measurement.run,
             )
         else:
             more = (
-                doc.listed("Drivers", () if measurement.drivers is None else (drivers_sentence(measurement.drivers),)),
-                fleet_limits(measurement.fleet_limits),
+                doc.listed("Drivers", map(verdict_words.drivers_sentence, filter(None, (measurement.drivers,)))),
+                limits_report.of_hosts(measurement.fleet_limits),
                 doc.listed("Silently clamped", measurement.clamped),
                 doc.listed("Recording", measurement.warnings),
             )
@@ -130,11 +158,10 @@ def capacity(
     """Find the highest load that meets the objective, searching from below. Changes nothing."""
     with command(as_json, measures=True):
         outcome = result_of(
-            study,
-            overrides,
-            over,
-            as_json,
             loadframe.capacity,
+            loadframe.load_study(study, overrides or []),
+            as_json,
+            over,
             capacities=True,
             guess=None if guess is None else _interval(guess),
             hold_s=0.0 if hold is None else duration_of("--hold", hold, "60s"),
@@ -171,8 +198,73 @@ def ladder(
 ) -> None:
     """Apply the study's changes one on top of the other, and measure what each one adds."""
     with command(as_json, measures=True):
-        outcome = result_of(study, overrides, over, as_json, loadframe.ladder, runs=runs, keep_all=keep_all)
-        tell(outcome, as_json)
+        declared = loadframe.load_study(study, overrides or [])
+        tell(result_of(loadframe.ladder, declared, as_json, over, runs=runs, keep_all=keep_all), as_json)
+
+
+def limits(
+    pid: Annotated[int | None, typer.Option("--pid", metavar="P", help="The pid of a process on this machine.")] = None,
+    target: Annotated[
+        Path | None, typer.Option("--target", metavar="STUDY", help="A study; its target is started for the reading.")
+    ] = None,
+    attach: Annotated[
+        str | None,
+        typer.Option(
+            "--attach",
+            metavar="KIND:ADDRESS",
+            help="A running server: mariadb:SOCKET, postgres:SOCKET_DIR, or KIND:HOST:PORT. It is only read.",
+        ),
+    ] = None,
+    option_file: Annotated[
+        Path | None,
+        typer.Option("--option-file", metavar="FILE", help="The account for --attach, in section [client] or [NAME]."),
+    ] = None,
+    user: Annotated[
+        str,
+        typer.Option("--user", help="The account's name. The password comes from the file, MYSQL_PWD or PGPASSWORD."),
+    ] = "",
+    over: Annotated[
+        str | None,
+        typer.Option("--over", metavar="TIME", help="Watch for this long, for example 10m, and say what runs out."),
+    ] = None,
+    stages: Annotated[
+        list[Path] | None,
+        typer.Option("--stages", metavar="FILE", help="A file in which a pipeline prints what its stages do."),
+    ] = None,
+    overrides: Sets = None,
+    as_json: Json = False,
+) -> None:
+    """Show every limit and its use for a process, a server, a study's target, or this machine."""
+    with command(as_json, measures=target is not None):
+        if target is not None and (pid is not None or attach is not None):
+            raise typer.BadParameter("--target starts its own server: omit --pid and --attach")
+        if attach is None and (option_file is not None or user):
+            raise typer.BadParameter("--option-file and --user belong to --attach")
+        if target is None and overrides:
+            raise typer.BadParameter("--set belongs to --target")
+        for file in stages or ():
+            if not file.is_file():
+                raise SampleError(
+                    f"--stages {words(file, 80)} is no file", remedy="Name what the pipeline prints, written to a file."
+                )
+        study = loadframe.load_study(target, overrides or []) if target is not None else None
+        over_s = None if over is None else duration_of("--over", over, "10m")
+        if over_s is not None and over_s < 1:
+            raise UsageError(f"--over {over} is too short to see a change", remedy="Watch for at least 1s.")
+        ledger = measured(
+            as_json,
+            lambda progress: loadframe.limits(
+                pid=pid,
+                study=study,
+                server=attach,
+                option_file=option_file,
+                user=user,
+                over_s=over_s,
+                stages=stages or (),
+                progress=progress if over_s is not None else None,
+            ),
+        )
+        show(as_json, loadframe.ledger_json, loadframe.render_limits, ledger)
 
 
 app = typer.Typer(no_args_is_help=True, **PLAIN)

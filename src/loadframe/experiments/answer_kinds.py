@@ -1,5 +1,5 @@
-"""The kinds of answers that a run is made for, besides an investigation: how each is kept in the run folder, completed
-and written down, also of a run that was stopped or killed. Other distributions register theirs (docs/extensions.md)."""
+"""What a run is made for besides an investigation: how the answer is kept, completed and written down, also of a killed
+run. Other distributions register theirs (docs/extensions.md)."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,29 +8,29 @@ from typing import Any, Generic, TypeVar
 
 from loadframe.analysis import cpu_use
 from loadframe.entry_points import ANSWERS_GROUP, EXTENSIONS, not_installed, offers, registered
-from loadframe.errors import MissingTool, RunError
+from loadframe.errors import RunError
 from loadframe.experiments.climbing import Climbed
 from loadframe.experiments.side_by_side import START
-from loadframe.experiments.writing import Ended, copied, finish, summary_of
+from loadframe.experiments.writing import Ended, copied, finish
 from loadframe.model import Capacity, Ladder, RunAnswer
 from loadframe.reporting.document import About
 from loadframe.reporting.reports import FORMS, Form, render_page
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import NamedSchema
+from loadframe.runs.record import describe_study
 
 Answer = TypeVar("Answer", bound=RunAnswer)
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 TAKEN = frozenset(
     {"bench", "conduct", "findings", "forecast", "host", "investigation", "rounds", "run", "stop", "study", "verdicts"}
 )
-"""Documents that every run may have: no kind of answer of another distribution is called so."""
+"""Documents that every run may have: no foreign kind of answer is called so."""
 
 
 @dataclass(frozen=True, slots=True)
 class KindOfAnswer(Generic[Answer]):
-    """kind: its name; its record is KIND.json, a name that no other file of a run has. record: its type. form: how it
-    is shown. completed: adds to a stored record all that the run folder has besides. files: texts by name, written next
-    to the report."""
+    """kind: its record is KIND.json. completed: adds to a stored record what else the run folder has. files: texts by
+    name, written next to the report."""
 
     kind: str
     record: type[Answer]
@@ -44,16 +44,14 @@ class KindOfAnswer(Generic[Answer]):
         return f"{self.kind}.json"
 
     def stored(self, run: RunFolder) -> Answer | None:
-        """The record of this run, as far as the run went; None for runs of another kind."""
+        """As far as the run went; None for runs of another kind."""
         return run.record(self.file, self.schema, self.record)
 
     def save(self, run: RunFolder, answer: Answer) -> None:
-        """Write the record to the disk before this returns; a later call replaces it."""
         run.write_record(self.file, self.schema, answer)
 
     def write(self, run: RunFolder, end: Ended | None = None) -> Answer:
-        """Write record, tables and report. end: where the tables are written already. RunError where there is no
-        record or no finished step."""
+        """end: where the tables are written already. RunError without a record or a finished step."""
         stored = self.stored(run)
         if stored is None or (end is None and not run.steps()):
             raise RunError(f"{run.path} has no finished step", remedy="It was stopped early; run it again.")
@@ -90,8 +88,8 @@ OWN: tuple[KindOfAnswer[Any], ...] = (LADDER, CAPACITY)
 
 
 def of_run(run: RunFolder) -> KindOfAnswer[Any] | None:
-    """The kind of answer that a run was made for; None for an investigation, and for a run without an answer.
-    MissingTool where the distribution that has it is not installed, OutsideFault where it cannot be used."""
+    """None for an investigation, or without an answer. MissingTool, OutsideFault where its distribution is missing or
+    unusable."""
     if (own := next((kind for kind in OWN if run.has(kind.file)), None)) is not None:
         return own
     offered = {offer.name for offer in offers(ANSWERS_GROUP) if NAME.fullmatch(offer.name)} - TAKEN
@@ -101,17 +99,15 @@ def of_run(run: RunFolder) -> KindOfAnswer[Any] | None:
         return None
     kind: KindOfAnswer[Any] | None = registered(ANSWERS_GROUP, name, lambda kind: isinstance(kind, KindOfAnswer))
     if kind is None:
-        fact, remedy = not_installed(ANSWERS_GROUP, name, str(run.place(f"{name}.json")))
-        raise MissingTool(fact, remedy=remedy)
+        raise not_installed(ANSWERS_GROUP, name, str(run.place(f"{name}.json")))
     return kind
 
 
 def save_ladder(run: RunFolder, climbed: Climbed, *, keeps_all: bool) -> None:
-    """Write the ladder as far as it went."""
     ladder = Ladder(
         run=str(run.path),
         report=str(run.place(REPORT)),
-        study=summary_of(run, run.declared()),
+        study=describe_study(run.declared(), run.bench()),
         host=run.host(),
         rungs=climbed.rungs,
         total=climbed.total,

@@ -67,7 +67,7 @@ HOT = "cpu.hot_thread"
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A setting to declare. head: where it was found. command: of the target, where that must change."""
+    """A setting to declare. head: where it is set. command: of the target, where that must change."""
 
     name: str
     value: int
@@ -78,8 +78,8 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """toml: the study. found: what is known of the service, and hints: what the user may add, a sentence each. secrets:
-    what looks like one in the command, by the variables that stand for them."""
+    """toml: the study. found: what is known of the service; hints: what the user may add. secrets: what looks like one
+    in the command, by the variables that stand for them."""
 
     name: str
     toml: str
@@ -88,12 +88,12 @@ class Beginning:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def slower(self, shown: TooFewRequests) -> "Beginning":
-        """The study with longer windows, for a service too slow for one client's short step."""
+        """With longer windows, for a service too slow for one client's short step."""
         response_s = max(shown.needed_s.values()) / FEWEST_REQUESTS
         window_s = math.ceil(RESPONSES * response_s)
         measure = {"window": f"{window_s}s", "budget": f"{math.ceil(WINDOWS * window_s / 60)}m"}
-        said = " and ".join(f"measure.{name} is {value}" for name, value in measure.items())
-        hint = f"One client waits {show(response_s, 's')} for an answer, so {said}."
+        changed = " and ".join(f"measure.{name} is {value}" for name, value in measure.items())
+        hint = f"One client waits {show(response_s, 's')} for an answer, so {changed}."
         toml = self.toml.replace(_table("measure", MEASURE), _table("measure", measure))
         return replace(self, toml=toml, hints=(hint, *self.hints))
 
@@ -101,16 +101,7 @@ class Beginning:
 def begin(
     *, command: str | None = None, port: int | None = None, pid: int | None = None, path: str = "/", name: str = ""
 ) -> Beginning:
-    _check_words(name, path)
-    if command is not None:
-        return of_command(command, port=port, path=path, name=name)
-    if port is None and pid is None:
-        raise StudyError("no service is named", remedy="Name its command, its port or its process.")
-    return of_process(choose(port, pid), path=path, name=name)
-
-
-def _check_words(name: str, path: str) -> None:
-    """Raise UsageError now, so that no study is written with a name or path that its reader would refuse."""
+    # Raised now, so that no study is written with a name or path that its reader would refuse.
     if name and re.fullmatch(NAME, name) is None:
         raise UsageError(
             f"--name {one_line(name, 80)}: the name of a study has lower-case letters, digits and dashes only",
@@ -118,6 +109,11 @@ def _check_words(name: str, path: str) -> None:
         )
     if wrong := [word for word in path.split() or [path] if PATH.fullmatch(word) is None]:
         raise UsageError(f"--path {one_line(wrong[0], 80)!r} is not a path", remedy="It begins with /, as in /about.")
+    if command is not None:
+        return of_command(command, port=port, path=path, name=name)
+    if port is None and pid is None:
+        raise StudyError("no service is named", remedy="Name its command, its port or its process.")
+    return of_process(choose(port, pid), path=path, name=name)
 
 
 def of_command(text: str, *, port: int | None = None, path: str = "/", name: str = "") -> Beginning:
@@ -139,15 +135,13 @@ def of_command(text: str, *, port: int | None = None, path: str = "/", name: str
         )
     name = name or _name(line.words)
     command = with_knobs(line, given)
-    target: dict[str, Any] = {"kind": "service", "command": list(command.words)}
-    target |= {"folder": str(Path.cwd())}
+    target: dict[str, Any] = {"kind": "service", "command": list(command.words), "folder": str(Path.cwd())}
     if command.environment:
         target["environment"] = dict(command.environment)
     if secrets:
         target["pass_environment"] = sorted(secrets)
     if not line.takes_port:
         target["listen"] = port
-    if not line.takes_port:
         where = f"port {port}; while it is measured, that has to be free"
     elif line.port:
         where = f"port {line.port}; Loadframe gives it a free port instead"
@@ -167,20 +161,21 @@ def of_command(text: str, *, port: int | None = None, path: str = "/", name: str
 def of_process(chosen: Chosen, *, path: str = "/", name: str = "") -> Beginning:
     process = discover(chosen.first[0])
     name = name or _name(process.command)
-    sentences = [f"It is {process.words}."]
-    sentences += [
+    sentences = [
+        f"It is {process.words}.",
         f"It has {process.processes} {'process' if process.processes == 1 else 'processes'} with "
-        f"{process.threads} {'thread' if process.threads == 1 else 'threads'}."
-    ]
-    sentences += chosen.said
-    sentences += [f"Its unit is {process.unit}."] if process.unit else []
-    sentences += [f"It runs in the container {process.container[:12]}."] if process.container else []
-    sentences += company(chosen.first, process.unit)
-    sentences += [*_peers(process.pid), *_limits(process)]
-    sentences += [
-        f"{option.knob.meaning[:1].upper()}{option.knob.meaning[1:]}: {option.value}."
-        for option in process.knobs
-        if option.said
+        f"{process.threads} {'thread' if process.threads == 1 else 'threads'}.",
+        *chosen.said,
+        *([f"Its unit is {process.unit}."] if process.unit else []),
+        *([f"It runs in the container {process.container[:12]}."] if process.container else []),
+        *company(chosen.first, process.unit),
+        *_peers(process.pid),
+        *_limits(process),
+        *(
+            f"{option.knob.meaning[:1].upper()}{option.knob.meaning[1:]}: {option.value}."
+            for option in process.knobs
+            if option.said
+        ),
     ]
     toml = _toml(name, process.words, {"kind": "service", **chosen.where}, path, (), sentences)
     hint = "To have a cause confirmed, give the command: then Loadframe starts an instance of its own and changes that."
@@ -209,8 +204,8 @@ def _limits(process: Discovered) -> Iterator[str]:
     if not near:
         yield f"Of {len(now.limits)} limits of it and of this machine none is reached or near."
     if process.open_files is not None and "process.open_files" not in [limit.id for limit in near]:
-        use_, most_ = process.open_files
-        yield f"It has {use_:,} of at most {most_:,} open files."
+        open_now, most_open = process.open_files
+        yield f"It has {open_now:,} of at most {most_open:,} open files."
 
 
 def _program(line: CommandLine) -> str:
@@ -246,7 +241,7 @@ def _values(option: Given) -> tuple[int | str, ...]:
 def _toml(
     name: str, what: str, target: Mapping[str, Any], path: str, given: Iterable[Given], sentences: Iterable[str] = ()
 ) -> str:
-    given, question = tuple(given), f"How many requests a second does {name} answer, and what limits it?"
+    question = f"How many requests a second does {name} answer, and what limits it?"
     command, folder = tuple(target.get("command", ())), Path(target.get("folder", "."))
     varied = [(option, values) for option in given if (values := _values(option))]
     other = suggested(command, target.get("environment", {}), folder)
@@ -265,12 +260,10 @@ def _toml(
 
 
 def _target(target: Mapping[str, Any], path: str, what: str, command: tuple[str, ...]) -> str:
-    text = _table("target", {**target, **({} if path == "/" else {"paths": path})}, note=what)
-    lines = text.splitlines()
-    for number, line in enumerate(lines):
-        if command and line.startswith("command = "):
-            lines.insert(number + 1, f"# command = {_value(list(command))}")
-            break
+    lines = _table("target", {**target, **({} if path == "/" else {"paths": path})}, note=what).splitlines()
+    if command:
+        at = next(number for number, line in enumerate(lines, start=1) if line.startswith("command = "))
+        lines.insert(at, f"# command = {_value(list(command))}")
     if "pass_environment" in target:
         lines.append(f"# {SECRETS.format('those of pass_environment')}")
     elif "command" in target:
@@ -278,8 +271,7 @@ def _target(target: Mapping[str, Any], path: str, what: str, command: tuple[str,
     return "".join(f"{line}\n" for line in lines)
 
 
-def _settings(varied: Iterable[tuple[Given, tuple[int | str, ...]]]) -> Iterator[str]:
-    varied = tuple(varied)
+def _settings(varied: Sequence[tuple[Given, tuple[int | str, ...]]]) -> Iterator[str]:
     yield _table("target.settings", {option.knob.setting: values[0] for option, values in varied})
     for option, values in varied:
         apply = (
@@ -296,10 +288,8 @@ def _commented(suggestion: Suggestion) -> str:
         note='apply: "environment", "argument", "file" or "command"',
     )
     also = " Do the same with `command` above, instead of the one before it." if suggestion.command else ""
-    lines = [
-        f"{one_line(suggestion.head)} Without the comment signs Loadframe may change it, to confirm a cause.{also}"
-    ]
-    return "".join(f"# {line}\n" for line in [*lines, *rows.splitlines()])
+    head = f"{one_line(suggestion.head)} Without the comment signs Loadframe may change it, to confirm a cause.{also}"
+    return "".join(f"# {line}\n" for line in [head, *rows.splitlines()])
 
 
 def _table(name: str, rows: Mapping[str, Any], note: str = "") -> str:
@@ -326,7 +316,7 @@ def suggested(command: Sequence[str], environment: Mapping[str, str], folder: Pa
     ]
     suggestions = [*of_environment, *_of_files(command, folder)]
     named = [suggestion for suggestion in suggestions if _bounds_work(suggestion.name)]
-    return next(iter(named or suggestions), Suggestion("pool", 4, EXAMPLE, {"apply": "environment", "name": "POOL"}))
+    return (named or suggestions or [Suggestion("pool", 4, EXAMPLE, {"apply": "environment", "name": "POOL"})])[0]
 
 
 def _bounds_work(name: str) -> bool:

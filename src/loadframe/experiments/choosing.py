@@ -1,4 +1,4 @@
-"""The process that `loadframe init` writes a study of, where several belong to one service or hold one port."""
+"""The process that `loadframe init` writes a study of, where several belong to a service or hold a port."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ OF_A_USER = "user@"
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """first: the parents of the service, several where processes of one command line share its port. where: keys of its
+    """first: the parents of the service, several where processes of a command line share its port. where: keys of its
     target. said: how it was chosen."""
 
     first: tuple[int, ...]
@@ -33,11 +33,10 @@ class Service:
 
 
 def services(port: int | None = None, pid: int | None = None) -> tuple[Service, ...]:
-    known = candidates(port)
+    known, alive = candidates(port), []
     if pid is not None:
         pid, of_it = of_process(pid, known)
         known = of_it if port is None else ()
-    alive = []
     for candidate in known:
         with suppress(TargetError):  # it has ended
             alive.append(Service(candidate.port, candidate.pid if pid is None else pid, _words(candidate)))
@@ -61,8 +60,7 @@ def choose(port: int | None, pid: int | None) -> Chosen:
     if port is not None:
         at = [candidate for candidate in own if candidate.port == port]
         others = [candidate for candidate in known if candidate.port == port and candidate not in own]
-        listen = at[0].listen if at else port
-        where = {"pid": first, "listen": listen}
+        where = {"pid": first, "listen": at[0].listen if at else port}
         return Chosen((first,), where, (*said, *_also(port, at, others)))
     if not own:
         raise TargetError(
@@ -74,8 +72,8 @@ def choose(port: int | None, pid: int | None) -> Chosen:
             f"process {first} ({name_of(first)}) and what it has started listen on {len(own)} ports: {_list(own)}",
             remedy=f"Say on which it is to be asked: --pid {pid} --port {own[0].port}, for example.",
         )
-    where = {"pid": first, **({} if isinstance(own[0].listen, int) else {"listen": own[0].listen})}
-    return Chosen((first,), where, (*said, *_group(own[0])))
+    listen = {} if isinstance(own[0].listen, int) else {"listen": own[0].listen}
+    return Chosen((first,), {"pid": first, **listen}, (*said, *_group(own[0])))
 
 
 def _only(candidates: Sequence[Candidate], port: int) -> Candidate:
@@ -151,21 +149,22 @@ def company(first: Sequence[int], unit: str) -> Iterator[str]:
     helpers = [pid for pid in family if comm_of(pid) not in (*names, "")]
     if helpers:
         yield f"Of its processes {len(helpers)} ha{'s' if len(helpers) == 1 else 've'} another name: {_named(helpers)}."
-    beside: list[int] = []
+    companions: list[int] = []
     if unit and not unit.startswith(OF_A_USER):
         with suppress(TargetError):  # no readable control group
-            beside = sorted(members_of_unit(unit) - set(family))
-    if beside:
+            companions = sorted(members_of_unit(unit) - set(family))
+    if companions:
         yield (
-            f"Its unit has {len(beside)} further process{'' if len(beside) == 1 else 'es'} that it did not start: "
-            f'{_named(beside)}. To have them recorded, too, add unit = "{unit}" to [target].'
+            f"Its unit has {len(companions)} further process{'' if len(companions) == 1 else 'es'} that it did not "
+            f'start: {_named(companions)}. To have them recorded, too, add unit = "{unit}" to [target].'
         )
 
 
 def _named(pids: Sequence[int]) -> str:
-    names = Counter(name_of(pid) for pid in pids)
+    names = [name_of(pid) for pid in pids]
+    counts = Counter(names)
     parts = []
-    for name, count in names.most_common(MOST_NAMED):
-        pid = next(pid for pid in pids if name_of(pid) == name)
+    for name, count in counts.most_common(MOST_NAMED):
+        pid = pids[names.index(name)]
         parts.append(f"{name} (pid {pid})" if count == 1 else f"{count} x {name} (pid {pid}, ...)")
-    return ", ".join(parts) + (", ..." if len(names) > MOST_NAMED else "")
+    return ", ".join(parts) + (", ..." if len(counts) > MOST_NAMED else "")

@@ -12,7 +12,7 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.rig import host_settings
 from loadframe.changes.journal import differences
 from loadframe.errors import UserError
-from loadframe.experiments.proof import by_level, grouped_orders, in_groups, prove, verdict_on
+from loadframe.experiments.proof import in_groups, orders, prove, throughputs, verdict_on
 from loadframe.experiments.side_by_side import START, changed, state_of
 from loadframe.experiments.stopping import UNFIT
 from loadframe.kinds import registry as targets
@@ -22,8 +22,7 @@ from loadframe.study.declaration import ChangeTable
 
 @dataclass
 class LadderStates:
-    """The states of a study's ladder. Create it before anything is changed: it reads the machine's current values,
-    against which host settings are compared."""
+    """Create it before anything is changed: host settings are compared with the machine's values of now."""
 
     book: Bookkeeping
     _names: dict[State, str] = field(default_factory=dict)
@@ -62,25 +61,23 @@ class LadderStates:
     def _restart_part(self, state: TargetState) -> Hashable:
         """The part of a state that needs a restart of the target."""
         row = targets.of_study(self.book.bench.study)
-        specs = {name: row.setting(name) for name in state.settings}
-        at_start = [name for name, spec in specs.items() if not (spec and spec.dynamic and not spec.sized_at_start)]
-        return (
-            frozenset((name, state.settings[name]) for name in at_start),
-            frozenset(state.limits.items()),
-        )
+        specs = ((name, row.setting(name)) for name in state.settings)
+        at_start = [name for name, spec in specs if not (spec and spec.dynamic and not spec.sized_at_start)]
+        return frozenset((name, state.settings[name]) for name in at_start), frozenset(state.limits.items())
 
 
 def check_alternatives(bench: Bench) -> None:
-    """Raise as Target.check does, naming the alternative. The study's own state is checked when the target starts."""
+    """Raise as Target.check does, naming the alternative. The study's own state is checked when it starts."""
     for alternative in bench.study.alternative:
         state, kind = state_of(bench, alternative)
         _check(bench, f"alternative {alternative.name!r}", state, kind)
 
 
 def check_changes(bench: Bench, states: LadderStates) -> None:
-    names = tuple(change.name for change in bench.study.change)
-    for number, name in enumerate(names, start=1):
-        _check(bench, f"change {name!r}", states.of(names[:number]))
+    names: State = ()
+    for change in bench.study.change:
+        names = (*names, change.name)
+        _check(bench, f"change {change.name!r}", states.of(names))
 
 
 def _check(bench: Bench, what: str, state: TargetState, kind: str | None = None) -> None:
@@ -110,14 +107,13 @@ class Climbed:
 def climb(
     book: Bookkeeping, states: LadderStates, *, keep_all: bool, note: Callable[[Climbed], None] = lambda rung: None
 ) -> Climbed:
-    """Try each change against the state before it, keep what is proven better, then measure the whole. keep_all: keep
-    every change without a trial. note: called with every rung."""
+    """Try each change against the state before it, keep what is proven better, then measure the whole. keep_all:
+    without trials. note: called with every rung."""
     changes, budget = book.bench.study.change, book.budget
     if keep_all:
         names = tuple(change.name for change in changes)
-        climbed = Climbed(
-            tuple(_rung(book, states, names[:at], change, kept=True) for at, change in enumerate(changes))
-        )
+        rungs = (_rung(book, states, names[:at], change, kept=True) for at, change in enumerate(changes))
+        climbed = Climbed(tuple(rungs))
     else:
         climbed = _try_all(book, states, note)
     note(climbed)
@@ -135,7 +131,7 @@ def climb(
 
 
 def _try_all(book: Bookkeeping, states: LadderStates, note: Callable[[Climbed], None]) -> Climbed:
-    """Each change gets an even share of the remaining time; what it does not use goes to those after it."""
+    """Each change gets an even share of the remaining time; what it does not use goes to later ones."""
     changes = book.bench.study.change
     reserve_s = (1 - CLIMB_SHARE) * book.budget.left_s()
     climbed = Climbed(())
@@ -154,20 +150,15 @@ def _try(
     before = states.name(kept)
     rung = _rung(book, states, kept, change, kept=False)
     try:
-        proved, _ = prove(
-            book,
-            before,
-            states.name((*kept, change.name)),
-            book.bench.study.levels,
-            round_number=number,
-            firm_reserve_s=firm_reserve_s,
-        )
+        pair = before, states.name((*kept, change.name))
+        levels = book.bench.study.levels
+        ((proved, _),) = prove(book, [pair], levels, round_number=number, firm_reserve_s=firm_reserve_s)
     except UNFIT as error:
         book.bench.recover(before)
         return replace(rung, refused=error.fact)
     better = proved.verdict.decision == "better"
-    compared = replace(proved, verdict=replace(proved.verdict, may_overstate=better))
-    return replace(rung, comparison=compared, kept=better)
+    verdict = replace(proved.verdict, may_overstate=better)
+    return replace(rung, comparison=replace(proved, verdict=verdict), kept=better)
 
 
 def _rung(book: Bookkeeping, states: LadderStates, before: State, change: ChangeTable, *, kept: bool) -> Rung:
@@ -212,15 +203,14 @@ def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> C
 def _from_trials(climbed: Climbed) -> Climbed:
     trials = [rung.reported for rung in climbed.rungs if rung.kept and rung.reported is not None]
     if not trials:
-        missing = "No time was left to measure the ladder: give measure.budget more."
-        return replace(climbed, missing=(missing,))
+        return replace(climbed, missing=("No time was left to measure the ladder: give measure.budget more.",))
     total = comparison.combine(trials)
     missing = (
         "The whole was not measured in blocks of its own, the budget is used up: it is the product of the trials, "
         "which decided what is kept, so that it may be overstated."
     )
-    shares = _with_shares(climbed.rungs, comparison.shares(total, trials))
-    return Climbed(shares, Compared(verdict=total), missing=(missing,))
+    rungs = _with_shares(climbed.rungs, comparison.shares(total, trials))
+    return Climbed(rungs, Compared(verdict=total), missing=(missing,))
 
 
 def _with_shares(rungs: Sequence[Rung], shares: Sequence[float]) -> tuple[Rung, ...]:
@@ -254,13 +244,12 @@ def _affords(book: Bookkeeping, wanted: Sequence[State], blocks: int) -> bool:
 
 
 def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], what: str, number: int) -> list[Step]:
-    """These states in FEWEST_BLOCKS to the study's most blocks. Their number depends on the time alone, so a single
-    look at the end has its nominal error."""
+    """The number of blocks depends on the time alone, so a single look at the end has its nominal error."""
     levels, blocks = list(book.bench.study.levels), book.bench.study.measure.blocks
     book.progress.phase(f"measuring {what}", len(wanted) * len(levels) * blocks.min)
     taken: list[Step] = []
     slowest_s = 0.0
-    drawn = grouped_orders(book.random, states.groups(wanted), levels)
+    drawn = orders(book.random, states.groups(wanted), levels)
     for group in in_groups(book, blocks.max, drawn):
         if group[0].number > FEWEST_BLOCKS and slowest_s > book.budget.left_s():
             break
@@ -271,4 +260,4 @@ def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], 
 
 
 def _samples(steps: Sequence[Step], states: LadderStates, wanted: Sequence[State]) -> Samples:
-    return {state: by_level(steps, states.name(state)) for state in wanted}
+    return {state: throughputs(steps, states.name(state)) for state in wanted}

@@ -10,7 +10,7 @@ from loadframe.analysis import samples
 from loadframe.analysis.divergence import at_loads
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError, UserError
-from loadframe.experiments.proof import prove_side_by_side
+from loadframe.experiments.proof import prove
 from loadframe.experiments.reading import conclude
 from loadframe.experiments.side_by_side import START, declare
 from loadframe.model import FLAGS, Comparison, Step, Verdict
@@ -28,43 +28,36 @@ def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = attrg
     """Compare the study's alternatives with its target, in the same blocks, at all levels, and cold where asked; of m
     verdicts each has an error of 0.05 / m (Bonferroni)."""
     pairs = declare(book)
-    proofs = prove_side_by_side(
-        book,
-        [(pair.before, pair.after) for pair in pairs],
-        book.bench.study.levels,
-        confidence=1 - ERROR / len(pairs),
-        enough=enough,
-    )
+    proofs = prove(book, pairs, book.bench.study.levels, confidence=1 - ERROR / len(pairs), enough=enough)
     return [
         Comparison(
-            before="as given" if pair.before == START else "as given, cold",
-            after=pair.title,
+            before=book.called(before),
+            after=book.called(after),
             verdict=replace(proved.verdict, may_overstate=_near(proved.verdict)),
             levels=proved.levels,
             axis_unit=book.bench.axis_unit,
             work_unit=book.bench.work_unit,
         )
-        for pair, (proved, _) in zip(pairs, proofs, strict=True)
+        for (before, after), (proved, _) in zip(pairs, proofs, strict=True)
     ]
 
 
 def _near(verdict: Verdict) -> bool:
-    """Whether it may overstate: to stop as soon as a verdict is decided is to stop at a lucky moment."""
+    """To stop as soon as a verdict is decided is to stop at a lucky moment."""
     half = math.log(verdict.high / verdict.low) / 2
     return verdict.decided and verdict.has_ratio and abs(math.log(verdict.ratio)) < NEAR * half
 
 
 def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (START, START)) -> Comparison:
     """Compare two runs by their throughputs at the common levels near capacity, each divided by the geometric mean of
-    both runs at its level. They are unpaired samples: nothing cancels. What runs differ by without a change is
-    estimated from runs of the same study next to the first. RunError where a run lacks the treatment, or there is no
-    common level."""
+    both at its level. The samples are unpaired. What runs differ by without a change is estimated from runs of the same
+    study next to the first. RunError where a run lacks the treatment, or there is no common level."""
     cases = conclude(before), conclude(after)
     first, second = (case.state(name) for case, name in zip(cases, treatments, strict=True))
-    axes = [case.study.axis for case in cases]
-    if axes[0] != axes[1]:
+    study, other = (case.study for case in cases)
+    if study.axis != other.axis:
         raise RunError(
-            f"{before.path} grows {axes[0]}, {after.path} grows {axes[1]}: their levels cannot be compared",
+            f"{before.path} grows {study.axis}, {after.path} grows {other.axis}: their levels cannot be compared",
             remedy="Compare runs with the same load axis.",
         )
     same = before.path.resolve() == after.path.resolve()
@@ -73,15 +66,14 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
             f"{before.path} holds {second.treatment} and {first.treatment} against each other in this order",
             remedy=f"Compare treatment {first.treatment} against {second.treatment}.",
         )
-    known = cases[0].compared(*treatments) if same else None
-    if known is not None:
+    if same and (known := cases[0].compared(*treatments)) is not None:
         return Comparison(
-            before=first.title,
-            after=second.title,
+            first.title,
+            second.title,
             verdict=known.reported,
             levels=known.levels,
-            axis_unit=cases[0].study.axis_unit,
-            work_unit=cases[0].study.work_unit,
+            axis_unit=study.axis_unit,
+            work_unit=study.work_unit,
         )
     pairs = at_loads(first.curve, second.curve)
     if not pairs:
@@ -114,13 +106,13 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
             *(f"{count} of {len(steps)} steps: {FLAGS.get(flag, flag)}." for flag, count in flags.items()),
             ONE_AFTER_THE_OTHER,
         ),
-        axis_unit=cases[0].study.axis_unit,
-        work_unit=cases[0].study.work_unit,
+        axis_unit=study.axis_unit,
+        work_unit=study.work_unit,
     )
 
 
 def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[Sequence[Step]]:
-    """Runs next to `before`, of the same study and host: the newest `samples.MOST_SESSIONS`, oldest first."""
+    """Runs of the same study and host next to `before`: the newest `samples.MOST_SESSIONS`, oldest first."""
     place = Folder(before.path.resolve().parent, Whose.NAMED, what="folder of runs")
     others = {before.path.resolve().name, after.path.resolve().name}
     sessions: list[Sequence[Step]] = []
@@ -165,6 +157,7 @@ def _unlike(before: RunFolder, after: RunFolder) -> tuple[str, ...]:
     ]
     studies = before.study(), after.study()
     declared = [table for table in ("target", "cage", "workload") if studies[0].get(table) != studies[1].get(table)]
-    notes = [f"The machines differ in {', '.join(machine)}: the ratio is not of the target alone."] if machine else []
-    notes += [f"The studies differ in {', '.join(declared)}."] if declared else []
-    return tuple(notes)
+    return (
+        *([f"The machines differ in {', '.join(machine)}: the ratio is not of the target alone."] if machine else []),
+        *([f"The studies differ in {', '.join(declared)}."] if declared else []),
+    )

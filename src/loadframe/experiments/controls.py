@@ -12,22 +12,24 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.declared import knobs_of
 from loadframe.diagnosis import judging
 from loadframe.diagnosis.remedies import state_after
+from loadframe.experiments.examination import Examined
 from loadframe.experiments.proof import take_block, verdict_on
 from loadframe.experiments.stopping import UNFIT
-from loadframe.experiments.trying import Attempt, afterwards_s, of_treatment
+from loadframe.experiments.trying import afterwards_s
+from loadframe.knowledge.families import in_series
 from loadframe.ledger.reading import as_number
-from loadframe.metrics.pipelines import STAGES
 from loadframe.model import (
     Change,
     Control,
     ControlKind,
+    Finding,
     Knob,
     Remedy,
-    Round,
     SettingValue,
     Step,
     Trial,
     Verdict,
+    of_treatment,
 )
 
 BLOCKS = 3
@@ -42,56 +44,60 @@ noise."""
 NO_BUDGET = "skipped: too little of the budget was left"
 
 
-def hold_against(book: Bookkeeping, round_: Round, kept: Attempt, levels: Sequence[float]) -> Round:
-    """The round with the controls of the remedy kept last, and the findings that they leave confirmed."""
-    trial = round_.tried[-1]
-    aimed_at = trial.remedy.addresses
-    if not any(finding.status == "confirmed" and finding.id in aimed_at for finding in round_.findings):
-        return round_
+def controlled(book: Bookkeeping, examined: Examined) -> Examined:
+    """With the controls of the remedy kept last, and the findings that they leave confirmed."""
+    if not _confirmed(examined):
+        return examined
+    round_ = examined.round
+    *earlier, trial = round_.tried
     less, half = _lessened(trial), halved(trial.remedy, knobs_of(book.bench.study))
-    sham = _sham(book, round_, trial, levels)
+    sham = _sham(book, examined)
     controls = [] if sham is None else [sham]
     if less is not None:
-        controls.append(_measured("less", book, round_, trial, levels, less))
+        controls.append(_measured("less", book, examined, less))
     if half is not None and trial.verdict.decision == "better" and trial.verdict.has_ratio:
-        controls.append(_measured("dose", book, round_, trial, levels, half))
-    book.bench.use(kept.applied.treatment)
+        controls.append(_measured("dose", book, examined, half))
+    book.bench.use(trial.treatment_after)
     against = "; ".join(control.because for control in controls if control.holds is False)
     findings = tuple(
-        judging.only_helped(finding, against)
-        if against and finding.status == "confirmed" and finding.id in aimed_at
-        else finding
+        judging.only_helped(finding, against) if against and finding in _confirmed(examined) else finding
         for finding in round_.findings
     )
     trial = replace(trial, controls=(*trial.controls, *controls))
-    return replace(round_, tried=(*round_.tried[:-1], trial), findings=findings)
+    return examined.but(tried=(*earlier, trial), findings=findings)
 
 
-def less_s(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float]) -> float:
-    aimed_at = trial.remedy.addresses
-    confirmed = any(finding.status == "confirmed" and finding.id in aimed_at for finding in round_.findings)
-    if not confirmed or _lessened(trial) is None:
+def less_s(book: Bookkeeping, examined: Examined) -> float:
+    """To reserve for the control with less, where there will be one."""
+    if not _confirmed(examined) or _lessened(examined.round.tried[-1]) is None:
         return 0.0
-    return book.budget.cost_s(2 * BLOCKS * list(levels)) + afterwards_s(book, round_, levels)
+    return book.budget.cost_s(2 * BLOCKS * list(examined.levels)) + afterwards_s(book, examined)
 
 
-def _affords(book: Bookkeeping, round_: Round, levels: Sequence[float], *, needed: bool = False) -> bool:
-    """Whether a control fits besides the next round's first remedy; a needed one comes before that."""
-    reserve_s = afterwards_s(book, round_, levels) + (0.0 if needed else book.remedy_s(FEWEST_BLOCKS))
-    return book.budget.affords(2 * BLOCKS * list(levels), reserve_s)
+def _confirmed(examined: Examined) -> list[Finding]:
+    """What the remedy kept last has confirmed."""
+    aimed_at = examined.round.tried[-1].remedy.addresses
+    return [finding for finding in examined.round.findings if finding.status == "confirmed" and finding.id in aimed_at]
 
 
-def _sham(book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float]) -> Control | None:
+def _affords(book: Bookkeeping, examined: Examined, *, needed: bool = False) -> bool:
+    """Besides the next round's first remedy, before which only a needed control comes."""
+    reserve_s = afterwards_s(book, examined) + (0.0 if needed else book.remedy_s(FEWEST_BLOCKS))
+    return book.budget.affords(2 * BLOCKS * list(examined.levels), reserve_s)
+
+
+def _sham(book: Bookkeeping, examined: Examined) -> Control | None:
     """None where the change restarts nothing."""
+    round_, levels, trial = examined.round, examined.levels, examined.round.tried[-1]
     before = trial.treatment_before
     starts = [book.bench.starts_fresh(name) for name in (before, trial.treatment_after)]
     if not any(starts):
         return None
-    title, why_not = "restarted without the change", "" if _affords(book, round_, levels) else NO_BUDGET
+    title = "restarted without the change"
     if book.bench.study.target.is_running:
-        why_not = "skipped: Loadframe may not restart this server"
-    if why_not:
-        return Control("sham", title, None, None, why_not)
+        return Control("sham", title, None, None, "skipped: Loadframe may not restart this server")
+    if not _affords(book, examined):
+        return Control("sham", title, None, None, NO_BUDGET)
     name = book.next_treatment(title, round_.state)
     book.progress.phase(f"{book.called(before)}, {title}", 2 * BLOCKS * len(levels))
     taken: list[Step] = []
@@ -132,15 +138,14 @@ def _times(verdict: Verdict) -> str:
     return f"{verdict.ratio:.3g} times as much ({verdict.low:.3g} to {verdict.high:.3g})"
 
 
-def _measured(
-    kind: ControlKind, book: Bookkeeping, round_: Round, trial: Trial, levels: Sequence[float], other: Remedy
-) -> Control:
-    if not _affords(book, round_, levels, needed=kind == "less"):
+def _measured(kind: ControlKind, book: Bookkeeping, examined: Examined, other: Remedy) -> Control:
+    round_, levels, trial = examined.round, examined.levels, examined.round.tried[-1]
+    if not _affords(book, examined, needed=kind == "less"):
         return Control(kind, other.title, None, None, NO_BUDGET)
     name = book.next_treatment(other.title, state_after(round_.state, other), remedy=other)
     judged, plan = _of_dose, None
     if kind == "less":
-        left_s = book.budget.left_s() - afterwards_s(book, round_, levels)
+        left_s = book.budget.left_s() - afterwards_s(book, examined)
         most = max(BLOCKS, min(MOST_BLOCKS, int(left_s / book.budget.cost_s(2 * list(levels)))))
         change = other.changes[0]
         once, less = _number(change.before), _number(change.after)
@@ -178,19 +183,19 @@ def _of_dose(dose: Verdict, whole: Verdict) -> tuple[bool | None, str]:
 
 
 def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
-    """Half of a remedy whose needed changes are all numbers: the geometric mean, or the nearest declared value. None
-    for others, and where the half equals an end."""
+    """The geometric mean, or the nearest declared value. None unless all needed changes are numbers, and where the half
+    equals an end."""
     declared = {knob.name: knob.values for knob in knobs}
-    changes = [_half(change, declared.get(change.setting, ())) for change in remedy.changes if change.needed]
-    known = [change for change in changes if change is not None]
-    if not known or len(known) < len(changes):
+    halves = [_half(change, declared.get(change.setting, ())) for change in remedy.changes if change.needed]
+    changes = tuple(filter(None, halves))
+    if not changes or len(changes) < len(halves):
         return None
-    settings = ", ".join(f"{change.setting} = {change.after}" for change in known)
-    return replace(remedy, id=f"{remedy.id}.half", title=f"half the way: {settings}", changes=tuple(known))
+    settings = ", ".join(f"{change.setting} = {change.after}" for change in changes)
+    return replace(remedy, id=f"{remedy.id}.half", title=f"half the way: {settings}", changes=changes)
 
 
 def _lessened(trial: Trial) -> Remedy | None:
-    of_stage = trial.remedy.addresses[0].startswith(STAGES)
+    of_stage = in_series(trial.remedy.addresses[0])
     return lessened(trial.remedy) if of_stage and trial.verdict.decision == "better" else None
 
 

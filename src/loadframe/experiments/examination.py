@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Self
 
 from loadframe.analysis import saturation
 from loadframe.analysis.disturbance import apart_from_effects
@@ -12,7 +13,6 @@ from loadframe.analysis.selection import select
 from loadframe.diagnosis import others
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.operational import UNKNOWN_KINDS, Seen, operational
-from loadframe.diagnosis.pipelines import pipeline_findings
 from loadframe.diagnosis.plateau import flat_levels
 from loadframe.diagnosis.remedies import Situation
 from loadframe.diagnosis.windows import look, sighted
@@ -34,7 +34,7 @@ BY_REQUESTS = frozenset({"share", "cores", "1/s", "bytes/s"})
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A round before any remedy was tried. bend: the last load before the curve levels off."""
+    """A round while its remedies are tried. bend: the last load before the curve levels off."""
 
     round: Round
     situation: Situation
@@ -44,11 +44,14 @@ class Examined:
     def levels(self) -> tuple[float, ...]:
         return judged_levels(self.round.curve, self.bend)
 
+    def but(self, **changes: Any) -> Self:
+        return replace(self, round=replace(self.round, **changes))
+
 
 def examine(
     steps: Sequence[Step],
     *,
-    number: int,
+    number: int = 1,
     treatment: str,
     state: TargetState,
     effective: Mapping[str, SettingValue],
@@ -60,7 +63,7 @@ def examine(
     declared: Sequence[LimitTable] = (),
     run: Sequence[Step] = (),
 ) -> Examined:
-    """Read the ledger and diagnose, from all steps of one treatment. free_disk_bytes, knobs: as in Situation. run: all
+    """Read the ledger and diagnose. steps: all of one treatment. free_disk_bytes, knobs: as in Situation. run: all
     steps so far, to separate effects from disturbances; default: these steps."""
     steps, series = ledger_of(steps, state, effective, declared)
     flat = flat_levels(curve)
@@ -72,7 +75,7 @@ def examine(
     settings = {name: value for name, value in effective.items() if name in named}
     several = operational(Seen(curve, counting, settings, limits, steps if own else (), own))
     unknown = others.collector(counting) if own else ()
-    findings, ruled_out = diagnose(windows, limits, (*pipeline_findings(windows), *several, *unknown))
+    findings, ruled_out = diagnose(windows, limits, (*several, *unknown))
     findings = others.failures(findings) if own else findings
     demands = {
         limit_series.limit.id: saturation.demand_at(
@@ -114,7 +117,7 @@ def ledger_of(
     effective: Mapping[str, SettingValue],
     declared: Sequence[LimitTable] = (),
 ) -> tuple[list[Step], list[Series]]:
-    """The steps of a state, completed with metrics that need all of them, and the limits that they show."""
+    """The steps, completed with metrics that need all of them, and the limits that they show."""
     whole = with_memory_at_full(sighted(steps), effective)
     return whole, read_limits(whole, state, effective, rules_for(declared, whole))
 
@@ -124,7 +127,7 @@ def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tup
 
 
 def with_saturation(series: Series, highest_level: float, flat: Sequence[float] = ()) -> Limit:
-    """The limit with the load at which it saturates, if near the tested levels. flat: levels without growth."""
+    """With the load at which it saturates, if near the tested levels. flat: levels without growth."""
     limit, furthest = series.limit, saturation.FORESIGHT * highest_level
     flat_from = flat[0] if flat and limit.unit in BY_REQUESTS else None
     at = saturation.over_load(series.loads, series.uses, limit.ceiling, flat_from=flat_from, furthest=furthest)
@@ -150,7 +153,7 @@ def memory_at_full(kind: str, pairs: Sequence[tuple[float, float]], values: Mapp
 
 
 def with_memory_at_full(steps: Sequence[Step], effective: Mapping[str, SettingValue]) -> list[Step]:
-    """Add the memory at full connections; not for a target in several pieces, whose connections are those of one."""
+    """Not for a target in several pieces, whose connections are those of one."""
     at_full: dict[str, float] = {}
     for kind in KINDS:
         names = f"{kind}.connections", "target.memory.rss"
@@ -188,7 +191,7 @@ def resident_by_connections(
 
 
 def _resident_bytes(pids: Sequence[int]) -> float:
-    """Sum over all processes. TargetError where the first process has ended; others may end at any time."""
+    """Of all processes. TargetError where the first one has ended; others may end at any time."""
     files = []
     for pid in pids:
         try:

@@ -1,19 +1,22 @@
-"""Forecasts from observations and runs, and their scores, which are kept on this machine."""
+"""Forecasts from observations and runs, and the scores of all that were made on this machine, one per line, in
+Loadframe's state directory."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from loadframe.errors import SampleError, UsageError
+from loadframe.errors import RunError, SampleError, UsageError
 from loadframe.experiments.reading import conclude, state_up_to
 from loadframe.formats.plain_numbers import LARGEST, SMALLEST
-from loadframe.host.state import state_directory
-from loadframe.model import Calibration, Forecast, Limit, LoadInterval, NextLimit, Observations
+from loadframe.host.state import Damaged, read_file, state_directory
+from loadframe.model import Calibration, Forecast, Limit, LoadInterval, NextLimit, Observations, Scored
 from loadframe.prediction import forecasting, resources, saturating
 from loadframe.prediction.system import Kind
 from loadframe.reporting.json_shapes import forecast_json
-from loadframe.runs import machine
 from loadframe.runs.folder import RunFolder
+from loadframe.runs.formats import decode, encode
+from loadframe.system.files import Folder, Whose
 
 
 def predict(
@@ -27,9 +30,9 @@ def predict(
     first_from: LoadInterval | None = None,
     flattening: bool = True,
 ) -> Forecast:
-    """A forecast from the loads up to `up_to` (default: all); measurements at the forecast loads, by default those
-    above `up_to`, score it. flattening: leave out uses that flatten below their ceiling; not for runs, on which
-    forecasts were calibrated without it. UsageError for invalid loads, SampleError where no data is left."""
+    """A forecast from the loads up to `up_to` (default: all), scored by measurements at the forecast loads, by default
+    those above `up_to`. flattening: leave out uses that flatten below their ceiling; not for runs, on which forecasts
+    were calibrated without it. UsageError for invalid loads, SampleError where no data is left."""
     wrong = [load for load in (*at, *([up_to] if up_to is not None else [])) if not SMALLEST <= load <= LARGEST]
     if wrong:
         raise UsageError(f"{wrong[0]:g} is not a load", remedy="Give loads above zero: --at 4,8,12.")
@@ -54,13 +57,13 @@ def remember(forecast: Forecast) -> Forecast:
     if forecast.scored:
         path = Path(forecast.source)
         source = str(path.resolve()) if path.exists() else forecast.source
-        machine.add_scores(state_directory(), source, forecast.scored)
+        add_scores(state_directory(), source, forecast.scored)
     return forecast
 
 
 def calibration() -> Calibration | None:
-    """How often the intervals of all forecasts scored on this machine held; None before the first."""
-    return forecasting.calibrate(machine.read_scores(state_directory()))
+    """How often the intervals of all forecasts scored here held; None before the first."""
+    return forecasting.calibrate(read_scores(state_directory()))
 
 
 FILE = "forecasts.json"
@@ -98,3 +101,43 @@ def predict_run(
     earlier = run.document(FILE, "forecasts").get("forecasts", []) if run.has(FILE) else []
     run.write_record(FILE, "forecasts", {"forecasts": [*earlier, forecast_json(forecast)][-MOST_KEPT:]})
     return forecast
+
+
+SCORES = "forecast-scores.jsonl"
+MOST_SCORES_BYTES = 50_000_000
+"""A quarter of a million scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """source: what the forecast was made from; at: when it was scored, UTC."""
+
+    source: str
+    at: str
+    score: Scored
+
+
+def add_scores(folder: Path, source: str, scores: Sequence[Scored]) -> None:
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    lines = b"".join(encode("score", Score(source, now, score)) + b"\n" for score in scores)
+    try:
+        Folder(folder, Whose.OURS).append(SCORES, lines)
+    except (OSError, RunError) as error:
+        why = error.fact if isinstance(error, RunError) else error.strerror or error
+        raise RunError(f"{folder / SCORES} cannot be written: {why}", remedy="Set LOADFRAME_STATE.") from error
+
+
+def read_scores(folder: Path) -> list[Scored]:
+    """Once per forecast of the same measurement, without a torn last line. RunError."""
+    path = folder / SCORES
+    try:
+        text = read_file(path, MOST_SCORES_BYTES)
+    except FileNotFoundError:
+        return []
+    except Damaged as error:
+        raise RunError(f"{path} cannot be read: {error}", remedy="Check the file, or remove it.") from error
+    scores: dict[tuple[str, float, float], Scored] = {}
+    for number, line in enumerate(text.split("\n")[:-1], start=1):
+        scored = decode("score", line.encode(), Score, where=f"{path}, line {number}")
+        scores[scored.source, scored.score.load, scored.score.actual] = scored.score
+    return list(scores.values())

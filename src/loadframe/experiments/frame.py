@@ -1,7 +1,7 @@
 """The frame around every experiment: run folder, bench, and what is kept and reported however it ends."""
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from loadframe.bench.budget import Budget, TellsRun
 from loadframe.bench.checking import check_study
 from loadframe.bench.declared import distributions, knobs_of
 from loadframe.changes import durable, lists, places
-from loadframe.errors import Interrupted, RunError, UserError
+from loadframe.errors import Interrupted, NotRecovered, RunError, UserError
 from loadframe.experiments import climbing
 from loadframe.experiments.examination import Examined, examine
 from loadframe.experiments.profiling import (
@@ -24,40 +24,38 @@ from loadframe.experiments.profiling import (
 )
 from loadframe.experiments.reading import conclude, write_answer
 from loadframe.experiments.settings_search import SettingsSearch
-from loadframe.experiments.stopping import kept_of_a_stop
+from loadframe.experiments.stopping import note_fall
 from loadframe.machine import check_address_space
 from loadframe.masking import secrets_in
 from loadframe.model import Capacity, Curve, FleetDrivers, SettingValue, Step, TargetState
 from loadframe.panics import reserve
 from loadframe.progress import Progress, Silent, counted
 from loadframe.reporting import quality_words, words
+from loadframe.runs.entries import Told, read_host
 from loadframe.runs.folder import REPORT, BenchFacts, Effective, RunFolder
-from loadframe.runs.machine import read_host
-from loadframe.runs.progress_log import Told
 from loadframe.study import Study
 
 
 class Executor:
-    """Where the work of an experiment is done: on this machine, step after step. Those of fleets override its
-    methods."""
+    """Does the work of an experiment on this machine, step after step. Those of fleets override its methods."""
 
     def check_study(self, study: Study) -> None:
         check_study(study)
 
     def bench(self, study: Study, run: RunFolder, say: Callable[[str], None]) -> RealBench:
-        """What takes the steps of a run. say: called with what the user should read at once."""
+        """say: called with what the user should read at once."""
         return RealBench(study, run, say)
 
     def compare_drivers(self, book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
-        """All hosts that drive, compared with fewer of them; None where there are no others. StepVoid."""
+        """All hosts that drive, compared with fewer of them; None without others. StepVoid."""
         return None
 
     def trials(self, search: SettingsSearch, most: int) -> None:
-        """Take trials up to that number as far as the budget goes; each is reported to the search and kept."""
+        """Up to that number as far as the budget goes; each is reported to the search."""
         search.take_here(most)
 
     def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: climbing.LadderStates, notes: list[str]) -> None:
-        """Set what takes the book's blocks, before any change of a ladder is tried. notes: appended for the reader."""
+        """Set what takes the book's blocks, before a ladder is climbed. notes: appended for the reader."""
 
     def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
         return here
@@ -67,7 +65,7 @@ HERE = Executor()
 
 
 def new_run(study: Study, runs: Path, executor: Executor = HERE) -> RunFolder:
-    """A run folder with the study and the machine in it. UserError where the study cannot be carried out."""
+    """UserError where the study cannot be carried out."""
     check_address_space()
     executor.check_study(study)
     reserve(RunError)
@@ -119,8 +117,10 @@ def bare_bench(
             book.next_treatment("as given", bench.start_state)
             climbing.check_alternatives(bench)
             try:
-                with kept_of_a_stop(book):
-                    yield book
+                yield book
+            except NotRecovered as error:
+                note_fall(book, error)
+                raise
             finally:
                 if bench.notes or bench.answers:
                     run.write_record("bench.json", "bench", replace(facts, notes=bench.notes, answers=bench.answers))
@@ -133,10 +133,10 @@ def bare_bench(
             run.write_record("conduct.json", "conduct", replace(noted, not_reverted=left))
 
 
-def read_back(book: Bookkeeping, run: RunFolder, treatment: str) -> dict[str, SettingValue]:
+def read_back(book: Bookkeeping, treatment: str) -> dict[str, SettingValue]:
     """Bring the target to a state; record and return its effective settings."""
     effective = book.bench.use(treatment)
-    run.append_line("effective.jsonl", "effective", Effective(treatment, effective))
+    book.bench.run.append_line("effective.jsonl", "effective", Effective(treatment, effective))
     return effective
 
 
@@ -145,7 +145,7 @@ def looked_at(
     number: int,
     treatment: str,
     state: TargetState,
-    effective: dict[str, SettingValue],
+    effective: Mapping[str, SettingValue],
     curve: Curve,
     steps: Sequence[Step] | None = None,
 ) -> Examined:
@@ -165,17 +165,17 @@ def looked_at(
     )
 
 
-def profiled(book: Bookkeeping, examined: Examined, effective: dict[str, SettingValue]) -> Examined:
+def profiled(book: Bookkeeping, examined: Examined) -> Examined:
     round_, wanted, study = examined.round, around(examined)[-1], book.bench.study
     if looks_for_a_collector(study.target.kind, book.of(round_.treatment), wanted.level):
         profile_at(book, wanted, reserve_s=book.remedy_s(study.measure.blocks.min))
     profile_around(book, examined)
-    return looked_at(book, round_.number, round_.treatment, round_.state, effective, round_.curve)
+    return looked_at(book, round_.number, round_.treatment, round_.state, round_.effective, round_.curve)
 
 
 @contextmanager
 def explaining(run: RunFolder) -> Iterator[None]:
-    """However the loop ends early, write down what was measured, and name the place in the message."""
+    """However the loop ends early, write down what was measured, and name the place."""
     try:
         yield
     except KeyboardInterrupt:
@@ -197,9 +197,11 @@ def explaining(run: RunFolder) -> Iterator[None]:
 def _put_back(run: RunFolder) -> str:
     own = any(record.run == str(run.path.absolute()) for record in lists.read())
     wanted = ["Not everything could be reverted: `loadframe changes revert` tries again."] if own else []
-    for host, settings in places.left().items():
-        again = f"`loadframe changes revert` on host {host} tries again"
-        wanted.append(f"Not known to be reverted: {', '.join(settings)} on host {host}; {again}.")
+    wanted += [
+        f"Not known to be reverted: {', '.join(settings)} on host {host}; `loadframe changes revert` on host {host} "
+        "tries again."
+        for host, settings in places.left().items()
+    ]
     return " ".join(wanted) or "Everything was reverted; nothing is left running."
 
 

@@ -1,6 +1,6 @@
 """A kept gain measured again, in blocks that decided nothing: the deciding ones overstate it by 1.65 to 3 times near
-the smallest provable gain. And the response time of both states at the lowest level, which distinguishes more requests
-at a time from faster ones (diagnosis/mechanism.py)."""
+the smallest provable gain. And the response times at the lowest level, which distinguish more requests at a time from
+faster ones (diagnosis/mechanism.py)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,10 @@ from loadframe.analysis.selection import select
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis.mechanism import AT_ONCE, CONFIDENCE
 from loadframe.experiments.proof import interleaved
-from loadframe.model import Step, Verdict, by_block
+from loadframe.model import Step, Verdict, by_block, of_treatment
 
 BLOCKS = 3
-"""The fewest blocks: two have one degree of freedom, and their interval says next to nothing."""
+"""The fewest: the interval of two, with one degree of freedom, says next to nothing."""
 USUAL = 0.95
 NARROW = 0.25
 """Half-width as a share of the change; a quarter is enough to distinguish 8 from 5."""
@@ -24,7 +24,7 @@ PROVED = 0.5
 
 
 def wanted(known: Sequence[Verdict], most: int) -> int:
-    """Number of blocks, BLOCKS to `most`, for the product of these verdicts: enough to narrow the interval at their
+    """The number of blocks, BLOCKS to `most`, for the product of these verdicts: enough to narrow the interval at their
     noise, and to prove the gain in blocks as noisy as either state alone. Where one side served nothing, at least as
     many as showed that."""
     gain = abs(sum(math.log(verdict.ratio) for verdict in known))
@@ -49,8 +49,8 @@ def measure_again(
     done: int = 0,
     reserve_s: float = 0.0,
 ) -> list[Step]:
-    """Measure both treatments in up to `blocks` further blocks, as the budget allows besides a reserve; none if fewer
-    than BLOCKS. done: the blocks that they have in this round."""
+    """Measure both in up to `blocks` further blocks, as the budget allows besides a reserve; none if fewer than BLOCKS.
+    done: blocks that both have in this round."""
     per_block = [*levels, *levels]
     while blocks >= BLOCKS and not book.budget.affords(blocks * per_block, reserve_s):
         blocks -= 1
@@ -73,14 +73,13 @@ class Unloaded:
 
     def shows_more(self, gain: Verdict) -> bool:
         """Whether the number of requests in service, gain times change of the response time, has risen beyond the error
-        of both: else each request may only have become faster."""
+        of both: else requests may only have become faster."""
         known = math.hypot(math.log(gain.ratio / gain.low), self.half) if gain.low > 0 else math.inf
         return math.log(gain.ratio) + self.longer - known > math.log(AT_ONCE)
 
 
 def measure_unloaded(book: Bookkeeping, before: str, after: str, *, round_number: int) -> Unloaded:
-    """Measure both treatments at the lowest level, in the study's fewest blocks, or two. The steps count for the
-    curves."""
+    """Measure both at the lowest level, in the study's fewest blocks, or two. The steps count for the curves."""
     level = book.bench.study.levels[0]
     wanted = max(FEWEST_BLOCKS, book.bench.study.measure.blocks.min)
     blocks = wanted if book.budget.affords(2 * wanted * [level]) else FEWEST_BLOCKS
@@ -91,29 +90,25 @@ def measure_unloaded(book: Bookkeeping, before: str, after: str, *, round_number
 
 
 def of_steps(taken: Sequence[Step], before: str, after: str) -> Unloaded:
-    counted = [
-        step
-        for name in (before, after)
-        for step in select(step for step in taken if step.treatment == name and step.latency.mean_ms > 0).steps
-    ]
-    sides = {name: [s.latency.mean_ms / 1000 for s in counted if s.treatment == name] for name in (before, after)}
+    timed = [step for step in taken if step.latency.mean_ms > 0]
+    counted = {name: select(of_treatment(timed, name)).steps for name in (before, after)}
+    sides = {name: [step.latency.mean_ms / 1000 for step in steps] for name, steps in counted.items()}
     if not all(sides.values()):
         return Unloaded(tuple(taken))
     responses_s = {name: fmean(times_s) for name, times_s in sides.items()}
     longer = math.log(responses_s[after] / responses_s[before])
     pairs = []
-    for block in by_block(counted).values():
-        first, second = ([step.latency.mean_ms for step in block if step.treatment == name] for name in (before, after))
+    for block in by_block([*counted[before], *counted[after]]).values():
+        first, second = ([step.latency.mean_ms for step in of_treatment(block, name)] for name in (before, after))
         pairs += [math.log(fmean(second) / fmean(first))] if first and second else []
     if len(pairs) >= FEWEST_BLOCKS:
         half = float(student.quantile(CONFIDENCE, len(pairs) - 1)) * stdev(pairs) / math.sqrt(len(pairs))
     else:
-        half = _half_unpaired(sides[before], sides[after])
+        half = _half_unpaired([[math.log(time_s) for time_s in side] for side in sides.values()])
     return Unloaded(tuple(taken), responses_s, longer, half)
 
 
-def _half_unpaired(before_s: Sequence[float], after_s: Sequence[float]) -> float:
-    logs = [[math.log(value) for value in times_s] for times_s in (before_s, after_s)]
+def _half_unpaired(logs: Sequence[Sequence[float]]) -> float:
     freedom = sum(map(len, logs)) - len(logs)
     if freedom < 1:
         return math.inf

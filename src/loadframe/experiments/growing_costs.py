@@ -23,9 +23,9 @@ AGAIN = 1.05
 """... and the factor by which requests must be dearer in the next block, at every level."""
 
 
-def pause_tells(book: Bookkeeping, treatment: str) -> bool:
-    """Measure a block of all levels after a pause where a cost grows; returns whether it did. Without a pause the
-    better fit may be wrong: the constant part of a request's cost curves either."""
+def measure_after_pause(book: Bookkeeping, treatment: str) -> bool:
+    """Measure a block of all levels after a pause where a cost grows; returns whether it did. Without it the better fit
+    may be wrong: the constant part of a request's cost curves either."""
     study = book.bench.study
     growth = grown(study.load.axis, book.of(treatment)) if study.target.kind in UNKNOWN_KINDS else None
     if growth is None:
@@ -57,7 +57,7 @@ def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> 
     if why:
         because = f"not confirmed: {why}"
         mechanism = Mechanism(GROWS, growth.times, None, None, per_request=False, receded=False, because=because)
-        return _with(examined, growing, mechanism)
+        return _settled(examined, replace(growing, mechanism=mechanism))
     name = book.next_treatment("restarted without a change", round_.state)
     book.progress.phase("restarted without a change: are requests cheap again?", FEWEST_BLOCKS * len(levels))
     before = book.of(round_.treatment)
@@ -77,19 +77,18 @@ def restart_confirms(book: Bookkeeping, examined: Examined, *, paused: bool) -> 
         untold = "these steps do not tell whether the cost follows requests or time"
         pause = "" if paused else ", and no pause was measured"
         mechanism = replace(mechanism, because=f"{mechanism.because}; not confirmed, as {untold}{pause}")
-    return _with(examined, replace(growing, status="confirmed" if known else growing.status), mechanism)
+    status = "confirmed" if known else growing.status
+    return _settled(examined, replace(growing, status=status, mechanism=mechanism))
 
 
-def _with(examined: Examined, growing: Finding, mechanism: Mechanism) -> Examined:
-    round_ = examined.round
-    settled = replace(growing, mechanism=mechanism)
-    findings = tuple(settled if finding.id == growing.id else finding for finding in round_.findings)
-    return replace(examined, round=replace(round_, findings=findings))
+def _settled(examined: Examined, growing: Finding) -> Examined:
+    findings = (growing if finding.id == growing.id else finding for finding in examined.round.findings)
+    return examined.but(findings=tuple(findings))
 
 
 def after_restart(growth: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:
-    """What a restart shows of a growth, level by level, from the steps before it, its block and the next. receded:
-    requests were as cheap as at first, and became dearer again."""
+    """What a restart shows, level by level, from the steps before it, its block and the next. receded: requests were as
+    cheap as at first, and became dearer again."""
     of = growth.of
     first, last = _by_level(before, of, first=True), _by_level(before, of)
     earlier, later = _by_level(back, of), _by_level(again, of)

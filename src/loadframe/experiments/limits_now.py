@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from loadframe.analysis.saturation import over_time
-from loadframe.analysis.stages import stages_in
 from loadframe.bench.caged import make_target
-from loadframe.bench.checking import check_consent
+from loadframe.bench.checking import check_consent, check_stages, need_stages
 from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user
-from loadframe.diagnosis.pipelines import in_words
+from loadframe.bench.loading import Tail, tails
+from loadframe.diagnosis.findings import causes
 from loadframe.errors import TargetError
 from loadframe.experiments.examination import FEWEST_COUNTS, memory_at_full, resident_by_connections
 from loadframe.host.identity import Identity, alive, running
@@ -23,34 +23,31 @@ from loadframe.kinds import registry as targets
 from loadframe.kinds.base import Attached, Exposing, PrintsStages, Target
 from loadframe.kinds.behind import comm_of
 from loadframe.kinds.registry import BY_OPTION, BY_STUDY, attach
+from loadframe.knowledge.families import FAMILIES
 from loadframe.knowledge.kinds import rows_of
 from loadframe.ledger.reading import as_number, clamped, counter_metrics, derive, read_now
 from loadframe.ledger.rules import RULES, rules_among
-from loadframe.metrics.pipelines import CUMULATIVE
 from loadframe.model import CounterSpec, LedgerNow, Limit, Saturation, SettingValue, TargetState
 from loadframe.progress import Progress, Silent
 from loadframe.recording.metrics import of_readings
 from loadframe.recording.snapshot import Place, Readings, Snapshot, read, take
 from loadframe.recording.snapshot_process import EVERYTHING
-from loadframe.recording.stage_tail import StageTail
 from loadframe.study import Study
 from loadframe.study.exposed_tables import LimitTable
 
 ONE_LOOK_S = 1.0
 """Seconds between the two readings that rates need."""
-OF_PIPELINES = frozenset({"pipeline", "changelog"})
 STAGES_LOOK_S = 3.0
 """The same for the lines of a pipeline, which come once a second or more often."""
 READINGS = 60
 SHORTEST_S, LONGEST_S = 1.0, 30.0
-"""Bounds of the interval between readings: a reading takes up to a tenth of a second, and a leak may be quick."""
+"""Bounds of the interval between readings: one takes up to a tenth of a second, and a leak may be quick."""
 ELSEWHERE = "the server is on another machine: run `loadframe limits` there"
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whose limits. server: asked for its counters. enter: opens a connection to a private server. declared: limits of
-    its study."""
+    """server: asked for its counters. enter: opens a connection to a private server. declared: by its study."""
 
     words: str
     place: Place = field(default_factory=Place)
@@ -62,6 +59,10 @@ class Subject:
     process: Identity | None = None
     enter: Callable[[], Attached] | None = None
     declared: Sequence[LimitTable] = ()
+
+    @property
+    def kind(self) -> str:
+        return self.server.kind if self.server is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +98,15 @@ def limits(
     naming its process where it cannot be found; of a process; else of the machine. over_s: watch so long, and forecast.
     stages: files with statistics of pipeline stages. TargetError where there is no such process or access is refused;
     StudyError, MissingTool."""
+    if stages:
+        need_stages("--stages")
     with _subject(pid, study, server, option_file, user) as subject:
         given = [file.resolve() for file in stages]  # a link of the user's is followed
         files = [*given, *(subject.server.stage_files() if isinstance(subject.server, PrintsStages) else ())]
-        with following(files) as stages_now:
+        followed = tails() if files else []
+        with ExitStack() as stack:
+            for tail in followed:
+                stack.enter_context(tail.watching(files))
             watch = observe(
                 partial(_moment, subject),
                 over_s or (STAGES_LOOK_S if stages else ONE_LOOK_S),
@@ -108,9 +114,10 @@ def limits(
                 specs=partial(_specs, subject),
                 progress=progress or Silent(),
             )
+        in_stages, notes = _of_families(followed) if followed else ({}, ())
         resident = resident_by_connections(subject.server, subject.enter)
-        ledger = ledger_of(subject, watch, forecast=over_s is not None, resident=resident, stages=stages_now.metrics)
-        return replace(ledger, warnings=(*ledger.warnings, *stages_now.notes))
+        ledger = ledger_of(subject, watch, forecast=over_s is not None, resident=resident, stages=in_stages)
+        return replace(ledger, warnings=(*ledger.warnings, *notes))
 
 
 @contextmanager
@@ -121,6 +128,7 @@ def _subject(
         account = BY_OPTION if study is None else BY_STUDY
         if study is not None:
             check_consent(study)
+            check_stages(study)
         if study is not None and study.target.attach is not None:
             server = f"{study.target.kind}:{study.target.attach}"
             option_file = Path(study.target.option_file) if study.target.option_file else None
@@ -149,14 +157,14 @@ def _subject(
 
 def _attached(server: Attached, pid: int | None) -> Subject:
     row = targets.KINDS.get(server.kind)
-    ruled = (rows_of(row.ruled_as),) if row is not None and row.ruled_as else ()
+    ruled_as = row.ruled_as if row is not None else ""
     pid = pid if pid is not None else server.pid()
     local = pid is not None or server.local()
     missing = "its process is not visible here; name it with --pid" if local else ELSEWHERE
     return Subject(
         f"{server.version()} at {server.describe()}" + (f" (pid {pid})" if pid is not None else ""),
         Place(pid=pid, no_process=missing),
-        frozenset({"process", rows_of(server.kind), *ruled}),
+        frozenset({"process", rows_of(server.kind), rows_of(ruled_as or server.kind)}),
         server,
         server.configured(),
         server.effective(),
@@ -189,18 +197,19 @@ def _private(stack: ExitStack, study: Study) -> Subject:
     if pid is None:
         place = Place(no_process=f"{kind} runs inside its clients' processes, and no client runs now")
         return Subject(words, place, kinds, configured=asked, effective=used)
-    endpoint = target.endpoint()
+    started = Subject(
+        words, Place(pid=pid), kinds, target, asked, used, process=running(pid), declared=study.target.limit
+    )
     if row.attachable is None or row.one_system:  # a web server, a cache, a cluster: asked directly
-        limits, process = study.target.limit, running(pid)
-        return Subject(words, Place(pid=pid), kinds, target, asked, used, process=process, declared=limits)
+        return started
+    endpoint = target.endpoint()
     enter = partial(attach, f"{kind}:{endpoint.address}", option_file=Path(endpoint.options["option_file"]))
     server = enter()
     stack.callback(server.close)
-    return Subject(words, Place(pid=pid), kinds, server, asked, used, process=running(pid), enter=enter)
+    return replace(started, server=server, enter=enter)
 
 
 def _say_ending(kind: str, why: type[BaseException] | None, *_: object) -> None:
-    """Say at once that Ctrl-C ends the look at a private server."""
     if why is not None and issubclass(why, KeyboardInterrupt):
         tell(f"Ending {kind}.")
 
@@ -224,8 +233,7 @@ def observe(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Watch:
-    """Readings for over_s seconds, fewer where the subject ends. TargetError where that is before the second
-    reading."""
+    """Readings for over_s seconds, fewer where the subject ends. TargetError before the second one."""
     every_s = min(max(over_s / READINGS, SHORTEST_S), LONGEST_S, over_s)
     count = max(1, round(over_s / every_s))
     first = look()
@@ -268,38 +276,40 @@ def ledger_of(
     resident: Sequence[tuple[float, float]] = (),
     stages: Mapping[str, float] | None = None,
 ) -> LedgerNow:
-    """Apply the rules to what was read. forecast: add when a limit saturates. resident: bytes by connections; default:
-    those of the watch. stages: metrics of a pipeline."""
+    """forecast: add when a limit saturates. resident: bytes by connections; default: those of the watch. stages:
+    metrics of a pipeline."""
     readings = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
     values, missing = dict(readings.values), dict(readings.missing)
     if not subject.local:
-        row = targets.KINDS.get(_kind(subject))
-        own = f"{row.ruled_as if row is not None and row.ruled_as else _kind(subject)}."
+        row = targets.KINDS.get(subject.kind)
+        own = f"{row.ruled_as if row is not None and row.ruled_as else subject.kind}."
         read_here = {*values, *missing, *(name for source in EVERYTHING for name in source.metrics)}
         missing |= {name: ELSEWHERE for name in read_here if not name.startswith(own)}
         values = {name: value for name, value in values.items() if name.startswith(own)}
     values |= stages or {}
-    _add_memory(_kind(subject), resident or _resident_while_watched(subject, watch), values, missing)
+    names = f"{subject.kind}.connections", "target.memory.rss"
+    pairs = [(read[names[0]], read[names[1]]) for _, read in watch.intervals if all(name in read for name in names)]
+    _add_memory(subject.kind, resident or pairs, values, missing)
     warnings = [f"the watched process ended after {watch.watched_s:.0f} s"] if watch.ended else []
     if resident:
         warnings.append("memory per connection was measured with idle connections; statements take more")
     if isinstance(subject.server, Exposing):
         warnings += subject.server.exposure.missing()
-    found_limits, unread = read_now(
+    known, unread = read_now(
         values,
         missing,
-        kinds=subject.kinds | OF_PIPELINES,
+        kinds={*subject.kinds, *FAMILIES},
         configured=subject.configured,
         effective=subject.effective,
         rules=rules_among(subject.declared, values),
     )
     if forecast:
-        found_limits = tuple(_with_time(limit, watch) for limit in found_limits)
+        known = tuple(_with_time(limit, watch) for limit in known)
     return LedgerNow(
         subject=subject.words,
         watched_s=watch.watched_s,
         readings=len(watch.intervals) + 1,
-        limits=tuple(sorted(found_limits, key=urgency)),
+        limits=tuple(sorted(known, key=urgency)),
         unread=unread,
         clamped=clamped(subject.configured, subject.effective),
         warnings=tuple(warnings),
@@ -313,8 +323,14 @@ def _specs(subject: Subject) -> Sequence[CounterSpec]:
     return (*server.counter_specs, *(server.exposure.counter_specs if isinstance(server, Exposing) else ()))
 
 
-def _kind(subject: Subject) -> str:
-    return subject.server.kind if subject.server is not None else ""
+def _add_memory(
+    kind: str, pairs: Sequence[tuple[float, float]], values: dict[str, float], missing: dict[str, str]
+) -> None:
+    metric, expected = f"{kind}.memory_at_full", memory_at_full(kind, pairs, values)
+    if expected is not None:
+        values[metric] = expected
+    elif len({count for count, _ in pairs}) < FEWEST_COUNTS:
+        missing[metric] = missing.get("target.memory.rss", TOO_STEADY)
 
 
 STATUS_ORDER = {"reached": 0, "near": 2, "free": 4, "unlimited": 5, "": 6}
@@ -344,55 +360,23 @@ def _with_time(limit: Limit, watch: Watch) -> Limit:
 
 def _asked(subject: Subject) -> dict[str, float]:
     """Settings as "KIND.NAME.asked", configured before effective; 0 for what the server worked out itself."""
-    row = targets.KINDS.get(_kind(subject))
+    row = targets.KINDS.get(subject.kind)
     worked_out = dict.fromkeys(row.worked_out & subject.effective.keys() if row is not None else (), 0)
     settings = {**subject.effective, **worked_out, **subject.configured}
     numbers = ((name, as_number(value)) for name, value in settings.items())
-    return {f"{_kind(subject)}.{name}.asked": number for name, number in numbers if number is not None}
-
-
-def _resident_while_watched(subject: Subject, watch: Watch) -> list[tuple[float, float]]:
-    names = f"{_kind(subject)}.connections", "target.memory.rss"
-    return [
-        (values[names[0]], values[names[1]]) for _, values in watch.intervals if all(name in values for name in names)
-    ]
-
-
-def _add_memory(
-    kind: str, pairs: Sequence[tuple[float, float]], values: dict[str, float], missing: dict[str, str]
-) -> None:
-    expected = memory_at_full(kind, pairs, values)
-    if expected is not None:
-        values[f"{kind}.memory_at_full"] = expected
-    elif len({count for count, _ in pairs}) < FEWEST_COUNTS:
-        missing[f"{kind}.memory_at_full"] = missing.get("target.memory.rss", TOO_STEADY)
+    return {f"{subject.kind}.{name}.asked": number for name, number in numbers if number is not None}
 
 
 TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each one takes"
-FEW = "statistics of stages were printed {} in this time, so that no rates are known; watch longer (--over)"
 
 
-@dataclass
-class StagesNow:
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-
-@contextmanager
-def following(files: Sequence[Path]) -> Iterator[StagesNow]:
-    """Follow files in this block; the result is complete once the block is left. Earlier content is not read."""
-    stages_now = StagesNow()
-    if not files:
-        yield stages_now
-        return
-    tail = StageTail()
-    with tail.watching(list(files)):
-        yield stages_now
-    readings = tail.readings()
-    if notes := [(reading.at_s, reading.counters) for reading in readings]:
-        stages_now.metrics = of_readings(notes, notes[0][0], notes[-1][0], tail.counter_specs)
-    counted = [name for reading in readings for name in reading.counters if name.rpartition(".")[2] in CUMULATIVE]
-    twice = bool(readings) and (not counted or len(counted) > len(set(counted)))  # a counter was printed twice
-    few = () if twice else (FEW.format("never" if not readings else "once"),)
-    stages = stages_in(stages_now.metrics)
-    stages_now.notes = (*([in_words(stages)] if stages else []), *few, *tail.missing())
+def _of_families(followed: Sequence[Tail]) -> tuple[Mapping[str, float], tuple[str, ...]]:
+    """The metrics that were read in files, and notes on them."""
+    metrics: Mapping[str, float] = {}
+    readings = [reading for tail in followed for reading in tail.readings()]
+    if readings:
+        pairs = [(reading.at_s, reading.counters) for reading in readings]
+        specs = [spec for tail in followed for spec in tail.counter_specs]
+        metrics = of_readings(pairs, pairs[0][0], pairs[-1][0], specs)
+    said = [note for family in causes() for note in family.now(metrics, readings)]
+    return metrics, (*said, *(why for tail in followed for why in tail.missing()))

@@ -63,21 +63,17 @@ def _missing(book: Bookkeeping, profiles: Sequence[Wanted]) -> list[Wanted]:
 def around(examined: Examined) -> list[Wanted]:
     """The level below the bend and the one past it; of a curve without a bend both ends. The last shows what limits the
     state."""
-    round_ = examined.round
-    loads = [point.load for point in round_.curve.points]
+    name, loads = examined.round.treatment, [point.load for point in examined.round.curve.points]
     if examined.bend is None:
-        ends = [Wanted("lowest", round_.treatment, loads[0]), Wanted("highest", round_.treatment, loads[-1])]
+        ends = [Wanted("lowest", name, loads[0]), Wanted("highest", name, loads[-1])]
         return ends[-1:] if len(loads) == 1 else ends
     held = [load for load in loads if load <= examined.bend] or loads[:1]
-    return [
-        Wanted("below", round_.treatment, held[-1]),
-        Wanted("past", round_.treatment, examined.levels[0]),
-    ]
+    return [Wanted("below", name, held[-1]), Wanted("past", name, examined.levels[0])]
 
 
 def profile_at(book: Bookkeeping, wanted: Wanted, *, reserve_s: float = 0.0, no_room: str = "") -> bool:
     """Take one sampled step if the budget has room for it and a reserve; returns whether it was taken. A failure is
-    recorded with its reason, and the run goes on."""
+    recorded, and the run goes on."""
     measure = book.bench.study.measure
     longer_s = max(WINDOW_S - measure.window, 0.0) + AROUND_S
     if measure.profile != "auto":
@@ -106,22 +102,22 @@ def _leave_out(book: Bookkeeping, wanted: Wanted, because: str) -> None:
 
 def profiles_of(run: RunFolder) -> tuple[tuple[Profile, ...], tuple[Requirement, ...]]:
     steps = sorted(run.profiled(), key=_in_order)
+    sources = [(step, source) for step in steps for source in step.sources]
     missing = [requirement for step in steps for requirement in step.missing]
     read: dict[str, tuple[Stack, ...]] = {}
-    for source in (source for step in steps for source in step.sources):
+    for _, source in sources:
         read[source.file], lacking = stacks_of(run, source)
         missing += lacking
     profiles = [
         profile
-        for step in steps
-        for source in step.sources
+        for step, source in sources
         if (profile := stacks.profile(read[source.file], source, step, _baseline(step, source, steps, read)))
     ]
     return tuple(profiles), tuple(dict.fromkeys(missing))
 
 
 def _in_order(step: ProfiledStep) -> tuple[int, str, bool]:
-    """States in the order of their letters (A, B, ... AA), each below its bend before past it."""
+    """By letters (A, B, ... AA), below the bend before past it."""
     return len(step.treatment), step.treatment, step.place in ("past", "highest")
 
 
@@ -189,16 +185,16 @@ BUSY = {"target.cpu.hottest_thread": 0.5, "target.saturation": 0.5}
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """found: the collector's share of the target's samples at that level; all_cores: CPUs that the target used."""
+    """collector: its share of the target's samples at that level; all_cores: CPUs that the target used."""
 
     level: float
-    found: Collecting
+    collector: Collecting
     all_cores: float
 
 
 def sampled(run: RunFolder, treatment: str, *, named: bool = False) -> Iterator[Sampled]:
-    """What each profile shows, past the bend or at the highest level. named: the collector's functions have names, so
-    that none among the samples means that it did nothing."""
+    """What each profile shows, past the bend or at the highest level. named: the collector's functions have names: none
+    among the samples means that it did nothing."""
     for step, source in _sources(run, treatment):
         stacks, _ = stacks_of(run, source)
         total = sum(stack.count for stack in stacks)
@@ -220,8 +216,8 @@ def _sources(run: RunFolder, treatment: str) -> Iterator[tuple[ProfiledStep, Pro
 def with_collecting(run: RunFolder, steps: Sequence[Step]) -> list[Step]:
     known = {
         (treatment, profile.level): {
-            GC_SAMPLED: profile.found.share,
-            GC_SAMPLED_CORES: profile.found.share * profile.all_cores,
+            GC_SAMPLED: profile.collector.share,
+            GC_SAMPLED_CORES: profile.collector.share * profile.all_cores,
         }
         for treatment in {step.treatment for step in steps}
         for profile in sampled(run, treatment)
@@ -250,14 +246,15 @@ def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: 
     ):
         return {}
     run = book.bench.run
-    first = next(reversed(list(sampled(run, before))), None)
+    profiles = list(sampled(run, before))
     place = next((step.place for step, _ in _sources(run, before)), None)
-    if first is None or place is None or not profile_at(book, Wanted(place, after, first.level)):
+    if not profiles or place is None or not profile_at(book, Wanted(place, after, profiles[-1].level)):
         return {}
-    last = next(
-        (profile for profile in reversed(list(sampled(run, after, named=True))) if profile.level == first.level), None
-    )
-    return {} if last is None else {before: first.found.low * first.all_cores, after: last.found.high * last.all_cores}
+    first = profiles[-1]
+    same = [profile for profile in sampled(run, after, named=True) if profile.level == first.level]
+    if not same:
+        return {}
+    return {before: first.collector.low * first.all_cores, after: same[-1].collector.high * same[-1].all_cores}
 
 
 def with_collector(steps: Sequence[Step], cores: Mapping[str, float]) -> list[Step]:

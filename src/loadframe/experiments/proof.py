@@ -1,8 +1,9 @@
-"""Two treatments against each other, in interleaved blocks, until the verdict is in."""
+"""States against each other, in interleaved blocks, until the verdict is in."""
 
 import itertools
 import math
 import random
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from operator import attrgetter
@@ -27,6 +28,8 @@ from loadframe.model import (
     StepRequest,
     Verdict,
     by_block,
+    by_level,
+    of_treatment,
 )
 from loadframe.progress import counted
 from loadframe.units import show
@@ -40,8 +43,8 @@ Judge = Callable[..., Verdict]
 
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
-    """The levels at which a remedy is judged, settled ones if there are any: past the bend (else of all) the highest
-    and the one in the middle of the logarithms."""
+    """The levels for a remedy, settled ones if there are any: past the bend (else of all) the highest and the one in
+    the middle of the logarithms."""
     levels = [point.load for point in curve.points if point.settled] or [point.load for point in curve.points]
     past = [level for level in levels if bend is None or level > bend] or levels[-1:]
     if len(past) <= MOST_LEVELS:
@@ -52,31 +55,6 @@ def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
 
 def prove(
     book: Bookkeeping,
-    before: str,
-    after: str,
-    levels: Sequence[float],
-    *,
-    round_number: int,
-    firm_reserve_s: float = 0.0,
-    confidence: float = 0.95,
-    enough: Callable[[Verdict], bool] = attrgetter("decided"),
-) -> Proof:
-    """The verdict on `after` against `before`, measured alternately in each block. Ends when the verdict is `enough`,
-    after the study's most blocks, or when the budget is used up, but not before two blocks."""
-    (proof,) = prove_side_by_side(
-        book,
-        [(before, after)],
-        levels,
-        round_number=round_number,
-        firm_reserve_s=firm_reserve_s,
-        confidence=confidence,
-        enough=enough,
-    )
-    return proof
-
-
-def prove_side_by_side(
-    book: Bookkeeping,
     pairs: Sequence[tuple[str, str]],
     levels: Sequence[float],
     *,
@@ -85,8 +63,9 @@ def prove_side_by_side(
     confidence: float = 0.95,
     enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> list[Proof]:
-    """The verdict on each pair as by `prove`, all treatments in the same blocks; a decided pair takes no further
-    steps."""
+    """The verdict on the second state of each pair, all measured alternately in the same blocks. A pair takes no
+    further steps when its verdict is `enough`; all end after the study's most blocks, or when the budget is used up,
+    but not before two blocks."""
     blocks = book.bench.study.measure.blocks
     treatments = list(dict.fromkeys(name for pair in pairs for name in pair))
     per_block = list(levels) * len(treatments)
@@ -101,7 +80,7 @@ def prove_side_by_side(
     taken: list[Step] = []
     proved: dict[tuple[str, str], Compared] = {}
     waiting = list(pairs)
-    for group in in_groups(book, plan.last, orders(book.random, treatments, levels)):
+    for group in in_groups(book, plan.last, orders(book.random, [treatments], levels)):
         asked = {name for pair in waiting for name in pair}
         group = [Block(block.number, tuple(entry for entry in block.order if entry[0] in asked)) for block in group]
         # Before the first planned look nothing may depend on what is seen: it would be one more look.
@@ -112,13 +91,13 @@ def prove_side_by_side(
         taken += book.take_blocks(group, round_number=round_number, purpose="proof")
         if group[-1].number < FEWEST_BLOCKS:
             continue
-        proved |= {pair: compared(_of(taken, pair), *pair, judge) for pair in waiting}
+        proved |= {pair: compared(_of_pair(taken, pair), *pair, judge) for pair in waiting}
         if group[-1].number >= plan.first:
             waiting = [pair for pair in waiting if not enough(proved[pair].verdict)]
         if not waiting:
             break
     assert proved, "a study has at least two blocks"
-    return [(proved[pair], _of(taken, pair)) for pair in pairs]
+    return [(proved[pair], _of_pair(taken, pair)) for pair in pairs]
 
 
 def in_groups(book: Bookkeeping, last: int, drawn: Iterator[list[tuple[str, float]]]) -> Iterator[list[Block]]:
@@ -127,8 +106,8 @@ def in_groups(book: Bookkeeping, last: int, drawn: Iterator[list[tuple[str, floa
         yield group
 
 
-def _of(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
-    last = max((step.block or 0 for step in steps if step.treatment == pair[1]), default=0)
+def _of_pair(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
+    last = max((step.block or 0 for step in of_treatment(steps, pair[1])), default=0)
     return [step for step in steps if step.treatment in pair and (step.block or 0) <= last]
 
 
@@ -139,20 +118,20 @@ def compared(steps: Sequence[Step], before: str, after: str, judge: Judge = verd
 
 def verdict_on(steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
     kept = settled(steps)
-    verdict = judge(by_level(kept, before), by_level(kept, after), grain=grains(kept, before, after))
+    verdict = judge(throughputs(kept, before), throughputs(kept, after), grain=grains(kept, before, after))
     return _known(verdict, steps, before, after, judge)
 
 
 def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, error: float) -> tuple[Verdict, ...]:
-    """The verdict at each level by itself; all hold simultaneously with a probability of 1 - error."""
+    """All hold simultaneously with a probability of 1 - error."""
     return tuple(
         _known(verdict, [step for step in steps if step.level in verdict.levels], before, after)
-        for verdict in comparison.at_each_level(by_level(steps, before), by_level(steps, after), error=error)
+        for verdict in comparison.at_each_level(throughputs(steps, before), throughputs(steps, after), error=error)
     )
 
 
 def _known(verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
-    """The verdict, widened by what disturbances may have cost; nothing is decided where too little happened."""
+    """Widened by what disturbances may have cost; nothing is decided where too little happened."""
     verdict = held(widened(verdict, settled(steps), before, after), steps, before, after)
     return _one_served(verdict, steps, before, after, judge) or verdict
 
@@ -161,11 +140,9 @@ def _one_served(verdict: Verdict, steps: Sequence[Step], before: str, after: str
     """A verdict without a ratio, where at a level all requests of one side failed in all blocks, and the other side
     served in all. None where that may be chance (of equal states with a share p of failing blocks, n blocks of L levels
     show it with a probability of 2 L (p (1 - p))^n, at most 2 L / 4^n), or another level shows the opposite."""
-    levels, rest, reasons = sorted({step.level for step in steps}), list[Step](), dict[str, Decision]()
-    for level in levels:
-        first, second = (
-            [step for step in steps if (step.treatment, step.level) == (name, level)] for name in (before, after)
-        )
+    levels, rest, reasons = by_level(steps), list[Step](), dict[str, Decision]()
+    for level, mine in levels.items():
+        first, second = of_treatment(mine, before), of_treatment(mine, after)
         blocks = min(len(first), len(second))
         sentence = f"nothing was served in {blocks} of {blocks} blocks at {level:g}"
         known = 2 * len(levels) * 4.0**-blocks <= 1 - verdict.confidence
@@ -204,8 +181,8 @@ def look_around(
     reserve_s: float = 0.0,
     next_s: float = 0.0,
 ) -> list[Step]:
-    """Measure both treatments at further levels, so that their knees are compared in the same minutes: in the study's
-    fewest blocks, in two, or not at all, as the budget allows."""
+    """Measure both at further levels, so that their knees are compared in the same minutes: in the study's fewest
+    blocks, in two, or not at all, as the budget allows."""
     per_block = [*levels, *levels]
     if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block, reserve_s):
         return []
@@ -237,9 +214,9 @@ def interleaved(
     round_number: int,
     purpose: Purpose = "proof",
 ) -> list[Step]:
-    """Measure the treatments in these blocks: the first `surely` ones in any case, the others as the budget allows."""
+    """The first `surely` blocks are measured in any case, the others as the budget allows."""
     taken: list[Step] = []
-    for block, order in zip(blocks, orders(book.random, treatments, levels), strict=False):
+    for block, order in zip(blocks, orders(book.random, [treatments], levels), strict=False):
         if block >= blocks.start + surely and not book.budget.affords([level for _, level in order], reserve_s):
             break
         taken += take_block(book, order, round_number=round_number, block=block, purpose=purpose)
@@ -247,32 +224,25 @@ def interleaved(
 
 
 def orders(
-    chance: random.Random, treatments: Sequence[str], levels: Sequence[float]
-) -> Iterator[list[tuple[str, float]]]:
-    """The order of (treatment, level) in each block, without end, drawn at random; the third block reverses the first.
-    So each of two treatments comes first at least once in three blocks, and a drift shows as noise. Reversing every
-    second block called 44 % of equal servers different, by noise with a period of two blocks."""
-    yield from grouped_orders(chance, [treatments], levels)
-
-
-def grouped_orders(
     chance: random.Random, groups: Sequence[Sequence[str]], levels: Sequence[float]
 ) -> Iterator[list[tuple[str, float]]]:
-    """The same, with the treatments of a group next to each other."""
+    """The order of (treatment, level) in each block, without end, drawn at random, a group's treatments next to each
+    other; the third block reverses the first. So each of two treatments comes first at least once in three blocks, and
+    a drift shows as noise. Reversing every second block called 44 % of equal servers different, by noise with a period
+    of two blocks."""
     drawn: list[list[tuple[str, float]]] = []
     while True:
         if len(drawn) == MIRRORED:
-            drawn.append(drawn[0][::-1])
+            order = drawn[0][::-1]
         else:
-            drawn.append(
-                [
-                    (treatment, level)
-                    for group in chance.sample(list(groups), len(groups))
-                    for treatment in chance.sample(list(group), len(group))
-                    for level in chance.sample(list(levels), len(levels))
-                ]
-            )
-        yield drawn[-1]
+            order = [
+                (treatment, level)
+                for group in chance.sample(list(groups), len(groups))
+                for treatment in chance.sample(list(group), len(group))
+                for level in chance.sample(list(levels), len(levels))
+            ]
+        drawn.append(order)
+        yield order
 
 
 def take_block(
@@ -288,40 +258,35 @@ def take_block(
     ]
 
 
-def by_level(steps: Sequence[Step], treatment: str) -> Samples:
-    chosen = [
-        step for block in by_block(step for step in steps if step.treatment == treatment).values() for step in block
-    ]
-    levels = sorted({step.level for step in chosen})
-    return {level: [step.throughput for step in chosen if step.level == level] for level in levels}
+def throughputs(steps: Sequence[Step], treatment: str) -> Samples:
+    chosen = (step for block in by_block(of_treatment(steps, treatment)).values() for step in block)
+    return {level: [step.throughput for step in taken] for level, taken in by_level(chosen).items()}
 
 
 def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
-    resolutions: dict[float, tuple[float, float]] = {}
-    for level in {step.level for step in steps}:
-        sides = [
-            [grain_of(step) for step in steps if step.level == level and step.treatment == name]
-            for name in (before, after)
-        ]
-        if all(sides):
-            resolutions[level] = (max(sides[0]), max(sides[1]))
-    return resolutions
+    first, second = (
+        {level: max(map(grain_of, taken)) for level, taken in by_level(of_treatment(steps, name)).items()}
+        for name in (before, after)
+    )
+    return {level: (grain, second[level]) for level, grain in first.items() if level in second}
 
 
 def grain_of(step: Step) -> float:
-    """Relative resolution of a step's throughput: a window's count may be off by the requests in progress."""
+    """Relative resolution of a throughput: a window's count may be off by the requests in progress."""
     return min(1.0, max(1.0, step.throughput * step.latency.mean_ms / 1000) / max(step.requests, 1))
 
 
 def level_ratios(
     steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end
 ) -> tuple[LevelRatio, ...]:
-    kept, ratios = settled(steps), []
-    for level in sorted(by_level(kept, before).keys() & by_level(kept, after).keys()):
-        mine = [step for step in kept if step.level == level]
+    ratios = []
+    for level, mine in by_level(settled(steps)).items():
+        served = [throughputs(mine, name).get(level, []) for name in (before, after)]
+        if not all(served):
+            continue
         verdict = verdict_on(mine, before, after, judge)
-        sides, _ = comparison.logarithms([by_level(mine, name)[level][: verdict.blocks] for name in (before, after)])
         if verdict.has_ratio and verdict.decision != "cannot-tell":
+            sides, _ = comparison.logarithms([side[: verdict.blocks] for side in served])
             first, second = (comparison.exp_in_range(float(side.mean())) for side in sides)
             ratios.append(LevelRatio(level, first, second, verdict.ratio, verdict.low, verdict.high))
     return tuple(ratios)
@@ -345,15 +310,12 @@ def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[Oper
 
 
 def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
-    sums: dict[tuple[float, str], tuple[float, int]] = {}
+    sums, counts = defaultdict[tuple[float, str], float](float), Counter[tuple[float, str]]()
     for step in sorted(steps, key=lambda step: step.level):
         for operation in step.operations:
-            total, count = sums.get((step.level, operation.name), (0.0, 0))
-            sums[step.level, operation.name] = (
-                total + operation.mean_ms * operation.requests,
-                count + operation.requests,
-            )
-    return {key: total / count for key, (total, count) in sums.items() if count}
+            sums[step.level, operation.name] += operation.mean_ms * operation.requests
+            counts[step.level, operation.name] += operation.requests
+    return {key: total / counts[key] for key, total in sums.items() if counts[key]}
 
 
 LONGER = 1.2
@@ -364,14 +326,15 @@ FOR_A_TAIL = 100
 
 def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:
     """A sentence if p99 is longer after at the highest common level (Welch's t on logarithms, 95 %); else ""."""
-    common = {step.level for step in before} & {step.level for step in after}
+    sides = by_level(before), by_level(after)
+    highest = max(sides[0].keys() & sides[1].keys(), default=0.0)
     first, second = (
         [
             math.log(step.latency.p99_ms)
-            for step in side
-            if step.level == max(common, default=None) and step.requests >= FOR_A_TAIL and step.latency.p99_ms > 0
+            for step in side.get(highest, ())
+            if step.requests >= FOR_A_TAIL and step.latency.p99_ms > 0
         ]
-        for side in (before, after)
+        for side in sides
     )
     if min(len(first), len(second)) < FEWEST_BLOCKS:
         return ""
@@ -381,4 +344,4 @@ def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:
     if least <= 0 or longer < math.log(LONGER):
         return ""
     was, is_ = (show(math.exp(fmean(side)), "ms") for side in (first, second))
-    return f"the slowest requests wait longer: p99 at level {max(common):g} {was} before, {is_} after"
+    return f"the slowest requests wait longer: p99 at level {highest:g} {was} before, {is_} after"

@@ -18,7 +18,6 @@ from loadframe.experiments.writing import (
     partial,
     quality_of,
     renewed,
-    summary_of,
     write_down,
 )
 from loadframe.model import (
@@ -31,30 +30,36 @@ from loadframe.model import (
     RunAnswer,
     State,
     Step,
+    of_treatment,
 )
 from loadframe.reporting.reports import render_page
 from loadframe.runs.folder import REPORT, RunFolder
+from loadframe.runs.record import describe_study
 from loadframe.study import Study, validate
 
 
 def open_run(path: str | Path) -> RunFolder:
-    """An existing run folder. RunError where it is none."""
     return RunFolder.open(Path(path))
 
 
 def absent(run: RunFolder) -> tuple[str, ...]:
-    """What a run needs and is not available here, in words: kinds that other distributions register."""
+    """What a run needs and is not available here, in words."""
     try:
-        return declared.absent(run.declared(), run.bench().distributions)
+        metrics = {name for step in run.steps() for name in step.metrics}
+        return declared.absent(run.declared(), run.bench().distributions, metrics)
     except UserError:  # reported by whatever needs the study or the bench
         return ()
 
 
 def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> CaseStudy:
-    """All that a run folder says; nothing is written. within_latency_p95_ms: replaces the study's objective for the
-    curves. RunError without a finished step, and where the target fell in each that might have counted; TooFewRequests
-    where no window is enough."""
-    steps = _checked(run)
+    """All that a run folder says; nothing is written. within_latency_p95_ms: replaces the study's objective. RunError
+    without a finished step, and where the target fell in each that might have counted; TooFewRequests where no window
+    is enough."""
+    steps = run.steps()
+    if all(step.purpose == "warming" for step in steps):
+        raise RunError(
+            f"{run.path} has no finished step", remedy="It was stopped before its first step ended; run it again."
+        )
     about, rounds, answer = run.document("run.json", "run"), tuple(run.rounds()), _answer(run, steps)
     if answer is None and not any(step.counts for step in steps):
         if fallen := sorted({step.level for step in steps if NOT_RECOVERED in step.flags}):
@@ -71,7 +76,7 @@ def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> C
     study: Study | None = None
     try:
         study = run.declared()
-        summary = summary_of(run, study)
+        summary = describe_study(study, run.bench())
     except StudyError:
         if not isinstance(answer, Investigation):
             raise
@@ -95,7 +100,7 @@ def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> C
 
 
 def answer_of(run: RunFolder) -> RunAnswer | None:
-    """The answer of `conclude` alone, for a list of many runs; None where the finished steps show nothing yet."""
+    """The answer of `conclude` alone; None where the finished steps show nothing yet."""
     return _answer(run, run.steps())
 
 
@@ -110,7 +115,7 @@ def _answer(run: RunFolder, steps: Sequence[Step]) -> RunAnswer | None:
 
 
 def write_answer(run: RunFolder, study: CaseStudy) -> RunAnswer:
-    """Write the report of a run again, and the tables where it has no conclusion. RunError."""
+    """Write the report again, and the tables where the run has no conclusion. RunError."""
     if isinstance(study.answer, Investigation) and run.investigation() is not None:
         run.write_report(render_page(study.answer))
         return study.answer
@@ -128,7 +133,7 @@ def _states(
     rounds: Sequence[Round],
     answer: RunAnswer | None,
 ) -> dict[str, State]:
-    """The states by treatment, in the order of their letters. known: curves of states that rounds have."""
+    """In the order of their letters. known: curves of states that rounds have."""
     decided = deciding(rounds)
     alternatives = answer.alternatives if isinstance(answer, Investigation) else ()
     examinations = {
@@ -136,7 +141,7 @@ def _states(
     }
     states = {}
     for name in sorted({step.treatment for step in steps if step.counts}, key=lambda name: (len(name), name)):
-        mine = [step for step in steps if step.treatment == name]
+        mine = of_treatment(steps, name)
         selection = select(mine, decided=decided)
         curve = known.get(name)
         if curve is None and study is not None:
@@ -146,11 +151,12 @@ def _states(
         examination = examinations.get(name)
         if examination is None and study is not None:
             examination = examined(run, study, counting(mine, decided), curve, steps)
-        state = State(name, run.treatment(name).title, curve, tuple(selection.steps), selection.left_out)
-        first = None if examination is None else _first(examination)
-        if isinstance(answer, Investigation) and rounds and name == rounds[-1].treatment:
-            first = answer.next_limit
-        states[name] = state if examination is None else _judged(state, examination, first)
+        states[name] = State(name, run.treatment(name).title, curve, tuple(selection.steps), selection.left_out)
+        if examination is not None:
+            first = _first(examination)
+            if isinstance(answer, Investigation) and rounds and name == rounds[-1].treatment:
+                first = answer.next_limit
+            states[name] = _judged(states[name], examination, first)
     return states
 
 
@@ -180,18 +186,3 @@ def state_up_to(run: RunFolder, case: CaseStudy, treatment: str, up_to: float) -
     study = run.declared()
     examination = examined(run, study, steps, curve_of(steps, study, treatment), case.steps, up_to)
     return _judged(replace(state, steps=tuple(steps)), examination, _first(examination))
-
-
-def _checked(run: RunFolder) -> list[Step]:
-    steps = run.steps()
-    if all(step.purpose == "warming" for step in steps):
-        raise RunError(
-            f"{run.path} has no finished step", remedy="It was stopped before its first step ended; run it again."
-        )
-    for step in steps:
-        if not (step.level > 0 and 0 <= step.throughput < float("inf")):
-            raise RunError(
-                f"{run.path}: step {step.number} has level {step.level:g} and throughput {step.throughput:g}",
-                remedy="steps.jsonl was damaged or edited.",
-            )
-    return steps

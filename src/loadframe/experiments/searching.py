@@ -1,5 +1,6 @@
 """The capacity search on a real target: each trial is a step in the run folder; disturbed steps are repeated."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from loadframe.analysis import objective as objectives
@@ -45,7 +46,7 @@ def objective_of(study: Study) -> CapacityObjective:
 
 
 def asked_of_settings(study: Study) -> CapacityObjective | None:
-    """What the study asks of every level besides throughput, where settings are searched; None for nothing."""
+    """What is asked of every level besides throughput, where settings are searched; None for nothing."""
     within = study.objective.within
     if not within.asks:
         return None
@@ -102,8 +103,8 @@ class _Finder:
                 self._expect()
 
     def _expect(self) -> None:
-        """Forecast the capacity, only once: a server that takes less for a request the busier it is would be followed
-        in small steps, guess after guess."""
+        """Only once: a server that takes less for a request the busier it is would be followed in small steps, guess
+        after guess."""
         if (self.search.settings.guess or self.expected) is not None or any(not trial.met for trial in self.trials):
             return
         study = self.book.bench.study
@@ -141,9 +142,7 @@ class _Finder:
         return replace(trial, counted=False, note=f"the machine was disturbed ({flags}): made again")
 
     def _step(self, proposal: Proposal) -> Step:
-        waiting = None
-        if self.open_loop:
-            waiting = objectives.most_waiting(proposal.load, proposal.seconds)
+        waiting = objectives.most_waiting(proposal.load, proposal.seconds) if self.open_loop else None
         return self.book.once(
             StepRequest(
                 TREATMENT,
@@ -212,12 +211,11 @@ def find(book: Bookkeeping, settings: Settings, objective: CapacityObjective) ->
         expected=settings.guess or finder.expected,
         levels=tuple(search.known()),
         trials=tuple(trials),
-        warnings=tuple(_warnings(finder)),
+        warnings=tuple(_warnings(search, book.steps)),
     )
 
 
-def _warnings(finder: _Finder) -> list[str]:
-    search, steps = finder.search, finder.book.steps
+def _warnings(search: CapacitySearch, steps: Sequence[Step]) -> list[str]:
     warnings = []
     if search.propose() is not None:
         warnings.append("The budget ended before the search did: give measure.budget more time.")

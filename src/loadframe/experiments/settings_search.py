@@ -1,5 +1,5 @@
-"""A search for settings, which another distribution provides, as seen by whoever takes its trials: here one after the
-other, or on other hosts (the method `trials` of an executor)."""
+"""A search for settings, of another distribution, as seen by whoever takes its trials: one after the other, or on other
+hosts (the method `trials` of an executor)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,15 +18,14 @@ TRIALS_ROUND = 2
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The settings as given, which others are compared with. steps: at the judged levels. reference: their median
-    throughput (1/s) at each level."""
+    """The settings as given. steps: at the judged levels. reference: their median throughput (1/s) at each level."""
 
     steps: tuple[Step, ...]
     reference: Mapping[float, float]
 
     @classmethod
     def of(cls, steps: Sequence[Step], levels: Sequence[float]) -> Self:
-        """The start from the steps at these levels. RunError where at one of them most blocks serve nothing."""
+        """RunError where at one of these levels most blocks serve nothing."""
         reference = {level: median(step.throughput for step in steps if step.level == level) for level in levels}
         for level, throughput in reference.items():
             if throughput <= 0:
@@ -60,21 +59,20 @@ class SettingsSearch(Protocol):
 
     @property
     def start(self) -> Start:
-        """The settings as given, measured on this machine."""
+        """As measured on this machine."""
 
     @property
     def varied(self) -> int:
-        """Number of settings that are varied."""
+        """The number of settings that are varied."""
 
     @property
-    def next_number(self) -> int:
-        """Number of the next trial."""
+    def next_number(self) -> int: ...
 
     def take_here(self, most: int) -> None:
-        """Take trials on this machine up to number `most`, as far as the budget goes."""
+        """Up to number `most`, as far as the budget goes."""
 
     def left(self, most: int) -> int:
-        """Number of trials left up to number `most`."""
+        """Trials left up to number `most`."""
 
     def proposed(self, pending: Sequence[Proposed] = ()) -> Proposed:
         """What to try next while the pending ones are being measured."""
@@ -88,4 +86,4 @@ class SettingsSearch(Protocol):
         """Learn from a trial, keep and report it. start: of that host. failed: why it did not work, else ""."""
 
     def left_s(self) -> float:
-        """Seconds of the budget that trials may take."""
+        """Of the budget, for trials."""

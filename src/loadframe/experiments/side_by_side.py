@@ -1,9 +1,9 @@
-"""A study's alternatives against its target, in the same blocks, each with its limits and causes; and what a cache
-still has after a restart."""
+"""A study's alternatives against its target in the same blocks, each with its limits and causes; and what a cache still
+has after a restart."""
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from statistics import median
 from typing import get_args
@@ -16,11 +16,21 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.bench.rig import host_settings
 from loadframe.errors import TargetError, WorkloadError
 from loadframe.experiments.examination import examine
-from loadframe.experiments.proof import by_level, orders, take_block, verdict_on, verdicts_at_each_level
+from loadframe.experiments.proof import orders, take_block, throughputs, verdict_on, verdicts_at_each_level
 from loadframe.experiments.sweep import curve_of
-from loadframe.model import Alternative, Ending, Round, SettingValue, Step, TargetState, WarmRestart, Witness
+from loadframe.model import (
+    Alternative,
+    Ending,
+    Round,
+    SettingValue,
+    Step,
+    TargetState,
+    WarmRestart,
+    Witness,
+    of_treatment,
+)
 from loadframe.reporting.alternatives import warm_restart_sentence
-from loadframe.runs.folder import Effective, RunFolder, Treatment
+from loadframe.runs.folder import Effective, RunFolder
 from loadframe.runs.record import footprint
 from loadframe.study import Study
 from loadframe.study.declaration import AlternativeTable, StateTable
@@ -44,29 +54,22 @@ WITNESSES = (
 SHARE = 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
-    before: str
-    after: str
-    title: str
-
-
-def declare(book: Bookkeeping) -> list[Pair]:
-    """The alternatives as treatments, each paired with the study's own; then all of them cold, on request."""
-    study, start = book.bench.study, book.bench.start_state
-    states = {START: ("as given", start, study.target.kind)}
+def declare(book: Bookkeeping) -> list[tuple[str, str]]:
+    """Declare the alternatives, each paired with the study's own state; then all of them cold, on request."""
+    study = book.bench.study
+    states = {START: (book.bench.start_state, study.target.kind)}
     for alternative in study.alternative:
         state, kind = state_of(book.bench, alternative)
-        states[book.next_treatment(alternative.name, state, kind)] = (alternative.name, state, kind)
-    pairs = _pairs({name: title for name, (title, _, _) in states.items()})
+        states[book.next_treatment(alternative.name, state, kind)] = state, kind
+    groups = [list(states)]
     if study.measure.cold:
-        pairs += _pairs(
-            {
-                book.next_treatment(f"{title}, cold", state, kind, cold_of=name): f"{title}, cold"
-                for name, (title, state, kind) in states.items()
-            }
+        groups.append(
+            [
+                book.next_treatment(f"{book.called(name)}, cold", state, kind, cold_of=name)
+                for name, (state, kind) in states.items()
+            ]
         )
-    return pairs
+    return [(first, other) for first, *others in groups for other in others]
 
 
 def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, str]:
@@ -87,18 +90,13 @@ def changed(state: TargetState, table: StateTable, host: Mapping[str, SettingVal
     )
 
 
-def _pairs(titles: Mapping[str, str]) -> list[Pair]:
-    first, *others = titles
-    return [Pair(first, other, titles[other]) for other in others]
-
-
-def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair]) -> None:
+def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[tuple[str, str]]) -> None:
     """Measure these pairs at all levels, in the study's fewest (at least two) to most blocks. Their number does not
     depend on what they show, so a single look at the end has its nominal error."""
     if not pairs:
         return
     study = book.bench.study
-    treatments = list(dict.fromkeys(name for pair in pairs for name in (pair.before, pair.after)))
+    treatments = list(dict.fromkeys(name for pair in pairs for name in pair))
     levels, blocks = list(study.levels), study.measure.blocks
     for name in treatments[1:]:  # the first is read back where the loop begins
         run.append_line("effective.jsonl", "effective", Effective(name, book.bench.use(name)))
@@ -107,7 +105,7 @@ def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair
         f"measuring {', '.join(book.called(name) for name in treatments)} side by side", len(block_levels) * blocks.min
     )
     whole_s = book.budget.left_s()
-    for block, order in zip(range(1, blocks.max + 1), orders(book.random, treatments, levels), strict=False):
+    for block, order in zip(range(1, blocks.max + 1), orders(book.random, [treatments], levels), strict=False):
         reserve_s = (1 - SHARE) * whole_s if block > blocks.min else 0.0
         if block > FEWEST_BLOCKS and not book.budget.affords(block_levels, reserve_s):
             break
@@ -116,56 +114,50 @@ def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[Pair
 
 def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study: Study) -> tuple[Alternative, ...]:
     declared = {alternative.name for alternative in study.alternative}
+    if not declared:
+        return ()
     treatments = run.treatments().values()
     cold = {treatment.cold_of: treatment.name for treatment in treatments if treatment.cold_of}
-    return tuple(
-        _alternative(run, target, treatment, steps, study, cold)
-        for treatment in treatments
-        if treatment.title in declared and _paired(steps, START, treatment.name)
-    )
-
-
-def _alternative(
-    run: RunFolder, target: Round, treatment: Treatment, steps: Sequence[Step], study: Study, cold: Mapping[str, str]
-) -> Alternative:
-    mine = [step for step in steps if step.treatment == treatment.name]
-    examined = examine(
-        mine,
-        number=1,
-        treatment=treatment.name,
-        state=treatment.state,
-        effective=run.effective().get(treatment.name, {}),
-        curve=curve_of(steps, study, treatment.name),
-        target_kind=treatment.kind or study.target.kind,
-        highest_level=study.levels[-1],
-        declared=study.target.limit,
-        run=steps,
-    ).round
-    causes = (*target.findings, *examined.findings)
-    shown = {item.metric for finding in causes for item in finding.evidence}
-    paired, error = _paired(steps, START, treatment.name), ERROR / len(study.alternative)
-    before, after = by_level(paired, START), by_level(paired, treatment.name)
-    cold_pair = (cold[START], cold[treatment.name]) if {START, treatment.name} <= cold.keys() else ("", "")
-    empty = _paired(steps, *cold_pair)  # empty, too, where no cold step was taken
-    judge = partial(comparison.verdict_at_end, confidence=1 - error)
-    return Alternative(
-        name=treatment.title,
-        target_kind=treatment.kind or study.target.kind,
-        round=replace(examined, footprint=footprint(mine, sorted(shown))),
-        verdict=verdict_on(paired, START, treatment.name, judge),
-        by_level=verdicts_at_each_level(paired, START, treatment.name, error=error),
-        cold=verdicts_at_each_level(empty, *cold_pair, error=error) if empty else (),
-        divergence=divergence(before, after),
-        witnesses=_witnesses(steps, treatment.name, max(before), shown),
-        version="" if treatment.kind == study.target.kind else run.bench().versions.get(treatment.kind, ""),
-    )
+    error, alternatives = ERROR / len(study.alternative), []
+    for treatment in treatments:
+        paired, name = _paired(steps, START, treatment.name), treatment.name
+        if treatment.title not in declared or not paired:
+            continue
+        mine, kind = of_treatment(steps, name), treatment.kind or study.target.kind
+        examined = examine(
+            mine,
+            treatment=name,
+            state=treatment.state,
+            effective=run.effective().get(name, {}),
+            curve=curve_of(steps, study, name),
+            target_kind=kind,
+            highest_level=study.levels[-1],
+            declared=study.target.limit,
+            run=steps,
+        ).round
+        shown = {item.metric for finding in (*target.findings, *examined.findings) for item in finding.evidence}
+        before, after = throughputs(paired, START), throughputs(paired, name)
+        cold_pair = (cold[START], cold[name]) if {START, name} <= cold.keys() else ("", "")
+        empty = _paired(steps, *cold_pair)  # empty, too, where no cold step was taken
+        alternatives.append(
+            Alternative(
+                name=treatment.title,
+                target_kind=kind,
+                round=replace(examined, footprint=footprint(mine, sorted(shown))),
+                verdict=verdict_on(paired, START, name, partial(comparison.verdict_at_end, confidence=1 - error)),
+                by_level=verdicts_at_each_level(paired, START, name, error=error),
+                cold=verdicts_at_each_level(empty, *cold_pair, error=error) if empty else (),
+                divergence=divergence(before, after),
+                witnesses=_witnesses(steps, name, max(before), shown),
+                version="" if treatment.kind == study.target.kind else run.bench().versions.get(treatment.kind, ""),
+            )
+        )
+    return tuple(alternatives)
 
 
 def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -> tuple[Witness, ...]:
-    sides = [
-        [step.metrics for step in steps if step.level == level and step.treatment == treatment]
-        for treatment in (START, name)
-    ]
+    there = [step for step in steps if step.level == level]
+    sides = [[step.metrics for step in of_treatment(there, treatment)] for treatment in (START, name)]
     shown = {
         metric: [[metrics[metric] for metrics in side if metric in metrics] for side in sides]
         for metric in dict.fromkeys((*WITNESSES, *sorted(more)))
@@ -178,8 +170,8 @@ def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -
 
 
 def _paired(steps: Sequence[Step], first: str, second: str) -> list[Step]:
-    of_each = one_of_each_block(step for step in steps if step.purpose == "side by side")
-    sides = [{(step.level, step.block): step for step in of_each if step.treatment == name} for name in (first, second)]
+    taken = one_of_each_block(step for step in steps if step.purpose == "side by side")
+    sides = [{(step.level, step.block): step for step in of_treatment(taken, name)} for name in (first, second)]
     both = sorted(sides[0].keys() & sides[1].keys())
     return [side[key] for side in sides for key in both]
 
@@ -190,7 +182,7 @@ POLL_S = 0.25
 
 
 def one_of_each_kind(run: RunFolder) -> list[str]:
-    """The first treatment of each kind of target: restarting every treatment would take as long as measuring them."""
+    """The first treatment of each kind of target: restarting all would take as long as measuring them."""
     kinds: dict[str, str] = {}
     for treatment in run.treatments().values():
         kinds.setdefault(treatment.kind, treatment.name)
@@ -198,8 +190,8 @@ def one_of_each_kind(run: RunFolder) -> list[str]:
 
 
 def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -> None:
-    """End each cache cleanly, and by SIGKILL, and record what it still has, at the study's lowest level. A cache that
-    does not come back is not ended again."""
+    """End each cache cleanly, and by SIGKILL, and record what it still has, at the study's lowest level. One that does
+    not come back is not ended again."""
     level = book.bench.study.levels[0]
     for treatment in filter(book.bench.is_cache, treatments):
         for how in get_args(Ending):

@@ -1,5 +1,5 @@
-"""A target that dies or hangs under a load. A private target is measured further below that load; the run of an
-attached one is concluded from the steps before."""
+"""A target that dies or hangs under a load. A private one is measured further below that load; the run of an attached
+one is concluded from the steps before."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,19 +14,9 @@ UNFIT = (TargetError, CageError, StudyError, WorkloadError)
 
 
 @contextmanager
-def kept_of_a_stop(book: Bookkeeping) -> Iterator[None]:
-    """Record in the run where the target does not recover in this block, and raise on."""
-    try:
-        yield
-    except NotRecovered as error:
-        note_fall(book, error)
-        raise
-
-
-@contextmanager
 def concluding(book: Bookkeeping) -> Iterator[None]:
     """Leave the block where the target does not recover, or no window of a state decides anything; raised on only where
-    no step of the study's own state counts."""
+    no step of the first state counts."""
     try:
         yield
     except NotRecovered as error:
@@ -41,8 +31,8 @@ def concluding(book: Bookkeeping) -> Iterator[None]:
 
 
 def go_on_below(book: Bookkeeping, error: NotRecovered) -> None:
-    """Start the target again after a fall, to measure only lower loads. NotRecovered where it is not private, does not
-    start, or failed at the lowest load."""
+    """Start the target again after a fall. NotRecovered where it is not private, does not start, or failed at the
+    lowest load."""
     treatment, level = fell_in(book, error)
     if book.bench.endpoint.attached or level >= book.fell_at(treatment):
         raise error
@@ -58,12 +48,11 @@ def go_on_below(book: Bookkeeping, error: NotRecovered) -> None:
 
 
 def fell_in(book: Bookkeeping, error: NotRecovered) -> tuple[str, float]:
-    last = book.steps[-1] if book.steps else None
     if error.treatment is not None and error.level is not None:
         return error.treatment, error.level
-    if last is None:
+    if not book.steps:
         raise error
-    return last.treatment, last.level
+    return book.steps[-1].treatment, book.steps[-1].level
 
 
 def note_fall(book: Bookkeeping, error: NotRecovered, *, went_on: bool = False) -> None:
@@ -74,7 +63,8 @@ def note_fall(book: Bookkeeping, error: NotRecovered, *, went_on: bool = False) 
     error.noted = True
     run = book.bench.run
     treatment, level = fell_in(book, error)
-    first = next(iter(states := run.treatments()), treatment)
+    states = run.treatments()
+    first = next(iter(states), treatment)
     number = 0
     if error.level is None:
         last = book.steps[-1]

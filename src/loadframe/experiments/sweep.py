@@ -14,7 +14,18 @@ from loadframe.bench.bookkeeping import FEWEST_BLOCKS, LONGER, OVERDRAWN, Bookke
 from loadframe.bench.settling import MOST_TIMES
 from loadframe.errors import NotRecovered, TooFewRequests
 from loadframe.experiments.stopping import go_on_below
-from loadframe.model import CLIENT_AXES, NOT_RECOVERED, OUT_OF_BALANCE, TOO_FEW, Curve, Step, StepRequest, by_block
+from loadframe.model import (
+    CLIENT_AXES,
+    NOT_RECOVERED,
+    OUT_OF_BALANCE,
+    TOO_FEW,
+    Curve,
+    Step,
+    StepRequest,
+    by_block,
+    by_level,
+    of_treatment,
+)
 from loadframe.progress import counted
 from loadframe.study import Study
 from loadframe.units import show
@@ -31,14 +42,14 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str, *, decided: Co
     samples = [
         curves.LevelSample(
             load=level,
-            throughputs=tuple(step.throughput for step in counting if step.level == level),
+            throughputs=tuple(step.throughput for step in there),
             latencies_p95_ms=tuple(
                 math.inf if OUT_OF_BALANCE in step.flags else step.latency.p95_ms
-                for step in counting
-                if step.level == level and (step.latency_known or OUT_OF_BALANCE in step.flags)
+                for step in there
+                if step.latency_known or OUT_OF_BALANCE in step.flags
             ),
         )
-        for level in sorted({step.level for step in counting})
+        for level, there in by_level(counting).items()
     ]
     fitted = curves.fit(
         samples,
@@ -64,15 +75,14 @@ def curve_of(steps: Sequence[Step], study: Study, treatment: str, *, decided: Co
 
 
 def _taken(steps: Iterable[Step], treatment: str) -> list[Step]:
-    return [step for step in steps if step.treatment == treatment and step.purpose != "warming"]
+    return [step for step in of_treatment(steps, treatment) if step.purpose != "warming"]
 
 
 def check_enough(steps: Sequence[Step], treatment: str) -> None:
-    """TooFewRequests where no window of a treatment decides anything."""
     steps = _taken(steps, treatment)
     if not steps or any(step.counts for step in steps):
         return
-    needed_s = {step.level: step.needed_s for step in sorted(steps, key=lambda step: step.level)}
+    needed_s = {level: there[-1].needed_s for level, there in by_level(steps).items()}
     budget_s = LONGER * FEWEST_BLOCKS * sum(needed_s.values())
     windows = "; ".join(f"{show(needed, 's')} at {level:g}" for level, needed in needed_s.items())
     raise TooFewRequests(
@@ -83,11 +93,15 @@ def check_enough(steps: Sequence[Step], treatment: str) -> None:
 
 
 def _window_warnings(steps: Sequence[Step]) -> list[str]:
-    counting = [step for step in steps if step.counts]
-    few = {step.level: step.needed_s for step in steps if TOO_FEW in step.flags and NOT_RECOVERED not in step.flags}
-    few = {level: few[level] for level in sorted(few.keys() - {step.level for step in counting})}
-    known = {step.level for step in counting if OUT_OF_BALANCE not in step.flags}
-    unknown = sorted({step.level for step in counting} - known)
+    few: dict[float, float] = {}
+    unknown = []
+    for level, there in by_level(steps).items():
+        counting = [step for step in there if step.counts]
+        short = [step for step in there if TOO_FEW in step.flags and NOT_RECOVERED not in step.flags]
+        if short and not counting:
+            few[level] = short[-1].needed_s
+        if counting and all(OUT_OF_BALANCE in step.flags for step in counting):
+            unknown.append(level)
     warnings = []
     if few:
         warnings.append(
@@ -114,11 +128,10 @@ def _driver_warnings(steps: Sequence[Step]) -> list[str]:
         "driver-beside": "driver.beside: at {} the load driver had a quarter or more of the CPUs that the target was "
         "short of; with CPUs of its own for the driver (cage.driver.cpus) the target would do more",
     }
-    levels = sorted({step.level for step in steps})
     warnings = []
     for flag, words in said.items():
         often = [
-            level for level in levels if mean(flag in step.flags for step in steps if step.level == level) > MOST_STEPS
+            level for level, there in by_level(steps).items() if mean(flag in step.flags for step in there) > MOST_STEPS
         ]
         if often:
             warnings.append(words.format(_listed(often)))
@@ -126,9 +139,9 @@ def _driver_warnings(steps: Sequence[Step]) -> list[str]:
 
 
 def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
-    """Measure the study's levels for a treatment, except what is done, below the load at which a private target fails,
-    and fit the curve. At least two blocks, the study's fewest within the budget, and more until all intervals are
-    narrow; then a cliff is bisected. TooFewRequests."""
+    """Measure all levels, except what is done, below the load at which a private target fails. At least two blocks, the
+    study's fewest within the budget, and more until all intervals are narrow; then a cliff is bisected. TooFewRequests
+    where no window decides anything."""
     while True:
         try:
             return _swept(book, treatment, round_number)
@@ -200,8 +213,8 @@ def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
 
 
 def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], block: int, *, round_number: int) -> None:
-    """A step at each level that this block lacks, in random order; in the first block of an attached target in rising
-    order, so that a level at which it fails comes last."""
+    """Take the levels that this block lacks, in random order; in the first block of an attached target in rising order,
+    so that a level at which it fails comes last."""
     done = {step.level for step in book.of(treatment) if step.block == block}
     first = block == 1 and book.bench.endpoint.attached
     for level in sorted(levels) if first else book.random.sample(list(levels), len(levels)):

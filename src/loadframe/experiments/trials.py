@@ -12,7 +12,7 @@ from loadframe.diagnosis.remedies import joined, propose, proposed_for, state_af
 from loadframe.diagnosis.remedies.declared import ways_back
 from loadframe.errors import NotRecovered
 from loadframe.experiments import fresh
-from loadframe.experiments.controls import hold_against, less_s
+from loadframe.experiments.controls import controlled, less_s
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.stopping import UNFIT, fell_in
 from loadframe.experiments.trying import (
@@ -21,14 +21,13 @@ from loadframe.experiments.trying import (
     afterwards_s,
     apply,
     attempt,
-    beside,
     held_at_the_fall,
     judged,
     measured_again,
-    of_treatment,
     prove_remedy,
+    with_other_levels,
 )
-from loadframe.model import KEPT_FIRST, Control, Remedy, Round, StepRequest, TargetState, UntriedRemedy
+from loadframe.model import KEPT_FIRST, Control, Remedy, Round, StepRequest, TargetState, UntriedRemedy, of_treatment
 
 LAYERS = {"server": "target", "application": "target", "process": "process", "host": "host"}
 WhyNot = Callable[[Remedy], str | None]
@@ -37,81 +36,79 @@ Note = Callable[[Round], None]
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A round after its remedies were tried. kept: the treatment and state to go on from; None where none helped."""
+    """kept: the treatment and state to go on from; None where no remedy helped."""
 
     round: Round
     kept: tuple[str, TargetState] | None
 
 
 def try_remedies(book: Bookkeeping, examined: Examined, already: set[str], note: Note = lambda latest: None) -> Tried:
-    """Prove the remedies for a round's findings in turn, until one is kept; others are listed with the reason. Where
-    none helps alone, those with another limit behind them are lifted together. already: ids of remedies that did not
-    help. note: called after each trial."""
-    round_, why_not = examined.round, partial(_why_not, book, examined)
+    """Prove remedies until one is kept; others are listed with the reason. already: ids of remedies that did not help.
+    note: called after each trial."""
+    why_not = partial(_why_not, book, examined)
     kept: Attempt | None = None
     fruitless: list[Attempt] = []
-    untried = [remedy for remedy in proposed_for(round_, examined.situation) if remedy.id not in already]
-    for proposed in promising_first(book, examined, untried, examined.levels, why_not):
+    untried = [remedy for remedy in proposed_for(examined.round, examined.situation) if remedy.id not in already]
+    for proposed in promising_first(book, examined, untried, why_not):
         because = why_not(proposed) if kept is None else KEPT_FIRST
         if because is not None:
-            round_ = _shown(round_, proposed, because)
+            examined = _untried(examined, proposed, because)
             continue
-        round_, tried = _try(book, examined, round_, proposed, note)
+        examined, tried = _try(book, examined, proposed, note)
         if tried is not None and tried.trial.kept:
             kept = tried
-            round_ = beside(
-                book, round_, tried, examined.levels, reserve_s=less_s(book, round_, tried.trial, examined.levels)
-            )
+            examined = with_other_levels(book, examined, tried, reserve_s=less_s(book, examined))
             continue
         already.add(proposed.id)
         if tried is not None:
             fruitless.append(tried)
-            book.bench.use(round_.treatment)
+            book.bench.use(examined.round.treatment)
     if kept is None:
-        round_, kept = lift_together(book, examined, round_, fruitless, why_not, note)
+        examined, kept = _lift_together(book, examined, fruitless, why_not, note)
     if kept is not None:
-        note(round_)
-        round_ = hold_against(book, round_, kept, examined.levels)
+        note(examined.round)
+        examined = controlled(book, examined)
         already.difference_update(attempted.applied.remedy.id for attempted in fruitless)
         already.update(ways_back(kept.applied.remedy))
-    note(round_)
-    return Tried(round_, None if kept is None else (kept.applied.treatment, kept.applied.state))
+    note(examined.round)
+    return Tried(examined.round, None if kept is None else (kept.applied.treatment, kept.applied.state))
 
 
 def _try(
-    book: Bookkeeping, examined: Examined, round_: Round, remedy: Remedy, note: Note, doubt: str = "", several: int = 0
-) -> tuple[Round, Attempt | None]:
-    """The round with the trial of a remedy, a promising one also in fresh blocks. None where the target does not work
-    with it. doubt: as for `judged`. several: changes of which each is proved alone afterwards."""
-    levels = examined.levels
+    book: Bookkeeping, before: Examined, remedy: Remedy, note: Note, doubt: str = "", several: int = 0
+) -> tuple[Examined, Attempt | None]:
+    """A promising remedy is also measured in fresh blocks. None where the target does not work with it. several:
+    changes of which each is proved alone afterwards."""
+    treatment = before.round.treatment
     try:
-        applied = apply(book, examined, remedy)
-        held = "" if several else held_at_the_fall(book, round_, applied)
-        tried = attempt(book, examined, applied)
+        applied = apply(book, before, remedy)
+        held = "" if several else held_at_the_fall(book, before.round, applied)
+        tried = attempt(book, before, applied)
     except UNFIT as error:
-        if isinstance(error, NotRecovered) and fell_in(book, error)[0] == round_.treatment:
+        if isinstance(error, NotRecovered) and fell_in(book, error)[0] == treatment:
             raise
-        book.bench.recover(round_.treatment)
-        return _shown(round_, remedy, f"the target does not work with it: {error.fact}"), None
-    before, round_ = round_, judged(round_, tried, doubt)
-    note(round_)
+        book.bench.recover(treatment)
+        return _untried(before, remedy, f"the target does not work with it: {error.fact}"), None
+    examined = judged(before, tried, doubt)
+    note(examined.round)
     if tried.promising:
-        alone_s = book.budget.cost_s(2 * FEWEST_BLOCKS * several * list(levels))
-        tried = measured_again(book, round_, tried, levels, reserve_s=alone_s)
-        round_ = judged(before, tried, doubt)
-        note(round_)
+        alone_s = book.budget.cost_s(2 * FEWEST_BLOCKS * several * list(before.levels))
+        tried = measured_again(book, examined, tried, reserve_s=alone_s)
+        examined = judged(before, tried, doubt)
+        note(examined.round)
     if held and not tried.trial.kept and tried.trial.reported.decision != "worse":
         tried = replace(tried, trial=replace(tried.trial, kept=True, note=held), holds=True)
-        round_ = judged(before, tried, doubt)
-    return round_, tried
+        examined = judged(before, tried, doubt)
+    return examined, tried
 
 
-def _shown(round_: Round, remedy: Remedy, because: str) -> Round:
-    return replace(round_, untried=(*round_.untried, UntriedRemedy(remedy, because)))
+def _untried(examined: Examined, remedy: Remedy, because: str) -> Examined:
+    return examined.but(untried=(*examined.round.untried, UntriedRemedy(remedy, because)))
 
 
 def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
-    """After several kept remedies: the last state against the first, in a number of blocks that is fixed before."""
+    """After several kept remedies, prove the last state against the first, in a number of blocks that is fixed
+    before."""
     kept = conclusion.kept_trials(rounds)
     if len(kept) > 1:
         blocks = fresh.wanted([trial.reported for trial in kept], book.bench.study.measure.blocks.max)
@@ -120,10 +117,10 @@ def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
 
 def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | None:
     study = book.bench.study
-    if remedy.price.durability is not None and study.remedies.durability == "keep":
+    if (given_up := remedy.price.durability) is not None and study.remedies.durability == "keep":
         return (
-            f"it gives up durability ({remedy.price.durability}); "
-            'the study says durability = "keep". With remedies.durability = "relax" it is tried'
+            f'it gives up durability ({given_up}); the study says durability = "keep". With remedies.durability = '
+            '"relax" it is tried'
         )
     for change in remedy.changes:
         if change.needed and LAYERS[change.layer] not in study.remedies.allow:
@@ -131,7 +128,7 @@ def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | Non
     if not book.error.left:
         return NO_ERROR
     proof = [examined.round.curve.points[-1].load, *(2 * FEWEST_BLOCKS * examined.levels)]  # sizing and two blocks
-    if not book.budget.affords(proof, afterwards_s(book, examined.round, examined.levels)):
+    if not book.budget.affords(proof, afterwards_s(book, examined)):
         return "too little of the budget is left to prove it; give measure.budget more time"
     return None
 
@@ -141,28 +138,24 @@ SHOWS = 1.2
 
 
 def promising_first(
-    book: Bookkeeping,
-    examined: Examined,
-    remedies: Sequence[Remedy],
-    levels: Sequence[float],
-    why_not: WhyNot,
+    book: Bookkeeping, examined: Examined, remedies: Sequence[Remedy], why_not: WhyNot
 ) -> tuple[Remedy, ...]:
     """The remedies in another order: of the guessed ones for the first cause the first that shows a gain in a single
-    step at the highest level comes first, as a proof costs ten times as much. why_not: why a remedy may not be tried.
-    The target is in the round's state on return."""
+    step at the highest level comes first, as a proof costs ten times as much. The target is in the round's state on
+    return."""
+    round_, levels = examined.round, examined.levels
     guessed = [remedy for remedy in remedies if remedy.guessed and remedy.addresses == remedies[0].addresses]
     may = [remedy for remedy in guessed if why_not(remedy) is None]
-    before = next((point.throughput for point in examined.round.curve.points if point.load == levels[-1]), 0.0)
+    before = next((point.throughput for point in round_.curve.points if point.load == levels[-1]), 0.0)
     if not remedies or not remedies[0].guessed or len(may) < 2 or before <= 0:
         return tuple(remedies)
-    promising: Remedy | None = None
+    first: list[Remedy] = []
     proof_s = book.budget.cost_s(2 * FEWEST_BLOCKS * list(levels))
     book.progress.phase(f"a look at up to {len(may)} remedies", len(may))
     for remedy in may:
         if not book.budget.affords([levels[-1]], proof_s):
             break
-        round_, state = examined.round, state_after(examined.round.state, remedy)
-        name = book.next_treatment(remedy.title, state, remedy=remedy)
+        name = book.next_treatment(remedy.title, state_after(round_.state, remedy), remedy=remedy)
         try:
             book.bench.use(name)
             step = book.take(StepRequest(name, levels[-1], round_.number, purpose="sizing"))
@@ -170,12 +163,10 @@ def promising_first(
             book.bench.recover(round_.treatment)
             continue
         if step.throughput >= SHOWS * before:
-            promising = remedy
+            first = [remedy]
             break
-    book.bench.use(examined.round.treatment)
-    if promising is None:
-        return tuple(remedies)
-    return (promising, *(remedy for remedy in remedies if remedy is not promising))
+    book.bench.use(round_.treatment)
+    return (*first, *(remedy for remedy in remedies if remedy not in first))
 
 
 MOST_IN_SERIES = 3
@@ -188,34 +179,35 @@ ALONE = {
 """What the other changes show of a reverted one, by whether it is needed."""
 
 
-def lift_together(
-    book: Bookkeeping, examined: Examined, round_: Round, fruitless: Sequence[Attempt], why_not: WhyNot, note: Note
-) -> tuple[Round, Attempt | None]:
+def _lift_together(
+    book: Bookkeeping, examined: Examined, fruitless: Sequence[Attempt], why_not: WhyNot, note: Note
+) -> tuple[Examined, Attempt | None]:
     done = set[frozenset[str]]()
     for first in fruitless:
         chain, last = [first.applied.remedy], first
         while len(chain) < MOST_IN_SERIES and (behind := _behind(chain, last, why_not, done)) is not None:
-            known = {finding.id for finding in round_.findings}  # others showed only behind another limit
-            more = (f for f in last.after.round.findings if f.id in behind.addresses and f.id not in known)
-            round_ = replace(round_, findings=(*round_.findings, *more))
+            known = examined.round.findings
+            ids = {finding.id for finding in known}  # others showed only behind another limit
+            more = (f for f in last.after.round.findings if f.id in behind.addresses and f.id not in ids)
+            examined = examined.but(findings=(*known, *more))
             chain.append(behind)
             done.add(frozenset(remedy.id for remedy in chain))
             together = joined(chain)
             because = why_not(together)
             if because is not None:
-                round_ = _shown(round_, together, because)
+                examined = _untried(examined, together, because)
                 break
-            round_, tried = _try(book, examined, round_, together, note, TOGETHER, len(chain))
+            examined, tried = _try(book, examined, together, note, TOGETHER, len(chain))
             if tried is None:
                 break
             last = tried
             if last.trial.kept:
-                round_ = beside(book, round_, last, examined.levels)
-                note(round_)
-                round_ = _taken_back(book, round_, last, chain, examined.levels)
-                return _without_idle(book, examined, round_, last, chain, why_not)
-            book.bench.use(round_.treatment)
-    return round_, None
+                examined = with_other_levels(book, examined, last)
+                note(examined.round)
+                examined = _each_alone(book, examined, chain)
+                return _without_idle(book, examined, last, chain, why_not)
+            book.bench.use(examined.round.treatment)
+    return examined, None
 
 
 def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[frozenset[str]]) -> Remedy | None:
@@ -228,15 +220,15 @@ def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[f
     return None
 
 
-def _taken_back(
-    book: Bookkeeping, round_: Round, kept: Attempt, chain: Sequence[Remedy], levels: Sequence[float]
-) -> Round:
+def _each_alone(book: Bookkeeping, examined: Examined, chain: Sequence[Remedy]) -> Examined:
     """Revert each change alone, as far as the budget goes: all changes against all without one is a proof of that
     one."""
-    whole, findings, controls = kept.applied.treatment, round_.findings, list[Control]()
+    round_, levels, controls = examined.round, examined.levels, list[Control]()
+    trial, findings = round_.tried[-1], round_.findings
+    whole = trial.treatment_after
     for remedy in chain:
         others = [other for other in chain if other is not remedy]
-        affords = book.budget.affords(2 * FEWEST_BLOCKS * list(levels), afterwards_s(book, round_, levels))
+        affords = book.budget.affords(2 * FEWEST_BLOCKS * list(levels), afterwards_s(book, examined))
         if not affords or not book.error.left:
             what = "too little of the budget was left" if book.error.left else NO_ERROR
             because = f"its gain alone was not measured: {what}"
@@ -257,24 +249,23 @@ def _taken_back(
         findings = judging.judge(findings, remedy, verdict, before, after, doubt=doubt)
         needed = True if verdict.decision == "better" else False if judging.without_effect(verdict) else None
         controls.append(Control("without", remedy.title, verdict, needed, ALONE[needed]))
-    trial = replace(round_.tried[-1], controls=tuple(controls))
-    return replace(round_, tried=(*round_.tried[:-1], trial), findings=findings)
+    return examined.but(tried=(*round_.tried[:-1], replace(trial, controls=tuple(controls))), findings=findings)
 
 
 def _without_idle(
-    book: Bookkeeping, examined: Examined, round_: Round, kept: Attempt, chain: Sequence[Remedy], why_not: WhyNot
-) -> tuple[Round, Attempt]:
-    idle = {control.title for control in round_.tried[-1].controls if control.holds is False}
+    book: Bookkeeping, examined: Examined, kept: Attempt, chain: Sequence[Remedy], why_not: WhyNot
+) -> tuple[Examined, Attempt]:
+    *earlier, whole = examined.round.tried
+    idle = {control.title for control in whole.controls if control.holds is False}
     needed = [remedy for remedy in chain if remedy.title not in idle]
     if not idle or not needed:
-        return round_, kept
+        return examined, kept
     remedy = needed[0] if len(needed) == 1 else joined(needed)
     if why_not(remedy) is not None:
-        return round_, kept
-    alone = attempt(book, examined, apply(book, examined, remedy))
-    alone = measured_again(book, round_, alone, examined.levels)
+        return examined, kept
+    alone = measured_again(book, examined, attempt(book, examined, apply(book, examined, remedy)))
     if not alone.trial.kept:
-        return round_, kept
-    whole = replace(round_.tried[-1], kept=False, note=f"what is needed of it is kept by itself: {remedy.title}")
-    round_ = replace(round_, tried=(*round_.tried[:-1], whole, alone.trial))
-    return beside(book, round_, alone, examined.levels), alone
+        return examined, kept
+    whole = replace(whole, kept=False, note=f"what is needed of it is kept by itself: {remedy.title}")
+    examined = examined.but(tried=(*earlier, whole, alone.trial))
+    return with_other_levels(book, examined, alone), alone

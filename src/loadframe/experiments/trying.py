@@ -31,7 +31,7 @@ from loadframe.experiments.stopping import UNFIT, note_fall
 from loadframe.experiments.sweep import curve_of
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import rules_for
-from loadframe.model import Limit, Remedy, Round, Step, StepRequest, TargetState, Trial, Verdict
+from loadframe.model import Limit, Remedy, Round, Step, StepRequest, TargetState, Trial, Verdict, of_treatment
 from loadframe.units import show
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
@@ -86,8 +86,8 @@ def apply(book: Bookkeeping, examined: Examined, remedy: Remedy) -> Applied:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A tried remedy. promising: these blocks prove a gain, or that failures ended; fresh ones (`again`) decide. holds:
-    see held_at_the_fall. unloaded: the lowest level, where a remedy is for requests served at once. collecting: garbage
+    """promising: these blocks prove a gain, or that failures ended; fresh ones (`again`) decide. holds: see
+    held_at_the_fall. unloaded: the lowest level, where a remedy is for requests served at once. collecting: garbage
     collector CPUs by treatment, where it is for these."""
 
     applied: Applied
@@ -108,8 +108,7 @@ class Attempt:
 
 
 def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
-    """Prove a remedy that is already applied. Without fresh blocks it is kept where failures ended, or it clears
-    noise."""
+    """Prove an applied remedy. Without fresh blocks it is kept where failures ended, or it clears noise."""
     round_, remedy, name = examined.round, applied.remedy, applied.treatment
     effective = book.bench.use(name)
     proved, steps = prove_remedy(book, round_.treatment, name, examined.levels, round_number=round_.number)
@@ -119,30 +118,28 @@ def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
     fell = verdict.decision != "worse" and judging.cures_failures(before, after)
     cures = fell and not judging.by_chance(verdict, before, after)
     named = {change.setting for change in remedy.changes}
-    first, second = (100 * judging.failed_share(side) for side in (before, after))
-    cured = f"requests that failed fell from {first:.3g} % to {second:.3g} %"
-    if not cures:
-        cured += ", which may be chance: too few requests failed, or too unevenly"
-    full = ""
-    if (limit := applied.full) is not None:
-        full = f"{limit.title or limit.id} is full again at {limit.ceiling:,.6g}, and could not be raised further"
+    note = ""
+    if fell:
+        first, second = (100 * judging.failed_share(side) for side in (before, after))
+        note = f"requests that failed fell from {first:.3g} % to {second:.3g} %"
+        note += "" if cures else ", which may be chance: too few requests failed, or too unevenly"
+    elif (limit := applied.full) is not None:
+        note = f"{limit.title or limit.id} is full again at {limit.ceiling:,.6g}, and could not be raised further"
+    price = replace(
+        remedy.price,
+        memory_before_bytes=_memory(before),
+        memory_after_bytes=_memory(after),
+        slower_tail=tail_price(before, after),
+    )
     trial = Trial(
-        remedy=replace(
-            remedy,
-            price=replace(
-                remedy.price,
-                memory_before_bytes=_memory(before),
-                memory_after_bytes=_memory(after),
-                slower_tail=tail_price(before, after),
-            ),
-        ),
+        remedy=replace(remedy, price=price),
         verdict=replace(verdict, may_overstate=better),
         kept=cures or (better and verdict.clears_noise),
         levels=proved.levels,
         effective={setting: value for setting, value in effective.items() if setting in named},
         treatment_before=round_.treatment,
         treatment_after=name,
-        note=cured if fell else full,
+        note=note,
         operations=operation_times(before, after),
         deciding=tuple(step.number for step in steps),
     )
@@ -185,19 +182,17 @@ def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[fl
     level = error.level(last=not book.budget.affords(with_another))
     book.error = error.after(level, decided=False)
     confidence = max(FIRST, 1 - 2 * level)
-    proof = prove(book, before, after, levels, round_number=round_number, confidence=confidence, enough=known)
+    (proof,) = prove(book, [(before, after)], levels, round_number=round_number, confidence=confidence, enough=known)
     book.error = error.after(level, decided=proof[0].verdict.decision == "better")
     return proof
 
 
-def measured_again(
-    book: Bookkeeping, round_: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
-) -> Attempt:
-    """The remedy with its fresh blocks, as far as the budget allows besides a reserve; if kept, also with measurements
-    that identify its cause. A remedy that is not kept has spent its error."""
+def measured_again(book: Bookkeeping, examined: Examined, tried: Attempt, *, reserve_s: float = 0.0) -> Attempt:
+    """The remedy in fresh blocks, as far as the budget allows besides a reserve; if kept, also with measurements that
+    identify its cause. What is not kept has spent its error."""
     if not tried.promising:
         return tried
-    trial = tried.trial
+    trial, round_ = tried.trial, examined.round
     before, after = trial.treatment_before, trial.treatment_after
     better = trial.verdict.decision == "better"
     most = book.bench.study.measure.blocks.max
@@ -205,14 +200,14 @@ def measured_again(
         book,
         before,
         after,
-        levels,
+        examined.levels,
         fresh.wanted([trial.verdict], most) if better else max(fresh.BLOCKS, trial.verdict.blocks),
         round_number=round_.number,
         done=trial.verdict.blocks,
-        reserve_s=reserve_s + afterwards_s(book, round_, levels) if trial.kept else 0.0,
+        reserve_s=reserve_s + afterwards_s(book, examined) if trial.kept else 0.0,
     )
     if steps:
-        tried = replace(tried, trial=_told_again(trial, steps), again=tuple(steps))
+        tried = replace(tried, trial=_judged_again(trial, steps), again=tuple(steps))
     elif not trial.kept:
         tried = replace(tried, trial=replace(trial, note=judging.IN_NOISE))
     if not tried.trial.kept:
@@ -227,7 +222,7 @@ def measured_again(
     )
 
 
-def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
+def _judged_again(trial: Trial, steps: Sequence[Step]) -> Trial:
     before, after = trial.treatment_before, trial.treatment_after
     again = compared(steps, before, after)
     verdict, sides = again.verdict, (of_treatment(steps, before), of_treatment(steps, after))
@@ -246,13 +241,14 @@ def _told_again(trial: Trial, steps: Sequence[Step]) -> Trial:
     )
 
 
-def judged(round_: Round, tried: Attempt, doubt: str = "") -> Round:
-    """The round with this trial, judged from fresh blocks if there are any. Causes stay as they were where these
-    contradict the deciding blocks, or the gain may be noise; nothing is refuted where the raised limit was full again,
-    or another limit is in series. doubt: why the trial confirms nothing."""
-    trial = tried.trial
+def judged(examined: Examined, tried: Attempt, doubt: str = "") -> Examined:
+    """With this trial, judged by fresh blocks if there are any. Causes stay as they were where these contradict the
+    deciding blocks, or the gain may be noise; nothing is refuted where the raised limit was full again, or another
+    limit is in series. doubt: why the trial confirms nothing."""
+    trial, round_ = tried.trial, examined.round
+    whole = (*round_.tried, trial)
     if tried.promising and not trial.kept and trial.reported.decision != "worse":
-        return replace(round_, tried=(*round_.tried, trial))
+        return examined.but(tried=whole)
     steps = served_at_once(tried.again or tried.steps, tried.unloaded.responses_s)
     steps = with_collector(steps, tried.collecting)
     before, after = of_treatment(steps, trial.treatment_before), of_treatment(steps, trial.treatment_after)
@@ -272,45 +268,40 @@ def judged(round_: Round, tried: Attempt, doubt: str = "") -> Round:
             else after
             for before, after in zip(round_.findings, findings, strict=True)
         )
-    return replace(round_, tried=(*round_.tried, trial), findings=findings)
+    return examined.but(tried=whole, findings=findings)
 
 
-def beside(
-    book: Bookkeeping, round_: Round, tried: Attempt, levels: Sequence[float], *, reserve_s: float = 0.0
-) -> Round:
-    """The round with the ratios of the remedy kept last at its other levels, as the budget allows besides a reserve."""
-    trial, unloaded = tried.trial, [step for step in tried.unloaded.steps if step.level not in levels]
-    before, after, done = trial.treatment_before, trial.treatment_after, {step.level for step in unloaded}
-    others = [level for level in _other_levels(book, round_, levels) if level not in done]
+def with_other_levels(book: Bookkeeping, examined: Examined, tried: Attempt, *, reserve_s: float = 0.0) -> Examined:
+    """The remedy kept last gets its ratios at other levels, as the budget allows besides a reserve."""
+    *earlier, trial = examined.round.tried
+    before, after, number = trial.treatment_before, trial.treatment_after, examined.round.number
+    unloaded = [step for step in tried.unloaded.steps if step.level not in examined.levels]
+    done = {step.level for step in unloaded}
+    others = [level for level in _other_levels(book, examined) if level not in done]
     next_s = book.remedy_s(FEWEST_BLOCKS)
-    further = look_around(book, before, after, others, round_number=round_.number, reserve_s=reserve_s, next_s=next_s)
-    around = [*unloaded, *further]
-    ratios = (*trial.levels, *level_ratios(around, before, after))
+    further = look_around(book, before, after, others, round_number=number, reserve_s=reserve_s, next_s=next_s)
+    ratios = (*trial.levels, *level_ratios([*unloaded, *further], before, after))
     trial = replace(trial, levels=tuple(sorted(ratios, key=lambda row: row.load)))
-    return replace(round_, tried=(*round_.tried[:-1], trial))
+    return examined.but(tried=(*earlier, trial))
 
 
-def afterwards_s(book: Bookkeeping, round_: Round, judged: Sequence[float]) -> float:
+def afterwards_s(book: Bookkeeping, examined: Examined) -> float:
     """Seconds to reserve for the other levels after a kept remedy, and after a second one for the proof against the
     first state."""
-    total = 2 * fresh.BLOCKS * list(judged) if round_.number > 1 else []
-    return book.budget.cost_s(FEWEST_BLOCKS * _other_levels(book, round_, judged) + total)
+    total = 2 * fresh.BLOCKS * list(examined.levels) if examined.round.number > 1 else []
+    return book.budget.cost_s(FEWEST_BLOCKS * _other_levels(book, examined) + total)
 
 
 def known(verdict: Verdict) -> bool:
-    """Whether it is known that a remedy helps, or that it does not; fresh blocks measure by how much."""
+    """Whether a remedy is known to help, or not to; fresh blocks measure by how much."""
     return verdict.decided or judging.without_effect(verdict)
 
 
-def of_treatment(steps: Sequence[Step], treatment: str) -> list[Step]:
-    return [step for step in steps if step.treatment == treatment]
-
-
-def _other_levels(book: Bookkeeping, round_: Round, judged: Sequence[float]) -> list[float]:
-    cliff = round_.curve.cliff
+def _other_levels(book: Bookkeeping, examined: Examined) -> list[float]:
+    round_, cliff = examined.round, examined.round.curve.cliff
     ends = (cliff.from_load, cliff.to_load) if cliff is not None else ()
     levels = book.levels(round_.treatment, *(trial.treatment_after for trial in round_.tried[-1:]))
-    return sorted({*levels, *ends} - set(judged))
+    return sorted({*levels, *ends} - set(examined.levels))
 
 
 def _memory(steps: Sequence[Step]) -> float | None:

@@ -49,6 +49,8 @@ from loadframe.model import (
     Trial,
     Variant,
     Verdict,
+    by_level,
+    of_treatment,
 )
 from loadframe.model.verdict import decide
 from loadframe.recording.series import MetricSeries, metric_series
@@ -62,7 +64,7 @@ from loadframe.study import Study
 
 
 def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = False) -> Investigation:
-    """Conclude from the rounds and write report.html and the JSON files. RunError where there are no rounds."""
+    """Conclude, and write report.html and the JSON files. RunError without rounds."""
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
     draft = concluded(run, rounds, run.steps(), interrupted=interrupted)
@@ -129,8 +131,8 @@ def concluded(
 
 
 def hosts_of(run: RunFolder, rounds: Sequence[Round] = ()) -> HostsOfRun:
-    """What the hosts of a fleet add to a run and these rounds of it, read by its extension; a warning where that is not
-    installed or cannot be used. RunError."""
+    """What the hosts of a fleet add, read by its extension; a warning where that is not installed or cannot be used.
+    RunError."""
     if not run.has("fleet.jsonl"):
         return HostsOfRun(tuple(rounds))
     try:
@@ -144,12 +146,12 @@ def hosts_of(run: RunFolder, rounds: Sequence[Round] = ()) -> HostsOfRun:
 
 
 def _no_reader() -> str:
-    fact, remedy = not_installed(READERS_GROUP, "fleet", "The part about the hosts of this run")
-    return f"{words.sentence(fact)} {remedy}"
+    error = not_installed(READERS_GROUP, "fleet", "The part about the hosts of this run")
+    return f"{words.sentence(error.fact)} {error.remedy}"
 
 
 def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step]) -> Investigation:
-    """An investigation concluded again by this version's rules; from its rounds alone if its study is unknown here."""
+    """Concluded again by this version's rules; from its rounds alone if its study is unknown here."""
     if investigation.rules == RULES or not investigation.rounds:
         return investigation
     try:
@@ -172,8 +174,8 @@ def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step])
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What every ended run has. warnings: what was not observed or recorded, what a treatment left behind for the next,
-    and answers that differ from other programs'."""
+    """warnings: what was not observed or recorded, what a treatment left behind for the next, and answers that differ
+    from other programs'."""
 
     run: str
     report: str
@@ -208,7 +210,7 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
     return Ended(
         run=str(run.path),
         report=str(run.place(REPORT)),
-        study=summary_of(run, study),
+        study=describe_study(study, bench),
         host=run.host(),
         quality=quality_of(run, steps),
         warnings=(
@@ -221,44 +223,33 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
     )
 
 
-def summary_of(run: RunFolder, study: Study) -> StudySummary:
-    bench = run.bench()
-    return describe_study(study, version=bench.version, axis_unit=bench.axis_unit, work_unit=bench.work_unit)
-
-
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
-    """Each round with curve, limits and evidence from all steps of its treatment, so that they agree, and with the
-    metrics of all rounds' evidence: a cause of a round can be seen gone in the next."""
+    """The rounds from all steps of their treatments, so that curve, limits and evidence agree, and with the metrics of
+    all rounds' evidence: a cause of a round can be seen gone in the next."""
     decided = deciding(rounds)
-    mine = {
-        round_.treatment: [step for step in counting(steps, decided) if step.treatment == round_.treatment]
-        for round_ in rounds
-    }
-    whole = [
-        _from_all(round_, mine[round_.treatment], steps, study) if mine[round_.treatment] else round_
-        for round_ in rounds
-    ]
+    mine = {round_.treatment: of_treatment(counting(steps, decided), round_.treatment) for round_ in rounds}
+    whole = []
+    for round_ in rounds:
+        if of_round := mine[round_.treatment]:
+            again = examine(
+                of_round,
+                treatment=round_.treatment,
+                state=round_.state,
+                effective=round_.effective,
+                curve=curve_of(of_round, study, round_.treatment),
+                target_kind=study.target.kind,
+                highest_level=study.levels[-1],
+                declared=study.target.limit,
+                run=steps,
+            ).round
+            renewed = {finding.id: finding for finding in again.findings}
+            findings = tuple(settle(renewed.get(old.id, old), old) for old in round_.findings)
+            curve, limits, ruled_out = again.curve, again.limits, again.ruled_out
+            round_ = replace(round_, curve=curve, limits=limits, findings=findings, ruled_out=ruled_out)
+        whole.append(round_)
     shown = {item.metric for round_ in whole for finding in round_.findings for item in finding.evidence}
     shown |= {limit.use_metric for round_ in whole for limit in round_.limits} | time_spent.metrics()
     return [replace(round_, footprint=footprint(mine[round_.treatment], sorted(shown))) for round_ in whole]
-
-
-def _from_all(round_: Round, steps: Sequence[Step], run: Sequence[Step], study: Study) -> Round:
-    again = examine(
-        steps,
-        number=round_.number,
-        treatment=round_.treatment,
-        state=round_.state,
-        effective=round_.effective,
-        curve=curve_of(steps, study, round_.treatment),
-        target_kind=study.target.kind,
-        highest_level=study.levels[-1],
-        declared=study.target.limit,
-        run=run,
-    ).round
-    renewed = {finding.id: finding for finding in again.findings}
-    findings = tuple(settle(renewed.get(old.id, old), old) for old in round_.findings)
-    return replace(round_, curve=again.curve, limits=again.limits, findings=findings, ruled_out=again.ruled_out)
 
 
 def quality_of(run: RunFolder, steps: Sequence[Step]) -> RunQuality:
@@ -266,7 +257,7 @@ def quality_of(run: RunFolder, steps: Sequence[Step]) -> RunQuality:
 
 
 def quality_from(steps: Sequence[Step]) -> RunQuality:
-    """Run quality from the steps of a killed run, without repetitions and the recorder."""
+    """From the steps of a killed run, without repetitions and the recorder."""
     seconds = max(step.ended_s for step in steps) - min(step.started_s for step in steps)
     flags = dict(Counter(flag for step in steps for flag in step.flags))
     return RunQuality(len(steps), 0, flags, 0.0, 0.0, 0, 0, seconds, blind=blind_counters(steps))
@@ -276,12 +267,12 @@ def partial(run: RunFolder) -> list[Round]:
     rounds, steps = run.rounds(), run.steps()
     if rounds or not steps:
         return rounds
-    first = next(iter(run.treatments().values()), None)
-    mine = [step for step in steps if first is not None and step.treatment == first.name and step.counts]
-    if first is None or not mine:
+    first = next(iter(run.treatments()), "")
+    mine = counting(of_treatment(steps, first))
+    if not mine:
         return []
     study = run.declared()
-    return [examined(run, study, mine, curve_of(mine, study, first.name), steps)]
+    return [examined(run, study, mine, curve_of(mine, study, first), steps)]
 
 
 def examined(
@@ -292,10 +283,9 @@ def examined(
     treatment = run.treatment(curve.treatment)
     return examine(
         with_collecting(run, mine),
-        number=1,
         treatment=treatment.name,
         state=treatment.state,
-        effective=run.effective().get(treatment.name) or {},
+        effective=run.effective().get(treatment.name, {}),
         curve=curve,
         target_kind=treatment.kind or study.target.kind,
         highest_level=min(study.levels[-1], up_to),
@@ -313,19 +303,19 @@ class Latencies:
 
 
 def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], gain: Verdict | None) -> Latencies:
-    """Latencies at the highest level of the gain, or of all. steps: of the whole run."""
+    """At the highest level of the gain, or of all. steps: of the whole run."""
     if not rounds:
         return Latencies()
     kept = kept_trials(rounds)
     treatments = [rounds[0].treatment, *([kept[-1].treatment_after] if kept else [])]
     decided = deciding(rounds)
-    mine = [select((step for step in steps if step.treatment == name), decided=decided).steps for name in treatments]
-    common = set.intersection(*({step.level for step in side} for side in mine))
+    mine = [by_level(select(of_treatment(steps, name), decided=decided).steps) for name in treatments]
+    common = set.intersection(*map(set, mine))
     if not common:
         return Latencies()
     level = max(common.intersection(gain.levels if gain else ()) or common)
     try:
-        distributions = [_merged(run, [step for step in side if step.level == level]) for side in mine]
+        distributions = [_merged(run, side[level]) for side in mine]
     except RunError as error:
         return Latencies(warnings=(f"the report shows no distribution of latencies: {error.fact}",))
     there = tuple(distribution for distribution in distributions if distribution is not None)
@@ -359,13 +349,10 @@ def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | N
     """Sets of changes to choose from: the kept changes before each that gives more up, and all of them. Empty where
     nothing was kept, or no load was measured in both states."""
     kept = [(number, trial) for number, round_ in enumerate(rounds) for trial in round_.tried if trial.kept]
-    ends = [
-        last
-        for last in range(1, len(kept) + 1)
-        if last == len(kept) or kept[last][1].remedy.price.durability is not None
-    ]
     variants = []
-    for end in ends:
+    for end in range(1, len(kept) + 1):
+        if end < len(kept) and kept[end][1].remedy.price.durability is None:
+            continue
         trials = [trial for _, trial in kept[:end]]
         against = _against_first(rounds, kept[end - 1][0], trials, steps)
         if not against.levels:
@@ -389,8 +376,8 @@ def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | N
 
 
 def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Sequence[Step]) -> Compared:
-    """The state with these changes against the first: from a single change's trial or the blocks of both states, else
-    from the curves. number: round of the last change."""
+    """From a single change's trial or the blocks of both states, else from the curves. number: round of the last
+    change."""
     first, last = rounds[0], trials[-1]
     has_curve = number + 1 < len(rounds)
     if has_curve:
@@ -401,18 +388,17 @@ def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial]
             for row in last.levels
         )
         after = replace(first.curve, points=points)
-    rows = at_loads(first.curve, after)
+    rows, pair = at_loads(first.curve, after), (first.treatment, last.treatment_after)
     if len(trials) == 1:
         comparison = Compared(verdict=last.verdict, levels=last.levels, fresh=last.fresh)
-    elif blocks := in_blocks(steps, first.treatment, last.treatment_after):
-        pair = first.treatment, last.treatment_after
+    elif blocks := in_blocks(steps, *pair):
         comparison = compared(blocks, *pair)
     else:
         judged = [row for row in rows if row.load in last.reported.levels] or list(rows)
         comparison = Compared(verdict=_of_curves(judged) if judged else last.reported)
-    every = {row.load: row for row in (*comparison.levels, *rows)}
-    every |= {row.load: row for row in comparison.levels if row.low < row.high or not has_curve}
-    return replace(comparison, levels=tuple(every[load] for load in sorted(every)))
+    better = [row for row in comparison.levels if row.low < row.high or not has_curve]
+    by_load = {row.load: row for row in (*comparison.levels, *rows, *better)}
+    return replace(comparison, levels=tuple(by_load[load] for load in sorted(by_load)))
 
 
 def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
@@ -425,7 +411,7 @@ def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
 
 
 def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
-    """The changes to copy, a line each; empty for a kind that is not known here."""
+    """A line each; empty for a kind that is not known here."""
     try:
         return () if study is None else config_file.to_copy(registry.of_study(study), changes)
     except StudyError:

@@ -128,6 +128,10 @@ def at_highest(steps: Iterable[Step]) -> list[Step]:
     return next(reversed(by_level(steps).values()), [])
 
 
+def of_treatment(steps: Iterable[Step], treatment: str) -> list[Step]:
+    return [step for step in steps if step.treatment == treatment]
+
+
 UNFINISHED = 0xFFFFFFFF
 """Outcome, in a request log, of a request that had not ended with its driver; its latency is its age."""
 UNSETTLED = "not-settled"

@@ -1,13 +1,22 @@
-"""Short records that only a run folder has: the states of the target, and what the bench found out."""
+"""Short records that only a run folder has: the states of the target, what the bench learnt, its progress; and the
+machine, as far as it matters for the numbers."""
 
+import os
+import platform
+import re
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
 
 from loadframe.errors import RunError
 from loadframe.model import (
     NOT_RECOVERED,
     WORK,
     AnswersCompared,
+    Host,
     Investigation,
     Round,
     SettingValue,
@@ -15,7 +24,8 @@ from loadframe.model import (
     Stop,
     TargetState,
 )
-from loadframe.runs.formats import DAMAGED
+from loadframe.runs.formats import DAMAGED, encode
+from loadframe.system.kernel import kernel_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +48,10 @@ class Effective:
 
 @dataclass(frozen=True, slots=True)
 class BenchFacts:
-    """version: of the target. axis_unit, work_unit: what the load axis and throughput count, in words; "" where not
-    known. seed: of the random order. distributions: others that registered the study's kinds. notes: sentences of its
-    targets, and on what of a recorded load is sent (after a kill only these). answers: of the target and of comparable
-    programs. versions: by kind of target, where there are several."""
+    """version: of the target. axis_unit, work_unit: what the load axis and throughput count; "" where not known. seed:
+    of the random order. distributions: others that registered the study's kinds. notes: of its targets, and on what of
+    a recorded load is sent. answers: of the target and of comparable programs. versions: by kind of target, where there
+    are several."""
 
     version: str = ""
     axis_unit: str = ""
@@ -59,7 +69,7 @@ class Rounds:
 
 
 def flagged(steps: Sequence[Step], stops: Sequence[Stop]) -> list[Step]:
-    """The steps, with a flag for those after which the target had failed: that was not known when they were written."""
+    """With a flag for those after which the target had failed: that was not known when they were written."""
     after = {stop.step for stop in stops}
     return [
         replace(step, flags=tuple(dict.fromkeys((*step.flags, NOT_RECOVERED)))) if step.number in after else step
@@ -105,8 +115,8 @@ SHORTEST_MS = 1e-9
 
 
 def faults_of(investigation: Investigation) -> Iterator[str]:
-    """What is wrong with an investigation: faults of its rounds; a variant without the load that its answer is about;
-    latencies without requests, or with an impossible point."""
+    """Of its rounds; a variant without the load that its answer is about; latencies without requests, or with an
+    impossible point."""
     alternatives = (alternative.round for alternative in investigation.alternatives)
     yield from faults_of_rounds((*investigation.rounds, *alternatives))
     for variant in investigation.variants:
@@ -146,3 +156,84 @@ def _faults_of_step(step: Step) -> Iterator[str]:
     if min(times) < 0 or step.window_end_s < step.window_start_s or step.ended_s < step.started_s:
         shown = (f"{at_s:g}" for at_s in times)
         yield f"step {step.number} began, was counted from, until, and ended at {', '.join(shown)} s"
+
+
+PROGRESS = "progress.jsonl"
+"""What a run is doing now. Lines are not fsynced, as that would disturb the disk that is measured; the last ones may be
+lost. The writer holds a lock on the file (files.hold), which ends with its process, also after SIGKILL: so a run in
+progress is distinguished from one that was killed."""
+
+Event = Literal["phase", "say", "step", "recorder"]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """at: wall clock, ISO 8601. phase: `words`, about `steps` steps. say: `words`. step: a step begins, in a treatment
+    at a level, for `purpose`; its load lasts about `seconds`. recorder: its cost so far: CPU-seconds per second, peak
+    resident memory, late or missed ticks."""
+
+    event: Event
+    words: str = ""
+    steps: int = 0
+    treatment: str = ""
+    level: float | None = None
+    seconds: float | None = None
+    purpose: str = ""
+    cpu_share: float | None = None
+    rss_bytes: float | None = None
+    late_ticks: int | None = None
+    at: str = field(default_factory=_now)
+
+
+class ProgressLog:
+    """Takes over an open, locked file."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self.lost = 0
+        """Lines that the disk did not take."""
+        self._end = weakref.finalize(self, os.close, descriptor)
+
+    def tell(self, line: Told) -> None:
+        """Never raises OSError: the measurement reports a full disk."""
+        try:
+            os.write(self._descriptor, encode("progress", line) + b"\n")
+        except OSError:
+            self.lost += 1
+
+    def close(self) -> None:
+        self._end()
+
+
+def read_host(root: Path = Path("/")) -> Host:
+    cpuinfo = _text(root / "proc/cpuinfo")
+    model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.M)
+    memory = re.search(r"^MemTotal:\s+(\d+) kB", _text(root / "proc/meminfo"), re.M)
+    huge = re.search(r"\[(\w+)\]", _text(root / "sys/kernel/mm/transparent_hugepage/enabled"))
+    release = re.search(r'^PRETTY_NAME="?([^"\n]+)', _text(root / "etc/os-release"), re.M)
+    facts = {
+        "system": release[1] if release else "",
+        "governor": _text(root / "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").strip(),
+        "huge pages": huge[1] if huge else "",
+        "python": platform.python_version(),
+    }
+    return Host(
+        hostname=_text(root / "proc/sys/kernel/hostname").strip(),
+        kernel=_text(root / "proc/sys/kernel/osrelease").strip(),
+        cpu_model=model[1].strip() if model else platform.machine(),
+        cpus=len(os.sched_getaffinity(0)) if root == Path("/") else len(re.findall(r"^processor", cpuinfo, re.M)),
+        memory_bytes=int(memory[1]) * 1024 if memory else 0,
+        virtualisation="virtual machine" if re.search(r"^flags.*\bhypervisor\b", cpuinfo, re.M) else "none seen",
+        facts={name: value for name, value in facts.items() if value},
+    )
+
+
+def _text(file: Path) -> str:
+    try:
+        return kernel_text(file)
+    except OSError:
+        return ""

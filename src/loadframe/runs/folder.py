@@ -30,9 +30,12 @@ from loadframe.model import (
 )
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.runs.entries import (
+    PROGRESS,
     BenchFacts,
     Effective,
+    ProgressLog,
     Rounds,
+    Told,
     Treatment,
     check_steps,
     faults_of,
@@ -42,7 +45,6 @@ from loadframe.runs.entries import (
 )
 from loadframe.runs.formats import DAMAGED, NamedSchema, Record, decode, decode_document, encode
 from loadframe.runs.histograms import histogram_log, payload, read_counts
-from loadframe.runs.progress_log import PROGRESS, ProgressLog, Told
 from loadframe.runs.record import limit_table, metric_table
 from loadframe.study import Study, validate
 from loadframe.system.files import Folder, Whose, is_held
@@ -60,19 +62,19 @@ __all__ = ["RECORDING", "REPORT", "BenchFacts", "Effective", "RunFolder", "Treat
 class RunFolder:
     """One execution's folder. Writers raise RunError where the disk does not take what was measured."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, files: Folder | None = None) -> None:
         self.path = path
         """For messages and records only: files are reached through the methods."""
-        self._files = Folder(path, Whose.NAMED, what="run folder")
+        self._files = files or Folder(path, Whose.NAMED, what="run folder")
         self._progress: ProgressLog | None = None
 
     @classmethod
     def create(cls, root: Path, study: str, *, private: bool = False) -> "RunFolder":
-        """Make the folder ROOT/UTC-time-study. private: closed to other users. RunError where it cannot be created."""
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        """Make ROOT/UTC-time-study. private: closed to other users. RunError where it cannot be created."""
+        now = datetime.now(UTC)
+        name = f"{now:%Y%m%dT%H%M%SZ}-{study}"
         for attempt in range(1, 100):
-            suffix = "" if attempt == 1 else f"-{attempt}"
-            folder = cls(root / f"{stamp}-{study}{suffix}")
+            folder = cls(root / (name if attempt == 1 else f"{name}-{attempt}"))
             try:
                 folder._files.make(0o700 if private else 0o755)
                 for part in ("raw", "latency"):
@@ -84,9 +86,9 @@ class RunFolder:
                 continue
             except OSError as error:
                 raise folder._cannot_be_made(error.strerror or str(error)) from error
-            folder.write_record("run.json", "run", {"started_at": datetime.now(UTC).isoformat(timespec="seconds")})
+            folder.write_record("run.json", "run", {"started_at": now.isoformat(timespec="seconds")})
             return folder
-        raise RunError(f"there are a hundred runs named {stamp}-{study} already", remedy="Wait a second and try again.")
+        raise RunError(f"there are a hundred runs named {name} already", remedy="Wait a second and try again.")
 
     def _cannot_be_made(self, why: str) -> RunError:
         return RunError(f"the run folder {self.path} cannot be made: {why}", remedy="Choose another place with --runs.")
@@ -95,19 +97,16 @@ class RunFolder:
     def open(cls, path: Path) -> "RunFolder":
         folder = cls(path)
         folder._files.open()
-        folder._check_is_run()
-        return folder
+        return folder._checked()
 
     @classmethod
     def below(cls, root: Folder, name: str) -> "RunFolder":
-        folder = cls(root.path / name)
-        folder._files = root.below(name)
-        folder._check_is_run()
-        return folder
+        return cls(root.path / name, root.below(name))._checked()
 
-    def _check_is_run(self) -> None:
+    def _checked(self) -> "RunFolder":
         if not self.has("run.json"):
             raise RunError(f"{self.path} is not a run folder: it has no run.json", remedy="Give the path of a run.")
+        return self
 
     def close(self) -> None:
         body = self.document("run.json", "run")
@@ -123,7 +122,7 @@ class RunFolder:
             return is_held(descriptor)
 
     def tell(self, line: Told) -> None:
-        """Append a progress event; ignored except in the command that created the run."""
+        """Ignored except in the command that created the run."""
         if self._progress is not None:
             self._progress.tell(line)
 
@@ -139,7 +138,7 @@ class RunFolder:
         self.write_text(REPORT, page)
 
     def new_recording(self, name: str = RECORDING) -> int:
-        """A recording that did not exist, open for appending; the caller closes the descriptor."""
+        """Open for appending; the caller closes the descriptor."""
         with self._writing(name):
             return self._files.new_file(name)
 
@@ -166,8 +165,8 @@ class RunFolder:
             self._files.cut(name, whole)
 
     def add_step(self, step: Step, requests: bytes, latencies_ms: NDArray[np.float32]) -> None:
-        """Add a finished step, its line last, so that no line lacks its files. requests: the driver's log.
-        latencies_ms: of requests done inside the window."""
+        """Its line comes last, so that no line lacks its files. requests: the driver's log. latencies_ms: of requests
+        done inside the window."""
         with in_words(f"Step {step.number} cannot be kept", RunError, zstandard.ZstdError):
             compressed = zstandard.ZstdCompressor(level=3, write_checksum=True).compress(requests)
         self.write_bytes(_requests(step.number), compressed)
@@ -175,21 +174,22 @@ class RunFolder:
         self.append_line("steps.jsonl", "step", step)
 
     def add_stacks(self, name: str, text: str) -> None:
-        with self._writing("profiles"):
-            self._files.make_folder("profiles")
+        self._make_profiles()
         self.write_text(f"profiles/{name}", text)
 
     def add_profiled(self, step: ProfiledStep) -> None:
+        self._make_profiles()
+        self.append_line("profiles/steps.jsonl", "profile", step)
+
+    def _make_profiles(self) -> None:
         with self._writing("profiles"):
             self._files.make_folder("profiles")
-        self.append_line("profiles/steps.jsonl", "profile", step)
 
     def write_tables(
         self, steps: Sequence[Step], limits: Sequence[tuple[int, Limit]], *, series: polars.DataFrame | None = None
     ) -> None:
-        """Write the derived tables. limits.parquet: round, id, ...; metrics.parquet: step, treatment, level, metric,
-        value, at_s; at_s null: over the step's window, else at one tick (recording.series), with its step if in a
-        window."""
+        """limits.parquet: round, id, ...; metrics.parquet: step, treatment, level, metric, value, at_s; at_s null: over
+        the step's window, else at one tick (recording.series), with its step if in a window."""
         with in_words(f"{self.place('metrics.parquet')} cannot be made", RunError, room_bytes=ROOM_BYTES):
             if len(table := metric_table(steps, series)):
                 self._write_table("metrics.parquet", table)
@@ -207,22 +207,21 @@ class RunFolder:
             ) from error
 
     def steps(self) -> list[Step]:
-        """All finished steps, without the torn last line of a killed run. RunError for an impossible one."""
+        """Without the torn last line of a killed run. RunError for an impossible one."""
         steps = self.records("steps.jsonl", "step", Step)
         check_steps(steps, str(self.place("steps.jsonl")))
         return flagged(steps, self.stops())
 
     def stops(self) -> list[Stop]:
         """Each time that the target failed, in order; older versions have stop.json, and ended the run then."""
-        first = self.record("stop.json", "stop", Stop)
-        return [*([] if first is None else [first]), *self.records("stops.jsonl", "stop", Stop)]
+        old = self.record("stop.json", "stop", Stop)
+        return [*filter(None, [old]), *self.records("stops.jsonl", "stop", Stop)]
 
     def stop(self) -> Stop | None:
         """The failure at the lowest load of the state in which it failed first; else None."""
         stops = self.stops()
-        return min(
-            (stop for stop in stops if stop.treatment == stops[0].treatment), key=lambda stop: stop.level, default=None
-        )
+        first = [stop for stop in stops if stop.treatment == stops[0].treatment]
+        return min(first, key=lambda stop: stop.level, default=None)
 
     def treatments(self) -> dict[str, Treatment]:
         return {treatment.name: treatment for treatment in self.records("treatments.jsonl", "treatment", Treatment)}
@@ -247,7 +246,7 @@ class RunFolder:
         return self.records("profiles/steps.jsonl", "profile", ProfiledStep)
 
     def rounds(self) -> list[Round]:
-        """The rounds of an investigation so far, also of a killed run; empty before the first."""
+        """As far as the investigation went."""
         record = self.record("rounds.json", "rounds", Rounds)
         if record is None:
             return []
@@ -258,26 +257,26 @@ class RunFolder:
         return decode("host", self._bytes("host.json"), Host, where=str(self.place("host.json")))
 
     def quality(self) -> RunQuality | None:
-        """The run quality; None for a killed run."""
+        """None for a killed run."""
         return self.record("conduct.json", "conduct", RunQuality)
 
     def investigation(self) -> Investigation | None:
-        """The conclusion of an investigation; None for other runs, and before its end."""
+        """None for other runs, and before its end."""
         investigation = self.record("investigation.json", "investigation-record", Investigation)
         if investigation is not None:
             refuse(str(self.place("investigation.json")), faults_of(investigation))
         return investigation
 
     def forecast(self) -> Forecast | None:
-        """The forecast before the measurement; None where the study does not ask for it."""
+        """Made before the measurement; None where the study does not ask for it."""
         return self.record("forecast.json", "forecast-record", Forecast)
 
     def drivers(self) -> FleetDrivers | None:
-        """How all driving hosts compare with fewer of them; the last comparison counts."""
+        """The last comparison counts."""
         return next(reversed(self.records("fleet-drivers.jsonl", "fleet-drivers", FleetDrivers)), None)
 
     def hosts_alike(self) -> FleetHosts | None:
-        """How equal the hosts of trials are; the last line counts."""
+        """The last line counts."""
         return next(reversed(self.records("fleet-hosts.jsonl", "fleet-hosts", FleetHosts)), None)
 
     def study(self) -> dict[str, Any]:
@@ -287,18 +286,18 @@ class RunFolder:
         return validate(self.study(), name=str(self.place("study.json")))
 
     def bench(self) -> BenchFacts:
-        """Facts from the bench; defaults where the run was stopped before."""
+        """Defaults where the run was stopped before."""
         return self.record("bench.json", "bench", BenchFacts) or BenchFacts()
 
     def document(self, name: str, schema: str) -> dict[str, Any]:
         return decode_document(schema, self._bytes(name), where=str(self.place(name)))
 
     def record(self, name: str, schema: NamedSchema, kind: type[Record]) -> Record | None:
-        """A JSON document of one record; None where there is no file. RunError."""
+        """None where there is no file. RunError."""
         return decode(schema, self._bytes(name), kind, where=str(self.place(name))) if self.has(name) else None
 
     def records(self, name: str, schema: NamedSchema, kind: type[Record]) -> list[Record]:
-        """A JSON-lines file, whose torn last line is left out; empty where there is no file. RunError."""
+        """Of a JSON-lines file, without a torn last line; empty where there is no file. RunError."""
         if not self.has(name):
             return []
         *whole, _ = self._bytes(name, MOST_LINES_BYTES).split(b"\n")
@@ -323,7 +322,7 @@ class RunFolder:
             return self._files.descriptor(name)
 
     def latency_counts(self, number: int) -> NDArray[np.int64] | None:
-        """Requests of a step by bin of runs.histograms; None where it has no histogram. RunError for a damaged one."""
+        """By bin of runs.histograms; None where it has no histogram. RunError for a damaged one."""
         name = _histogram(number)
         if not self.has(name):
             return None
@@ -333,11 +332,11 @@ class RunFolder:
             raise RunError(f"{self.place(name)} is not a histogram of latencies: {error}", remedy=DAMAGED) from error
 
     def latency_payload(self, number: int) -> bytes | None:
-        """A step's compressed histogram in base64, checked; None where it has none. RunError as `latency_counts`."""
+        """The compressed histogram in base64, checked; None where there is none. RunError as `latency_counts`."""
         return None if self.latency_counts(number) is None else payload(self._bytes(_histogram(number), MOST_LOG_BYTES))
 
     def requests(self, number: int) -> bytes:
-        """A step's request log as its driver wrote it, or b"". RunError for a log that is damaged or too large."""
+        """The log as the driver wrote it, or b"". RunError where it is damaged or too large."""
         name = _requests(number)
         if not self.has(name):
             return b""
@@ -370,7 +369,7 @@ class RunFolder:
             raise RunError(f"{self.place(name)} cannot be read: {why}", remedy="Check the file.") from error
 
     def lines_from(self, name: str, start: int, most: int) -> list[bytes]:
-        """The whole lines of a JSON-lines file within `most` bytes from `start`; empty at its end."""
+        """The whole lines within `most` bytes from `start`; empty at the end."""
         if not self.has(name):
             return []
         with self._reading(name):

@@ -1,6 +1,5 @@
 """Schema names and versions of the files in a run folder. Every JSON document and line begins with {"schema":
-"loadframe.NAME/VERSION"}. A newer version is refused; an older one is brought to the present, one version at a
-time."""
+"loadframe.NAME/VERSION"}. A newer version is refused; an older one is brought to the present, one version at a time."""
 
 import json
 import math
@@ -20,8 +19,7 @@ Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The schema of a document or line: its name, and what brings a body of each older version to the next, the oldest
-    first."""
+    """upgrades: bring a body of each older version to the next, the oldest first."""
 
     name: str
     upgrades: tuple[Upgrade, ...] = ()
@@ -37,7 +35,7 @@ class Schema:
 
 
 NamedSchema = str | Schema
-"""A schema of SCHEMAS by its name, or one that another distribution has."""
+"""By its name in SCHEMAS, or one that another distribution has."""
 
 
 def _change_with_status(body: dict[str, Any]) -> dict[str, Any]:
@@ -178,15 +176,14 @@ def _adapter(record_type: Any) -> TypeAdapter[Any]:
 
 
 def encode(schema: NamedSchema, record: object) -> bytes:
-    """One line of JSON: the schema, then the record's fields. Numbers that are not finite become null."""
+    """One line of JSON, the schema first. Numbers that are not finite become null."""
     body, known = _adapter(type(record)).dump_json(record, by_alias=True), _known(schema)
     head = f'{{"schema":"loadframe.{known.name}/{known.version}"'.encode()
     return head + (b"," + body[1:] if body != b"{}" else b"}")
 
 
 def decode(schema: NamedSchema, data: bytes, record_type: type[Record], *, where: str) -> Record:
-    """A record with its declared types. RunError, with place and value, for data of another kind, newer, torn or
-    invalid."""
+    """RunError, with place and value, for data of another kind, newer, torn or invalid."""
     body = decode_document(schema, data, where=where)
     try:
         record: Record = _validated(_adapter(record_type), body)
@@ -199,7 +196,7 @@ def decode(schema: NamedSchema, data: bytes, record_type: type[Record], *, where
 
 
 def decode_document(schema: NamedSchema, data: bytes, *, where: str) -> dict[str, Any]:
-    """A document of plain values in the current version, without its schema. RunError as `decode`."""
+    """Plain values in the current version, without the schema. RunError as `decode`."""
     try:
         body = parse_json(data)
         for value in parts(body):
@@ -236,7 +233,6 @@ def _shown(value: object) -> str:
 
 
 def upgrade(schema: NamedSchema, body: Any, *, where: str) -> dict[str, Any]:
-    """The body in the current version, without its schema key. RunError."""
     known, said = _known(schema), body.pop("schema", None) if isinstance(body, dict) else None
     prefix = f"loadframe.{known.name}/"
     match = re.fullmatch(re.escape(prefix) + r"([1-9][0-9]{0,8})", said) if isinstance(said, str) else None

@@ -4,8 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import polars
 
-from loadframe.metrics.pipelines import LOGS, STAGES
+from loadframe.knowledge.families import FAMILIES
 from loadframe.model import Limit, Step, StudySummary
+from loadframe.runs.entries import BenchFacts
 from loadframe.study import Study
 
 ALWAYS = (
@@ -24,17 +25,17 @@ OF_EACH_PIECE = ("cpu.cores", "memory.rss", "io.read_bytes", "io.write_bytes")
 """What each piece of a target in several pieces, and the driver, used."""
 
 
-def describe_study(study: Study, *, version: str, axis_unit: str, work_unit: str) -> StudySummary:
+def describe_study(study: Study, bench: BenchFacts) -> StudySummary:
     failed = study.objective.within.error_ratio
     within, lost = study.objective.within.latency_p95_ms, study.objective.within.loss_ratio
     return StudySummary(
         name=study.study.name,
         question=study.study.question,
         target_kind=study.target.kind,
-        target_version=version,
+        target_version=bench.version,
         workload_kind=study.workload.kind,
         axis=study.load.axis,
-        axis_unit=axis_unit,
+        axis_unit=bench.axis_unit,
         levels=study.levels,
         objective=study.objective.maximise
         + "".join(
@@ -47,12 +48,12 @@ def describe_study(study: Study, *, version: str, axis_unit: str, work_unit: str
         durability=study.remedies.durability,
         cage=_cage(study),
         story=study.study.story,
-        work_unit=work_unit,
+        work_unit=bench.work_unit,
     )
 
 
 def _cage(study: Study) -> dict[str, str]:
-    """The cage's limits by component, as in the study: "memory" for the target, "driver's cpus" for others."""
+    """By component, as in the study: "memory" for the target, "driver's cpus" for others."""
     tables = {"": study.cage, **{f"{name}'s ": cage for name, cage in study.cage.components.items()}}
     return {
         f"{owner}{key.replace('_', ' ')}": str(value)
@@ -64,9 +65,10 @@ def _cage(study: Study) -> dict[str, str]:
 
 def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
     """A row per step: level, block, throughput, p95 latency where known, p99.9 where a request lies beyond it, these
-    metrics where measured, and all of a pipeline's stages."""
-    pipelines = sorted({name for step in steps for name in step.metrics if name.startswith((STAGES, LOGS))})
-    wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics, *pipelines]))
+    metrics where measured, and all of families."""
+    kinds = set(FAMILIES)
+    of_families = sorted({name for step in steps for name in step.metrics if name.partition(".")[0] in kinds})
+    wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics, *of_families]))
     return tuple(
         {
             "step": float(step.number),
@@ -102,7 +104,7 @@ METRIC_COLUMNS = {
     "value": polars.Float64,
     "at_s": polars.Float64,
 }
-"""The columns of metrics.parquet."""
+"""Of metrics.parquet."""
 
 
 def metric_table(steps: Sequence[Step], series: polars.DataFrame | None) -> polars.DataFrame:

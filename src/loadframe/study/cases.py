@@ -1,6 +1,6 @@
-"""The cases: folders with a case.toml, a README with the story, and one or more studies. case.toml has a [case] table
-(title, story, main: the study's file name, or several to carry out in order, needs, and verb, default "investigate")
-and a table for each profile ("quick", "full", "quick-fleet") with the study keys that it replaces."""
+"""The cases: folders with a case.toml, a README with the story, and studies. case.toml has a [case] table (title,
+story, main: the study's file name, or several to carry out in order, needs, and verb, default "investigate") and a
+table for each profile ("quick", "full", "quick-fleet") with the study keys that it replaces."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -66,7 +66,6 @@ def all_cases() -> list[Case]:
 
 
 def find(name: str, folder: Path = FOLDER) -> Case:
-    """StudyError where there is none."""
     known = sorted(path.parent.name for path in folder.glob("*/case.toml"))
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)

@@ -95,11 +95,10 @@ class WorkloadTable(Table):
 
     @field_validator("request")
     @classmethod
-    def _told_apart(cls, requests: list[RequestTable]) -> list[RequestTable]:
+    def _distinct(cls, requests: list[RequestTable]) -> list[RequestTable]:
         names = [request.record().name for request in requests]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"two requests are called {name!r}; give each a name of its own")
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"two requests are called {twice[0]!r}; give each a name of its own")
         return requests
 
     @property
@@ -250,16 +249,11 @@ class Study(Table):
         """By name; of components in front of its shards with the component's name before it ("loader.cpu.max")."""
         others = {} if self.target.shards is None else self.cage.components  # else an alternative's
         in_front = {name: cage for name, cage in others.items() if name not in ("driver", "shard")}
-        return {
-            **self.target_cage.process_limits(),
-            **({} if self.cage.nice is None else {"nice": self.cage.nice}),
-            **self.target_cage.group_limits(),
-            **{
-                f"{name}.{limit}": most
-                for name, cage in in_front.items()
-                for limit, most in cage.group_limits().items()
-            },
+        limits = {
+            f"{name}.{limit}": most for name, cage in in_front.items() for limit, most in cage.group_limits().items()
         }
+        nice = {} if self.cage.nice is None else {"nice": self.cage.nice}
+        return {**self.target_cage.process_limits(), **nice, **self.target_cage.group_limits(), **limits}
 
     @property
     def target_cpus(self) -> dict[str, str]:

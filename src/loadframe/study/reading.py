@@ -95,23 +95,20 @@ def merge(tables: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
 
 def apply_overrides(tables: dict[str, Any], overrides: Iterable[str]) -> set[str]:
     """By `section.key=value` in order; returns the keys. UsageError for other forms."""
-    return {_apply(tables, override) for override in overrides}
-
-
-def _apply(tables: dict[str, Any], override: str) -> str:
-    key, separator, value = override.partition("=")
-    key = key.strip()
-    parts = rf"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*){{0,{LONGEST_KEY - 1}}}"
-    if not separator or not re.fullmatch(parts, key):
-        raise UsageError(
-            f"--set {quoted(override)} is not of the form section.key=value",
-            remedy="For example --set target.settings.table_open_cache=400 or --set 'load.levels=[1, 2, 4]'.",
-        )
-    try:
-        _put(tables, key, _value(value.strip()))
-    except TomlError as error:
-        raise UsageError(f"--set {key}: {error}", remedy="Give another value.") from error
-    return key
+    keys = set()
+    for override in overrides:
+        key, separator, value = map(str.strip, override.partition("="))
+        if not separator or not re.fullmatch(rf"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*){{0,{LONGEST_KEY - 1}}}", key):
+            raise UsageError(
+                f"--set {quoted(override)} is not of the form section.key=value",
+                remedy="For example --set target.settings.table_open_cache=400 or --set 'load.levels=[1, 2, 4]'.",
+            )
+        try:
+            _put(tables, key, _value(value))
+        except TomlError as error:
+            raise UsageError(f"--set {key}: {error}", remedy="Give another value.") from error
+        keys.add(key)
+    return keys
 
 
 def _value(text: str) -> Any:
@@ -178,22 +175,17 @@ def quoted(value: object) -> str:
 
 
 def _known_keys(path: list[str], declaration: type[BaseModel]) -> list[str]:
-    model: Any = declaration
+    model: type[BaseModel] | None = declaration
     for part in path:
-        field = model.model_fields.get(part) if isinstance(model, type) and issubclass(model, BaseModel) else None
-        if field is None:
-            return []
-        model = _table_of(field.annotation)
-    if not (isinstance(model, type) and issubclass(model, BaseModel)):
-        return []
-    return [field.alias or name for name, field in model.model_fields.items()]
+        field = model.model_fields.get(part) if model is not None else None
+        model = None if field is None else _table_of(field.annotation)
+    return [] if model is None else [field.alias or name for name, field in model.model_fields.items()]
 
 
-def _table_of(annotation: Any) -> Any:
+def _table_of(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    models = (_table_of(part) for part in getattr(annotation, "__args__", ()))
-    return next((model for model in models if model is not None), None)
+    return next(filter(None, map(_table_of, getattr(annotation, "__args__", ()))), None)
 
 
 def _place(key: str, text: str, name: str, overridden: set[str]) -> str:
@@ -205,26 +197,17 @@ def _place(key: str, text: str, name: str, overridden: set[str]) -> str:
 
 def find_line(text: str, dotted: str) -> int | None:
     """From 1; of the key, else of the nearest table above it."""
-    parts = dotted.split(".")
-    for depth in range(len(parts), 0, -1):
-        if line := _find_exact(text, parts[:depth]):
-            return line
-    return None
-
-
-def _find_exact(text: str, parts: list[str]) -> int | None:
     table: list[str] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        stripped = line.strip()
-        if header := re.match(r"^\[\[?\s*([^\]]+?)\s*\]\]?", stripped):
+    lines: dict[tuple[str, ...], int] = {}
+    for number, line in enumerate(map(str.strip, text.split("\n")), start=1):
+        if header := re.match(r"^\[\[?\s*([^\]]+?)\s*\]\]?", line):
             table = [part.strip().strip("\"'") for part in header[1].split(".")]
-            if table == parts:
-                return number
-        elif assignment := re.match(r"^([\w.\"'-]+)\s*=", stripped):
-            here = table + [part.strip("\"'") for part in assignment[1].split(".")]
-            if here == parts:
-                return number
-            inline = parts[: len(here)] == here and len(parts) == len(here) + 1
-            if inline and re.search(rf"[{{,]\s*{re.escape(parts[-1])}\s*=", stripped):
-                return number
-    return None
+            lines.setdefault(tuple(table), number)
+        elif assignment := re.match(r"^([\w.\"'-]+)\s*=", line):
+            here = (*table, *(part.strip("\"'") for part in assignment[1].split(".")))
+            lines.setdefault(here, number)
+            for inline in re.findall(r"[{,]\s*([^\s{},=]+)\s*=", line):
+                lines.setdefault((*here, inline), number)
+    parts = dotted.split(".")
+    known = (lines.get(tuple(parts[:depth])) for depth in range(len(parts), 0, -1))
+    return next(filter(None, known), None)

@@ -105,8 +105,8 @@ def _kind(kind: str) -> KindOfWorkload:
     if (broken := KINDS.why_not(kind)) is not None:
         raise broken.error("workload.kind")
     if kind in EXTENSIONS[WORKLOADS_GROUP]:
-        fact, remedy = not_installed(WORKLOADS_GROUP, kind, f"workload.kind = {kind!r}")
-        raise StudyError(fact, remedy=remedy)
+        missing = not_installed(WORKLOADS_GROUP, kind, f"workload.kind = {kind!r}")
+        raise StudyError(missing.fact, remedy=missing.remedy)
     raise StudyError(
         f"There is no workload {kind!r}.",
         remedy=f"{did_you_mean(kind, list(KINDS))}workload.kind must be one of: {', '.join(KINDS)}.",

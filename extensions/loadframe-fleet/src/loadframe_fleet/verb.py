@@ -22,7 +22,7 @@ app = typer.Typer(no_args_is_help=True, **PLAIN)
 def executor(
     fleet: Path, study: Study, told: Callable[[str], None], *, drives: bool, capacities: bool
 ) -> AbstractContextManager[Executor]:
-    """The hosts of the fleet in this file: see loadframe.cli.executing.executor_of. Raises StudyError, MissingTool."""
+    """The hosts of the fleet in this file: see loadframe.cli.studies.result_of. Raises StudyError, MissingTool."""
     from loadframe_fleet.declaration import load
 
     declared = load(fleet)

@@ -20,9 +20,9 @@ from loadframe.model import (
 )
 from loadframe.reporting import quality_words, verdict_words, words
 from loadframe.reporting.reports import form_of
+from loadframe.runs.entries import PROGRESS, BenchFacts, Told
 from loadframe.runs.folder import REPORT, RunFolder
 from loadframe.runs.formats import decode
-from loadframe.runs.progress_log import PROGRESS, SCHEMA, Told
 from loadframe.runs.record import describe_study
 from loadframe.study.exposed_tables import LimitTable
 from loadframe.units import show
@@ -244,7 +244,7 @@ class RunView:
         except UserError:
             return described
         self._declared_limits = study.target.limit
-        summary = describe_study(study, version="", axis_unit="", work_unit="")
+        summary = describe_study(study, BenchFacts(work_unit=""))
         return {
             **described,
             "levels": list(summary.levels),
@@ -296,7 +296,7 @@ class RunView:
         return [round(share, 4), _words(limit), share >= REACHED]
 
     def _new_lines(self) -> Change:
-        lines = [decode(SCHEMA, line, Told, where=f"{self.run.place(PROGRESS)}") for line in self._new(PROGRESS)]
+        lines = [decode("progress", line, Told, where=f"{self.run.place(PROGRESS)}") for line in self._new(PROGRESS)]
         change: Change = {}
         for line in lines:
             if line.event == "step":

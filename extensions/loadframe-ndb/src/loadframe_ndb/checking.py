@@ -15,7 +15,7 @@ from loadframe.host.processes import online_cpus
 from loadframe.host.state import scratch_directory
 from loadframe.kinds.mysql.options import parse_options
 from loadframe.recording.procfs import parse_meminfo, parse_process_status
-from loadframe.runs.machine import read_host
+from loadframe.runs.entries import read_host
 from loadframe.units import show
 from loadframe_ndb.config import LOCAL, NODES, Cluster, Config, Node, cluster_of, read_config
 from loadframe_ndb.config_rules import Case, Hosts, SqlNode, check

@@ -48,7 +48,7 @@ def tune(
     run = new_run(study, runs)
     with on_bench(alone(study), run, progress) as book:
         book.tries_remedies, book.warms = False, True
-        effective = read_back(book, run, START)
+        effective = read_back(book, START)
         if resume is not None:
             check_start(resume, effective)
         measure_start(book)

@@ -93,7 +93,7 @@ def _prove(
     """Intervals are at 1 - level, and decide whether it is better; fresh blocks measure by how much."""
     book, name, levels = trials.book, trials.treatment(point), sorted(trials.levels)
     changes, expected = trials.space.changes(point), trials.search.expected_gain(point)
-    proved, taken = prove(book, START, name, levels, round_number=round_number, confidence=1 - level)
+    ((proved, taken),) = prove(book, [(START, name)], levels, round_number=round_number, confidence=1 - level)
     verdict = proved.verdict
     tuning_proof = TuningProof(
         changes, expected, _objective(trials, name, taken), verdict=verdict, levels=proved.levels

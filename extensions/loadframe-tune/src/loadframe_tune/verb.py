@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+import loadframe
 from loadframe.cli.common import RUNS, Json, Runs, Sets, command, tell
 from loadframe.cli.studies import StudyFile, result_of
 
@@ -29,5 +30,6 @@ def tune(
     with command(as_json, measures=True):
         from loadframe_tune import loop
 
-        outcome = result_of(study, overrides, over, as_json, loop.tune, runs=runs, trials=trials, resume=resume)
+        declared = loadframe.load_study(study, overrides or [])
+        outcome = result_of(loop.tune, declared, as_json, over, runs=runs, trials=trials, resume=resume)
         tell(outcome, as_json)
