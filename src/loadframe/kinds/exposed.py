@@ -28,7 +28,7 @@ from loadframe.formats.exposition import (
     read_prometheus,
 )
 from loadframe.formats.said import why, words
-from loadframe.host.environment import NO_FOLDER
+from loadframe.host.environment import NO_FOLDER, passed_on
 from loadframe.host.processes import Allowance, runnable, spawn
 from loadframe.host.to_its_end import until_end
 from loadframe.metrics import METRICS
@@ -152,7 +152,7 @@ Source = HttpSource | CommandSource
 
 
 def sources_of(
-    tables: Sequence[MetricsTable], first: Sequence[str], port: Port, who: Who, env: Environment
+    tables: Sequence[MetricsTable], first: Sequence[str], port: Port, who: Who, env: Environment = passed_on
 ) -> list[Source]:
     """The sources in a study's tables. first: names that are kept before others. who, env: for commands; TargetError
     where they are not known."""
