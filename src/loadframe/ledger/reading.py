@@ -138,7 +138,7 @@ def read_now(
             limit = limit_of(rule, metric, values[metric], ceiling, asked, effective or {})
             near = rule.near_use / ceiling if rule.near_use is not None else rule.near
             harm = values.get(limit.thrash_metric)
-            harmed = rule.on_harm if harm and harm > 0 else ""
+            harmed: LimitStatus = rule.on_harm if harm and harm > 0 else ""
             status = judge(limit.use, ceiling, near=near, pressure=rule.pressure, harmed=harmed)
             limits.append(replace(limit, near=near, harm=harm, status=status))
         else:
