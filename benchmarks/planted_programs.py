@@ -87,7 +87,7 @@ def lacking_here(study: Study) -> list[str]:
     """The programs that a study of a cluster needs and this machine lacks: no package of Debian 12 has them."""
     if study.target.kind not in CLUSTERS:
         return []
-    missing = [need.what for need in kind_named(study.target.kind).requirements() if need.found is None]
+    missing = [need.what for need in kind_named(study.target.kind).requirements() if need.present is None]
     driver = study.workload.command[0] if study.workload.command else None
     return [*missing, *([driver] if driver is not None and shutil.which(driver) is None else [])]
 

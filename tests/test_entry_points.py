@@ -105,7 +105,7 @@ def test_one_that_cannot_be_used_says_whose_it_is_what_is_wrong_and_what_to_do(
     assert error.fact.isprintable() and len(error.fact) < 500
     assert "uninstall it" in error.remedy
     (row,) = (one.requirement() for one in found.broken())
-    assert (row.kind, row.what, row.found) == ("three", "entry point of lf_three 1.5", None)
+    assert (row.kind, row.what, row.present) == ("three", "entry point of lf_three 1.5", None)
     assert said in row.how_to_get_it
 
 
@@ -152,7 +152,7 @@ def test_one_that_fails_when_it_is_asked_what_it_needs_is_missing(path: Path, re
 
     assert found.needs("two", ask)[0].found == "-6"
     (row,) = found.needs("three", ask)
-    assert row.found is None
+    assert row.present is None
     assert "ZeroDivisionError" in row.how_to_get_it and "lf_three 1.5" in row.what
     with pytest.raises(KeyError):
         found.needs("nine", ask)

@@ -41,7 +41,7 @@ def test_a_mysqld_that_is_mariadbs_is_none(tmp_path: Path, monkeypatch: pytest.M
     assert PACKAGE.program("mysqld") == str(tmp_path / "mysqld")
     mysqld(tmp_path, VERSIONS["mariadb"])
     assert PACKAGE.program("mysqld") is None
-    assert next(each.found for each in kind_named("mysql").requirements()) is None
+    assert next(each.present for each in kind_named("mysql").requirements()) is None
 
 
 def test_what_is_missing_is_named_with_how_to_get_it(lease: Lease, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,7 @@ STARTED_AS = {"farm_attached": "farm_server", "postgres_attached": "postgres_ser
 def there(name: str) -> bool:
     """Whether the program of a specimen is, or can be installed for the tests."""
     kind = name.partition("/")[0].partition(" at ")[0]
-    return kind not in NO_PACKAGE or all(need.found for need in registry.check(kind))
+    return kind not in NO_PACKAGE or all(need.present for need in registry.check(kind))
 
 
 @pytest.fixture(

@@ -124,7 +124,7 @@ def test_the_log_is_told_and_the_others_with_their_reasons(tree: Path, monkeypat
     with pytest.raises(MachineError, match="cannot be followed") as refused:
         choose(tree)
     assert "injected" in str(refused.value)
-    assert [(each.what, each.found) for each in permitted(tree)] == [
+    assert [(each.what, each.present) for each in permitted(tree)] == [
         ("change log: fanotify", None),
         ("change log: inotify", None),
     ]

@@ -15,7 +15,7 @@ def test_the_doctor_names_what_is_missing_and_how_to_have_it(tmp_path: Path, mon
     (tmp_path / "ndb_mgm").write_text("#!/bin/sh\n")
     (tmp_path / "ndb_mgm").chmod(0o755)
     rows = {row.what: row for row in registry.check() if row.kind == "ndb"}
-    assert {name: row.found for name, row in rows.items()} == {
+    assert {name: row.present for name, row in rows.items()} == {
         "ndbmtd": None,
         "ndb_mgmd": None,
         "ndb_mgm": str(tmp_path / "ndb_mgm"),

@@ -57,7 +57,7 @@ def test_a_mysqld_without_ndb_is_none(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert (PACKAGE.program("mysqld") == str(program)) is found
     assert any(
-        need.what == "mysqld" and (need.found is not None) is found for need in kind_named("ndb-sql").requirements()
+        need.what == "mysqld" and (need.present is not None) is found for need in kind_named("ndb-sql").requirements()
     )
     if not found:
         with pytest.raises(MissingTool) as caught:

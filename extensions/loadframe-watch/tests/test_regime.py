@@ -54,7 +54,7 @@ def test_a_shift_is_told_once_with_what_was_expected(shift: float) -> None:
     assert len(found) == 1
     number, change = found[0]
     assert at < number < at + DAY // 4
-    assert change.found - change.expected == pytest.approx(shift, abs=0.2)
+    assert change.measured - change.expected == pytest.approx(shift, abs=0.2)
     assert change.evidence > change.threshold
 
 

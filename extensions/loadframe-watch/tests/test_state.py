@@ -83,13 +83,18 @@ def test_every_field_of_another_type_is_refused_in_words_or_can_be_gone_on_with(
 def test_a_field_that_is_missing_or_that_nothing_knows_is_refused(learned: dict[str, Any]) -> None:
     model = learned["model"]
     for holder, name in list(fields(model)):
-        if isinstance(holder, dict) and holder is not model["told"] and holder is not model["fit"]["limits"]:
+        if isinstance(holder, dict) and holder is not model["given_s"] and holder is not model["fit"]["limits"]:
             was = holder.pop(name)
             assert Model("jobs", {}).restore(model), name
             holder[name] = was
             holder["more"] = 1
             assert Model("jobs", {}).restore(model), name
             del holder["more"]
+
+
+def test_the_state_of_an_earlier_version_is_taken(learned: dict[str, Any]) -> None:
+    earlier = {"told" if name == "given_s" else name: value for name, value in learned["model"].items()}
+    assert Model("jobs", {}).restore(earlier) == ""
 
 
 @pytest.mark.parametrize(

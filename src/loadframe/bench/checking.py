@@ -340,7 +340,7 @@ def _check_programs(study: Study, *, target_here: bool, driver_here: bool) -> No
     kinds = kinds_of(study) if target_here and not study.target.is_running else ()
     needed = [requirement for kind in kinds for requirement in targets.needs(targets.of_study(study, kind))]
     needed += workloads.check(study.workload.kind) if driver_here else []
-    missing = [requirement for requirement in needed if requirement.found is None]
+    missing = [requirement for requirement in needed if requirement.present is None]
     if missing:
         named = list(dict.fromkeys(requirement.what for requirement in missing))
         raise MissingTool(

@@ -43,15 +43,15 @@ def doctor(as_json: Json = False) -> None:
         rows = examine()
         if as_json:
             facts = [
-                {"part": row.kind, "what": row.what, "found": row.found, "how_to_get_it": row.how_to_get_it}
+                {"part": row.kind, "what": row.what, "found": row.present, "how_to_get_it": row.how_to_get_it}
                 for row in rows
             ]
             emit({"schema": "loadframe.doctor/1", "version": __version__, "checks": facts})
             return
         width = max(len(row.what) for row in rows)
         for row in rows:
-            mark = "ok     " if row.found else "MISSING"
-            answer(f"{mark} {row.kind:18} {row.what:{width}}  {row.found or row.how_to_get_it}")
+            mark = "ok     " if row.present else "MISSING"
+            answer(f"{mark} {row.kind:18} {row.what:{width}}  {row.present or row.how_to_get_it}")
 
 
 def man(as_json: Json = False) -> None:

@@ -55,7 +55,7 @@ def init(
         written = file or Path(f"{beginning.name}.toml")
         if os.path.lexists(written):
             raise _taken(written)
-        for sentence in beginning.found:
+        for sentence in beginning.known:
             say(sentence)
         from loadframe.study import parse
 
@@ -82,7 +82,7 @@ def init(
                     "schema": "loadframe.init/1",
                     "study": str(written),
                     "name": beginning.name,
-                    "found": list(beginning.found),
+                    "found": list(beginning.known),
                     "hints": list(beginning.hints),
                     "checked": None if point is None else {"load": point.load, "throughput": point.throughput},
                     "run": None if measurement is None else str(measurement.run),

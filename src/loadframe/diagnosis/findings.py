@@ -108,7 +108,7 @@ def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
         return waiting_limits.finding(limit, windows, _bend_interval(windows), _limit_score(at, windows))
     if not limit.thrash_metric or metric_of(limit.thrash_metric).unit not in EVENTS:
         return None
-    use = max(window.use_of(limit) for window in windows.each if window.levels[0] in windows.past.levels)
+    use = max(window.use_of(limit) for window in windows.levels if window.levels[0] in windows.past.levels)
     if use == -math.inf:
         return None
     if use < REACHED * limit.ceiling:
@@ -164,7 +164,7 @@ def _rises(limit: Limit, windows: Windows) -> bool:
 
 def _place(limit: Limit, windows: Windows) -> Window:
     """Past the bend; without one the costliest level at which the limit is reached."""
-    reached = [window for window in windows.each if window.fills(limit)]
+    reached = [window for window in windows.levels if window.fills(limit)]
     if windows.bend is not None or not reached:
         return windows.past
     return max(reached, key=lambda window: _cost_per_request(limit, window) or 0.0)
@@ -185,8 +185,8 @@ def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
     """From where requests pay for a full limit, between the last level at which few do and the first from which on all
     do (docs/mathematics.md, "A bend that a limit explains"): where it fills if between these, else their geometric
     mean. None where all levels pay or none does."""
-    costs = {window.levels[0]: _cost_per_request(limit, window) for window in windows.each}
-    full = {window.levels[0] for window in windows.each if window.fills(limit)}
+    costs = {window.levels[0]: _cost_per_request(limit, window) for window in windows.levels}
+    full = {window.levels[0] for window in windows.levels if window.fills(limit)}
     paid = {level: cost if level in full else 0.0 for level, cost in costs.items() if cost is not None}
     if len(paid) < len(costs):
         return None
@@ -224,7 +224,7 @@ def _signature_finding(
     signature: Signature, windows: Windows, window: Window | None = None
 ) -> Finding | RuledOut | None:
     """window: where it must hold; default: past the bend, from the peak on without a bend, or the lowest level."""
-    window = window or (windows.each[0] if signature.unloaded else windows.place)
+    window = window or (windows.levels[0] if signature.unloaded else windows.place)
     measured = [(condition, window.judged(condition)) for condition in signature.present]
     pairs = [(condition, value) for condition, value in measured if value is not None]
     if measured[0][1] is None or (signature.whole and len(pairs) < len(measured)):
@@ -262,8 +262,8 @@ def _signature_finding(
 
 def _first_level(signature: Signature, windows: Windows) -> LoadInterval | None:
     """The lowest level at which all that was measured holds, from the level before; None without any."""
-    levels = [window.levels[0] for window in windows.each]
-    for before, window in zip(levels[:1] + levels, windows.each, strict=False):
+    levels = [window.levels[0] for window in windows.levels]
+    for before, window in zip(levels[:1] + levels, windows.levels, strict=False):
         values = [(condition, window.judged(condition)) for condition in signature.present]
         if all(value is None or condition.holds(value) for condition, value in values):
             return LoadInterval(window.levels[0], before, window.levels[0])

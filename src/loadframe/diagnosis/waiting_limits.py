@@ -34,8 +34,8 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
     """None where the use was not measured. score: how well the limit explains the bend."""
     most, metric = REACHED * limit.ceiling, limit.use_metric
     what = metric_of(metric).what
-    uses = {window.levels[0]: window.halves[metric] for window in windows.each if metric in window.halves}
-    if len(uses) < len(windows.each):
+    uses = {window.levels[0]: window.halves[metric] for window in windows.levels if metric in window.halves}
+    if len(uses) < len(windows.levels):
         return None
     if (highest := max(uses.values())) > ABOVE * limit.ceiling:
         above = f"{_say(limit, highest)}, above its ceiling of {_say(limit, limit.ceiling)}"
@@ -104,10 +104,10 @@ def _at(levels: Sequence[float]) -> str:
 
 
 def _flat(windows: Windows) -> bool:
-    lowest, highest = windows.each[0], windows.each[-1]
+    lowest, highest = windows.levels[0], windows.levels[-1]
     if windows.bend is not None or highest.levels[0] <= lowest.levels[0]:
         return False
-    return max(window.metrics["throughput"] for window in windows.each) < FLAT * lowest.metrics["throughput"]
+    return max(window.metrics["throughput"] for window in windows.levels) < FLAT * lowest.metrics["throughput"]
 
 
 def _say(limit: Limit, value: float) -> str:

@@ -40,13 +40,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """below, past: of the bend. top: the level with the most throughput and all above. each: every level, rising. bend:
+    """below, past: of the bend. top: the level with the most throughput and all above. levels: each, rising. bend:
     the last load that held; bends: where it may be, and the cliff. falls: throughput falls past the bend."""
 
     below: Window
     past: Window
     top: Window
-    each: tuple[Window, ...]
+    levels: tuple[Window, ...]
     whole: Window
     bend: float | None
     bends: tuple[LoadInterval, ...]
@@ -73,7 +73,7 @@ def look(curve: Curve, steps: Sequence[Step]) -> Windows:
         below=_window("below the bend" if bend is not None else "at the lowest level", below, steps),
         past=_window("past the bend" if bend is not None else "where throughput stays", past, steps),
         top=_window("from the peak on", top, steps),
-        each=tuple(_window("at one level", [level], steps) for level in levels),
+        levels=tuple(_window("at one level", [level], steps) for level in levels),
         whole=_window("over the whole curve", levels, steps),
         bend=bend,
         bends=bend_intervals(curve),

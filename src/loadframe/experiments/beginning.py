@@ -78,12 +78,12 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """toml: the study. found: what is known of the service; hints: what the user may add. secrets: what looks like one
+    """toml: the study. known: what is known of the service; hints: what the user may add. secrets: what looks like one
     in the command, by the variables that stand for them."""
 
     name: str
     toml: str
-    found: tuple[str, ...]
+    known: tuple[str, ...]
     hints: tuple[str, ...]
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 

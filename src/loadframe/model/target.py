@@ -57,11 +57,11 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a kind, or Loadframe, needs on the machine. found: where or which version; None if missing."""
+    """What a kind, or Loadframe, needs on the machine. present: where or which version; None if missing."""
 
     kind: str
     what: str
-    found: str | None
+    present: str | None
     how_to_get_it: str
 
 

@@ -214,7 +214,7 @@ def program(kind: str, name: str, package: str) -> Requirement:
 def demand(requirements: tuple[Requirement, ...]) -> None:
     """MissingTool for the first requirement that is not there."""
     for requirement in requirements:
-        if requirement.found is None:
+        if requirement.present is None:
             raise MissingTool(
                 f"The workload {requirement.kind} needs {requirement.what}, which is not installed.",
                 remedy=f"Install it: {requirement.how_to_get_it}",

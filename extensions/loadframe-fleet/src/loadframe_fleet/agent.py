@@ -327,7 +327,7 @@ class Agent:
 def _doctor(_message: Message) -> Message:
     from loadframe.machine import examine  # imports every kind and workload
 
-    return {"missing": [row.what for row in examine() if not row.found]}
+    return {"missing": [row.what for row in examine() if not row.present]}
 
 
 def _identity(message: Message) -> Identity:

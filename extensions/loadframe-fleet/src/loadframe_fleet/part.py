@@ -153,7 +153,7 @@ class Part:
             self._cage = make_cage("driver", self.study.cage.driver, self.lease)
             self.recorder.follow_cgroup("driver", self._cage.folders)
             trial = registry.make(given.kind, given.options, axis=self.study.load.axis, declared=given.declared)
-            missing = [tool.what for tool in registry.check(given.kind) if tool.found is None]
+            missing = [tool.what for tool in registry.check(given.kind) if tool.present is None]
             if message.get("drives") and missing:
                 raise WorkloadError(
                     f"the workload needs {', '.join(missing)}, which is not installed there",

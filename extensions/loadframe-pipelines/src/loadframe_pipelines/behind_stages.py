@@ -91,7 +91,7 @@ def _entries(window: Window, name: str) -> float:
 
 def _in_operations(windows: Windows, name: str) -> Windows | None:
     metric = f"{OF}{name}.done"
-    all_ = (windows.below, windows.past, windows.top, windows.whole, *windows.each)
+    all_ = (windows.below, windows.past, windows.top, windows.whole, *windows.levels)
     if any((window.get(metric) or 0.0) <= 0 or window.metrics["throughput"] <= 0 for window in all_):
         return None
     return replace(
@@ -100,7 +100,7 @@ def _in_operations(windows: Windows, name: str) -> Windows | None:
         past=_window(windows.past, name),
         top=_window(windows.top, name),
         whole=_window(windows.whole, name),
-        each=tuple(_window(window, name) for window in windows.each),
+        levels=tuple(_window(window, name) for window in windows.levels),
     )
 
 

@@ -60,7 +60,7 @@ def _stages(windows: Windows, where: Window) -> tuple[Finding | RuledOut, ...]:
         return (RuledOut(UNSEEN, f"which stage limits is not told: {limit}"),)
     if limit.kind == "source" and OWN_PIPELINE.metric not in where.metrics:
         return (RuledOut(SOURCE, "the stages wait for entries: the load brings no more of them"),)
-    stays = windows.bend is not None or len(windows.top.levels) > 1 or len(windows.each) == 1
+    stays = windows.bend is not None or len(windows.top.levels) > 1 or len(windows.levels) == 1
     if limit.kind == "source" and not stays:
         return (RuledOut(SOURCE, "the stages wait for entries, and throughput still grows with the load"),)
     others = (RuledOut(f"{OF}{stage.name}", why) for stage in stages if (why := _not_it(stage, limit, stages)))
@@ -213,7 +213,7 @@ def _id(limit: Limiting, stages: Sequence[Stage]) -> str:
 
 
 def _at_each(windows: Windows) -> list[tuple[float, str]]:
-    seen = [(window.levels[0], stages_in(window.metrics)) for window in windows.each]
+    seen = [(window.levels[0], stages_in(window.metrics)) for window in windows.levels]
     limits = [(level, limiting(stages), stages) for level, stages in seen]
     return [(level, _id(limit, stages) if isinstance(limit, Limiting) else "") for level, limit, stages in limits]
 
@@ -244,7 +244,7 @@ def _from(bottleneck: Limiting, stages: Sequence[Stage], windows: Windows) -> Lo
 
 def _logs(windows: Windows) -> list[Finding | RuledOut]:
     findings: list[Finding | RuledOut] = []
-    top = windows.each[-1]
+    top = windows.levels[-1]
     for name in families.names(top.metrics, families.LOGS):
         id_ = f"{families.LOGS}{name}"
         behind = top.get(f"{id_}.behind")
@@ -258,8 +258,8 @@ def _logs(windows: Windows) -> list[Finding | RuledOut]:
 
 
 def _not_followed(id_: str, name: str, behind: float, windows: Windows) -> Finding:
-    top, before, at = windows.each[-1], None, windows.each[-1].levels[0]
-    for window in reversed(windows.each):
+    top, before, at = windows.levels[-1], None, windows.levels[-1].levels[0]
+    for window in reversed(windows.levels):
         if (window.get(f"{id_}.behind") or 0.0) < BEHIND:
             before = window.levels[0]
             break

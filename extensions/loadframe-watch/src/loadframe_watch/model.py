@@ -81,12 +81,12 @@ class _Fit(TypedDict):
 
 
 class _Learned(TypedDict):
-    """All that is kept over a restart. told: when each alarm was given last, by its key; fit: empty, or a _Fit."""
+    """All that is kept over a restart. given_s: when each alarm was given last, by its key; fit: empty, or a _Fit."""
 
     series: dict[str, Series]
     days: Days
     rows: Thinned
-    told: dict[str, float]
+    given_s: dict[str, float]
     looked_s: float | None
     fit: dict[str, Any]
 
@@ -219,12 +219,12 @@ class Model:
             if change is None:
                 continue
             worth = math.log1p(WORTH) if name == "response" else WORTH * abs(change.expected)  # it is in logarithms
-            if abs(change.found - change.expected) >= worth:
+            if abs(change.measured - change.expected) >= worth:
                 alarms.append(self._changed(name, change, t_s))
         return alarms
 
     def _changed(self, name: str, change: Change, t_s: float) -> WatchAlarm:
-        before, now = change.expected, change.found
+        before, now = change.expected, change.measured
         if name == "response":
             before, now = math.exp(before), math.exp(now)
         unit = " s" if name == "response" else " cores"
@@ -371,13 +371,15 @@ class Model:
             "series": {name: as_json(series) for name, series in self._series.items()},
             "days": as_json(self._days),
             "rows": as_json(self._rows),
-            "told": self._given_s,
+            "given_s": self._given_s,
             "looked_s": self._looked_s,
             "fit": dict(self.fit),
         }
 
     def restore(self, data: Any) -> str:
         """Go on with what was learned; on an error nothing is taken, and the error is returned."""
+        if isinstance(data, dict) and "told" in data:  # its name in earlier versions
+            data = {"given_s" if name == "told" else name: value for name, value in data.items()}
         try:
             known: _Learned = of_json(_Learned, data)
             fit = of_json(_Fit, known["fit"]) if known["fit"] else {}
@@ -392,7 +394,7 @@ class Model:
         for series in known["series"].values():
             series.threshold = THRESHOLD
         self._series, self._days, self._rows = known["series"], known["days"], known["rows"]
-        self._given_s, self._looked_s, self.fit = known["told"], known["looked_s"], fit
+        self._given_s, self._looked_s, self.fit = known["given_s"], known["looked_s"], fit
         return ""
 
 

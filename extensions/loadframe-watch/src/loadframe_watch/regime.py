@@ -36,11 +36,11 @@ _NORMAL = NormalDist()
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A series has changed. rows: since then, about; expected, found: at this load, of the last rows."""
+    """A series has changed. rows: since then, about; expected, measured: at this load, of the last rows."""
 
     rows: int
     expected: float
-    found: float
+    measured: float
     evidence: float
     threshold: float
 
