@@ -27,6 +27,7 @@ from loadframe.reporting import (
     plots,
     quality_words,
     reports,
+    vega,
 )
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.reports import render_page, render_text
@@ -158,7 +159,7 @@ def test_of_many_the_fastest_leads_and_all_are_told_in_a_sentence(beside: Invest
 
 def test_more_curves_than_colours_are_told_apart(beside: Investigation) -> None:
     several = with_others(beside, 0.3, 0.5, 2.2, 1.01, 0.7, 1.6, 0.95)
-    drawn = plots.side_by_side(several, several.alternatives, reports.WIDE)
+    drawn = plots.side_by_side(several, several.alternatives, vega.WIDE)
     assert drawn is not None
     said = drawn.described()
     assert all(said.count(f"other{number}: ") == 1 for number in range(1, 8))
@@ -169,18 +170,18 @@ def test_more_curves_than_colours_are_told_apart(beside: Investigation) -> None:
 @pytest.mark.parametrize("ratios", [(0.3, 0.5, 2.2, 1.01, 0.7, 1.6, 0.95), (1.0, 1.01, 1.02, 0.99)])
 def test_no_two_names_of_curves_touch(beside: Investigation, ratios: tuple[float, ...]) -> None:
     several = with_others(beside, *ratios)
-    drawn = plots.side_by_side(several, several.alternatives, reports.NARROW)
+    drawn = plots.side_by_side(several, several.alternatives, vega.NARROW)
     assert drawn is not None
     axis = drawn.y
     spec = drawn.specification()
     places = sorted(
-        reports.NARROW.height * axis.height(spec["datasets"][layer["data"]["name"]][0]["value"]) - layer["mark"]["dy"]
+        vega.NARROW.height * axis.height(spec["datasets"][layer["data"]["name"]][0]["value"]) - layer["mark"]["dy"]
         for layer in spec["layer"]
         if layer["mark"]["type"] == "text"
     )
     assert len(places) == len(ratios) + 1
     assert all(above - below >= 13 for below, above in pairwise(places))
-    assert places[-1] <= reports.NARROW.height + 1
+    assert places[-1] <= vega.NARROW.height + 1
 
 
 def test_curves_that_are_apart_from_the_lowest_load_on_may_have_parted_before(beside: Investigation) -> None:

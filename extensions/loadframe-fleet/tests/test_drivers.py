@@ -14,7 +14,7 @@ from network import Network
 from stations import Laboratory, Station, paced
 
 from loadframe.model import Latency, Step
-from loadframe.reporting.fleet_report import drivers_sentence
+from loadframe.reporting.verdict_words import drivers_sentence
 from loadframe_fleet.over import judge
 
 NAMES = ("one", "two")

@@ -10,7 +10,8 @@ import pytest
 from loadframe.experiments.writing import hosts_of
 from loadframe.model import FleetLimit, Step
 from loadframe.reporting import terminal
-from loadframe.reporting.fleet_report import fleet_limits, fleet_limits_json, fleet_limits_sentences
+from loadframe.reporting.json_shapes import fleet_limits_json
+from loadframe.reporting.limits_report import hosts_sentences, of_hosts
 from loadframe.runs.folder import RunFolder
 from loadframe_fleet.limits import limits_of_fleet, others_found
 from loadframe_fleet.records import LINKS, STEPS, FleetLink, FleetStep, LinkUse
@@ -95,8 +96,8 @@ def test_what_encryption_has_set_is_no_rate_of_a_link(run: RunFolder) -> None:
 def test_what_is_said_of_them_names_the_host(run: RunFolder) -> None:
     carry(run, {"a": 10e6, "b": 10e6})
     found = limits_of_fleet(run)
-    assert fleet_limits_sentences(found) == ["Host north: the CPUs, 4 cores of 4 cores (100 %)."]
-    lines = list(terminal.blocks(fleet_limits(found).blocks, 200))
+    assert hosts_sentences(found) == ["Host north: the CPUs, 4 cores of 4 cores (100 %)."]
+    lines = list(terminal.blocks(of_hosts(found).blocks, 200))
     assert "north" in lines[1] and "the CPUs" in lines[1], "the fullest first"
     assert any("the link to a" in line for line in lines)
 
@@ -120,7 +121,7 @@ def test_other_traffic_on_a_link_is_a_row_and_a_finding_with_its_place(
     (finding,) = others_found(found)
     assert finding.title == "Traffic that is not of the load takes the link from north to a" and finding.host == "a"
     assert finding.evidence[0].value == 1.3e6, "what is unsure is not held against it"
-    text = "\n".join(terminal.blocks(fleet_limits(found).blocks, 200))
+    text = "\n".join(terminal.blocks(of_hosts(found).blocks, 200))
     assert "other traffic on the link to a" in text and "1.43 MiB/s +- 195 KiB/s" in text
     assert fleet_limits_json(found)[-1]["unseen"] == ""
 
@@ -130,7 +131,7 @@ def test_where_other_traffic_cannot_be_seen_it_is_said(run: RunFolder, make_step
     used(run, make_step, {"a": LinkUse(why_not="the load does not leave the machine"), "b": LinkUse(1e6, 9e6, 1e5)})
     found = limits_of_fleet(run)
     assert not list(others_found(found))
-    lines = list(terminal.blocks(fleet_limits(found).blocks, 200))
+    lines = list(terminal.blocks(of_hosts(found).blocks, 200))
     assert "  Host north: other traffic on the link to a cannot be seen: the load does not leave the machine." in lines
     assert any("to b cannot be seen: what the link carries by itself is not known" in line for line in lines)
     unseen = [each for each in fleet_limits_json(found) if each["unseen"]]
@@ -139,7 +140,7 @@ def test_where_other_traffic_cannot_be_seen_it_is_said(run: RunFolder, make_step
 
 def test_a_run_without_a_fleet_has_none(tmp_path: Path) -> None:
     assert limits_of_fleet(RunFolder.create(tmp_path, "alone")) == ()
-    assert fleet_limits(()).blocks == () and fleet_limits_sentences(()) == []
+    assert of_hosts(()).blocks == () and hosts_sentences(()) == []
 
 
 def test_without_the_extension_a_run_says_what_its_part_about_hosts_needs(

@@ -100,24 +100,23 @@ def measure(
         declared = loadframe.load_study(study, overrides or [])
         measurement = result_of(loadframe.measure, declared, as_json, over, drives=True, live=live, runs=runs)
         from loadframe.reporting import document as doc
-        from loadframe.reporting.fleet_report import drivers_sentence, fleet_limits, fleet_limits_json
-        from loadframe.reporting.json_shapes import drivers_json
+        from loadframe.reporting import json_shapes, limits_report, verdict_words
 
         if as_json:
             shape = loadframe.curve_json(measurement.curve, quality=measurement.quality, answers=measurement.answers)
             warnings, clamped = [*shape["warnings"], *measurement.warnings], list(measurement.clamped)
             if measurement.drivers is not None:
-                shape["drivers"] = drivers_json(measurement.drivers)
+                shape["drivers"] = json_shapes.json_object(json_shapes.fields_of(measurement.drivers))
             if measurement.fleet_limits:
-                shape["fleet_limits"] = fleet_limits_json(measurement.fleet_limits)
+                shape["fleet_limits"] = json_shapes.fleet_limits_json(measurement.fleet_limits)
             emit(
                 {**shape, "warnings": warnings, "run": str(measurement.run), "silent_cuts": clamped},
                 run=measurement.run,
             )
         else:
             more = (
-                doc.listed("Drivers", () if measurement.drivers is None else (drivers_sentence(measurement.drivers),)),
-                fleet_limits(measurement.fleet_limits),
+                doc.listed("Drivers", map(verdict_words.drivers_sentence, filter(None, (measurement.drivers,)))),
+                limits_report.of_hosts(measurement.fleet_limits),
                 doc.listed("Silently clamped", measurement.clamped),
                 doc.listed("Recording", measurement.warnings),
             )

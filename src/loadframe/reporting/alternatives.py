@@ -1,12 +1,12 @@
-"""A study's alternatives in words: how far apart they are at each load, where they diverge, and why."""
+"""A study's alternatives in words."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from loadframe.model import Alternative, Decision, Finding, Investigation, LoadInterval, Verdict, WarmRestart
 from loadframe.reporting import verdict_words, words
 
-FULLY_TOLD = 3
-"""Up to this many alternatives have a sentence each in the first lines of a report."""
+MOST_SENTENCES = 3
+"""Of more alternatives only the fastest has a sentence of its own in the first lines of a report."""
 TINY = 1e-9
 """Relative tolerance: a place computed from the logarithm of a level counts as that level."""
 
@@ -14,58 +14,54 @@ TINY = 1e-9
 def sentence(inv: Investigation, alternative: Alternative) -> str:
     """The ratio at the lowest and the highest load; the overall ratio first where all loads agree."""
     unit = inv.study.load_unit
-    ends = alternative.by_level[:1] + alternative.by_level[1:][-1:]
     over = "over all loads"
     if not {level for verdict in alternative.by_level for level in verdict.levels} <= set(alternative.verdict.levels):
         over = verdict_words.verdict_levels(alternative.verdict, unit)  # the warm-up of some had not ended
     alike = len({verdict.decision for verdict in alternative.by_level}) <= 1
-    return f"{'; '.join([verdict_words.apart(alternative.verdict, over)] * alike + _by_level(ends, unit))}."
+    parts = [verdict_words.apart(alternative.verdict, over)] * alike + _at_ends(alternative.by_level, unit)
+    return f"{'; '.join(parts)}."
 
 
-def _by_level(verdicts: Iterable[Verdict], unit: str) -> list[str]:
-    return [verdict_words.apart(verdict, verdict_words.verdict_levels(verdict, unit)) for verdict in verdicts]
+def _at_ends(verdicts: Sequence[Verdict], unit: str) -> list[str]:
+    ends = (*verdicts[:1], *verdicts[1:][-1:])
+    return [verdict_words.apart(verdict, verdict_words.verdict_levels(verdict, unit)) for verdict in ends]
 
 
 def sentences(inv: Investigation, alternative: Alternative) -> list[str]:
-    """Overall, lowest and highest load, where they diverge, and causes that only one of them has."""
     unit = inv.study.load_unit
-    said = [f"{alternative.name} against {inv.study.target_kind}: {sentence(inv, alternative)}"]
+    texts = [f"{alternative.name} against {inv.study.target_kind}: {sentence(inv, alternative)}"]
     if alternative.divergence is not None:
         what = "They diverge" if differ(alternative) else "Their ratio changes"
-        said.append(f"{what} {place_of(alternative.divergence, alternative, unit)}.")
+        texts.append(f"{what} {place_of(alternative.divergence, alternative, unit)}.")
     if alternative.cold:
-        ends = alternative.cold[:1] + alternative.cold[1:][-1:]
-        said.append(f"With nothing cached: {'; '.join(_by_level(ends, unit))}.")
+        texts.append(f"With nothing cached: {'; '.join(_at_ends(alternative.cold, unit))}.")
     mine, theirs = _causes(alternative.round.findings), _causes(inv.rounds[0].findings if inv.rounds else ())
     for name, own, others in ((inv.study.target_kind, theirs, mine), (alternative.name, mine, theirs)):
         if alone := [cause for known, cause in own.items() if known not in others]:
-            said.append(f"Only in {name}: {'; '.join(alone)}.")
-    return said
+            texts.append(f"Only in {name}: {'; '.join(alone)}.")
+    return texts
 
 
 def lead(inv: Investigation) -> str:
-    """The comparison in a sentence or two: proven differences with their ratios, then the rest; of many alternatives
-    the fastest leads. "" without any."""
+    """Proven differences with their ratios, then the rest; of many alternatives the fastest leads. "" without any."""
     target = inv.study.target_kind
     proven = {alternative.name: verdicts for alternative in inv.alternatives if (verdicts := _proven(alternative))}
-    if len(proven) > FULLY_TOLD:
+    if len(proven) > MOST_SENTENCES:
         first, *rest = sorted(proven, key=lambda name: -proven[name][0].ratio)
         short = (f"{name} {_ratios(inv, proven[name])}" for name in rest)
-        said = ["; ".join((_serves(inv, first, proven[first]), *short))]
+        texts = ["; ".join((_serves(inv, first, proven[first]), *short))]
     else:
-        said = [_serves(inv, name, verdicts) for name, verdicts in proven.items()]
+        texts = [_serves(inv, name, verdicts) for name, verdicts in proven.items()]
     if equal := [alternative.name for alternative in inv.alternatives if alternative.name not in proven]:
-        others = f"{', '.join(equal[:-1])} and {equal[-1]}" if len(equal) > 1 else equal[0]
-        said.append(f"no difference from {target} is proven for {others}")
-    return "".join(f"{words.sentence(text)} " for text in said).rstrip()
+        texts.append(f"no difference from {target} is proven for {words.and_list(equal)}")
+    return words.paragraph(texts)
 
 
 def _proven(alternative: Alternative) -> list[Verdict]:
-    """The verdict at the highest load with a proven difference, else over all loads; where the order reverses, also the
-    highest load with the opposite decision."""
-    verdicts = (*reversed(alternative.by_level), alternative.verdict)
+    """At the highest load with a proven difference, else over all loads; where the order reverses, also at the highest
+    load with the opposite decision."""
     by_decision: dict[Decision, Verdict] = {}
-    for verdict in verdicts:
+    for verdict in (*reversed(alternative.by_level), alternative.verdict):
         if verdict.decided:
             by_decision.setdefault(verdict.decision, verdict)
     return list(by_decision.values())
@@ -79,15 +75,14 @@ def _serves(inv: Investigation, name: str, verdicts: list[Verdict]) -> str:
 
 
 def _ratios(inv: Investigation, verdicts: list[Verdict], of: str = "") -> str:
-    unit = inv.study.load_unit
-    parts = [
-        f"{verdict_words.ratio(verdict)} times{'' if number else of} "
-        f"{verdict_words.verdict_levels(verdict, unit) if len(verdict.levels) == 1 else 'over all loads'} "
-        f"({verdict_words.ratio_interval(verdict)})"
-        if verdict.has_ratio
-        else verdict_words.without_ratio(verdict)
-        for number, verdict in enumerate(verdicts)
-    ]
+    parts: list[str] = []
+    for verdict in verdicts:
+        at = (
+            verdict_words.verdict_levels(verdict, inv.study.load_unit) if len(verdict.levels) == 1 else "over all loads"
+        )
+        times = f"{verdict_words.ratio(verdict)} times{'' if parts else of}"
+        ratio = f"{times} {at} ({verdict_words.ratio_interval(verdict)})"
+        parts.append(ratio if verdict.has_ratio else verdict_words.without_ratio(verdict))
     return ", but ".join(parts)
 
 

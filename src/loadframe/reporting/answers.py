@@ -1,5 +1,4 @@
-"""The answer of an investigation in at most three lines, without intervals: what limits, what to do, what that gains;
-then what comes next."""
+"""The answer of an investigation in at most three lines, without intervals, then what comes next."""
 
 import math
 
@@ -18,16 +17,7 @@ from loadframe.model import (
     Variant,
 )
 from loadframe.progress import counted
-from loadframe.reporting import alternatives, change_words, facts, latencies, rounding, verdict_words, words
-from loadframe.reporting.next_step import (
-    MORE_CPU,
-    is_suspected,
-    next_limit_words,
-    next_step,
-    none_in_sight,
-    what_moves,
-    without_limit,
-)
+from loadframe.reporting import alternatives, change_words, facts, latencies, next_step, rounding, verdict_words, words
 from loadframe.units import show
 
 NAMED = 2
@@ -40,8 +30,8 @@ def answer(inv: Investigation) -> str:
 
 
 def lines(inv: Investigation) -> list[str]:
-    """What limits, what to do and what that gains. Alternatives come first, except after what ended the run."""
-    sentences, compared = [line for line in _lines(inv) if line], alternatives.lead(inv)
+    """What limits, what to do, what that gains. Alternatives come first, except after what ended the run."""
+    sentences, compared = list(filter(None, _lines(inv))), alternatives.lead(inv)
     if compared and inv.outcome.kind in NOT_OF_THE_TARGET:
         sentences.append(compared)
     elif compared:
@@ -53,41 +43,41 @@ def lines(inv: Investigation) -> list[str]:
 
 
 def next_line(inv: Investigation) -> str:
-    """ "Next: the table cache, at 420 jobs (suspected)."; "" where the lines before say it, or it is not known."""
+    """ "Next: the table cache, at 420 jobs (suspected)."; "" where `lines` say it, or it is not known."""
     limit, gained = inv.next_limit, inv.outcome.kind == "gained"
     if inv.outcome.kind in NOT_OF_THE_TARGET or (limit is None and not gained):
         return ""
     if limit is None:
-        return f"Next: {none_in_sight(inv)}"
-    before = limit.id in {finding.id for finding in facts.main_findings(inv)[:1]}
+        return f"Next: {next_step.none_in_sight(inv)}"
+    before = limit.id == facts.main_id(inv)
     if before and not gained:
         return ""
-    unproved = " (suspected)" if is_suspected(inv, limit) else ""
-    return f"Next: {next_limit_words(inv, limit)}{', as before' if before else ''}{unproved}."
+    unproved = " (suspected)" if next_step.is_suspected(inv, limit) else ""
+    return f"Next: {next_step.next_limit_words(inv, limit)}{', as before' if before else ''}{unproved}."
 
 
 def _lines(inv: Investigation) -> list[str]:
     action, state, unit = _action(inv), inv.after or inv.before, inv.study.load_unit
     if inv.stop is not None and inv.outcome.kind == "gained" and inv.variants:
-        return [stop_sentence(inv.stop, inv.study.load_unit), _what_to_do(inv)[0], _held(inv, inv.stop)]
+        return [stop_sentence(inv.stop, unit), _what_to_do(inv)[0], _held(inv, inv.stop)]
     match inv.outcome.kind:
         case "gained" if inv.variants:
             return [_limit(inv), *_what_to_do(inv)]
         case "gained":
             return [_limit(inv), words.sentence(inv.outcome.text)]
         case "cpu-saturated":
-            most = [program for program in inv.quality.companions if program.cores >= program.of / 2]
-            busiest = (
-                f"; {program.name}, which the target connects to, has {rounding.plain(program.cores)} of {program.of:g}"
-                for program in most[:1]
-            )
-            limit = f"The CPUs are the limit{_where_it_bends(inv)}{''.join(busiest)}."
-            return [limit, words.sentence(MORE_CPU), _untouched(inv)]
+            busiest = ""
+            for program in inv.quality.companions:
+                if program.cores >= program.of / 2 and not busiest:
+                    used = f"{rounding.plain(program.cores)} of {program.of:g}"
+                    busiest = f"; {program.name}, which the target connects to, has {used}"
+            limit = f"The CPUs are the limit{_bend(inv)}{busiest}."
+            return [limit, words.sentence(next_step.MORE_CPU), _untouched(inv)]
         case "driver-limited":
             drivers = "The load driver is" if inv.drivers is None else f"The {len(inv.drivers.drivers)} drivers are"
-            return [f"{drivers} the bottleneck{_where_it_bends(inv)}; this run says nothing about the target.", action]
+            return [f"{drivers} the bottleneck{_bend(inv)}; this run says nothing about the target.", action]
         case "link-full":
-            return [f"The link from the target is full{_where_it_bends(inv)}; no more is said of the target.", action]
+            return [f"The link from the target is full{_bend(inv)}; no more is said of the target.", action]
         case "no-limit-reached":
             reached = ""
             if inv.study.levels and state is not None:
@@ -95,17 +85,15 @@ def _lines(inv: Investigation) -> list[str]:
             return [f"No limit was reached{reached}.", action, _untouched(inv)]
         case "limit-not-seen":
             curve = explained(inv.rounds[-1])
-            phrase = words.curve_phrase(curve, inv.study.load_unit)
             peak = words.throughput(curve.peak.throughput, inv.study.work_unit)
             seen = "nothing that is seen from outside is exhausted there"
             if facts.mostly_disturbed(inv):
                 seen = "what limits it was not judged"
-            return [f"Throughput {phrase} (peak {peak}), and {seen}.", action, _tried(inv)]
+            limit = f"Throughput {words.curve_phrase(curve, unit)} (peak {peak}), and {seen}."
+            return [limit, action, _tried(inv)]
         case "no-proven-gain" if inv.unfinished is not None:
             verdict, wait = inv.unfinished.verdict, rounding.seconds(math.ceil(inv.unfinished.more_s))
-            gain = (
-                f"{verdict_words.ratio(verdict)}x {verdict_words.verdict_levels(verdict, inv.study.load_unit)}".strip()
-            )
+            gain = f"{verdict_words.ratio(verdict)}x {verdict_words.verdict_levels(verdict, unit)}".strip()
             likely = f"Likely: {inv.unfinished.remedy}, {gain}; not proved. About {wait} more would decide."
             return [_limit(inv), likely]
         case "no-proven-gain":
@@ -115,19 +103,18 @@ def _lines(inv: Investigation) -> list[str]:
         case "stopped-answering":
             more = _what_to_do(inv) if inv.variants else [action]
             before = "Below that" if inv.stop is not None and inv.stop.went_on else "Until then"
-            return [stop_sentence(inv.stop, inv.study.load_unit), f"{before}: {_limit(inv)}", *more]
+            return [stop_sentence(inv.stop, unit), f"{before}: {_limit(inv)}", *more]
         case "interrupted":
             return _interrupted(inv)
 
 
 def _limit(inv: Investigation) -> str:
-    findings = facts.main_findings(inv)
-    if not findings and not inv.rounds:
+    if not inv.rounds:
         return "No cause was found."
-    if not findings:
+    first = next(iter(facts.main_findings(inv)), None)
+    if first is None:
         return f"Throughput {words.curve_phrase(explained(inv.rounds[0]), inv.study.load_unit)}."
-    first, unproved = findings[0], verdict_words.UNPROVED.get(findings[0].status)
-    title = words.strip(first.title)
+    title, unproved = words.strip(first.title), verdict_words.UNPROVED.get(first.status)
     if first.id == OTHERS:
         return "Other programs had the CPUs while this was measured: the target's own limit was not judged."
     if first.id in GROWTH:
@@ -147,9 +134,9 @@ def _start(inv: Investigation, finding: Finding) -> str:
         where = words.load(lowest, unit)
         if inv.study.axis in RATE_AXES:
             return f"The lowest rate, {where}, already hits the limit"
-        return (
-            f"One {where.partition(' ')[2]} already hits the limit" if lowest == 1 else f"{where} already hit the limit"
-        )
+        if lowest == 1:
+            return f"One {where.removeprefix('1 ')} already hits the limit"
+        return f"{where} already hit the limit"
     place = words.about_load(acts, unit)
     if curve.shape in ("cliff", "decline"):
         return f"Throughput drops at {place}"
@@ -158,7 +145,7 @@ def _start(inv: Investigation, finding: Finding) -> str:
     return f"Throughput stops growing at {place}"
 
 
-def _where_it_bends(inv: Investigation) -> str:
+def _bend(inv: Investigation) -> str:
     state = inv.after or inv.before
     if state is None:
         return ""
@@ -172,35 +159,33 @@ def _peak(inv: Investigation, state: StateSummary) -> str:
 
 
 def _action(inv: Investigation) -> str:
-    """What to do where no change was kept. The limit stands in the line before, another limit in the next line."""
-    step = next_step(inv)
+    """Where no change was kept. The limit stands in the line before, another limit in the next line."""
+    step = next_step.next_step(inv)
     if not step.limit or inv.next_limit is None:
         return step.action
-    moves, kind = "" if next_line(inv) else what_moves(inv, inv.next_limit), inv.outcome.kind
-    return moves or ("" if kind == "no-proven-gain" else without_limit(inv).action)
+    if not next_line(inv) and (moves := next_step.what_moves(inv, inv.next_limit)):
+        return moves
+    return "" if inv.outcome.kind == "no-proven-gain" else next_step.without_limit(inv).action
 
 
 def _what_to_do(inv: Investigation) -> list[str]:
-    """A line for each variant, the one that gives up nothing first; a single variant has one for its price."""
-    if not inv.variants:
-        return [_untouched(inv)]
+    """A line for each variant; a single one has another for its price."""
     first, *more = inv.variants
-    unit, whole = inv.study.load_unit, conclusion.kept_trials(inv.rounds)
+    unit, kept = inv.study.load_unit, conclusion.kept_trials(inv.rounds)
     safe = " (safe)" if more and not first.gives_up else ""
-    do = f"Set {_settings(first.changes, len(whole))}" if first.changes else "Keep the change"
-    said = [f"{do}{safe}: {_gain(first, unit)}{_but(first)}.{conclusion.for_no_cause(whole)}"]
+    do = f"Set {_settings(first.changes, len(kept))}" if first.changes else "Keep the change"
+    lines = [f"{do}{safe}: {_gain(first, unit)}.{conclusion.for_no_cause(kept)}"]
     known = first.changes
     for variant in more:
         new = tuple(change for change in variant.changes if change not in known)
-        said.append(f"With {_settings(new, len(whole))} too: {_gain(variant, unit)}{_but(variant)}.")
+        lines.append(f"With {_settings(new, len(kept))} too: {_gain(variant, unit)}.")
         known = variant.changes
-    cured = "" if first.gain.decided else words.sentence(whole[-1].note)
-    return said if more else [*said, cured or _price(inv)]
+    cured = "" if first.gain.decided else words.sentence(kept[-1].note)
+    return lines if more else [*lines, cured or _price(inv)]
 
 
 def _settings(changes: tuple[ChangeRecord, ...], kept: int) -> str:
-    """kept: the remedies behind the changes; a single remedy changes the other settings because its last one needs
-    them."""
+    """kept: number of remedies; a single one changes the other settings because its last one needs them."""
     settings = [
         f"{change.setting} = {change_words.value(change.setting, change.after)}{change_words.clamped(change)}"
         for change in changes
@@ -214,32 +199,21 @@ SMALL = 1.2
 
 
 def _gain(variant: Variant, unit: str) -> str:
-    at = variant.gain
-    none = [level for level in variant.levels if not level.decided and level is not at and _is_none(level)]
-    where = words.load(at.load, unit)
+    """At the load of the answer, where else there is none or a gain, and what it gives up."""
+    at, best = variant.gain, max(variant.levels, key=lambda level: level.low)
     times = f"{verdict_words.led_ratio(at)}x" if at.decided else "none" if _is_none(at) else "no proven gain"
-    here = f"{times} at {where}"
-    best = max(variant.levels, key=lambda level: level.low)
-    if at.low > 1:
-        parts = [here, _listed(none)]
-    else:
-        parts = [f"{verdict_words.led_ratio(best)}x at {words.load(best.load, unit)}" if best.low > 1 else "", here]
-    return "; ".join(part for part in parts if part)
+    gain = f"{times} at {words.load(at.load, unit)}"
+    none = [level for level in variant.levels if not level.decided and level is not at and _is_none(level)]
+    if at.low > 1 and none:
+        loads = words.and_list([rounding.exact(level.load) for level in none])
+        gain += f"; none at {loads if len(none) <= NAMED else 'some other loads'}"
+    elif best.low > 1 >= at.low:
+        gain = f"{verdict_words.led_ratio(best)}x at {words.load(best.load, unit)}; {gain}"
+    return gain + (f", but {words.strip(variant.gives_up.partition(';')[0])}" if variant.gives_up else "")
 
 
 def _is_none(level: LevelRatio) -> bool:
     return level.low > 1 / SMALL and level.high < SMALL
-
-
-def _listed(none: list[LevelRatio]) -> str:
-    if not none:
-        return ""
-    loads = words.and_list([rounding.exact(level.load) for level in none])
-    return f"none at {loads}" if len(none) <= NAMED else "none at some other loads"
-
-
-def _but(variant: Variant) -> str:
-    return f", but {words.strip(variant.gives_up.partition(';')[0])}" if variant.gives_up else ""
 
 
 MORE_MEMORY = 0.1
@@ -248,7 +222,7 @@ MORE_MEMORY = 0.1
 
 def _price(inv: Investigation) -> str:
     if slower := latencies.slower(inv):
-        return slower.partition(";")[0].rstrip(".") + "."
+        return f"{slower.partition(';')[0].rstrip('.')}."
     prices = [trial.remedy.price for trial in conclusion.kept_trials(inv.rounds)]
     sizes = [(price.memory_before_bytes, price.memory_after_bytes) for price in prices]
     more = sum(after - before for before, after in sizes if before is not None and after is not None)
@@ -258,9 +232,7 @@ def _price(inv: Investigation) -> str:
 
 def _untouched(inv: Investigation) -> str:
     kept = len(facts.net_changes(inv))
-    if not kept:
-        return "Nothing was changed."
-    return f"{kept} changed setting{'s are' if kept > 1 else ' is'} kept."
+    return f"{kept} changed setting{'s are' if kept > 1 else ' is'} kept." if kept else "Nothing was changed."
 
 
 def _tried(inv: Investigation) -> str:
@@ -278,9 +250,9 @@ def stop_sentence(stop: Stop | None, unit: str) -> str:
     if stop.full:
         return f"{at} died of memory: {stop.full.partition(',')[0]}."
     if stop.died:
-        last = next((line.strip() for line in reversed(stop.log) if line.strip()), "")
-        last = "" if stop.died == "SIGKILL" else last  # it had no time to say why
-        return f"{at} died ({stop.died})" + (f"; its last words: {last[:LONGEST_WORDS]!r}." if last else ".")
+        log = () if stop.died == "SIGKILL" else stop.log  # that left no time to say why
+        last = next(filter(None, map(str.strip, reversed(log))), "")
+        return f"{at} died ({stop.died}){f'; its last words: {last[:LONGEST_WORDS]!r}' if last else ''}."
     waited = rounding.seconds(stop.waited_s)
     if stop.status:
         return f"{at} failed: it answered {stop.path} with status {stop.status}, and still did {waited} after the load."
@@ -299,13 +271,12 @@ def _held(inv: Investigation, stop: Stop) -> str:
 
 
 def _interrupted(inv: Investigation) -> list[str]:
-    taken = "not every change could be reverted" if inv.quality.not_reverted else "every change was reverted"
-    begun = f"Interrupted after {counted(inv.quality.steps, 'step')}; {taken}."
-    findings, proved = facts.main_findings(inv), ""
+    reverted = "not every change could be reverted" if inv.quality.not_reverted else "every change was reverted"
+    lines = [f"Interrupted after {counted(inv.quality.steps, 'step')}; {reverted}."]
     if inv.gain:
         gain = verdict_words.gain_sentence(inv.gain, inv.study.load_unit)
-        proved = f"Until then one gain was proved: {gain}."
-    if not findings:
-        return [begun, proved or "No cause had been named by then."]
-    status = verdict_words.UNPROVED.get(findings[0].status, "Confirmed")
-    return [begun, proved, f"{status} by then: {words.strip(findings[0].title)}."]
+        lines.append(f"Until then one gain was proved: {gain}.")
+    for finding in facts.main_findings(inv)[:1]:
+        status = verdict_words.UNPROVED.get(finding.status, "Confirmed")
+        lines.append(f"{status} by then: {words.strip(finding.title)}.")
+    return lines if len(lines) > 1 else [*lines, "No cause had been named by then."]

@@ -37,18 +37,18 @@ _BYTES = re.compile(r"(?:_size|_bytes|_memory|memory\.max)$")
 
 
 def value(name: str, setting: SettingValue | None) -> str:
-    if isinstance(setting, int | float) and not isinstance(setting, bool) and _BYTES.search(name) and setting >= 1024:
+    if isinstance(setting, int | float) and setting >= 1024 and _BYTES.search(name):
         return show(float(setting), "bytes")
     return facts.shown(setting)
 
 
 def price_sentences(price: Price) -> list[str]:
     memory = ""
-    before, after = price.memory_before_bytes, price.memory_after_bytes
-    if before is not None and after is not None and math.isfinite(before) and math.isfinite(after):
-        more = after - before
-        by = f" ({show(abs(more), 'bytes')} {'more' if more > 0 else 'less'})" if more else ""
-        memory = f"memory of the target under load: {show(before, 'bytes')} before, {show(after, 'bytes')} after{by}"
+    sizes = [size for size in (price.memory_before_bytes, price.memory_after_bytes) if size is not None]
+    if len(sizes) == 2 and all(map(math.isfinite, sizes)):
+        before, after, change = (show(size, "bytes") for size in (*sizes, abs(sizes[1] - sizes[0])))
+        by = "" if sizes[0] == sizes[1] else f" ({change} {'more' if sizes[1] > sizes[0] else 'less'})"
+        memory = f"memory of the target under load: {before} before, {after} after{by}"
     durability = f"durability given up: {price.durability}" if price.durability else ""
     return [words.strip(text) for text in (memory, price.slower_tail, durability, price.note) if text]
 
@@ -56,19 +56,21 @@ def price_sentences(price: Price) -> list[str]:
 def trial_sentence(trial: Trial, unit: str = "") -> str:
     fate = verdict_words.FATES[trial.kept]
     if not trial.kept and (trial.fresh is not None or trial.verdict.decision == "better"):
-        worse = trial.reported.decision == "worse"
-        fate = verdict_words.TAKEN_BACK if worse else f"{fate}, as {trial.note}" if trial.note else fate
-    outcome = f"{fate}: {verdict_words.gain_sentence(trial.reported, unit)}"
-    return outcome if trial.fresh is None else f"{outcome}; {verdict_words.fresh_words(trial.verdict)}"
+        if trial.reported.decision == "worse":
+            fate = verdict_words.TAKEN_BACK
+        elif trial.note:
+            fate += f", as {trial.note}"
+    fresh = "" if trial.fresh is None else f"; {verdict_words.fresh_words(trial.verdict)}"
+    return f"{fate}: {verdict_words.gain_sentence(trial.reported, unit)}{fresh}"
 
 
 CONTROLS = {"sham": "control", "dose": "dose", "without": "worth", "less": "counter-proof"}
 
 
 def control_sentence(control: Control) -> str:
-    shown = control.verdict if control.kind == "without" else None
-    measured = f"{verdict_words.gain_sentence(shown)}; " if shown else ""
-    return f"{CONTROLS[control.kind]} ({control.title}): {measured}{control.because}"
+    shown = control.kind == "without" and control.verdict
+    gain = f"{verdict_words.gain_sentence(shown)}; " if shown else ""
+    return f"{CONTROLS[control.kind]} ({control.title}): {gain}{control.because}"
 
 
 APART = 1.1
@@ -76,12 +78,11 @@ APART = 1.1
 
 
 def parts_sentence(inv: Investigation) -> str:
-    """Why the gains of several changes do not multiply to the whole; "" where they do."""
+    """ "" where the gains multiply to the whole."""
     parts = [trial.reported.ratio for trial in kept_trials(inv.rounds)]
     if inv.gain is None or len(parts) < 2 or not all(part > 0 for part in (*parts, inv.gain.ratio)):
         return ""
-    product = math.prod(parts)
-    if 1 / APART < product / inv.gain.ratio < APART:
+    if 1 / APART < math.prod(parts) / inv.gain.ratio < APART:
         return ""
     return (
         "Each change was measured against the state before it, all of them together in blocks of their own: "
@@ -91,18 +92,18 @@ def parts_sentence(inv: Investigation) -> str:
 
 def untried(inv: Investigation) -> list[UntriedRemedy]:
     tried = {trial.remedy.id for round_ in inv.rounds for trial in round_.tried}
-    shown = {
-        skipped.remedy.id: replace(skipped, because=_because(inv, round_, skipped))
+    skipped = {
+        remedy.remedy.id: replace(remedy, because=_because(inv, round_, remedy.because))
         for round_ in inv.rounds
-        for skipped in round_.untried
-        if skipped.remedy.id not in tried
+        for remedy in round_.untried
+        if remedy.remedy.id not in tried
     }
-    return list(shown.values())
+    return list(skipped.values())
 
 
-def _because(inv: Investigation, round_: Round, remedy: UntriedRemedy) -> str:
-    if not remedy.because.startswith(KEPT_FIRST):
-        return remedy.because
+def _because(inv: Investigation, round_: Round, because: str) -> str:
+    if not because.startswith(KEPT_FIRST):
+        return because
     if round_ is not inv.rounds[-1]:
         return f"{KEPT_FIRST}, and what was found in the state with it does not call for this one"
     if inv.outcome.kind == "interrupted" or (inv.stop is not None and not inv.stop.went_on):
@@ -111,11 +112,10 @@ def _because(inv: Investigation, round_: Round, remedy: UntriedRemedy) -> str:
 
 
 def durability_sentences(inv: Investigation) -> list[str]:
-    unit = inv.study.load_unit
-    return [
-        f"with durability {'relaxed' if variant.gives_up else 'kept'}: "
-        f"{verdict_words.gain_sentence(variant.reported, unit)}"
-        + (f" - gives up: {words.strip(variant.gives_up)}" if variant.gives_up else "")
-        for variant in inv.variants
-        if facts.gives_up(inv)
-    ]
+    sentences = []
+    for variant in inv.variants if facts.gives_up(inv) else ():
+        gain = verdict_words.gain_sentence(variant.reported, inv.study.load_unit)
+        given_up = words.strip(variant.gives_up)
+        kept = f"relaxed: {gain} - gives up: {given_up}" if given_up else f"kept: {gain}"
+        sentences.append(f"with durability {kept}")
+    return sentences

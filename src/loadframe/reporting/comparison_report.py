@@ -1,29 +1,27 @@
 """A comparison as a document, and for continuous integration: job summary and annotations for GitHub Actions, JUnit XML
-for others. Proven worse by more than the margin fails; undecided is a warning, and skipped."""
+for others."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from xml.etree import ElementTree
 
 from loadframe.formats import said
-from loadframe.model import Answer, Comparison, Quantity
+from loadframe.model import Answer, Comparison, LevelRatio, Margin, Quantity
 from loadframe.reporting import document as doc
 from loadframe.reporting import markdown, rounding, terminal, verdict_words, words
 
 
 def render_comparison(comparison: Comparison) -> str:
-    asides = tuple(doc.Aside(label, tuple(lines)) for label, lines in _parts(comparison))
+    asides = tuple(doc.aside(label, *lines) for label, lines in _parts(comparison))
     answer = verdict_words.comparison_sentence(comparison)
     return terminal.render(doc.Document("Comparison", (answer,), (), asides=asides))
 
 
 def _parts(comparison: Comparison) -> tuple[tuple[str, Iterable[str]], ...]:
     verdict, sessions = comparison.verdict, comparison.verdict.sessions
-    levels = [
-        verdict_words.level_ratio(level, comparison.axis_unit, comparison.work_unit) for level in comparison.levels
-    ]
+    levels = comparison.levels if len(comparison.levels) > 1 else ()
     return (
-        ("Levels", levels if len(levels) > 1 else ()),
+        ("Levels", (_level(level, comparison) for level in levels)),
         ("Also", map(_quantity, comparison.quantities)),
         ("Allowed", [verdict_words.margin_sentence(comparison.margin)] if comparison.margin else ()),
         ("To tell", [verdict_words.needed_sentence(comparison.needed, sessions)] if comparison.needed else ()),
@@ -33,6 +31,12 @@ def _parts(comparison: Comparison) -> tuple[tuple[str, Iterable[str]], ...]:
         ("Note", comparison.notes),
         ("Run", [comparison.run] if comparison.run else ()),
     )
+
+
+def _level(row: LevelRatio, comparison: Comparison) -> str:
+    before, after = (words.throughput(value, comparison.work_unit) for value in (row.before, row.after))
+    load = words.load(row.load, comparison.axis_unit)
+    return f"at {load}: {rounding.plain(row.ratio)} times ({before} before, {after} after)"
 
 
 def _quantity(row: Quantity) -> str:
@@ -53,28 +57,25 @@ def github_annotations(comparisons: Sequence[Comparison]) -> list[str]:
     commands = []
     for comparison in comparisons:
         level = "warning" if comparison.verdict.decision == "worse" else "notice"
-        level = level if comparison.margin is None else LEVELS[comparison.margin.answer]
-        title = _data(f"Loadframe: {comparison.after} against {comparison.before}")
-        title = title.replace(":", "%3A").replace(",", "%2C")
+        if comparison.margin is not None:
+            level = LEVELS[comparison.margin.answer]
+        title = _data(f"Loadframe: {_sides(comparison)}").replace(":", "%3A").replace(",", "%2C")
         commands.append(f"::{level} title={title}::{_data(_sentence(comparison))}")
     return commands
 
 
+def _sides(comparison: Comparison) -> str:
+    return f"{comparison.after} against {comparison.before}"
+
+
 def github_summary(comparisons: Sequence[Comparison]) -> str:
     """A job summary in GitHub's Markdown: a table of the verdicts, then the details of each."""
-    rows = tuple(
-        (
-            f"{comparison.after} against {comparison.before}",
-            verdict_words.DECISIONS[comparison.verdict.decision],
-            verdict_words.ratio(comparison.verdict),
-            verdict_words.confident_interval(comparison.verdict) or "none",
-            comparison.what,
-        )
-        for comparison in comparisons
-    )
-    details = []
+    rows, details = [], []
     for comparison in comparisons:
-        facts = doc.Facts(tuple((label, line) for label, lines in _parts(comparison) for line in lines))
+        verdict, decision = comparison.verdict, verdict_words.DECISIONS[comparison.verdict.decision]
+        interval = verdict_words.confident_interval(verdict) or "none"
+        rows.append((_sides(comparison), decision, verdict_words.ratio(verdict), interval, comparison.what))
+        facts = doc.Facts([(label, line) for label, lines in _parts(comparison) for line in lines])
         sentence = doc.Prose(verdict_words.comparison_sentence(comparison))
         details.append(doc.Group((sentence, facts), summary=f"{comparison.after}: details"))
     table = doc.Table(("Compared", "Decision", "Times", "Interval", "What"), rows)
@@ -83,13 +84,12 @@ def github_summary(comparisons: Sequence[Comparison]) -> str:
 
 
 def _sentence(comparison: Comparison) -> str:
-    allowed = "" if comparison.margin is None else f" {verdict_words.margin_sentence(comparison.margin)}"
-    needed = (
-        ""
-        if comparison.needed is None
-        else f" {verdict_words.needed_sentence(comparison.needed, comparison.verdict.sessions)}"
-    )
-    return verdict_words.comparison_sentence(comparison) + allowed + needed
+    sentences = [verdict_words.comparison_sentence(comparison)]
+    if comparison.margin is not None:
+        sentences.append(verdict_words.margin_sentence(comparison.margin))
+    if comparison.needed is not None:
+        sentences.append(verdict_words.needed_sentence(comparison.needed, comparison.verdict.sessions))
+    return " ".join(sentences)
 
 
 def _data(text: str) -> str:
@@ -104,12 +104,8 @@ def junit_xml(comparisons: Sequence[Comparison]) -> bytes:
     """A JUnit document as Ant writes it and Jenkins and GitLab read it, a test for each comparison. Failed: proven
     worse by more than the margin. Skipped: undecided."""
     cases = [_case(comparison) for comparison in comparisons]
-    counts = {
-        "tests": str(len(cases)),
-        "failures": str(sum(case.find("failure") is not None for case in cases)),
-        "errors": "0",
-        "skipped": str(sum(case.find("skipped") is not None for case in cases)),
-    }
+    failures, skipped = (sum(case.find(kind) is not None for case in cases) for kind in ("failure", "skipped"))
+    counts = {"tests": str(len(cases)), "failures": str(failures), "errors": "0", "skipped": str(skipped)}
     root = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(root, "testsuite", {"name": "loadframe compare", **counts})
     suite.extend(cases)
@@ -119,14 +115,14 @@ def junit_xml(comparisons: Sequence[Comparison]) -> bytes:
 
 
 def _case(comparison: Comparison) -> ElementTree.Element:
-    name = _xml(f"{comparison.after} against {comparison.before}")
-    case = ElementTree.Element("testcase", {"classname": "loadframe.compare", "name": name})
-    if comparison.margin is not None and comparison.margin.answer != "proven-not-worse":
-        kind = "failure" if comparison.margin.answer == "proven-worse" else "skipped"
-        more = {"type": "proven-worse"} if kind == "failure" else {}
-        outcome = ElementTree.SubElement(case, kind, {"message": _xml(_sentence(comparison)), **more})
-        outcome.text = _xml(render_comparison(comparison)) if kind == "failure" else None
-    ElementTree.SubElement(case, "system-out").text = _xml(render_comparison(comparison))
+    case = ElementTree.Element("testcase", {"classname": "loadframe.compare", "name": _xml(_sides(comparison))})
+    text, message = _xml(render_comparison(comparison)), {"message": _xml(_sentence(comparison))}
+    match comparison.margin:
+        case Margin(answer="proven-worse"):
+            ElementTree.SubElement(case, "failure", {**message, "type": "proven-worse"}).text = text
+        case Margin(answer="cannot-tell"):
+            ElementTree.SubElement(case, "skipped", message)
+    ElementTree.SubElement(case, "system-out").text = text
     return case
 
 

@@ -1,4 +1,4 @@
-"""A curve as a document: shape, levels, every step, run quality."""
+"""A curve as a document."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -22,14 +22,12 @@ STEP_COLUMNS = {
 }
 P999 = "latency_p999_ms"
 COUNTED = frozenset({"step", "level", "block", "errors"})
-FILE = doc.Span("steps.jsonl", to="steps.jsonl")
 
 
 def address(round_: Round, level: float | None = None) -> str:
     """The anchor of a round's steps, or of those at a level; "" where they are not shown."""
-    if not round_.footprint:
-        return ""
-    return f"#data-{round_.number}{'' if level is None else f'-{_anchor(level)}'}"
+    at = "" if level is None else f"-{_anchor(level)}"
+    return f"#data-{round_.number}{at}" if round_.footprint else ""
 
 
 def _anchor(level: float) -> str:
@@ -44,14 +42,13 @@ def blocks(inv: Investigation) -> Iterator[doc.Block]:
         (alternative.round, f"side-by-side-{number}", f"{alternative.name}: {alternative.round.treatment}")
         for number, alternative in enumerate(inv.alternatives, start=1)
     ]
-    tables = [(_steps_table(inv, round_, anchor), title) for round_, anchor, title in shown if round_.footprint]
-    for table, title in tables:
+    shown = [(round_, anchor, title) for round_, anchor, title in shown if round_.footprint]
+    for round_, anchor, title in shown:
+        table = _steps_table(inv, round_, anchor)
         yield doc.Group((table,), summary=f"{title}, {len(table.rows)} steps")
-    if tables:
-        raw = (FILE, ", ", doc.Span("metrics.parquet", to="metrics.parquet"), ".")
-        yield doc.Prose(
-            ("Metrics that are zero in every step are omitted here; the run folder has them all: ", *raw), "note"
-        )
+    if shown:
+        note = "Metrics that are zero in every step are omitted here; the run folder has them all: "
+        yield doc.Prose((note, doc.file("steps.jsonl"), ", ", doc.file("metrics.parquet"), "."), "note")
 
 
 def _steps_table(inv: Investigation, round_: Round, anchor: str) -> doc.Table:
@@ -64,16 +61,14 @@ def _steps_table(inv: Investigation, round_: Round, anchor: str) -> doc.Table:
     anchored: set[float] = set()
     lines = []
     for row in rows:
-        level = row.get("level", 0.0)
-        known = [(name, row.get(name, math.nan)) for name in own]
-        cells = [
-            "" if not math.isfinite(value) else (rounding.exact if name in COUNTED else rounding.plain)(value)
-            for name, value in known
-        ]
+        level, cells = row.get("level", 0.0), []
+        for name in own:
+            value, form = row.get(name, math.nan), rounding.exact if name in COUNTED else rounding.plain
+            cells.append(form(value) if math.isfinite(value) else "")
         cells += [show_metric(name, row[name]) if name in row else "" for name in metrics]
         lines.append(doc.Row(tuple(cells), anchor="" if level in anchored else f"data-{anchor}-{_anchor(level)}"))
         anchored.add(level)
-    return doc.Table(tuple(heads), tuple(lines), "figures raw", anchor=f"data-{anchor}")
+    return doc.Table(tuple(heads), lines, "figures raw", anchor=f"data-{anchor}")
 
 
 BAR_WIDTH = 30
@@ -88,8 +83,8 @@ def render_curve(
     answers: Sequence[AnswersCompared] = (),
     more: Sequence[doc.Section] = (),
 ) -> str:
-    """The curve as text. unit: of the load axis, default its name. answers: the target's, compared with other
-    programs'. more: further sections of its run."""
+    """unit: of the load axis, default its name. answers: the target's, compared with other programs'. more: further
+    sections of its run."""
     unit = unit or curve.axis.replace("_", " ")
     sections = (
         levels(curve, unit, work),
@@ -106,24 +101,19 @@ def sentences(curve: Curve, unit: str, work: str = WORK) -> tuple[str, ...]:
 
 
 def levels(curve: Curve, unit: str, work: str = WORK, *, response: bool = False) -> doc.Section:
-    """Load, throughput with its interval, p95 latency, and a bar. response: response times (1 / throughput) instead of
-    throughputs."""
+    """response: response times (1 / throughput) instead of throughputs."""
     points = sorted(curve.points, key=lambda point: point.load)
     if response:
         points = [point for point in points if point.throughput > 0]
     measured = [point.throughput if math.isfinite(point.throughput) else 0.0 for point in points]
     heights = [1 / height if response and height else height for height in measured]
     top = max(heights, default=0.0) or 1.0
-    rows = tuple(
-        (
-            rounding.exact(point.load) if float(point.load).is_integer() else rounding.plain(point.load),
-            _value(point, work, response),
-            words.milliseconds(point.latency_p95_ms),
-            "#" * max(0, round(BAR_WIDTH * height / top)),
-        )
-        for point, height in zip(points, heights, strict=True)
-    )
-    p95 = doc.Column("p95" if any(row[2] for row in rows) else "", side=">")
+    rows = []
+    for point, height in zip(points, heights, strict=True):
+        load = rounding.exact(point.load) if float(point.load).is_integer() else rounding.plain(point.load)
+        bar = "#" * max(0, round(BAR_WIDTH * height / top))
+        rows.append((load, _value(point, work, response), words.milliseconds(point.latency_p95_ms), bar))
+    p95 = doc.Column("p95" if any(latency for _, _, latency, _ in rows) else "", side=">")
     heads = (doc.Column(unit, side=">"), "response time" if response else "throughput", p95, "")
     return doc.section("Every level", "levels", [doc.Table(heads, rows)])
 
@@ -142,26 +132,18 @@ def of_round(inv: Investigation, round_: Round) -> doc.Group:
     unit, work, curve = inv.study.load_unit, inv.study.work_unit, round_.curve
     first, after = round_ is inv.rounds[0], round_ is inv.rounds[-1] and inv.after is not None
     state = "Before" if first else "After" if after else f"Between, {facts.label_of(inv, round_)}"
-    rows = tuple(
-        (
-            doc.Span(rounding.exact(point.load), to=address(round_, point.load)),
-            rounding.plain(point.throughput),
-            f"{rounding.plain(low)} to {rounding.plain(high)}" if rounding.has_width(low, high) else "",
-            words.milliseconds(point.latency_p95_ms),
-            str(point.steps or ""),
-        )
-        for point in curve.points
-        for low, high in [(point.throughput_low, point.throughput_high)]
-    )
+    rows: list[doc.Cells] = []
+    for point in curve.points:
+        load, ends = rounding.exact(point.load), (point.throughput_low, point.throughput_high)
+        interval = " to ".join(map(rounding.plain, ends)) if rounding.has_width(*ends) else ""
+        values = rounding.plain(point.throughput), interval, words.milliseconds(point.latency_p95_ms)
+        rows.append((doc.Span(load, to=address(round_, point.load)), *values, str(point.steps or "")))
     heads = (words.capital(unit), f"{words.capital(work)} per second", "95 % interval", "p95 latency", "Steps")
     remarks = words.curve_facts(curve, unit, bend_of(round_), work, facts.limit_of_bend(inv, bend_of(round_)))
-    warnings = " ".join(words.sentence(text) for text in (*remarks, *curve.warnings))
-    return doc.Group(
-        (
-            doc.Table(doc.numbers(*heads), rows, "figures"),
-            doc.Prose(warnings),
-            doc.Prose((f"Treatment {round_.treatment} in ", FILE, "."), "note"),
-        ),
-        "open" if first else "",
-        summary=f"{state}: throughput {words.curve_phrase(explained(round_), unit)}",
+    blocks = (
+        doc.Table(doc.numbers(*heads), rows, "figures"),
+        doc.Prose(words.paragraph((*remarks, *curve.warnings))),
+        doc.Prose((f"Treatment {round_.treatment} in ", doc.file("steps.jsonl"), "."), "note"),
     )
+    summary = f"{state}: throughput {words.curve_phrase(explained(round_), unit)}"
+    return doc.Group(blocks, "open" if first else "", summary=summary)

@@ -1,4 +1,4 @@
-"""A report as one record, built once from the result of a run; terminal.py, html.py and markdown.py render it."""
+"""A report as one record, which terminal.py, html.py and markdown.py render."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from loadframe.units import show
 AWAY = frozenset({"settings", "environment", "reproduce"})
 """Sections for a reader who is not at the machine."""
 Only = Literal["", "page", "text", "screen"]
-"""Where a part is shown: everywhere, on a page, in a text, or on the screen (the short form without sections)."""
+"""Where a part is shown: everywhere, on a page, in a text, or on the screen, the short form without sections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,10 @@ class Span:
 
 Words = str | Span | tuple["str | Span", ...]
 Cells = tuple[Words, ...]
+
+
+def file(name: str) -> Span:
+    return Span(name, to=name)
 
 
 def plain(shown: Words) -> str:
@@ -62,7 +66,7 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    items: Cells
+    items: Sequence[Words]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ class Table:
     """look: stack (a block for each row on a small screen), figures. most: rows that a text shows; 0: all."""
 
     heads: Heads
-    rows: tuple[Row | Cells, ...]
+    rows: Sequence[Row | Cells]
     look: str = "stack"
     most: int = 0
     anchor: str = ""
@@ -104,10 +108,16 @@ class Table:
     def lines(self) -> tuple[Row, ...]:
         return tuple(row if isinstance(row, Row) else Row(row) for row in self.rows)
 
+    def in_text(self) -> tuple[list[Column], list[list[Words]]]:
+        """The columns and the rows of cells that a text shows."""
+        kept = [number for number, column in enumerate(self.columns) if column.only != "page"]
+        rows = [[row.cells[number] for number in kept] for row in self.lines[: self.most or None]]
+        return [self.columns[number] for number in kept], rows
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    rows: tuple[tuple[Words, Words], ...]
+    rows: Sequence[tuple[Words, Words]]
     look: str = "facts"
 
 
@@ -149,7 +159,7 @@ class Drawing:
 class Group:
     """heading: a plain one with the look "" or "small", else an article's. summary: the group is folded under it."""
 
-    blocks: "tuple[Block, ...]"
+    blocks: "Sequence[Block]"
     look: str = ""
     heading: Words = ""
     summary: str = ""
@@ -161,7 +171,8 @@ Block = Prose | Items | Table | Facts | Figure | Settings | Diff | Commands | Dr
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """An item of the first screen, hidden without lines. look: gain (the heading is a large number), next, ..."""
+    """An item of the first screen, hidden without lines. look: gain (the heading is a large number), next, before,
+    after."""
 
     heading: Words
     lines: Cells
@@ -209,6 +220,11 @@ class Document:
         return tuple(section for section in self.sections if section.blocks)
 
 
+def aside(heading: Words, *lines: Words, look: str = "", only: Only = "") -> Aside:
+    """Without the lines that are empty."""
+    return Aside(heading, tuple(line for line in lines if line), look, only)
+
+
 def section(heading: str, anchor: str, blocks: Iterable[Block], place: str = "", only: Only = "") -> Section:
     return Section(heading, anchor, tuple(_filled(blocks)), place, only)
 
@@ -223,23 +239,23 @@ def _filled(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def listed(heading: str, items: Iterable[Words], anchor: str = "") -> Section:
-    return section(heading, anchor, [Items(tuple(items))])
+    return section(heading, anchor, [Items([*items])])
 
 
 def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
     if about is None:
         return Section("", "environment", ())
     study, host = about.study, about.host
-    unit, levels = study.load_unit, words.and_list([rounding.exact(level) for level in study.levels])
+    levels = words.and_list([rounding.exact(level) for level in study.levels])
     virtual = f", {host.virtualisation}" if host.virtualisation else ""
     rows: tuple[tuple[Words, Words], ...] = (
         ("Target", words.target_name(study)),
-        ("Workload", f"{study.workload_kind}, {f'at {levels} {unit}' if levels else f'over {unit}'}"),
-        *((("Objective", study.objective),) if study.objective else ()),
+        ("Workload", f"{study.workload_kind}, {f'at {levels}' if levels else 'over'} {study.load_unit}"),
+        *[("Objective", study.objective)] * bool(study.objective),
         ("Machine", f"{host.cpus} CPUs ({host.cpu_model}), {show(host.memory_bytes, 'bytes')}{virtual}"),
         ("Kernel", host.kernel),
         *((f"Cage: {name}", value) for name, value in study.cage.items()),
-        *((f"{name[:1].upper()}{name[1:]}", value) for name, value in host.facts.items()),
+        *((words.capital(name), value) for name, value in host.facts.items()),
         *more,
     )
     return section("What was measured", "environment", [Facts(rows)], "What was measured", "page")
@@ -247,12 +263,12 @@ def environment(about: About | None, *more: tuple[Words, Words]) -> Section:
 
 def quality(run_quality: RunQuality | None, warnings: Sequence[str]) -> Section:
     sentences = (*(() if run_quality is None else quality_words.sentences(run_quality)), *warnings)
-    return section("Run quality", "quality", [Items(tuple(map(words.sentence, sentences)))], "Run quality")
+    return section("Run quality", "quality", [Items([*map(words.sentence, sentences)])], "Run quality")
 
 
 def brief_quality(run_quality: RunQuality | None) -> Aside:
     sentences = () if run_quality is None else quality_words.sentences(run_quality)[:3]
-    return Aside("Quality", tuple(map(words.sentence, sentences)), only="screen")
+    return aside("Quality", *map(words.sentence, sentences), only="screen")
 
 
 def reproduce(run: str, *lines: tuple[str, str]) -> Section:

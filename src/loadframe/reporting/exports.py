@@ -1,4 +1,4 @@
-"""What an export in the format of another tool is made of: the record of a format, and tables as bytes."""
+"""Exports in the formats of other tools: the record of a format, and tables as bytes."""
 
 import io
 import re
@@ -55,8 +55,7 @@ def both(
 
 
 def exported(formats: Iterable[ExportFormat[Source]], source: Source, path: Path, name: str, of: str = "") -> bytes:
-    """The content of a path in the format with this name. of: ends the message "... is not a format". UsageError,
-    RunError."""
+    """of: ends the message "... is not a format". UsageError, RunError."""
     known = {export_format.name: export_format for export_format in formats}
     if name not in known:
         near = get_close_matches(name, known, n=1)
@@ -70,16 +69,13 @@ def csv_bytes(tables: Sequence[polars.DataFrame]) -> bytes:
     """UTF-8 text (RFC 4180) with one header; the tables have equal columns. Unknown values are empty cells; a text that
     a spreadsheet would take for a formula gets a leading apostrophe."""
     data = io.BytesIO()
+    text = polars.col(polars.String)
+    formula = text.str.contains(FORMULA) & ~text.str.contains(NUMBER)
+    plain = polars.when(formula).then("'" + text).otherwise(text).name.keep()
     for number, table in enumerate(tables):
-        plain = table.fill_nan(None).rename(lambda name: f"'{name}" if re.match(FORMULA, name) else name)
-        text = (polars.col(name) for name, kind in plain.schema.items() if kind == polars.String)
-        plain.with_columns(map(_plain, text)).write_csv(data, include_header=number == 0)
+        named = table.fill_nan(None).rename(lambda name: f"'{name}" if re.match(FORMULA, name) else name)
+        named.with_columns(plain).write_csv(data, include_header=number == 0)
     return data.getvalue()
-
-
-def _plain(cell: polars.Expr) -> polars.Expr:
-    formula = cell.str.contains(FORMULA) & ~cell.str.contains(NUMBER)
-    return polars.when(formula).then("'" + cell).otherwise(cell).name.keep()
 
 
 def parquet_bytes(tables: Sequence[polars.DataFrame]) -> bytes:

@@ -1,4 +1,4 @@
-"""Selects what the report is about: which finding, trial and curve. Text, page and charts all use it, so they agree."""
+"""Selects which finding, trial and curve the report is about, for text, page and charts alike."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,6 +9,7 @@ from typing import Literal
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.windows import explained
 from loadframe.model import (
+    CLIENT_AXES,
     OTHERS,
     Bend,
     Change,
@@ -25,14 +26,15 @@ from loadframe.model import (
 )
 from loadframe.switches import spelled
 
+WORKERS = CLIENT_AXES | {"scan_threads", "scanners", "pipelines", "workers"}
 FOOTPRINT_KEYS = frozenset({"step", "level", "block", "throughput", "latency_p95_ms", "latency_p999_ms", "errors"})
 Role = Literal["before", "between", "after"]
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Throughput of a state over the levels. curve: None where only the proof's levels were measured; points then have
-    no interval and no latency."""
+    """A state over the levels. curve: None where only the proof's levels were measured; points then have no interval
+    and no latency."""
 
     role: Role
     label: str
@@ -47,39 +49,35 @@ def main_findings(inv: Investigation) -> tuple[Finding, ...]:
     change is kept."""
     if inv.drivers is not None and inv.drivers.limit_the_curve:
         return ()
-    crowded = [finding for round_ in inv.rounds for finding in round_.findings if finding.id == OTHERS][:1]
+    findings = [finding for round_ in inv.rounds for finding in round_.findings]
     moved: dict[str, Finding] = {}
     for status in ("confirmed", "helped"):
-        for finding in (finding for round_ in inv.rounds for finding in round_.findings if finding.status == status):
-            moved.setdefault(finding.id, finding)
-    if moved:
-        if any(finding.status == "confirmed" for finding in moved.values()):
-            return tuple(moved.values())
-        kept = conclusion.kept_trials(inv.rounds)
-        return (*moved.values(), *crowded) if kept else (*crowded, *moved.values())
-    for round_ in inv.rounds:
-        suspected = [finding for finding in round_.findings if finding.status == "suspected"]
-        if suspected:
-            return (suspected[0],)
-    return ()
+        for finding in findings:
+            if finding.status == status:
+                moved.setdefault(finding.id, finding)
+    if not moved:
+        return tuple(finding for finding in findings if finding.status == "suspected")[:1]
+    if any(finding.status == "confirmed" for finding in moved.values()):
+        return tuple(moved.values())
+    others = [finding for finding in findings if finding.id == OTHERS][:1]
+    return (*moved.values(), *others) if conclusion.kept_trials(inv.rounds) else (*others, *moved.values())
 
 
-def crowded(inv: Investigation) -> bool:
-    return any(finding.id == OTHERS for finding in main_findings(inv)[:1])
+def main_id(inv: Investigation) -> str:
+    return next((finding.id for finding in main_findings(inv)), "")
 
 
 def findings_and_ruled_out(inv: Investigation) -> Iterator[tuple[Finding, tuple[RuledOut, ...]]]:
-    """The main and the suspected findings, each with what was ruled out along with it and not listed before. A shown
-    cause is never listed as ruled out."""
+    """The shown findings, each with what was ruled out along with it; a shown cause is never listed as ruled out."""
     shown = (*main_findings(inv), *suspected_findings(inv))
-    named, said = {finding.id for finding in shown}, set[RuledOut]()
+    named, listed = {finding.id for finding in shown}, set[RuledOut]()
     for finding in shown:
-        yield finding, tuple(item for item in finding.ruled_out if item not in said and item.id not in named)
-        said.update(finding.ruled_out)
+        yield finding, tuple(item for item in finding.ruled_out if item not in listed and item.id not in named)
+        listed.update(finding.ruled_out)
 
 
 def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str], ...]:
-    """The latest state that ruled out a suspected finding, in words, and why; () for none."""
+    """(State, why) of the latest state that ruled out a suspected finding; () for none."""
     if finding.status != "suspected":
         return ()
     states = {inv.rounds[-1].number: "in the last state", inv.rounds[0].number: "before any change"}
@@ -93,9 +91,9 @@ def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str],
 
 
 def suspected_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """Causes suspected in the last state besides the main ones; earlier suspicions went with the changes."""
+    """In the last state; earlier suspicions went with the changes."""
     main = {finding.id for finding in main_findings(inv)}
-    last = (finding for round_ in inv.rounds[-1:] for finding in round_.findings)
+    last = inv.rounds[-1].findings if inv.rounds else ()
     return tuple(finding for finding in last if finding.status == "suspected" and finding.id not in main)
 
 
@@ -115,9 +113,8 @@ def silences(round_: Round) -> tuple[Silence, ...]:
     for row in round_.footprint:
         longest, throughput = row.get("workload.silence_ms", 0.0), row["throughput"]
         if longest >= max(SILENT_MS, SILENT_TIMES * 1000 / max(throughput, 1e-9)):
-            known = worst.get(row["level"])
-            if known is None or longest > known.silence_ms:
-                worst[row["level"]] = Silence(row["level"], longest, row.get("system.stall.longest_ms", 0.0))
+            silence = Silence(row["level"], longest, row.get("system.stall.longest_ms", 0.0))
+            worst[silence.load] = max(worst.get(silence.load, silence), silence, key=lambda stall: stall.silence_ms)
     return tuple(worst[load] for load in sorted(worst))
 
 
@@ -130,10 +127,15 @@ def mostly_disturbed(inv: Investigation) -> bool:
 
 
 def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """Causes that a trial refuted, each id once, unless a change helped against it or it returns later."""
-    shown = {finding.id for finding in main_findings(inv)}
+    """Each id once, unless a change helped against it or it returns later."""
+    main = {finding.id for finding in main_findings(inv)}
     latest = {finding.id: finding for round_ in inv.rounds for finding in round_.findings}
-    return tuple(f for f in latest.values() if f.status == "refuted" and f.id not in shown)
+    return tuple(finding for finding in latest.values() if finding.status == "refuted" and finding.id not in main)
+
+
+def curve_of_workers(inv: Investigation) -> Curve | None:
+    """The first curve, over a load that counts those who do the work: it has how many are enough."""
+    return inv.rounds[0].curve if inv.rounds and inv.study.axis in WORKERS else None
 
 
 def round_of(inv: Investigation, finding: Finding) -> Round:
@@ -141,16 +143,16 @@ def round_of(inv: Investigation, finding: Finding) -> Round:
 
 
 def series(inv: Investigation) -> tuple[Series, ...]:
-    """The states to draw: before, between, after. Empty without a round; only "before" where nothing was kept."""
-    if not inv.rounds:
-        return ()
-    first = inv.rounds[0]
-    drawn = [Series("before", "before", first.curve.points, explained(first), first)]
-    kept = _last_kept(first)
-    for round_ in inv.rounds[1:]:
-        if kept is not None:
-            drawn.append(Series("between", _label(kept), round_.curve.points, explained(round_), round_))
-        kept = _last_kept(round_)
+    """Only "before" where nothing was kept."""
+    drawn: list[Series] = []
+    kept: Trial | None = None
+    for round_ in inv.rounds:
+        label = "before" if round_ is inv.rounds[0] else _label(kept)
+        if label:
+            drawn.append(
+                Series("between" if drawn else "before", label, round_.curve.points, explained(round_), round_)
+            )
+        kept = next((trial for trial in reversed(round_.tried) if trial.kept), None)
     if kept is not None:
         points = tuple(CurvePoint(row.load, row.after, row.after, row.after, None) for row in kept.levels)
         drawn.append(Series("between", _label(kept), points, None, inv.rounds[-1]))
@@ -159,13 +161,11 @@ def series(inv: Investigation) -> tuple[Series, ...]:
     return tuple(drawn)
 
 
-def _last_kept(round_: Round) -> Trial | None:
-    return next((trial for trial in reversed(round_.tried) if trial.kept), None)
-
-
-def _label(trial: Trial) -> str:
-    needed = [change for change in trial.remedy.changes if change.needed]
-    return f"{needed[-1].setting} = {shown(needed[-1].after)}" if needed else trial.remedy.title
+def _label(kept: Trial | None) -> str:
+    if kept is None:
+        return ""
+    needed = [change for change in kept.remedy.changes if change.needed]
+    return f"{needed[-1].setting} = {shown(needed[-1].after)}" if needed else kept.remedy.title
 
 
 def net_changes(inv: Investigation) -> tuple[ChangeRecord, ...]:
@@ -183,7 +183,7 @@ def shown(value: SettingValue | None) -> str:
 
 
 def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
-    """Whether the effective value is below the requested one; any difference where they are not numbers."""
+    """Whether the effective value is below the requested one, or differs where they are no numbers."""
     if change.setting not in effective or same_value(effective[change.setting], change.after):
         return False
     try:
@@ -193,15 +193,14 @@ def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
 
 
 def same_value(value: SettingValue | None, other: SettingValue | None) -> bool:
-    """Whether a target treats both alike: "WAL" and "wal", 1 and "1", true and "ON" do not differ."""
+    """As a target does: "WAL" and "wal", 1 and "1", true and "ON" do not differ."""
     return spelled(shown(value)) == spelled(shown(other))
 
 
 def gives_up(inv: Investigation) -> tuple[str, ...]:
-    said = [trial.remedy.price.durability for trial in conclusion.kept_trials(inv.rounds)] + [
-        step.gives_up for step in inv.ladder
-    ]
-    return tuple(dict.fromkeys(text for text in said if text))
+    texts = [trial.remedy.price.durability for trial in conclusion.kept_trials(inv.rounds)]
+    texts += [step.gives_up or "" for step in inv.ladder]
+    return tuple(dict.fromkeys(filter(None, texts)))
 
 
 def fullness(limit: Limit) -> float:
@@ -211,13 +210,11 @@ def fullness(limit: Limit) -> float:
 
 
 def limit_of_bend(inv: Investigation, bend: Bend | None) -> str:
-    if bend is None:
-        return ""
-    return titles_of(inv.rounds).get(bend.limit, bend.limit)
+    return "" if bend is None else titles_of(inv.rounds).get(bend.limit, bend.limit)
 
 
 def titles_of(rounds: Iterable[Round]) -> dict[str, str]:
-    """The titles of the limits of these rounds, by id."""
+    """Limit id -> title."""
     return {limit.id: limit.title for round_ in rounds for limit in round_.limits if limit.title}
 
 
@@ -234,11 +231,11 @@ def by_level(round_: Round) -> dict[float, list[Mapping[str, float]]]:
 
 
 def values_by_level(round_: Round, metric: str) -> dict[float, list[float]]:
-    measured = {
-        level: [row[metric] for row in rows if math.isfinite(row.get(metric, math.nan))]
-        for level, rows in by_level(round_).items()
-    }
-    return {level: values for level, values in measured.items() if values}
+    measured: dict[float, list[float]] = {}
+    for level, rows in by_level(round_).items():
+        if values := [row[metric] for row in rows if math.isfinite(row.get(metric, math.nan))]:
+            measured[level] = values
+    return measured
 
 
 def means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
@@ -250,5 +247,5 @@ def means(rows: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return {name: fmean(known) for name, known in values.items()}
 
 
-def footprint_metrics(rows: Iterable[Mapping[str, float]]) -> tuple[str, ...]:
-    return tuple(sorted({name for row in rows for name, value in row.items() if value} - FOOTPRINT_KEYS))
+def footprint_metrics(rows: Iterable[Mapping[str, float]]) -> list[str]:
+    return sorted({name for row in rows for name, value in row.items() if value} - FOOTPRINT_KEYS)

@@ -1,6 +1,7 @@
-"""Causes in words, with their evidence: only a confirmed one is stated as a fact."""
+"""Causes and their evidence in words: only a confirmed one is stated as a fact."""
 
 import math
+import re
 
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.signatures import SIGNATURES
@@ -26,23 +27,22 @@ def metric_words(metric: str) -> str:
     if not is_known(metric):
         return metric.replace(".", " ").replace("_", " ")
     what = metric_of(metric).what
-    if what.startswith("of these "):
+    if (rest := what.removeprefix("of these ")) != what:
         # The registry lists such a metric below its whole ("threads of the target"); alone it has to name it.
         whole = METRICS.get(f"{metric.rpartition('.')[0]}.count")
-        return f"{whole.what if whole else 'those'} {what.removeprefix('of these ')}"
+        return f"{whole.what if whole else 'those'} {rest}"
     return f"share {what}" if what.startswith("of the ") else what
 
 
 def evidence_threshold(evidence: Evidence) -> str:
     if not math.isfinite(evidence.threshold):
         return ""
-    words = COMPARISONS.get(evidence.comparison.strip(), evidence.comparison.strip())
-    return f"{words} {show_metric(evidence.metric, evidence.threshold)}".strip()
+    comparison = evidence.comparison.strip()
+    return f"{COMPARISONS.get(comparison, comparison)} {show_metric(evidence.metric, evidence.threshold)}".strip()
 
 
 def evidence_window(evidence: Evidence, unit: str) -> str:
-    _, at, levels = evidence.window.rpartition(", at ")
-    numbers = bool(at) and not levels.replace(" to ", "").strip("0123456789.,e+-")
+    numbers = re.search(r", at [\d.,e+-]+( to [\d.,e+-]+)?$", evidence.window)
     return f"{evidence.window} {unit}" if numbers and unit else evidence.window
 
 
@@ -51,7 +51,7 @@ def evidence_value(evidence: Evidence) -> str:
 
 
 def evidence_brief(evidence: Evidence) -> str:
-    """ "disk cache flushes per request of the workload: 4 past the bend"; one counter may appear with two windows."""
+    """A counter may appear with two windows."""
     return f"{evidence_value(evidence)} {evidence.window.partition(', at ')[0]}".strip()
 
 
@@ -66,22 +66,20 @@ def mechanism_sentence(finding: Finding) -> str:
         return ""
     if finding.id in GROWTH:
         return finding.mechanism.because
-    moved = "its mechanism moved" if finding.status == "confirmed" else "its mechanism"
-    return f"{moved}: {finding.mechanism.because}"
+    return f"its mechanism{' moved' if finding.status == 'confirmed' else ''}: {finding.mechanism.because}"
 
 
-def tells_mechanism(finding: Finding) -> bool:
-    return finding.id in GROWTH and finding.status == "suspected" and finding.mechanism is not None
+def is_suspected_growth(finding: Finding) -> bool:
+    return finding.id in GROWTH and finding.status == "suspected"
 
 
 def sentence(inv: Investigation, finding: Finding) -> str:
-    """A finding's title with its status, the load at which it begins, and what ruled it out in another state."""
     unit = inv.study.load_unit
     start = f", from {words.load_interval(finding.reached_at, unit)} on" if finding.reached_at else ""
     against = "".join(
         f"; {state}, this spoke against it: {words.strip(why)}" for state, why in facts.ruled_out_in(inv, finding)
     )
-    why = f"; {words.strip(mechanism_sentence(finding))}" if tells_mechanism(finding) else ""
+    why = f"; {words.strip(mechanism_sentence(finding))}" if is_suspected_growth(finding) and finding.mechanism else ""
     where = f" on the host {finding.host}" if finding.host else ""
     return f"{words.strip(finding.title)}{where}{start} ({verdict_words.status(finding)}{why}{against})"
 
@@ -99,17 +97,13 @@ def chain(inv: Investigation, limit: Limit) -> str:
 
 
 def cause(inv: Investigation, id_: str) -> str:
-    """A cause as a heading: the title of this run's finding or limit, else of the signature, else the id in words."""
+    """The title of this run's finding or limit, else of the signature, else the id in words."""
     rounds = (*inv.rounds, *(alternative.round for alternative in inv.alternatives))
     findings = {finding.id: finding.title for round_ in rounds for finding in round_.findings if finding.title}
     titles = TITLES | facts.titles_of(rounds) | findings
-    return heading(titles.get(id_, id_.replace(".", ": ", 1).replace("_", " ")))
+    return words.heading(titles.get(id_, id_.replace(".", ": ", 1).replace("_", " ")))
 
 
 def remedy(inv: Investigation, id_: str) -> str:
     titles = {trial.remedy.id: trial.remedy.title for round_ in inv.rounds for trial in round_.tried}
-    return heading(titles.get(id_, id_))
-
-
-def heading(text: str) -> str:
-    return words.sentence(text)[:-1]
+    return words.heading(titles.get(id_, id_))

@@ -1,6 +1,6 @@
-"""Profiles in words, and their flame graphs as SVG (Gregg, The Flame Graph, CACM 59(6), 2016), coloured by class of
-work or by change. In a differential graph (Gregg, Differential Flame Graphs, 2014) a box is as wide as the mean of its
-two shares, so that what vanished stays visible; red: a larger share after, blue: a smaller one, beyond chance."""
+"""Profiles in words, and as flame graphs (Gregg, The Flame Graph, CACM 59(6), 2016), coloured by class of work or by
+change. In a differential graph (Gregg, Differential Flame Graphs, 2014) a box is as wide as the mean of its two shares;
+red: a larger share after, blue: a smaller one, beyond chance."""
 
 import math
 from collections.abc import Sequence
@@ -32,23 +32,19 @@ def of_kind(inv: Investigation, kind: ProfileKind, component: str = "target") ->
 
 
 def where(inv: Investigation, profile: Profile) -> str:
-    level = words.load(profile.level, inv.study.load_unit)
+    at = "" if profile.place in ("lowest", "highest") else "at "
     after = ", after the changes" if inv.rounds and profile.treatment != inv.rounds[0].treatment else ""
-    if profile.place in ("lowest", "highest"):
-        return f"{PLACES[profile.place]}, {level}{after}"
-    return f"{PLACES[profile.place]}, at {level}{after}"
+    return f"{PLACES[profile.place]}, {at}{words.load(profile.level, inv.study.load_unit)}{after}"
 
 
 def rows(profiles: Sequence[Profile]) -> list[tuple[str, list[ClassShare | None]]]:
     """The title of every class, the largest share first, and its share in each profile."""
-    by_class = [{class_share.id: class_share for class_share in profile.classes} for profile in profiles]
-    largest: dict[str, ClassShare] = {}
-    for classes in by_class:
-        for class_id, class_share in classes.items():
-            if class_id not in largest or class_share.share > largest[class_id].share:
-                largest[class_id] = class_share
-    ranked = sorted(largest.values(), key=lambda class_share: -class_share.share)
-    return [(class_share.title, [classes.get(class_share.id) for classes in by_class]) for class_share in ranked]
+    by_id = [{class_share.id: class_share for class_share in profile.classes} for profile in profiles]
+    shares = [class_share for profile in profiles for class_share in profile.classes]
+    titles: dict[str, str] = {}
+    for largest in sorted(shares, key=lambda class_share: -class_share.share):
+        titles.setdefault(largest.id, largest.title)
+    return [(title, [classes.get(class_id) for classes in by_id]) for class_id, title in titles.items()]
 
 
 def share(class_share: ClassShare | None) -> str:
@@ -58,10 +54,6 @@ def share(class_share: ClassShare | None) -> str:
         return rounding.percent(class_share.share)
     low, high = (rounding.percent(end).removesuffix(" %") for end in (class_share.low, class_share.high))
     return f"{rounding.percent(class_share.share)} ({low} to {high})"
-
-
-def demand(class_share: ClassShare | None) -> str:
-    return cost(class_share.demand_ms) if class_share is not None and class_share.demand_ms is not None else ""
 
 
 def cost(value_ms: float) -> str:
@@ -91,14 +83,11 @@ def _largest(profile: Profile) -> list[ClassShare]:
 def _changes(inv: Investigation, profile: Profile) -> str:
     """Classes that cost more or less per request than in the baseline, beyond chance."""
     changed = [
-        class_share for class_share in profile.classes if class_share.change is not None and class_share.share >= SMALL
-    ][:MOST_CLASSES]
-    if not changed:
-        return ""
-    parts = ", ".join(
-        f"{rounding.plain(class_share.change or 0.0)} times in {class_share.title}" for class_share in changed
-    )
-    return f", against {baseline_words(inv, profile)} {parts}"
+        f"{rounding.plain(class_share.change)} times in {class_share.title}"
+        for class_share in profile.classes
+        if class_share.change is not None and class_share.share >= SMALL
+    ]
+    return f", against {baseline_words(inv, profile)} {', '.join(changed[:MOST_CLASSES])}" if changed else ""
 
 
 def rest_sentence(inv: Investigation, profile: Profile) -> str:
@@ -110,18 +99,18 @@ def rest_sentence(inv: Investigation, profile: Profile) -> str:
 
 
 def quality_sentence(profile: Profile) -> str:
-    said = [f"{counted(profile.samples, 'sample')} in {rounding.seconds(profile.seconds)}"]
+    parts = [f"{counted(profile.samples, 'sample')} in {rounding.seconds(profile.seconds)}"]
     if profile.unresolved_share:
-        said.append(f"{rounding.percent(profile.unresolved_share)} of them in functions without a name")
+        parts.append(f"{rounding.percent(profile.unresolved_share)} of them in functions without a name")
     if profile.truncated_share:
-        said.append(f"{rounding.percent(profile.truncated_share)} with their outermost callers cut off")
+        parts.append(f"{rounding.percent(profile.truncated_share)} with their outermost callers cut off")
     if profile.lost:
-        said.append(f"{profile.lost:,} more were lost")
-    return ", ".join(said)
+        parts.append(f"{profile.lost:,} more were lost")
+    return ", ".join(parts)
 
 
 def with_flame(inv: Investigation) -> tuple[Profile, ...]:
-    """CPU profiles to draw: the target's, past the bend first, then the driver's at high load."""
+    """To draw: the target's, past the bend first, then the driver's at high load."""
     driver = [profile for profile in of_kind(inv, "cpu", "driver") if profile.place in HIGH][:1]
     target = sorted(of_kind(inv, "cpu"), key=lambda profile: profile.place not in HIGH)
     return tuple(profile for profile in (*target, *driver) if profile.flame)
@@ -131,8 +120,9 @@ def baseline_words(inv: Investigation, profile: Profile) -> str:
     base = profile.against
     if base is None:
         return ""
-    level = words.load(base.level, inv.study.load_unit)
-    return "the state as given" if base.treatment != profile.treatment else f"{BASELINES[base.place]} ({level})"
+    if base.treatment != profile.treatment:
+        return "the state as given"
+    return f"{BASELINES[base.place]} ({words.load(base.level, inv.study.load_unit)})"
 
 
 def missing_sentences(inv: Investigation) -> list[str]:
@@ -144,13 +134,13 @@ def missing_sentences(inv: Investigation) -> list[str]:
 
 def summary(inv: Investigation) -> list[str]:
     """CPU time (or else the threads) of the first state past the bend, and what is missing."""
-    cpu = [cpu_sentence(inv, profile) for profile in of_kind(inv, "cpu") if profile.place in HIGH]
-    states = []
-    for profile in (profile for profile in of_kind(inv, "threads") if profile.place in HIGH):
-        parts = ", ".join(f"{threads(class_share)} {class_share.title}" for class_share in _largest(profile))
-        total = rounding.plain(sum(class_share.amount for class_share in profile.classes))
-        states.append(f"{where(inv, profile)}, of {total} threads on average: {parts}")
-    return [*map(words.sentence, (cpu or states)[:1]), *missing_sentences(inv)]
+    sentences = [cpu_sentence(inv, profile) for profile in of_kind(inv, "cpu") if profile.place in HIGH]
+    for profile in of_kind(inv, "threads"):
+        if profile.place in HIGH:
+            parts = ", ".join(f"{threads(class_share)} {class_share.title}" for class_share in _largest(profile))
+            total = rounding.plain(sum(class_share.amount for class_share in profile.classes))
+            sentences.append(f"{where(inv, profile)}, of {total} threads on average: {parts}")
+    return [*map(words.sentence, sentences[:1]), *missing_sentences(inv)]
 
 
 WIDTH = 1200
@@ -165,20 +155,16 @@ SHADES = (math.log(1.25), math.log(2.0))
 def svg(profile: Profile, *, label: str) -> Markup:
     if not profile.flame:
         return Markup("")
-    depth = max(frame.depth for frame in profile.flame) + 2
-    height = depth * ROW
     whole = f"all of {counted(profile.samples, 'sample')}"
-    boxes = [box(whole, whole, "", 0.0, float(WIDTH), height - ROW)]
+    boxes = [Box(whole, whole, "", -1, 0.0, 1.0)]
     for frame in profile.flame:
         bare, name = _named(frame.name)
-        said = f"{name}: {rounding.percent(frame.width)} of the samples"
+        text = f"{name}: {rounding.percent(frame.width)} of the samples"
         if frame.change is not None:
-            said += f", {rounding.plain(frame.change)} times the CPU time per request"
+            text += f", {rounding.plain(frame.change)} times the CPU time per request"
         classes = f"{f'k-{frame.class_id} ' if frame.class_id else ''}{shade(frame.change)}".strip()
-        y = height - (frame.depth + 2) * ROW
-        boxes.append(box(bare, said, classes, frame.start * WIDTH, frame.width * WIDTH, y))
-    about = {"class": "flame", "viewBox": f"0 0 {WIDTH} {height}", "role": "img", "aria-label": label}
-    return element("svg", about, *boxes)
+        boxes.append(Box(bare, text, classes, frame.depth, frame.start, frame.width))
+    return _graph("flame", label, boxes)
 
 
 def _named(name: str) -> tuple[str, str]:
@@ -187,11 +173,30 @@ def _named(name: str) -> tuple[str, str]:
     return bare, f"{bare}{' (kernel)' if bare != name else ''}"
 
 
-def box(name: str, said: str, classes: str, x: float, width: float, y: int) -> Markup:
-    text = fitted(name, width)
-    written = element("text", {"x": f"{x + PADDING:.1f}", "y": y + ROW - 5}, text) if text else Markup("")
-    rect = element("rect", {"x": f"{x:.2f}", "y": y, "width": f"{max(width, 0.01):.2f}", "height": ROW - 1})
-    return element("g", {"class": classes, "data-name": name}, element("title", {}, said), rect, written)
+@dataclass(frozen=True, slots=True)
+class Box:
+    """depth: -1 for the whole, at the bottom. start, width: shares of the whole."""
+
+    name: str
+    text: str
+    classes: str
+    depth: int
+    start: float
+    width: float
+
+
+def _graph(look: str, label: str, boxes: Sequence[Box]) -> Markup:
+    height = (max(box.depth for box in boxes) + 2) * ROW
+    drawn = []
+    for box in boxes:
+        x, y, width = box.start * WIDTH, height - (box.depth + 2) * ROW, box.width * WIDTH
+        text = fitted(box.name, width)
+        written = element("text", {"x": f"{x + PADDING:.1f}", "y": y + ROW - 5}, text) if text else Markup("")
+        rect = element("rect", {"x": f"{x:.2f}", "y": y, "width": f"{max(width, 0.01):.2f}", "height": ROW - 1})
+        about = {"class": box.classes, "data-name": box.name}
+        drawn.append(element("g", about, element("title", {}, box.text), rect, written))
+    size = {"class": look, "viewBox": f"0 0 {WIDTH} {height}", "role": "img", "aria-label": label}
+    return element("svg", size, *drawn)
 
 
 def fitted(name: str, width: float) -> str:
@@ -202,7 +207,7 @@ def fitted(name: str, width: float) -> str:
 
 
 def shade(change: float | None) -> str:
-    """The class of a change's shade: up or down, 1 (slight) to 3 (strong); "" for none."""
+    """A class: up or down, 1 (slight) to 3 (strong); "" for none."""
     return "" if change is None or change <= 0 else _shade(math.log(change), SHADES)
 
 
@@ -229,6 +234,10 @@ class Node:
     def width(self) -> float:
         return (self.before + self.after) / 2
 
+    @property
+    def change(self) -> float:
+        return abs(self.after - self.before)
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:
@@ -248,32 +257,27 @@ def pair_of(inv: Investigation) -> Difference | None:
 
 def merged(difference: Difference) -> Node:
     root = Node(ALL, 1.0, 1.0)
-    _grow(root, difference.before.flame, "before")
-    _grow(root, difference.after.flame, "after")
+    for side, profile in (("before", difference.before), ("after", difference.after)):
+        row: list[tuple[FlameFrame, Node]] = []
+        previous, depth = row, 0
+        for frame in sorted(profile.flame, key=lambda frame: (frame.depth, frame.start)):
+            if frame.depth != depth:
+                previous, row, depth = row, [], frame.depth
+            middle = frame.start + frame.width / 2
+            within = (node for below, node in previous if below.start <= middle <= below.start + below.width)
+            parent = root if frame.depth == 0 else next(within, None)
+            if parent is not None:
+                node = parent.below.setdefault(frame.name, Node(frame.name))
+                setattr(node, side, getattr(node, side) + frame.width)
+                row.append((frame, node))
     return root
-
-
-def _grow(root: Node, boxes: tuple[FlameFrame, ...], side: str) -> None:
-    row: list[tuple[FlameFrame, Node]] = []
-    previous: list[tuple[FlameFrame, Node]] = []
-    depth = 0
-    for frame in sorted(boxes, key=lambda frame: (frame.depth, frame.start)):
-        if frame.depth != depth:
-            previous, row, depth = row, [], frame.depth
-        middle = frame.start + frame.width / 2
-        within = (node for below, node in previous if below.start <= middle <= below.start + below.width)
-        parent = root if frame.depth == 0 else next(within, None)
-        if parent is not None:
-            node = parent.below.setdefault(frame.name, Node(frame.name))
-            setattr(node, side, getattr(node, side) + frame.width)
-            row.append((frame, node))
 
 
 def beyond_chance(node: Node, difference: Difference) -> bool:
     before, after = difference.before.samples, difference.after.samples
     pooled = (node.before * before + node.after * after) / (before + after)
     spread = math.sqrt(max(pooled * (1 - pooled), 0.0) * (1 / before + 1 / after))
-    return abs(node.after - node.before) >= Z_BOX * spread > 0
+    return node.change >= Z_BOX * spread > 0
 
 
 def difference_shade(node: Node, difference: Difference) -> str:
@@ -282,15 +286,13 @@ def difference_shade(node: Node, difference: Difference) -> str:
 
 def difference_sentence(inv: Investigation, difference: Difference) -> str:
     before, after = demand_ms(difference.before), demand_ms(difference.after)
-    price = ""
-    if before is not None and after is not None:
-        price = f"a request costs {cost(before)} of CPU before and {cost(after)} after"
-    moved = [f"{name} {_shares(node)}" for name, node in changed(difference)[:FIRST]]
     where = f"at {words.load(difference.after.level, inv.study.load_unit)}"
-    parts = [f"the {difference.after.component}'s CPU time {where}, before against after the changes"]
-    parts += [price] if price else []
-    parts += [f"shares that changed most: {'; '.join(moved)}"] if moved else ["no share differs beyond chance"]
-    return ". ".join(part[:1].upper() + part[1:] for part in parts)
+    parts = [f"The {difference.after.component}'s CPU time {where}, before against after the changes"]
+    if before is not None and after is not None:
+        parts.append(f"A request costs {cost(before)} of CPU before and {cost(after)} after")
+    moved = "; ".join(f"{name} {_shares(node)}" for name, node in changed(difference)[:FIRST])
+    parts.append(f"Shares that changed most: {moved}" if moved else "No share differs beyond chance")
+    return ". ".join(parts)
 
 
 def changed(difference: Difference) -> list[tuple[str, Node]]:
@@ -298,19 +300,15 @@ def changed(difference: Difference) -> list[tuple[str, Node]]:
     pending, leaves = list(merged(difference).below.values()), dict[str, Node]()
     while pending:
         node = pending.pop()
-        most = abs(node.after - node.before) / 2
-        inner = [
-            child
-            for child in node.below.values()
-            if beyond_chance(child, difference) and abs(child.after - child.before) >= most
-        ]
-        if not inner and beyond_chance(node, difference):
-            bare = node.name.removesuffix("_[k]")
-            known = leaves.setdefault(bare, Node(bare))
-            known.before += node.before
-            known.after += node.after
-        pending += node.below.values()
-    return sorted(leaves.items(), key=lambda item: -abs(item[1].after - item[1].before))
+        inner = node.below.values()
+        pending += inner
+        differing = [child for child in inner if beyond_chance(child, difference)]
+        if beyond_chance(node, difference) and all(child.change < node.change / 2 for child in differing):
+            bare, _ = _named(node.name)
+            leaf = leaves.setdefault(bare, Node(bare))
+            leaf.before += node.before
+            leaf.after += node.after
+    return sorted(leaves.items(), key=lambda item: -item[1].change)
 
 
 def _shares(node: Node) -> str:
@@ -322,30 +320,18 @@ def _percent(share: float) -> str:
 
 
 def difference_svg(inv: Investigation, difference: Difference) -> Markup:
-    root = merged(difference)
-    boxes: list[tuple[Node, int, float]] = []
-    pending = [(root, -1, 0.0)]
+    boxes, pending = list[Box](), [(merged(difference), -1, 0.0)]
     while pending:
         node, depth, start = pending.pop()
-        boxes.append((node, depth, start))
+        bare, name = _named(node.name)
+        text = ALL if node.name == ALL else f"{name}: {_shares(node)}"
+        boxes.append(Box(bare, text, difference_shade(node, difference), depth, start, node.width))
         for _, below in sorted(node.below.items()):
             if below.width >= NARROWEST:
                 pending.append((below, depth + 1, start))
             start += below.width
-    height = (max(depth for _, depth, _ in boxes) + 2) * ROW
-    drawn = []
-    for node, depth, start in boxes:
-        bare, name = _named(node.name)
-        said = ALL if node.name == ALL else f"{name}: {_shares(node)}"
-        look, y = difference_shade(node, difference), height - (depth + 2) * ROW
-        drawn.append(box(bare, said, look, start * WIDTH, node.width * WIDTH, y))
-    about = {
-        "class": "flame difference",
-        "viewBox": f"0 0 {WIDTH} {height}",
-        "role": "img",
-        "aria-label": f"Flame graph, before against after. {difference_sentence(inv, difference)}.",
-    }
-    return element("svg", about, *drawn)
+    label = f"Flame graph, before against after. {difference_sentence(inv, difference)}."
+    return _graph("flame difference", label, boxes)
 
 
 # --- for another viewer ---

@@ -1,9 +1,9 @@
-"""Forecasts of load as text: the answer, its basis, and how often such forecasts were right."""
+"""Forecasts of load as text."""
 
 import math
 from collections.abc import Iterator
 
-from loadframe.model import WORK, Calibration, Estimate, Forecast, Limit, LoadInterval, NextLimit, Reached, Scored
+from loadframe.model import WORK, Calibration, Estimate, Forecast, Limit, LoadInterval, NextLimit, Reached
 from loadframe.prediction.resources import of_limit
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
@@ -11,11 +11,7 @@ from loadframe.reporting import rounding, terminal, words
 
 
 def render_forecast(
-    forecast: Forecast,
-    *,
-    unit: str = "",
-    calibration: Calibration | None = None,
-    work: str = WORK,
+    forecast: Forecast, *, unit: str = "", calibration: Calibration | None = None, work: str = WORK
 ) -> str:
     unit = unit or forecast.axis.replace("_", " ")
     earlier = []
@@ -34,23 +30,23 @@ def render_forecast(
 def outcome(forecast: Forecast, unit: str, work: str = WORK) -> list[str]:
     if forecast.refused is not None:
         return [f"No forecast. {forecast.refused}"]
-    said = [_answer(forecast, unit, work)]
+    sentences = [_answer(forecast, unit, work)]
     if forecast.reached is not None:
-        said.append(_reached(forecast.reached, unit, work))
+        sentences.append(_reached(forecast.reached, unit, work))
     if forecast.scored:
-        inside, count = sum(score.inside for score in forecast.scored), len(forecast.scored)
-        said.append(f"The throughput was inside its interval at {inside} of the {counted(count, 'load')} forecast.")
-    return said
+        inside, loads = sum(score.inside for score in forecast.scored), counted(len(forecast.scored), "load")
+        sentences.append(f"The throughput was inside its interval at {inside} of the {loads} forecast.")
+    return sentences
 
 
 def _reached(reached: Reached, unit: str, work: str) -> str:
     at = f"at most {words.throughput(reached.throughput, work)}, at {words.load(reached.at_load, unit)}"
     used = f" ({reached.limited_by} {rounding.percent(reached.utilization)} used)" if reached.limited_by else ""
-    if reached.saturated_at is None:
-        return f"Measured: {at}{used}; it does not saturate within these loads."
-    rounded = rounding.plain(reached.saturated_at)
-    inside = "inside" if reached.load_inside else "outside"
-    return f"Measured: {at}{used}; saturated at {rounded} {unit}, {inside} the interval."
+    end = "it does not saturate within these loads"
+    if reached.saturated_at is not None:
+        inside = "inside" if reached.load_inside else "outside"
+        end = f"saturated at {rounding.plain(reached.saturated_at)} {unit}, {inside} the interval"
+    return f"Measured: {at}{used}; {end}."
 
 
 def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
@@ -60,12 +56,14 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
     heads: doc.Heads = (load, value, "90 % interval", *["p95"] * slow, *outcomes)
     rows = []
     for point in forecast.at:
-        latency = [_latency(point.latency_p95_ms) if point.latency_p95_ms else ""] * slow
-        cells = (rounding.exact(point.load), *_interval(point.throughput), *latency)
-        rows.append((*cells, *(_scored(came.get(point.load)) if came else ())))
-    yield doc.Table(heads, tuple(rows))
+        latency, outcome = [_latency(point.latency_p95_ms)] * slow, ("", "", "")
+        if (score := came.get(point.load)) is not None:
+            off = f"{100 * (score.predicted / score.actual - 1):+.1f} %" if score.actual > 0 else "nothing was done"
+            outcome = rounding.plain(score.actual), "inside" if score.inside else "outside", off
+        rows.append((rounding.exact(point.load), *_interval(point.throughput), *latency, *outcome * bool(came)))
+    yield doc.Table(heads, rows)
     full = sorted(_full(forecast, unit), key=lambda row: row[0])
-    yield doc.Table(("Resource or limit", "In use", "Per request", "Saturates at"), tuple(row for _, row in full))
+    yield doc.Table(("Resource or limit", "In use", "Per request", "Saturates at"), [row for _, row in full])
 
 
 def _full(forecast: Forecast, unit: str) -> Iterator[tuple[float, doc.Cells]]:
@@ -73,14 +71,14 @@ def _full(forecast: Forecast, unit: str) -> Iterator[tuple[float, doc.Cells]]:
     known = {saturation.resource for saturation in forecast.saturation} | {limit.id for limit in forecast.exhaustion}
     by_resource = {of_limit(limit) or limit.id: limit for limit in reversed(forecast.exhaustion)}
     for saturation in forecast.saturation:
-        used = (
-            f"{rounding.percent(saturation.utilization)}"
-            f"{f' of {saturation.servers:g}' if saturation.servers != 1 else ''} at {top}"
-        )
+        of = "" if saturation.servers == 1 else f" of {saturation.servers:g}"
+        used = f"{rounding.percent(saturation.utilization)}{of} at {top}"
         demand, limit = f"{rounding.plain(1000 * saturation.demand_s)} ms", by_resource.pop(saturation.resource, None)
         name = doc.Span(saturation.resource, "code") if limit is None else _named(limit)
-        where = "not visible" if saturation.at_load is None else _load(saturation.at_load, unit, _top(forecast))
-        yield math.inf if saturation.at_load is None else saturation.at_load.value, (name, used, demand, where)
+        place, where = math.inf, "not visible"
+        if saturation.at_load is not None:
+            place, where = saturation.at_load.value, _load(saturation.at_load, unit, _top(forecast))
+        yield place, (name, used, demand, where)
     for limit in by_resource.values():
         if (at := limit.exhausted_at) is not None:
             used = " of ".join(words.limit_number(value, limit) for value in (limit.use, limit.ceiling))
@@ -90,14 +88,8 @@ def _full(forecast: Forecast, unit: str) -> Iterator[tuple[float, doc.Cells]]:
 
 
 def _named(limit: Limit | NextLimit) -> tuple[str | doc.Span, ...]:
-    return (f"{limit.title} (", doc.Span(limit.id, "code"), ")") if limit.title else (doc.Span(limit.id, "code"),)
-
-
-def _scored(scored: Scored | None) -> tuple[str, str, str]:
-    if scored is None:
-        return "", "", ""
-    off = f"{100 * (scored.predicted / scored.actual - 1):+.1f} %" if scored.actual > 0 else "nothing was done"
-    return rounding.plain(scored.actual), "inside" if scored.inside else "outside", off
+    code = doc.Span(limit.id, "code")
+    return (f"{limit.title} (", code, ")") if limit.title else (code,)
 
 
 def _answer(forecast: Forecast, unit: str, work: str) -> str:
@@ -111,34 +103,39 @@ def _answer(forecast: Forecast, unit: str, work: str) -> str:
         return " ".join(filter(None, (most, forecast.unexplained, cause and f"Likely cause: {cause}.")))
     named = {limit.id: doc.plain(_named(limit)) for limit in (*forecast.exhaustion, *([first] if first else ()))}
     before = any(limit.exhausted_at and limit.exhausted_at.load < capacity.load.value for limit in forecast.exhaustion)
-    limit, first_of_all = capacity.limited_by, "" if before else " first"
-    said = f"What limits{first_of_all}: {named[limit]}" if limit in named else f"{limit} saturates{first_of_all}"
-    said = f"What limits: {cause}" if cause else f"{said}, at {_load(capacity.load, unit, top)}"
+    limit, rank = capacity.limited_by, "" if before else " first"
+    if cause:
+        answer = f"What limits: {cause}"
+    else:
+        what = f"What limits{rank}: {named[limit]}" if limit in named else f"{limit} saturates{rank}"
+        answer = f"{what}, at {_load(capacity.load, unit, top)}"
     throughput, ends = _interval(capacity.throughput, forecast.at_least, brief=True)
-    between, loads, last = f" ({ends})" if ends else "", forecast.measured, words.load(top, unit)
-    measured = f"{rounding.exact(loads[0])} to {last}, {len(loads)} levels"
-    if len(loads) <= 4:
-        measured = words.and_list([*map(rounding.exact, loads[:-1]), last])
-    return f"{said}; that allows {throughput} {work}/s{between}. Measured at {measured}; intervals of 90 %."
+    between = f" ({ends})" if ends else ""
+    loads = [*map(rounding.exact, forecast.measured[:-1]), words.load(top, unit)]
+    measured = words.and_list(loads) if len(loads) <= 4 else f"{loads[0]} to {loads[-1]}, {len(loads)} levels"
+    return f"{answer}; that allows {throughput} {work}/s{between}. Measured at {measured}; intervals of 90 %."
 
 
 def _load(at: Estimate | LoadInterval, unit: str, seen: float = 0.0) -> str:
-    load = at.value if isinstance(at, Estimate) else at.load
-    if at.low == at.high:
-        return words.load(load, unit)
-    value, between = _interval(Estimate(load, at.low, at.high), seen, brief=True)
-    return words.load(float(value.replace(",", "")), unit) + (f" ({between})" if between else "")
+    load, between = at.value if isinstance(at, Estimate) else at.load, ""
+    if at.low != at.high:
+        value, between = _interval(Estimate(load, at.low, at.high), seen, brief=True)
+        load = float(value.replace(",", ""))
+    return f"{words.load(load, unit)}{f' ({between})' if between else ''}"
 
 
 def _top(forecast: Forecast) -> float:
     return forecast.measured[-1] if forecast.measured else 0.0
 
 
-def _latency(estimate: Estimate) -> str:
-    if estimate.low <= 0 and not math.isfinite(estimate.high):
-        return f"{rounding.plain(estimate.value)} ms"
+def _latency(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
     value, between = _interval(estimate)
-    return f"{value} ms ({between})"
+    return f"{value} ms" if between == NO_INTERVAL else f"{value} ms ({between})"
+
+
+NO_INTERVAL = "not known more precisely"
 
 
 def _interval(estimate: Estimate, seen: float = 0.0, *, brief: bool = False) -> tuple[str, str]:
@@ -148,7 +145,7 @@ def _interval(estimate: Estimate, seen: float = 0.0, *, brief: bool = False) -> 
         value = _no_less(rounding.plain(estimate.value), estimate.value, seen)
         low = f"{_no_less(rounding.plain(estimate.low), estimate.low, seen)} or more" if estimate.low > 0 else ""
         high = f"at most {rounding.plain(estimate.high)}" if math.isfinite(estimate.high) else ""
-        return value, low or high or "not known more precisely"
+        return value, low or high or NO_INTERVAL
     ends = (estimate.value, estimate.low, estimate.high)
     value, low, high = (
         _no_less(text, end, seen)

@@ -1,4 +1,4 @@
-"""The ratio of each change over the noise band (A/A: what equal states differ by), and all changes as a waterfall."""
+"""The ratio of each change over the noise band (A/A: what equal states differ by), and changes as a waterfall."""
 
 import math
 import textwrap
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loadframe.diagnosis.conclusion import kept_trials
-from loadframe.model import Investigation, Ladder, Verdict
+from loadframe.model import Investigation, Ladder, LadderStep, Verdict
 from loadframe.reporting import change_words, rounding, vega, verdict_words, words
 from loadframe.reporting.vega import AFTER, BETWEEN, CHARACTER_PX, INK, QUIET, Canvas, Plot, Size
 
@@ -15,6 +15,8 @@ NOISE = "#D3DAE1"
 LINE_PX, LANE_PX, GAP_PX, FOOT_PX, EDGE_PX = 16, 18, 14, 34, 10
 FURTHEST = 10.0
 """An interval is cut at this factor around its ratio: that of two blocks would flatten all others."""
+ROOM = 3.0
+Row = dict[str, Any]
 TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 
 
@@ -35,7 +37,7 @@ class Gain:
 
 def gains(inv: Investigation) -> list[Gain]:
     tried = [
-        Gain(words.sentence(trial.remedy.title)[:-1], trial.reported, trial.kept)
+        Gain(words.heading(trial.remedy.title), trial.reported, trial.kept)
         for round_ in inv.rounds
         for trial in round_.tried
     ]
@@ -47,31 +49,31 @@ def gains(inv: Investigation) -> list[Gain]:
 def title(inv: Investigation) -> str:
     tried = [gain for gain in gains(inv) if gain.kept is not None]
     if len(tried) == 1:
-        said = {True: "is clear of", False: "is within reach of", None: "beside"}[tried[0].clear]
-        at = verdict_words.verdict_levels(tried[0].verdict, inv.study.load_unit)
-        return f"The gain {at}, {verdict_words.ratio(tried[0].verdict)} times, {said} the noise of its own blocks"
-    clear = sum(gain.clear is True for gain in tried)
-    judged = sum(gain.clear is not None for gain in tried)
-    if not judged:
+        verdict, clear = tried[0].verdict, tried[0].clear
+        is_clear = {True: "is clear of", False: "is within reach of", None: "beside"}[clear]
+        at = verdict_words.verdict_levels(verdict, inv.study.load_unit)
+        return f"The gain {at}, {verdict_words.ratio(verdict)} times, {is_clear} the noise of its own blocks"
+    if all(gain.clear is None for gain in tried):
         return f"What each of the {len(tried)} changes gives"
-    every = "each is" if clear == judged == len(tried) else "1 is" if clear == 1 else f"{clear} are"
-    return f"{len(tried)} changes were tried; {every} clear of the noise of its own blocks"
+    count = sum(gain.clear is True for gain in tried)
+    these = "each is" if count == len(tried) else "1 is" if count == 1 else f"{count} are"
+    return f"{len(tried)} changes were tried; {these} clear of the noise of its own blocks"
 
 
 def note(inv: Investigation) -> str:
+    verdicts = [gain.verdict for gain in gains(inv)]
     meaning = "Dot: the ratio of the throughputs, with its interval. "
-    if any(gain.verdict.floor is not None for gain in gains(inv)):
+    if any(verdict.floor is not None for verdict in verdicts):
         meaning += "Grey band: noise floor, each state against itself, block against block, in the same blocks. "
-    cut = any(_reach(gain.verdict) != (gain.verdict.low, gain.verdict.high) for gain in gains(inv))
+    cut = any(_reach(verdict) != (verdict.low, verdict.high) for verdict in verdicts)
     meaning += "An arrow: the interval goes on." if cut else "Dashed: no difference."
     return f"{meaning} {change_words.parts_sentence(inv)}".rstrip()
 
 
-def _said(gain: Gain) -> str:
-    fate = verdict_words.FATES[gain.kept]
+def _gain_words(gain: Gain) -> str:
     floor = gain.verdict.floor
-    noise = f"noise {rounding.plain(floor[0])} to {rounding.plain(floor[1])}" if floor else "noise not known"
-    return "; ".join(part for part in (verdict_words.ratio_words(gain.verdict), fate, noise) if part)
+    noise = f"noise {' to '.join(map(rounding.plain, floor))}" if floor else "noise not known"
+    return "; ".join(filter(None, (verdict_words.ratio_words(gain.verdict), verdict_words.FATES[gain.kept], noise)))
 
 
 def chart(inv: Investigation, size: Size) -> Plot | None:
@@ -79,14 +81,14 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
     if not drawn:
         return None
     across = int(size.width / CHARACTER_PX)
-    heads = [(textwrap.wrap(gain.name, across), textwrap.wrap(_said(gain), across)) for gain in drawn]
-    height = sum(LINE_PX * (len(first) + len(second)) + LANE_PX + GAP_PX for first, second in heads) + FOOT_PX
+    heads = [(textwrap.wrap(gain.name, across), textwrap.wrap(_gain_words(gain), across)) for gain in drawn]
+    height = sum(LINE_PX * (len(name) + len(lines)) + LANE_PX + GAP_PX for name, lines in heads) + FOOT_PX
     drawing = _Drawing(Size(size.width, height), drawn)
     top = 0.0
-    for gain, (name, said) in zip(drawn, heads, strict=True):
-        top = drawing.row(top, gain, name, said)
+    for gain, (name, lines) in zip(drawn, heads, strict=True):
+        top = drawing.row(top, gain, name, lines)
     drawing.scale(top)
-    drawing.description = " ".join(f"{gain.name}: {_said(gain)}." for gain in drawn)
+    drawing.description = " ".join(f"{gain.name}: {_gain_words(gain)}." for gain in drawn)
     return drawing
 
 
@@ -97,10 +99,8 @@ def _reach(verdict: Verdict) -> tuple[float, float]:
 class _Drawing(Canvas):
     def __init__(self, size: Size, gains: Sequence[Gain]) -> None:
         super().__init__(size)
-        ends = [1.0]
-        for gain in gains:
-            ends += [*_reach(gain.verdict), *(gain.verdict.floor or ())]
-        ends = [end for end in ends if end > 0 and math.isfinite(end)]
+        ends = [end for gain in gains for end in (*_reach(gain.verdict), *(gain.verdict.floor or ()))]
+        ends = [1.0, *(end for end in ends if 0 < end < math.inf)]
         self._low, self._high = math.log(min(ends) / 1.05), math.log(max(ends) * 1.05)
         self._width = size.width - 2 * EDGE_PX
 
@@ -108,19 +108,19 @@ class _Drawing(Canvas):
         share = (math.log(ratio) - self._low) / (self._high - self._low)
         return EDGE_PX + self._width * min(max(share, 0.0), 1.0)
 
-    def row(self, top: float, gain: Gain, name: Sequence[str], said: Sequence[str]) -> float:
-        self.heading(0, top, LINE_PX, name, [(line, QUIET) for line in said])
-        top += LINE_PX * (len(name) + len(said))
+    def _line(self, ends: tuple[float, float, float, float], colour: str, width: int = 1, **look: Any) -> None:
+        self.box(*ends, colour, kind="rule", **look, strokeWidth=width)
+
+    def row(self, top: float, gain: Gain, name: Sequence[str], lines: Sequence[str]) -> float:
+        self.heading(0, top, LINE_PX, name, [(line, QUIET) for line in lines])
+        top += LINE_PX * (len(name) + len(lines))
         middle, colour = top + LANE_PX / 2, BETWEEN if gain.kept is False else INK if gain.kept is None else AFTER
         if gain.verdict.floor is not None:
             low, high = (self._at(end) for end in gain.verdict.floor)
             self.box(low, max(high, low + 2), top + 1, top + LANE_PX - 1, NOISE)
-        no_difference = self._at(1.0)
-        self.box(
-            no_difference, no_difference, top - 1, top + LANE_PX + 1, INK, kind="rule", strokeDash=[3, 3], strokeWidth=1
-        )
+        self._line((self._at(1.0), self._at(1.0), top - 1, top + LANE_PX + 1), INK, strokeDash=[3, 3])
         low, high = (self._at(end) for end in _reach(gain.verdict))
-        self.box(low, high, middle, middle, colour, kind="rule", strokeWidth=3)
+        self._line((low, high, middle, middle), colour, 3)
         for end, cut, arrow in ((low, gain.verdict.low, "<"), (high, gain.verdict.high, ">")):
             if cut not in _reach(gain.verdict):
                 self.label(end, middle - 7, arrow, colour, align="center", fontWeight=700)
@@ -129,21 +129,15 @@ class _Drawing(Canvas):
         return top + LANE_PX + GAP_PX
 
     def scale(self, top: float) -> None:
-        shown, previous = [], -math.inf
+        self._line((EDGE_PX, EDGE_PX + self._width, top, top), QUIET)
+        previous = -math.inf
         for tick in TICKS:
-            if self._low <= math.log(tick) <= self._high and self._at(tick) - previous >= 34:
-                shown.append(tick)
-                previous = self._at(tick)
-        self.box(EDGE_PX, EDGE_PX + self._width, top, top, QUIET, kind="rule", strokeWidth=1)
-        for tick in shown:
-            self.box(self._at(tick), self._at(tick), top, top + 4, QUIET, kind="rule", strokeWidth=1)
-            self.label(self._at(tick), top + 6, rounding.plain(tick), QUIET, align="center", fontSize=11)
+            place = self._at(tick)
+            if self._low <= math.log(tick) <= self._high and place - previous >= 34:
+                self._line((place, place, top, top + 4), QUIET)
+                self.label(place, top + 6, rounding.plain(tick), QUIET, align="center", fontSize=11)
+                previous = place
         self.label(EDGE_PX, top + 20, "times the throughput before (log scale)", QUIET, fontSize=11)
-
-
-Row = dict[str, Any]
-ROOM = 3.0
-WIDEST = 10.0
 
 
 def ladder(inv: Investigation, size: Size) -> Plot | None:
@@ -153,11 +147,8 @@ def ladder(inv: Investigation, size: Size) -> Plot | None:
     for step in inv.ladder:
         if not (math.isfinite(step.ratio) and step.ratio > 0):
             return None
-        share = f", {rounding.percent(step.share)}" if step.share is not None else ""
-        label = f"{verdict_words.ratio(step)} times{share}"
-        rows.append(
-            {"change": step.change, "from": reached, "to": reached * step.ratio, "label": label, "kind": "step"}
-        )
+        ends = {"from": reached, "to": reached * step.ratio}
+        rows.append({"change": step.change, **ends, "label": _step_words(step, step.share), "kind": "step"})
         reached *= step.ratio
     if len(rows) < 2:
         return None
@@ -167,6 +158,10 @@ def ladder(inv: Investigation, size: Size) -> Plot | None:
     return _waterfall(rows, size)
 
 
+def _step_words(step: Verdict | LadderStep, share: float | None) -> str:
+    return ", ".join(filter(None, (f"{verdict_words.ratio(step)} times", rounding.percent(share))))
+
+
 def waterfall(ladder: Ladder, size: Size) -> Plot | None:
     """Every measured change, on top of the kept ones before it. Thin lines: 95 % intervals."""
     rows: list[Row] = []
@@ -174,25 +169,19 @@ def waterfall(ladder: Ladder, size: Size) -> Plot | None:
     for rung in ladder.rungs:
         if (verdict := rung.reported) is None or not verdict.has_ratio:
             continue
-        kind = "step" if rung.kept else "reverted"
-        share = f", {rounding.percent(rung.share)}" if rung.share is not None else ""
-        label = (
-            f"{verdict_words.ratio(verdict)} times{share}"
-            if rung.kept
-            else f"{verdict_words.ratio(verdict)} times, reverted"
-        )
-        rows.append({"change": rung.change, "label": label, "kind": kind, **_beside(verdict, reached)})
+        kind, reverted = ("step", "") if rung.kept else ("reverted", ", reverted")
+        label = f"{_step_words(verdict, rung.share if rung.kept else None)}{reverted}"
+        rows.append({"change": rung.change, "label": label, "kind": kind, **_bar(verdict, reached)})
         reached *= verdict.ratio if rung.kept else 1.0
     if not rows:
         return None
-    if ladder.total is not None and ladder.total.reported.has_ratio:
-        label = f"{verdict_words.ratio(ladder.total.reported)} times"
-        rows.append({"change": "together", "label": label, "kind": "total", **_beside(ladder.total.reported, 1.0)})
+    if ladder.total is not None and (total := ladder.total.reported).has_ratio:
+        rows.append({"change": "together", "label": _step_words(total, None), "kind": "total", **_bar(total, 1.0)})
     return _waterfall(rows, size)
 
 
-def _beside(verdict: Verdict, reached: float) -> Row:
-    low, high = max(verdict.low, verdict.ratio / WIDEST), min(verdict.high, verdict.ratio * WIDEST)
+def _bar(verdict: Verdict, reached: float) -> Row:
+    low, high = _reach(verdict)
     return {"from": reached, "to": reached * verdict.ratio, "low": reached * low, "high": reached * high}
 
 
@@ -204,11 +193,10 @@ def _waterfall(rows: list[Row], size: Size) -> Plot:
     scale = {"type": "log", "domain": [lowest, highest * ROOM], "nice": False}
     marks = vega.log_ticks(lowest, highest * ROOM)
     ticks: Row = {"values": marks} if marks else {"tickCount": 5}
-    x = vega.quantity(
-        "from", "times the throughput before (log scale)", scale, **ticks, format=vega.number_format(highest)
-    )
-    y = {**vega.text("change"), "title": None, "sort": None}
-    y["axis"] = {"labelLimit": 230, "ticks": False, "domain": False}
+    ticks["format"] = vega.number_format(highest)
+    x = vega.quantity("from", "times the throughput before (log scale)", scale, **ticks)
+    axis = {"labelLimit": 230, "ticks": False, "domain": False}
+    y = {**vega.text("change"), "title": None, "sort": None, "axis": axis}
     kinds = {"domain": ["step", "total", "reverted"], "range": [AFTER, INK, BETWEEN]}
     colour = {**vega.text("kind"), "legend": None, "scale": kinds}
     plot = Plot(Size(size.width - 80, 36 * len(rows)), x)

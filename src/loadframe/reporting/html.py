@@ -1,6 +1,5 @@
 """A document as one self-contained HTML file, readable without its few lines of script. Text is escaped by `element`,
-in SVG by Vega's engine, in JSON by embedded_json; the Content-Security-Policy allows the page's own scripts and style
-only."""
+in SVG by Vega's engine, in JSON by embedded_json."""
 
 import base64
 import hashlib
@@ -45,12 +44,9 @@ def read(name: str) -> str:
 
 def element(tag: str, attributes: Mapping[str, Attribute], *inside: str | Markup) -> Markup:
     """An element; text inside is escaped, elements stay. An attribute with the value "" is left out."""
-    rendered = Markup("").join(
-        Markup(' {}="{}"').format(name, value) for name, value in attributes.items() if value != ""
-    )
-    if tag in VOID:
-        return Markup("<{tag}{told}>").format(tag=tag, told=rendered)
-    return Markup("<{tag}{told}>{inside}</{tag}>").format(tag=tag, told=rendered, inside=joined(*inside))
+    named = (Markup(' {}="{}"').format(name, value) for name, value in attributes.items() if value != "")
+    opened = Markup("<{}{}>").format(tag, Markup("").join(named))
+    return opened if tag in VOID else Markup("{}{}</{}>").format(opened, joined(*inside), tag)
 
 
 def joined(*inside: str | Markup) -> Markup:
@@ -71,27 +67,23 @@ def hashes(texts: list[str]) -> str:
 
 
 def render(document: doc.Document) -> str:
-    assert document.about is not None, "a page tells what was measured"
-    page, study = _Page(document, document.about), document.about.study
+    assert document.about is not None, "a page says what was measured"
+    page, study, style = _Page(document, document.about), document.about.study, read("page.css")
+    body = page.body()
+    used = [name for name in SCRIPTS if name != "flame-zoom" or 'class="flames"' in body]
+    scripts = [element("script", {"type": "module", "id": name}, Markup(read(SCRIPTS[name]))) for name in used]
     head = element(
         "head",
         {},
         element("meta", {"charset": "utf-8"}),
-        element(
-            "meta",
-            {"http-equiv": "Content-Security-Policy", "content": policy(own_scripts(), [read("page.css")])},
-        ),
+        element("meta", {"http-equiv": "Content-Security-Policy", "content": policy(own_scripts(), [style])}),
         element("meta", {"name": "viewport", "content": "width=device-width, initial-scale=1"}),
         element("meta", {"name": "generator", "content": f"Loadframe {__version__}"}),
         element("title", {}, f"{study.name}: {study.question}"),
-        element("style", {}, Markup(read("page.css"))),
+        element("style", {}, Markup(style)),
     )
-    body = page.body()
-    used = [name for name in SCRIPTS if name != "flame-zoom" or page.has_drawing]
-    scripts = [element("script", {"type": "module", "id": name}, Markup(read(SCRIPTS[name]))) for name in used]
-    return (
-        Markup("<!doctype html>\n") + element("html", {"lang": "en"}, head, element("body", {}, body, *scripts)) + "\n"
-    )
+    whole = element("html", {"lang": "en"}, head, element("body", {}, body, *scripts))
+    return Markup("<!doctype html>\n") + whole + "\n"
 
 
 def embedded_json(text: str) -> Markup:
@@ -129,24 +121,20 @@ def _span(span: doc.Span) -> Markup:
 class _Page:
     def __init__(self, document: doc.Document, about: doc.About) -> None:
         self._document, self._about = document, about
-        self.has_drawing = False
-        self._has_data = any(section.anchor == "data" for section in document.shown)
+        self._anchors = {section.anchor for section in document.shown}
 
     def body(self) -> Markup:
         document, study = self._document, self._about.study
-        kicker = f"{document.kind} \u00b7 {study.name} \u00b7 {words.target_name(study)}"
-        header = element(
-            "header",
-            {},
-            element("p", {"class": "kicker"}, kicker),
-            element("h1", {}, study.question),
-            element("p", {"class": "answer"}, Markup("<br>").join(document.answer)),
-        )
+        about = f"{document.kind} \u00b7 {study.name} \u00b7 {words.target_name(study)}"
+        kicker, question = element("p", {"class": "kicker"}, about), element("h1", {}, study.question)
+        answer = element("p", {"class": "answer"}, Markup("<br>").join(document.answer))
+        header = element("header", {}, kicker, question, answer)
         story = doc.Section("The story", "story", (doc.Prose(study.story),) if study.story else ())
         sections = [self.section(section) for section in (story, *document.shown) if section.blocks]
         charts = "Each chart carries its Vega-Lite specification in this file."
-        about = (f"Loadframe {__version__} \u00b7 run ", element("code", {}, self._about.run))
-        footer = element("footer", {}, *about, f" \u00b7 {self._about.host.hostname}. {charts}")
+        run = element("code", {}, self._about.run)
+        host = f" \u00b7 {self._about.host.hostname}. {charts}"
+        footer = element("footer", {}, f"Loadframe {__version__} \u00b7 run ", run, host)
         return element("main", {}, header, self._first(), self._contents(), *sections, footer)
 
     def _first(self) -> Markup:
@@ -154,13 +142,9 @@ class _Page:
         pictures = [self.block(figure) for figure in document.figures]
         if not pictures and document.empty:
             pictures = [element("p", {"class": "prose"}, document.empty)]
-        asides = map(self._aside, document.asides_for("page"))
-        return element(
-            "section",
-            {"class": "first", "aria-label": "Proof and next step"},
-            element("div", {"class": "pictures"}, *pictures),
-            element("aside", {}, *asides),
-        )
+        shown = element("div", {"class": "pictures"}, *pictures)
+        asides = element("aside", {}, *map(self._aside, document.asides_for("page")))
+        return element("section", {"class": "first", "aria-label": "Proof and next step"}, shown, asides)
 
     def _aside(self, aside: doc.Aside) -> Markup:
         classed = {"class": f"number {aside.look}".rstrip()}
@@ -170,46 +154,37 @@ class _Page:
             return element("div", classed, element("b", {}, inline(aside.heading)), about)
         first, *others = lines
         shown = [element("p", {}, first), *(element("p", {"class": "why"}, line) for line in others)]
-        copied = any(section.anchor == "settings" for section in self._document.shown) and aside.look == "next"
         link = element("p", {"class": "copy"}, element("a", {"href": "#settings"}, "The settings to copy"))
-        return element("div", classed, element("h2", {}, inline(aside.heading)), *shown) + (link if copied else "")
+        copied = link if aside.look == "next" and "settings" in self._anchors else ""
+        return element("div", classed, element("h2", {}, inline(aside.heading)), *shown) + copied
 
     def _contents(self) -> Markup:
-        listed = [
-            element("li", {}, element("a", {"href": f"#{section.anchor}"}, section.place))
-            for section in self._document.shown
-            if section.place and section.only != "text"
-        ]
+        places = {section.anchor: section.place for section in self._document.shown if section.place}
+        listed = (element("li", {}, element("a", {"href": f"#{anchor}"}, place)) for anchor, place in places.items())
         return element("nav", {"class": "contents", "aria-label": "On this page"}, element("ul", {}, *listed))
 
     def section(self, section: doc.Section) -> Markup:
-        if section.only == "text":
-            return Markup("")
         heading = element("h2", {}, section.heading) if section.heading else ""
         return element("section", {"id": section.anchor}, heading, *map(self.block, section.blocks)) + "\n"
 
     def block(self, block: doc.Block) -> Markup:
         match block:
-            case doc.Prose(told, look):
-                return element("p", {"class": look}, inline(told))
+            case doc.Prose(shown, look):
+                return element("p", {"class": look}, inline(shown))
             case doc.Items(items):
                 return element("ul", {}, *(element("li", {}, inline(item)) for item in items))
             case doc.Table():
                 return _table(block)
             case doc.Facts(rows, look):
-                pairs = (
-                    (element("dt", {}, inline(name)), element("dd", {}, inline(content))) for name, content in rows
-                )
+                pairs = ((element("dt", {}, inline(name)), element("dd", {}, inline(fact))) for name, fact in rows)
                 return element("dl", {"class": look}, *(element("div", {}, *pair) for pair in pairs))
-            case doc.Settings(lines):
-                return element("pre", {"class": "settings"}, "\n".join(lines))
+            case doc.Settings(settings):
+                return element("pre", {"class": "settings"}, "\n".join(settings))
             case doc.Diff(changes):
                 return _diff(changes)
             case doc.Commands(commands):
-                shown = (
-                    joined(f"{line}   ", element("span", {"class": "quiet"}, f"# {what}")) for line, what in commands
-                )
-                return element("pre", {}, Markup("\n").join(shown))
+                lines = (joined(f"{line}   ", _quiet(f"# {what}")) for line, what in commands)
+                return element("pre", {}, Markup("\n").join(lines))
             case doc.Drawing():
                 return self._drawing(block)
             case doc.Group():
@@ -232,16 +207,16 @@ class _Page:
 
     def _figure(self, figure: doc.Figure) -> Markup:
         chart = figure.chart
-        drawn = chart.svgs[0]
-        if len(chart.svgs) > 1:
-            looks = zip(("wide", "narrow"), chart.svgs, strict=True)
-            drawn = Markup("").join(element("div", {"class": look}, svg) for look, svg in looks)
+        drawn = chart.svgs
+        if len(drawn) > 1:
+            looks = zip(("wide", "narrow"), drawn, strict=True)
+            drawn = tuple(element("div", {"class": look}, svg) for look, svg in looks)
         spec = {"type": "application/json", "class": "vega-lite", "id": f"spec-{chart.name}"}
         return element(
             "figure",
             {"class": f"chart {figure.look}".rstrip(), "id": f"chart-{chart.name}"},
             element("figcaption", {}, chart.title),
-            drawn,
+            *drawn,
             *map(self.block, figure.inside),
             element("p", {"class": "note"}, chart.note) if chart.note else "",
             self._source(chart.name, chart.metric),
@@ -249,22 +224,17 @@ class _Page:
         )
 
     def _drawing(self, drawn: doc.Drawing) -> Markup:
-        self.has_drawing = True
-        return element(
-            "figure",
-            {"class": "flames", "id": drawn.anchor},
-            element("figcaption", {}, drawn.caption),
-            drawn.legend,
-            element("div", {"class": "scroll"}, drawn.svg),
-            element("p", {"class": "note"}, drawn.note),
-            self._source(drawn.name),
-        )
+        picture = element("div", {"class": "scroll"}, drawn.svg)
+        inside = (element("figcaption", {}, drawn.caption), drawn.legend, picture)
+        note = element("p", {"class": "note"}, drawn.note)
+        return element("figure", {"class": "flames", "id": drawn.anchor}, *inside, note, self._source(drawn.name))
 
     def _source(self, name: str, metric: str = "") -> Markup:
         sources = next((files for start, files in FILES.items() if name.startswith(start)), (STEPS,))
-        places = [element("a", {"href": "#data"}, "the table of all steps") + " and "] * self._has_data
+        places = [element("a", {"href": "#data"}, "the table of all steps") + " and "] * ("data" in self._anchors)
         files = [element("a", {"href": file}, file) for file in sources if "." in file]
         files += [element("code", {}, f"{folder}/") for folder in sources if "." not in folder]
+        drawn = ("Drawn from ", *places, Markup(", ").join(files), " in the run folder")
         which = joined("; metric ", element("code", {}, metric)) if metric else ""
         saved = element("span", {"class": "save", "data-name": name}, "")
         command = f"loadframe report {shlex.quote(self._about.run)} --figures {TO}"
@@ -273,45 +243,42 @@ class _Page:
             "details",
             {"class": "source"},
             element("summary", {}, "Data, picture, command"),
-            element(
-                "p", {}, "Drawn from ", *places, Markup(", ").join(files), " in the run folder", which, ". ", saved
-            ),
+            element("p", {}, *drawn, which, ". ", saved),
             element("p", {}, again, " (", element("code", {}, f"{TO}/{name}.svg"), ")."),
         )
 
 
 def _table(table: doc.Table) -> Markup:
-    shown = [(number, column) for number, column in enumerate(table.columns) if column.only != "text"]
     looks = table.look.split()
     stacked, figures = "stack" in looks, "figures" in looks
-
-    def attributes(column: doc.Column) -> dict[str, str]:
-        named = {"class": "name"} if figures and column.side == "<" else {}
-        return {**named, "data-label": column.label or column.head} if stacked else named
-
-    def line(row: doc.Row) -> Markup:
-        cells = (element("td", attributes(column), inline(row.cells[number])) for number, column in shown)
-        return element("tr", {"class": row.look, "id": row.anchor}, *cells)
-
-    heads = (
-        element("th", {"class": "name"} if figures and column.side == "<" else {"title": column.title}, column.head)
-        for _, column in shown
-    )
+    heads, attributes = [], []
+    for column in table.columns:
+        name, label = "name" if figures and column.side == "<" else "", column.label or column.head
+        heads.append(element("th", {"class": name} if name else {"title": column.title}, column.head))
+        attributes.append({"class": name, "data-label": label if stacked else ""})
+    lines = []
+    for row in table.lines:
+        cells = (element("td", named, inline(cell)) for named, cell in zip(attributes, row.cells, strict=True))
+        lines.append(element("tr", {"class": row.look, "id": row.anchor}, *cells))
     head = element("thead", {}, element("tr", {}, *heads))
-    whole = element("table", {"class": table.look}, head, element("tbody", {}, *map(line, table.lines)))
+    whole = element("table", {"class": table.look}, head, element("tbody", {}, *lines))
     return element("div", {"class": "scroll", "id": table.anchor}, whole) if figures else whole
+
+
+def _quiet(text: str) -> Markup:
+    return element("span", {"class": "quiet"}, text)
 
 
 def _diff(changes: Iterable[Change | ChangeRecord]) -> Markup:
     lines: list[Markup] = []
     for layer, layered in groupby(sorted(changes, key=lambda change: change.layer), key=lambda change: change.layer):
-        lines.append(element("span", {"class": "quiet"}, f"# {layer}"))
+        lines.append(_quiet(f"# {layer}"))
         for change in layered:
             if change.before is not None:
                 lines.append(element("del", {}, f"- {change.setting} = {facts.shown(change.before)}"))
             after = element("ins", {}, f"+ {change.setting} = {facts.shown(change.after)}")
             effective = change.read_back if isinstance(change, ChangeRecord) else None
             if effective is not None and not facts.same_value(effective, change.after):
-                after += "   " + element("span", {"class": "quiet"}, f"# in effect: {facts.shown(effective)}")
+                after += "   " + _quiet(f"# in effect: {facts.shown(effective)}")
             lines.append(after)
     return element("pre", {"class": "diff"}, Markup("\n").join(lines))

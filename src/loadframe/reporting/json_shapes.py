@@ -1,9 +1,9 @@
-"""The JSON shapes that other tools rely on: keys may be added, none is ever renamed or removed. A record's fields are
-its keys, with exceptions in SHAPES. Numbers that are not finite are null."""
+"""The JSON that other tools rely on: keys may be added, none is ever renamed or removed. A record's fields are its
+keys, with exceptions in SHAPES. Numbers that are not finite are null."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
 from loadframe.diagnosis.windows import explained
@@ -16,7 +16,7 @@ from loadframe.model import (
     Cliff,
     Comparison,
     Curve,
-    FleetDrivers,
+    FleetLimit,
     Forecast,
     Investigation,
     Ladder,
@@ -29,7 +29,7 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.model.verdict import NOT_KNOWN
-from loadframe.reporting import answers, limits_report, stages, verdict_words
+from loadframe.reporting import answers, facts, limits_report, plots, verdict_words
 
 Json = dict[str, Any]
 INTERVAL = ("ratio", "low", "high", "decision", "confidence")
@@ -59,18 +59,18 @@ def forecast_json(forecast: Forecast, *, calibration: Calibration | None = None)
 
 def ledger_json(now: LedgerNow) -> Json:
     """loadframe.limits/1; exhausted_at in seconds from the last reading."""
-    moment = {"axis": "seconds from now", "chains": limits_report.chains(now.limits)}
-    return json_object({"schema": "loadframe.limits/1", **fields_of(now), **moment})
+    more = {"axis": "seconds from now", "chains": limits_report.chains(now.limits)}
+    return json_object({"schema": "loadframe.limits/1", **fields_of(now), **more})
 
 
 def investigation_json(inv: Investigation) -> Json:
     """loadframe.investigation/1."""
-    of_workers = stages.of_workers(inv)
+    of_workers = facts.curve_of_workers(inv)
     more = {
         "answer": {"lines": answers.lines(inv), "next": answers.next_line(inv)},
         "gain": inv.gain,
         "reach": verdict_words.reach_of(inv),
-        "stages": stages.table(inv),
+        "stages": [row for part in plots.parts() for row in part.table(inv)],
         "enough": of_workers and of_workers.enough,
         "more": of_workers and of_workers.more,
         "answers": inv.answers,
@@ -91,11 +91,9 @@ def ladder_json(ladder: Ladder) -> Json:
             "steps": ladder.rungs,
             "order": [rung.change for rung in ladder.rungs],
             "kept": [rung.change for rung in ladder.kept],
-            "leave_one_out": [
-                {"change": rung.change, **_interval(rung.at_top)} for rung in ladder.kept if rung.at_top is not None
-            ],
+            "leave_one_out": [{"change": rung.change, **_interval(rung.at_top)} for rung in ladder.kept if rung.at_top],
             "interactions": [
-                {"change": interaction.change, "partner": interaction.partner, **_interval(interaction.verdict)}
+                {**fields_of(interaction, "verdict"), **_interval(interaction.verdict)}
                 for interaction in ladder.interactions
             ],
             "settings": [_change(change) for change in ladder.net_changes],
@@ -110,7 +108,7 @@ def _rung(rung: Rung) -> Json:
         **_interval(rung.reported),
         "may_overstate": rung.reported is not None and rung.reported.may_overstate,
         "refused": rung.refused or None,
-        "leave_one_out": None if rung.at_top is None else _interval(rung.at_top),
+        "leave_one_out": rung.at_top and _interval(rung.at_top),
         "changes": [_change(change) for change in rung.changes],
     }
 
@@ -126,11 +124,9 @@ def _change(change: Change) -> Json:
 
 def quality_of_run(quality: RunQuality | None) -> Json:
     """The fields on run quality that all shapes of answers share."""
-    return {
-        "flags": {} if quality is None else quality.flags,
-        "blind": () if quality is None else quality.blind,
-        "standing": () if quality is None else quality.not_reverted,
-    }
+    if quality is None:
+        return {"flags": {}, "blind": (), "standing": ()}
+    return {"flags": quality.flags, "blind": quality.blind, "standing": quality.not_reverted}
 
 
 def capacity_json(search: Capacity) -> Json:
@@ -149,14 +145,24 @@ def capacity_json(search: Capacity) -> Json:
 
 def verdict_json(verdict: Verdict) -> Json:
     """loadframe.verdict/1. low, high: null where the interval is open on that side; ratio: null where there is none."""
-    known = verdict.has_ratio, verdict.low > NOT_KNOWN[0], verdict.high < NOT_KNOWN[1]
-    none = {name: None for name, there in zip(("ratio", "low", "high"), known, strict=True) if not there}
+    known = {"ratio": verdict.has_ratio, "low": verdict.low > NOT_KNOWN[0], "high": verdict.high < NOT_KNOWN[1]}
+    none = {name: None for name, is_known in known.items() if not is_known}
     return {"schema": "loadframe.verdict/1", **fields_of(verdict), **none}
 
 
-def drivers_json(drivers: FleetDrivers) -> Json:
-    """The field `drivers` of a measurement's document."""
-    return json_object(fields_of(drivers))
+def fleet_limits_json(limits: Sequence[FleetLimit]) -> list[Json]:
+    """The field `fleet_limits` of a measurement's document."""
+    return [
+        {
+            "host": fleet_limit.host,
+            "driver": fleet_limit.driver,
+            **asdict(fleet_limit.limit),
+            **(dict.fromkeys(("use", "headroom")) if fleet_limit.unseen else {}),
+            "error": fleet_limit.error,
+            "unseen": fleet_limit.unseen,
+        }
+        for fleet_limit in limits
+    ]
 
 
 def _curve(curve: Curve) -> Json:
@@ -164,9 +170,9 @@ def _curve(curve: Curve) -> Json:
 
 
 def _scalability(usl: Scalability) -> Json:
-    intervals = {"lambda": usl.lambda_interval, "sigma": usl.sigma_interval, "kappa": usl.kappa_interval}
     shape = {"lambda": usl.lambda_, "sigma": usl.sigma, "kappa": usl.kappa}
-    return {**shape, "intervals": intervals, "peak_load": usl.peak_load}
+    intervals = zip(shape, (usl.lambda_interval, usl.sigma_interval, usl.kappa_interval), strict=True)
+    return {**shape, "intervals": dict(intervals), "peak_load": usl.peak_load}
 
 
 SHAPES: Mapping[type, Callable[[Any], Json]] = {

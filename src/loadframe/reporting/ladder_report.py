@@ -1,15 +1,16 @@
-"""A ladder as a document: the gain of each change, what was reverted, interactions, and the busiest threads."""
+"""A ladder as a document."""
 
 from collections.abc import Iterator, Sequence
 
-from loadframe.model import CpuUse, Interaction, Ladder, Rung, StateUse, Verdict
+from loadframe.model import CpuUse, Interaction, Ladder, Rung, StateUse
 from loadframe.progress import counted
-from loadframe.reporting import change_words, rounding, verdict_words, words
+from loadframe.reporting import change_words, gain_bars, rounding, verdict_words, words
 from loadframe.reporting import document as doc
+from loadframe.reporting.vega import BOTH, Chart, charted
 
 FULL = 0.9
 """Share of one CPU, or of a component's CPUs, that counts as full; our choice, as in the signatures of hot threads."""
-TOLD = 0.02
+NAMED_FROM = 0.02
 
 
 def states(ladder: Ladder) -> tuple[StateUse, ...]:
@@ -18,17 +19,14 @@ def states(ladder: Ladder) -> tuple[StateUse, ...]:
 
 def sentences(ladder: Ladder) -> Iterator[str]:
     """The busiest thread at the start and with everything kept; where nothing was kept, over the tried states."""
-    uses = states(ladder)
-    first = next((use for use in uses if not use.state), None)
-    if first is None:
+    uses, kept = {use.state: use for use in reversed(states(ladder))}, " + ".join(rung.change for rung in ladder.kept)
+    if "" not in uses:
         return
-    yield f"At the start {_limit(first)}"
-    kept = " + ".join(rung.change for rung in ladder.kept)
-    top = next((use for use in uses if kept and use.state == kept), None)
-    if top is not None:
-        yield f"With all that is kept {_limit(top)}"
-    tried = [use.threads[0] for use in uses if use.state and use.threads]
-    if not kept and tried:
+    yield f"At the start {_limit(uses[''])}"
+    tried = [use.threads[0] for use in uses.values() if use.state and use.threads]
+    if kept in uses and kept:
+        yield f"With all that is kept {_limit(uses[kept])}"
+    elif not kept and tried:
         names = words.and_list(sorted({used.name for used in tried}))
         cores = [used.cores for used in tried]
         spread = f"{min(cores):.2f} to {max(cores):.2f} of one CPU"
@@ -52,9 +50,9 @@ def _limit(use: StateUse) -> str:
 
 
 def _busy(use: StateUse) -> str:
-    share = rounding.percent(use.busy or 0.0)
     others = use.others or 0.0
-    return f"{share} busy" + (f", {rounding.percent(others)} by programs outside the study" if others >= TOLD else "")
+    outside = f", {rounding.percent(others)} by programs outside the study" if others >= NAMED_FROM else ""
+    return f"{rounding.percent(use.busy or 0.0)} busy{outside}"
 
 
 def _shown(uses: Sequence[CpuUse]) -> str:
@@ -90,30 +88,32 @@ def of(ladder: Ladder) -> doc.Document:
     )
 
 
+def charts(ladder: Ladder) -> Iterator[Chart]:
+    note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
+    return charted("waterfall", "What each change gives", note, BOTH, gain_bars.waterfall, ladder)
+
+
 def _asides(ladder: Ladder) -> Iterator[doc.Aside]:
     if ladder.total is not None:
         unit, total = ladder.study.load_unit, ladder.total.reported
         about = f"the throughput, all kept changes together, {verdict_words.verdict_levels(total, unit)}"
-        lines = [text for text in (about, verdict_words.confident_interval(total)) if text]
-        yield doc.Aside(doc.Span(verdict_words.headline(total), to="#ladder"), tuple(lines), "gain", "page")
-        yield doc.Aside("Proof", (proof(ladder, total),))
+        head, interval = doc.Span(verdict_words.headline(total), to="#ladder"), verdict_words.confident_interval(total)
+        yield doc.aside(head, about, interval, look="gain", only="page")
+        proof = "It is the product of the trials, which decided what is kept: it may be overstated."
+        yield doc.aside("Proof", proof if "product" in total.method else verdict_words.proof_sentence(total, unit))
         if len(ladder.total.levels) > 1:
-            yield doc.Aside("At each load", (verdict_words.by_load(ladder.total, unit),))
+            yield doc.aside("At each load", verdict_words.by_load(ladder.total, unit))
     kept = words.and_list([_named(rung) for rung in ladder.kept])
     others = []
-    for rung in (rung for rung in ladder.rungs if not rung.kept):
-        ratio = (
-            f" {verdict_words.ratio_words(rung.reported)}"
-            if rung.reported is not None and rung.reported.has_ratio
-            else ""
-        )
-        others.append(f"{rung.change}{ratio}: {fate(rung, keeps_all=ladder.keeps_all)}")
+    for rung in ladder.rungs:
+        verdict = rung.reported
+        ratio = f" {verdict_words.ratio_words(verdict)}" if verdict is not None and verdict.has_ratio else ""
+        others += [] if rung.kept else [f"{rung.change}{ratio}: {fate(rung)}"]
     given_up = [f"{rung.change}: {words.strip(rung.gives_up)}" for rung in ladder.kept if rung.gives_up]
     for title, text in (("Kept", kept), ("Not kept", "; ".join(others)), ("Given up for it", "; ".join(given_up))):
-        if text:
-            yield doc.Aside(title, (f"{text}.",))
-    yield doc.Aside("To copy", ladder.to_copy, only="screen")
-    yield doc.Aside("Next", (next_step(ladder),), "next")
+        yield doc.aside(title, text and f"{text}.")
+    yield doc.aside("To copy", *ladder.to_copy, only="screen")
+    yield doc.aside("Next", next_step(ladder), look="next")
     yield doc.brief_quality(ladder.quality)
 
 
@@ -126,23 +126,22 @@ def _ladder(ladder: Ladder) -> Iterator[doc.Block]:
         doc.Column("Lost at the top without it", "Lost without it"),
         "Outcome",
     )
-    yield doc.Table(columns, tuple(_row(rung, keeps_all=ladder.keeps_all) for rung in ladder.rungs))
+    rows = []
+    for rung in ladder.rungs:
+        cells = (
+            doc.Span(rung.change, "code"),
+            doc.code_list([change_words.change(change) for change in rung.changes]),
+            verdict_words.ratio_words(rung.reported),
+            rounding.percent(rung.share),
+            verdict_words.ratio_words(rung.at_top),
+            fate(rung, keeps_all=ladder.keeps_all),
+        )
+        rows.append(doc.Row(cells, "" if rung.kept else "quiet"))
+    yield doc.Table(columns, rows)
     yield doc.Prose(NOTE + ("" if ladder.keeps_all else REVERTED), "note")
     refusals = [f"The target does not work with {rung.change}: {rung.refused}" for rung in ladder.rungs if rung.refused]
     for text in (*refusals, *map(interaction_sentence, ladder.interactions)):
         yield doc.Prose(words.sentence(text))
-
-
-def _row(rung: Rung, *, keeps_all: bool) -> doc.Row:
-    cells = (
-        doc.Span(rung.change, "code"),
-        doc.code_list([change_words.change(change) for change in rung.changes]),
-        "" if rung.reported is None else verdict_words.ratio_words(rung.reported),
-        "" if rung.share is None else rounding.percent(rung.share),
-        "" if rung.at_top is None else verdict_words.ratio_words(rung.at_top),
-        fate(rung, keeps_all=keeps_all),
-    )
-    return doc.Row(cells, "" if rung.kept else "quiet")
 
 
 def _threads(ladder: Ladder) -> Iterator[doc.Block]:
@@ -150,18 +149,12 @@ def _threads(ladder: Ladder) -> Iterator[doc.Block]:
     if not uses:
         return
     yield from map(doc.Prose, sentences(ladder))
-    rows = (
-        (
-            use.state or "at the start",
-            _shown(use.threads),
-            _shown(use.kinds),
-            _shown(use.components),
-            "" if use.busy is None else rounding.percent(use.busy),
-        )
-        for use in uses
-    )
+    rows = []
+    for use in uses:
+        shown = map(_shown, (use.threads, use.kinds, use.components))
+        rows.append((use.state or "at the start", *shown, rounding.percent(use.busy)))
     heads = ("State", "Busiest thread of each", "Threads by kind, average", "CPUs used", "Machine")
-    yield doc.Table(heads, tuple(rows))
+    yield doc.Table(heads, rows)
     at = " at the highest level" if len(ladder.study.levels) > 1 else ""
     yield doc.Prose(
         f"CPU time in CPUs, medians over the steps of each state{at}: 1.00 is one CPU all the time. A component may "
@@ -171,34 +164,30 @@ def _threads(ladder: Ladder) -> Iterator[doc.Block]:
 
 
 def lines(ladder: Ladder) -> tuple[str, ...]:
-    if not ladder.finished:
-        better = words.and_list([rung.change for rung in ladder.kept])
-        until = f" Better until then: {better}." if better else ""
-        return (f"Stopped after {counted(len(ladder.rungs), 'change')}.{until}",)
     count, kept = len(ladder.rungs), len(ladder.kept)
+    names = words.and_list([rung.change for rung in ladder.kept])
+    if not ladder.finished:
+        until = f" Better until then: {names}." if names else ""
+        return (f"Stopped after {counted(count, 'change')}.{until}",)
     if ladder.total is None:
         return (f"None of the {count} changes is proven to be better than the state before it; all were reverted.",)
-    unit, names = ladder.study.load_unit, words.and_list([rung.change for rung in ladder.kept])
-    gain = verdict_words.led_gain(ladder.total.reported, unit)
-    said = f"Set {_named(ladder.kept[0]) if kept == 1 else names}: {gain}."
-    if not gain:
+    unit = ladder.study.load_unit
+    if gain := verdict_words.led_gain(ladder.total.reported, unit):
+        lines = [f"Set {_named(ladder.kept[0]) if kept == 1 else names}: {gain}."]
+    else:
         sentence = words.strip(verdict_words.gain_sentence(ladder.total.reported, unit))
-        said = words.sentence(f"{sentence}: {kept} of {count} changes {'is' if kept == 1 else 'are'} kept")
+        lines = [words.sentence(f"{sentence}: {kept} of {count} changes {'is' if kept == 1 else 'are'} kept")]
+    if cost := "; ".join(words.strip(rung.gives_up) for rung in ladder.kept if rung.gives_up):
+        lines.append(words.sentence(cost))
     shares = [(rung.share, rung.change) for rung in ladder.kept if rung.share is not None]
-    largest = max(shares, default=None) if kept > 1 else None
-    cost = "; ".join(words.strip(rung.gives_up) for rung in ladder.kept if rung.gives_up)
-    share = f"The largest share, {rounding.percent(largest[0])}, is that of {largest[1]}." if largest else ""
-    return tuple(line for line in (said, cost and words.sentence(cost), share) if line)
+    if shares and kept > 1:
+        share, change = max(shares)
+        lines.append(f"The largest share, {rounding.percent(share)}, is that of {change}.")
+    return tuple(lines)
 
 
 def answer(ladder: Ladder) -> str:
     return " ".join(lines(ladder))
-
-
-def proof(ladder: Ladder, total: Verdict) -> str:
-    if "product" in total.method:
-        return "It is the product of the trials, which decided what is kept: it may be overstated."
-    return verdict_words.proof_sentence(total, ladder.study.load_unit)
 
 
 def _named(rung: Rung) -> str:
@@ -210,11 +199,10 @@ def next_step(ladder: Ladder) -> str:
     if not ladder.finished:
         return f"Run it again to finish it; the finished steps are kept in {ladder.run}."
     unsure = [rung.change for rung in ladder.rungs if not rung.kept and rung.reported and not rung.reported.decided]
-    more = (
-        f" More time (measure.budget) may tell what {words.and_list(unsure)} give{'s' if len(unsure) == 1 else ''}."
-        if unsure
-        else ""
-    )
+    more = ""
+    if unsure:
+        give = "gives" if len(unsure) == 1 else "give"
+        more = f" More time (measure.budget) may tell what {words.and_list(unsure)} {give}."
     if ladder.total is None:
         return f"Leave the settings as they are.{more} Next, loadframe investigate names what limits."
     return f"Set what is kept.{more} Next, loadframe investigate with these settings names what limits now."
@@ -223,14 +211,16 @@ def next_step(ladder: Ladder) -> str:
 def fate(rung: Rung, *, keeps_all: bool = False) -> str:
     if rung.refused:
         return "refused by the target"
-    if rung.kept:
-        verdict = rung.reported
-        if verdict is None or verdict.decision == "better":
-            return f"kept, {verdict_words.MAY_OVERSTATE}" if verdict and verdict.may_overstate else "kept"
-        if keeps_all:
-            return f"kept anyway: {verdict_words.DECISIONS[verdict.decision]}"
-        return "kept: worse in fresh blocks" if verdict.decision == "worse" else "kept: not proven again"
-    return f"{verdict_words.DECISIONS[rung.reported.decision]}: reverted" if rung.reported is not None else "reverted"
+    if rung.reported is None:
+        return "kept" if rung.kept else "reverted"
+    decision, shown = rung.reported.decision, verdict_words.DECISIONS[rung.reported.decision]
+    if not rung.kept:
+        return f"{shown}: reverted"
+    if decision == "better":
+        return f"kept, {verdict_words.MAY_OVERSTATE}" if rung.reported.may_overstate else "kept"
+    if keeps_all:
+        return f"kept anyway: {shown}"
+    return "kept: worse in fresh blocks" if decision == "worse" else "kept: not proven again"
 
 
 def interaction_sentence(interaction: Interaction) -> str:

@@ -1,11 +1,10 @@
-"""All latencies at one level, before and after: percentiles on the scale of HdrHistogram's plots, and a table."""
+"""All latencies at one level, before and after."""
 
 import math
-from collections.abc import Sequence
 
 from loadframe.model import Investigation, LatencyDistribution
 from loadframe.reporting import rounding, words
-from loadframe.reporting.vega import AFTER, BEFORE, Plot, Size, ValueAxis, quantity
+from loadframe.reporting.vega import AFTER, BEFORE, Plot, Size, axis_over, quantity
 
 STATES = (("before", BEFORE), ("after", AFTER))
 COLUMNS = ("Requests", "Mean", "p50", "p99", "p99.9", "Max")
@@ -19,8 +18,8 @@ FEW_BEYOND = 10
 
 
 def percentiles(inv: Investigation, size: Size) -> Plot | None:
-    """Latency over percentile, both logarithmic: 90, 99 and 99.9 are equally spaced. one_in: requests of which one lies
-    above."""
+    """Latency over percentile, both logarithmic, as HdrHistogram plots them: 90, 99 and 99.9 are equally spaced.
+    one_in: requests of which one lies above."""
     drawn = _states(inv)
     if not drawn:
         return None
@@ -36,7 +35,7 @@ def percentiles(inv: Investigation, size: Size) -> Plot | None:
         labelSeparation=4,
         grid=True,
     )
-    axis = ValueAxis("latency in ms", min(values) / 1.5, max(values) * 1.5, logarithmic=True)
+    axis = axis_over("latency in ms", values, logarithmic=True)
     plot = Plot(size, percentile, axis, lambda one_in: f"p{100 - 100 / one_in:.6g}")
     for label, colour, distribution in drawn:
         rows = [{"one_in": point.one_in, "value": point.latency_ms} for point in distribution.points]
@@ -52,8 +51,8 @@ def title(inv: Investigation) -> str:
         return ""
     names = [name for name in BEYOND if all(_beyond(distribution, name) >= FEW_BEYOND for _, _, distribution in drawn)]
     name = names[-1] if names else "p50"
-    said = [(words.milliseconds(_quantities(distribution)[name]), label) for label, _, distribution in drawn]
-    values = ", ".join(f"{value} {label}" for value, label in said) if len(said) > 1 else said[0][0]
+    times = [words.milliseconds(_quantities(distribution)[name]) for _, _, distribution in drawn]
+    values = f"{times[0]} before, {times[1]} after" if len(times) > 1 else times[0]
     but = "; the slowest requests take longer" if slower(inv) else ""
     return f"Latencies at {words.load(drawn[0][2].level, inv.study.load_unit)}: {name} {values}{but}"
 
@@ -65,18 +64,16 @@ def slower(inv: Investigation) -> str:
     if len(drawn) < 2:
         return ""
     before, after = map(_quantities, drawn)
-    name = next(
-        (name for name in reversed(BEYOND) if all(_beyond(distribution, name) >= 1 for distribution in drawn)), ""
-    )
+    fewest = min(distribution.requests for distribution in drawn)
+    name = next((name for name, one_in in reversed(BEYOND.items()) if fewest >= one_in), "")
     if not name or after["p50"] >= before["p50"] or after[name] <= SLOWER * before[name]:
         return ""
     loads = words.load(drawn[0].level, inv.study.load_unit)
-    few = ", from few requests" if any(_beyond(distribution, name) < FEW_BEYOND for distribution in drawn) else ""
-    return (
-        f"At {loads}, 1 request in {BEYOND[name]:,} took longer than {words.milliseconds(after[name])}, before "
-        f"{words.milliseconds(before[name])}{few}; the longest {words.milliseconds(after['Max'])}, before "
-        f"{words.milliseconds(before['Max'])}."
+    few = ", from few requests" if fewest // BEYOND[name] < FEW_BEYOND else ""
+    slow, longest = (
+        f"{words.milliseconds(after[of])}, before {words.milliseconds(before[of])}" for of in (name, "Max")
     )
+    return f"At {loads}, 1 request in {BEYOND[name]:,} took longer than {slow}{few}; the longest {longest}."
 
 
 def note(inv: Investigation) -> str:
@@ -88,8 +85,7 @@ def note(inv: Investigation) -> str:
         parts.append(f"{rounding.exact(failed)} of them failed, and count like the others.")
     if few := [name for name in BEYOND if any(_beyond(distribution, name) < FEW_BEYOND for distribution in drawn)]:
         parts.append(f"Fewer than {FEW_BEYOND} requests of a state lie beyond {words.and_list(few)}: uncertain.")
-    loop = inv.rounds[0].curve.closed_loop if inv.rounds else None
-    if loop is not None:
+    if inv.rounds and (loop := inv.rounds[0].curve.closed_loop) is not None:
         parts.append(words.CLOSED_LOOP if loop else words.OPEN_LOOP)
     return " ".join(parts)
 
@@ -97,15 +93,13 @@ def note(inv: Investigation) -> str:
 def rows(inv: Investigation) -> list[tuple[str, list[str]]]:
     """A row per state, a cell for each of COLUMNS; empty where the requests are too few."""
     drawn = _states(inv)
-    names = [label.capitalize() for label, _, _ in drawn] if len(drawn) > 1 else [""]
     table = []
-    for name, (_, _, distribution) in zip(names, drawn, strict=False):
+    for label, _, distribution in drawn:
         times = [
-            words.milliseconds(value).replace(" ", UNBROKEN)
-            if of not in BEYOND or _beyond(distribution, of) >= 1
-            else ""
+            words.milliseconds(value).replace(" ", UNBROKEN) if distribution.requests >= BEYOND.get(of, 0) else ""
             for of, value in _quantities(distribution).items()
         ]
+        name = label.capitalize() if len(drawn) > 1 else ""
         table.append((name, [rounding.exact(distribution.requests), *times]))
     return table
 
@@ -120,7 +114,7 @@ def _quantities(distribution: LatencyDistribution) -> dict[str, float]:
     return dict(zip(COLUMNS[1:], values, strict=True))
 
 
-def _states(inv: Investigation) -> Sequence[tuple[str, str, LatencyDistribution]]:
+def _states(inv: Investigation) -> list[tuple[str, str, LatencyDistribution]]:
     return [
         (label, colour, distribution)
         for (label, colour), distribution in zip(STATES, inv.latencies, strict=False)

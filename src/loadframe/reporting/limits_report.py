@@ -1,15 +1,16 @@
-"""Limits: at one moment as a document; of a run as a table, and as panels of how full each is over the load, before and
-after the changes."""
+"""Limits: at one moment as a document; of a run and of hosts as tables; and as panels of how full each is over the
+load."""
 
+import itertools
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from statistics import median
 
 from loadframe.metrics import metric as metric_of
-from loadframe.model import Investigation, LedgerNow, Limit
+from loadframe.model import FleetLimit, Investigation, LedgerNow, Limit
 from loadframe.model.limit import REACHED
 from loadframe.progress import counted
 from loadframe.reporting import curve_report, facts, finding_words, plots, rounding, terminal, words
@@ -33,11 +34,11 @@ def render_limits(now: LedgerNow, *, width: int = 110) -> str:
     rest = [limit for limit in now.limits if limit not in urgent and limit.status != "unlimited"]
     unlimited = [limit.id for limit in now.limits if limit.status == "unlimited"]
     read = f"Limits of {now.subject}, read {counted(now.readings, 'time')} within {rounding.seconds(now.watched_s)}"
-    rows = (
+    rows = [
         (limit.id, _percent(limit), "" if limit.unit == "share" else _amount(limit), _when_full(limit))
         for limit in rest
-    )
-    table = doc.Table(("limit", *doc.numbers("used"), "of its ceiling", "when full"), tuple(rows))
+    ]
+    table = doc.Table(("limit", *doc.numbers("used"), "of its ceiling", "when full"), rows)
     ceilings = {limit.id: show(limit.ceiling, limit.unit) for limit in now.limits}
     linked = (" <- ".join(f"{name} {ceilings[name]}" for name in chain) for chain in chains(now.limits))
     reasons: dict[str, list[str]] = {}
@@ -73,53 +74,49 @@ def chains(limits: Sequence[Limit]) -> list[tuple[str, ...]]:
 def of_run(inv: Investigation) -> Iterator[doc.Block]:
     limits = list(inv.rounds[-1].limits) if inv.rounds else []
     limits.sort(key=lambda limit: (limit.exhausted_at.load if limit.exhausted_at else math.inf, -facts.fullness(limit)))
+    rows = []
+    for limit in limits:
+        chain = finding_words.chain(inv, limit)
+        about = f"{limit.layer}{chain and f', stands on: {chain}'}{limit.source and f'; {limit.source}'}"
+        ceiling: list[str | doc.Span] = [words.limit_number(limit.ceiling, limit) or "none"]
+        if limit.configured is not None and limit.configured != limit.effective:
+            configured, effective = (words.limit_number(value, limit) for value in (limit.configured, limit.effective))
+            ceiling += [" ", doc.Span(f"configured {configured}, in effect {effective}", "tag warn")]
+        full, used = facts.fullness(limit), words.limit_number(limit.use, limit)
+        share = (doc.Span(f" ({rounding.percent(full)})", "note"),) if full and limit.unit != "share" else ()
+        when: doc.Words = doc.Span("does not grow with load", "note")
+        if limit.exhausted_at:
+            tested = limit.exhausted_at.load <= max(inv.study.levels, default=-math.inf)
+            within = (doc.Span("within the tested levels", "below"),) if tested else ()
+            when = (words.load_interval(limit.exhausted_at, inv.study.load_unit), *within)
+        cells: doc.Cells = (
+            (doc.Span(words.heading(limit.title or limit.id), "b", title=limit.id), doc.Span(about, "below")),
+            tuple(ceiling),
+            (doc.Span(used, to=curve_report.address(inv.rounds[-1])), *share),
+            words.limit_number(limit.headroom, limit) if limit.headroom > 0 else "none",
+            "errors" if limit.loud else "silently slow",
+            when,
+        )
+        rows.append(doc.Row(cells, "marked" if inv.next_limit and inv.next_limit.id == limit.id else ""))
     heads = ("Limit", "Ceiling", "Use", "Headroom", "When reached", "Runs out at")
-    yield doc.Table(heads, tuple(_of_run(inv, limit) for limit in limits))
-
-
-def _of_run(inv: Investigation, limit: Limit) -> doc.Row:
-    unit, chain = inv.study.load_unit, finding_words.chain(inv, limit)
-    about = (limit.layer, f", stands on: {chain}" if chain else "", f"; {limit.source}" if limit.source else "")
-    ceiling: list[str | doc.Span] = [words.limit_number(limit.ceiling, limit) or "none"]
-    if limit.configured is not None and limit.configured != limit.effective:
-        configured, effective = (words.limit_number(value, limit) for value in (limit.configured, limit.effective))
-        ceiling += [" ", doc.Span(f"configured {configured}, in effect {effective}", "tag warn")]
-    full = facts.fullness(limit)
-    share = f" ({rounding.percent(full)})" if full and limit.unit != "share" else ""
-    use = doc.Span(words.limit_number(limit.use, limit), to=curve_report.address(inv.rounds[-1]))
-    when: doc.Words = doc.Span("does not grow with load", "note")
-    if limit.exhausted_at:
-        tested = limit.exhausted_at.load <= max(inv.study.levels, default=-math.inf)
-        within = (doc.Span("within the tested levels", "below"),) if tested else ()
-        when = (words.load_interval(limit.exhausted_at, unit), *within)
-    cells: doc.Cells = (
-        (
-            doc.Span(finding_words.heading(limit.title or limit.id), "b", title=limit.id),
-            doc.Span("".join(about), "below"),
-        ),
-        tuple(ceiling),
-        (use, doc.Span(share, "note")) if share else use,
-        words.limit_number(limit.headroom, limit) if limit.headroom > 0 else "none",
-        "errors" if limit.loud else "silently slow",
-        when,
-    )
-    return doc.Row(cells, "marked" if inv.next_limit and inv.next_limit.id == limit.id else "")
+    yield doc.Table(heads, rows)
 
 
 def _urgent(limit: Limit) -> str:
-    status = "full" if limit.costs_nothing else limit.status if limit.status in ("reached", "near") else "runs out"
-    share = "" if limit.unit == "share" else f" ({_percent(limit)}), when full: {_when_full(limit)}"
+    status: str = limit.status if limit.status in ("reached", "near") else "runs out"
+    share = "" if limit.unit == "share" else f" ({_percent(limit)})"
+    cost = f", when full: {_when_full(limit)}" if share else ""
     if limit.costs_nothing:
-        share = f"{share.partition(',')[0]}, costs nothing"
-    parts = [f"{status}: {limit.id}: {_amount(limit)}{share}"]
-    if limit.exhausted_at is not None and limit.status != "reached":
-        at = limit.exhausted_at
+        status, cost = "full", ", costs nothing"
+    parts = [f"{status}: {limit.id}: {_amount(limit)}{share}{cost}"]
+    if (at := limit.exhausted_at) is not None and limit.status != "reached":
         value, low, high = map(rounding.seconds, (at.load, at.low, at.high))
         parts.append(f"full in {value} ({low} to {high})" if at.high > 0 else "at its ceiling in the last reading")
+    parts.append(limit.title)
     if limit.harm is not None:
         metric = limit.thrash_metric
-        return "; ".join([*parts, limit.title, f"{show_metric(metric, limit.harm)} {metric_of(metric).what}"])
-    return "; ".join([*parts, limit.title])
+        parts.append(f"{show_metric(metric, limit.harm)} {metric_of(metric).what}")
+    return "; ".join(parts)
 
 
 def _when_full(limit: Limit) -> str:
@@ -140,13 +137,49 @@ def _percent(limit: Limit) -> str:
     return "< 0.1 %" if 0 < share < 0.001 else rounding.percent(share)
 
 
+def of_hosts(limits: Sequence[FleetLimit]) -> doc.Section:
+    """Each limit of each host of a fleet, the fullest first."""
+    heads: doc.Heads = ("host", "limit", *doc.numbers("use", "of", "share", "runs out at"))
+    table = doc.Table(heads, [*map(_of_host, _ranked(limits))])
+    unseen = (
+        doc.Prose(f"Host {fleet_limit.host}: {fleet_limit.limit.title} cannot be seen: {fleet_limit.unseen}.")
+        for fleet_limit in limits
+        if fleet_limit.unseen
+    )
+    return doc.section("Limits of the hosts", "hosts", (table, *unseen))
+
+
+def hosts_sentences(limits: Sequence[FleetLimit]) -> list[str]:
+    """What is reached or near on each host and link of a fleet; else the fullest."""
+    ranked = _ranked(limits)
+    urgent = [fleet_limit for fleet_limit in ranked if fleet_limit.limit.status != "free"] or ranked[:1]
+    return [
+        f"Host {host}: {title}, {use} of {ceiling} ({share})."
+        for host, title, use, ceiling, share, _ in map(_of_host, urgent)
+    ]
+
+
+def _ranked(limits: Sequence[FleetLimit]) -> list[FleetLimit]:
+    seen = (fleet_limit for fleet_limit in limits if not fleet_limit.unseen)
+    return sorted(seen, key=lambda fleet_limit: -fleet_limit.limit.use / fleet_limit.limit.ceiling)
+
+
+def _of_host(fleet_limit: FleetLimit) -> tuple[str, ...]:
+    limit = fleet_limit.limit
+    title = f"the link to {fleet_limit.driver}" if fleet_limit.driver and fleet_limit.error is None else limit.title
+    at = "" if limit.exhausted_at is None else f"{limit.exhausted_at.load:.3g}"
+    use, ceiling = (show(value, limit.unit) for value in (limit.use, limit.ceiling))
+    use += "" if fleet_limit.error is None else f" +- {show(fleet_limit.error, limit.unit)}"
+    return fleet_limit.host, title, use, ceiling, show(limit.use / limit.ceiling, "share"), at
+
+
 @dataclass(frozen=True, slots=True)
 class Panel:
     """A limit. shares: by state (before, after) and level the median use over the ceiling: a single step that reaches
     the ceiling does not make it full."""
 
     name: str
-    shares: Mapping[str, Mapping[float, float]]
+    shares: dict[str, dict[float, float]]
 
     @property
     def fullest(self) -> float:
@@ -154,12 +187,9 @@ class Panel:
 
     def full_from(self, state: str) -> float | None:
         """The lowest level from which on it is full at every level; None where it is not full at the highest."""
-        reached = None
-        for level, share in sorted(self.shares[state].items(), reverse=True):
-            if share < REACHED:
-                break
-            reached = level
-        return reached
+        falling = sorted(self.shares[state].items(), reverse=True)
+        full = [level for level, _ in itertools.takewhile(lambda item: item[1] >= REACHED, falling)]
+        return min(full, default=None)
 
     def peak(self, state: str) -> tuple[float, float]:
         level, share = max(self.shares[state].items(), key=lambda item: item[1])
@@ -167,28 +197,17 @@ class Panel:
 
 
 def panels(inv: Investigation) -> list[Panel]:
-    by_limit: dict[str, dict[str, Mapping[float, float]]] = {}
-    names: dict[str, str] = {}
+    by_limit: dict[str, Panel] = {}
     for state in plots.measured_ends(inv):
         for limit in state.round.limits:
-            shares = _shares(limit, state)
-            if len(shares) > 1:
-                by_limit.setdefault(limit.id, {})[state.role] = shares
-                names.setdefault(limit.id, name(limit))
-    made = [Panel(names[limit_id], shares) for limit_id, shares in by_limit.items()]
-    return sorted(made, key=lambda panel: -panel.fullest)
-
-
-def name(limit: Limit) -> str:
-    bare = (limit.title or limit.id).partition(",")[0].strip()
-    return bare if bare == limit.id else f"{bare[:1].upper()}{bare[1:]}"
-
-
-def _shares(limit: Limit, series: facts.Series) -> dict[float, float]:
-    if not (math.isfinite(limit.ceiling) and limit.ceiling > 0 and limit.use_metric):
-        return {}
-    values = facts.values_by_level(series.round, limit.use_metric)
-    return {level: median(uses) / limit.ceiling for level, uses in values.items()}
+            if math.isfinite(limit.ceiling) and limit.ceiling > 0 and limit.use_metric:
+                values = facts.values_by_level(state.round, limit.use_metric)
+                if len(values) > 1:
+                    bare = (limit.title or limit.id).partition(",")[0].strip()
+                    panel = Panel(bare if bare == limit.id else words.capital(bare), {})
+                    shares = by_limit.setdefault(limit.id, panel).shares
+                    shares[state.role] = {level: median(uses) / limit.ceiling for level, uses in values.items()}
+    return sorted(by_limit.values(), key=lambda panel: -panel.fullest)
 
 
 def shown(panels: Sequence[Panel]) -> list[Panel]:
@@ -199,50 +218,39 @@ def title(inv: Investigation) -> str:
     all_panels, unit = panels(inv), inv.study.load_unit
     if not all_panels:
         return ""
-    states = [state for state in COLOURS if any(state in panel.shares for panel in all_panels)]
-    if (both := _full_in_both(all_panels, unit)) and len(states) > 1:
-        return both
-    sentences = [
-        _state_words([panel for panel in all_panels if state in panel.shares], state, unit) for state in states
-    ]
-    return sentences[0] if len(sentences) == 1 else f"Before, {_inside(sentences[0])}; after, {_inside(sentences[1])}"
-
-
-def _full_in_both(panels: Sequence[Panel], unit: str) -> str:
-    firsts = []
+    sentences: list[str] = []
+    full_from: list[tuple[str, str]] = []
     for state in COLOURS:
-        full = [(level, panel.name) for panel in panels if state in panel.shares and (level := panel.full_from(state))]
-        firsts.append(min(full, default=(math.nan, "")))
-    (before, limit), (after, other) = firsts
-    if limit != other or not limit:
-        return ""
-    return (
-        f"{limit}: full from {words.load(before, unit)} on before, from {words.load(after, unit)} on after the changes"
-    )
+        if shown := [panel for panel in all_panels if state in panel.shares]:
+            full = [(level, panel.name) for panel in shown if (level := panel.full_from(state)) is not None]
+            for level, limit in sorted(full)[:1]:
+                full_from.append((limit, words.load(level, unit)))
+                sentences.append(f"{limit}: full from {words.load(level, unit)} on")
+            if not full:
+                share, level, limit = max((*panel.peak(state), panel.name) for panel in shown)
+                nearest = f"{_inside(limit)}, {rounding.percent(share)} at {words.load(level, unit)}"
+                sentences.append(f"No limit is full; nearest: {nearest}")
+    if len(sentences) == 1:
+        return sentences[0]
+    if len(full_from) == 2 and full_from[0][0] == full_from[1][0]:
+        (limit, before), (_, after) = full_from
+        return f"{limit}: full from {before} on before, from {after} on after the changes"
+    return f"Before, {_inside(sentences[0])}; after, {_inside(sentences[1])}"
 
 
 def _inside(text: str) -> str:
+    """Within a sentence."""
     return f"{text[:1].lower()}{text[1:]}" if text[:1].isupper() and text[1:2].islower() else text
-
-
-def _state_words(panels: Sequence[Panel], state: str, unit: str) -> str:
-    full = [(level, panel.name) for panel in panels if (level := panel.full_from(state)) is not None]
-    if full:
-        level, which = min(full)
-        return f"{which}: full from {words.load(level, unit)} on"
-    share, level, which = max((*panel.peak(state), panel.name) for panel in panels)
-    return f"No limit is full; nearest: {_inside(which)}, {rounding.percent(share)} at {words.load(level, unit)}"
 
 
 def note(inv: Investigation) -> str:
     all_panels = panels(inv)
     left = len(all_panels) - len(shown(all_panels))
-    meaning = (
-        f"A bar is the median use at a level ({inv.study.load_unit}, below it), as a share of the ceiling; the pale "
-        "part is the room that is left."
-    )
     rest = f" Not drawn: {left} more, all in the table of limits." if left else ""
-    return meaning + rest
+    return (
+        f"A bar is the median use at a level ({inv.study.load_unit}, below it), as a share of the ceiling; the pale "
+        f"part is the room that is left.{rest}"
+    )
 
 
 def _panel_words(panel: Panel, state: str, unit: str) -> str:
@@ -260,58 +268,53 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
         return None
     across = ACROSS[size.width >= TERSE_BELOW]
     width = (size.width - GAP_PX * (across - 1)) / across
-    titles = [textwrap.wrap(panel.name, int(width / CHARACTER_PX)) for panel in drawn]
-    said = [
+    characters = int(width / CHARACTER_PX)
+    titles = [textwrap.wrap(panel.name, characters) for panel in drawn]
+    lines = [
         [
             (line, COLOURS[state] if len(panel.shares) > 1 else INK)
             for state in panel.shares
-            for line in textwrap.wrap(_panel_words(panel, state, ""), int(width / CHARACTER_PX))
+            for line in textwrap.wrap(_panel_words(panel, state, ""), characters)
         ]
         for panel in drawn
     ]
-    head = LINE_PX * (max(map(len, titles)) + max(map(len, said))) + 8
+    head = LINE_PX * (max(map(len, titles)) + max(map(len, lines))) + 8
     height = head + BARS_PX + FOOT_PX + GAP_PX
-    whole = Size(size.width, round(height * math.ceil(len(drawn) / across)))
-    drawing = _Drawing(whole)
+    drawing = Canvas(Size(size.width, round(height * math.ceil(len(drawn) / across))))
+    bars: dict[tuple[str, float], list[Row]] = {}
     for number, panel in enumerate(drawn):
         left, top = (number % across) * (width + GAP_PX), (number // across) * height
-        drawing.heading(left, top, LINE_PX, titles[number], said[number])
-        drawing.bars(left, top + head, width, panel)
+        drawing.heading(left, top, LINE_PX, titles[number], lines[number])
+        for look, row in _bars(drawing, left, top + head, width, panel):
+            bars.setdefault(look, []).append(row)
+    for (colour, opacity), rows in bars.items():
+        drawing.boxes(rows, colour, opacity=opacity)
     drawing.description = " ".join(
         f"{panel.name}, {'; '.join(_panel_words(panel, state, inv.study.load_unit) for state in panel.shares)}."
         for panel in drawn
     )
-    return drawing.finished()
+    return drawing
 
 
-class _Drawing(Canvas):
-    def __init__(self, size: Size) -> None:
-        super().__init__(size)
-        self._bars: dict[tuple[str, float], list[Row]] = {}
-
-    def bars(self, left: float, top: float, width: float, panel: Panel) -> None:
-        levels = sorted({level for by_level in panel.shares.values() for level in by_level})
-        slot = width / len(levels)
-        bar = min(slot * 0.84, 34.0) / len(panel.shares)
-        for column, level in enumerate(levels):
-            for place, (state, by_level) in enumerate(panel.shares.items()):
-                if level in by_level:
-                    self._bar(left + column * slot + place * bar, top, bar * 0.92, by_level[level], COLOURS[state])
-        for column, label in _labelled(levels, slot):
-            middle = left + column * slot + bar * len(panel.shares) / 2
-            self.label(middle, top + BARS_PX + 5, label, QUIET, align="center", fontSize=11)
-
-    def _bar(self, left: float, top: float, width: float, share: float, colour: str) -> None:
-        filled = BARS_PX * min(max(share, 0.0), 1.0)
-        row = {"x": left, "x2": left + width, "y": top, "y2": top + BARS_PX}
-        self._bars.setdefault((EMPTY, FULL), []).append(row)
-        opacity = FULL if share >= REACHED else FILLING
-        self._bars.setdefault((colour, opacity), []).append({**row, "y": top + BARS_PX - filled})
-
-    def finished(self) -> Plot:
-        for (colour, opacity), rows in self._bars.items():
-            self.boxes(rows, colour, opacity=opacity)
-        return self
+def _bars(
+    drawing: Canvas, left: float, top: float, width: float, panel: Panel
+) -> Iterator[tuple[tuple[str, float], Row]]:
+    """Bars by their (colour, opacity); the levels are written below them."""
+    levels = sorted({level for by_level in panel.shares.values() for level in by_level})
+    slot = width / len(levels)
+    bar = min(slot * 0.84, 34.0) / len(panel.shares)
+    for column, level in enumerate(levels):
+        for place, (state, by_level) in enumerate(panel.shares.items()):
+            if level in by_level:
+                share, at = by_level[level], left + column * slot + place * bar
+                row = {"x": at, "x2": at + bar * 0.92, "y": top, "y2": top + BARS_PX}
+                yield (EMPTY, FULL), row
+                filled = BARS_PX * min(max(share, 0.0), 1.0)
+                opacity = FULL if share >= REACHED else FILLING
+                yield (COLOURS[state], opacity), {**row, "y": top + BARS_PX - filled}
+    for column, label in _labelled(levels, slot):
+        middle = left + column * slot + bar * len(panel.shares) / 2
+        drawing.label(middle, top + BARS_PX + 5, label, QUIET, align="center", fontSize=11)
 
 
 def _labelled(levels: Sequence[float], slot: float) -> list[tuple[int, str]]:

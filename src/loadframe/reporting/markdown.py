@@ -19,27 +19,24 @@ def render(document: doc.Document, *, brief: bool = False) -> str:
     """The document without pictures. brief: only the sections for a reader elsewhere."""
     about = document.about
     head = [f"## {text(about.study.question)}", f"{document.kind} of {text(about.study.name)}."] if about else []
-    asides = [line for aside in document.asides_for("") for line in _aside(aside)]
+    asides: list[str] = []
+    for aside in document.asides_for(""):
+        heading, lines = f"- **{inline(aside.heading)}:**", [inline(line).strip() for line in aside.lines]
+        asides += [f"{heading} {lines[0]}"] if len(lines) == 1 else [heading, *(f"  - {line}" for line in lines)]
     parts = [*head, *map(text, document.answer), "\n".join(asides)]
     for section in document.shown:
         wanted = section.anchor in doc.AWAY or not (brief or section.only == "page")
         if wanted and (inside := [*blocks(section.blocks)]):
             parts += [f"### {text(section.heading)}", *inside]
     page = f"Charts and the table of every step are on the page, {_code(document.report)}." if document.report else ""
-    return "\n\n".join(part for part in (*parts, page) if part) + "\n"
-
-
-def _aside(aside: doc.Aside) -> Iterator[str]:
-    first, *others = (inline(line).strip() for line in aside.lines)
-    yield f"- **{inline(aside.heading)}:** {first}" if not others else f"- **{inline(aside.heading)}:**"
-    yield from (f"  - {line}" for line in (first, *others) if others)
+    return "\n\n".join(filter(None, (*parts, page))) + "\n"
 
 
 def blocks(shown: Iterable[doc.Block]) -> Iterator[str]:
     for block in shown:
         match block:
-            case doc.Prose(told, look) if not look.startswith("note"):
-                yield inline(told).strip()
+            case doc.Prose(words, look) if not look.startswith("note"):
+                yield inline(words).strip()
             case doc.Items(items):
                 yield "\n".join(f"- {inline(item)}" for item in items)
             case doc.Table():
@@ -58,21 +55,18 @@ def blocks(shown: Iterable[doc.Block]) -> Iterator[str]:
                 yield from (f"<details><summary>{text(summary)}</summary>", *blocks(inside), "</details>")
             case doc.Group(inside):
                 yield from (f"#### {inline(block.heading)}" * bool(block.heading), *blocks(inside))
-            case doc.Figure(inside=inside):
-                yield from blocks(inside)
 
 
 def _table(table: doc.Table) -> Iterator[str]:
-    kept = [(number, column) for number, column in enumerate(table.columns) if column.only != "page"]
-    shown = table.lines[: table.most or None]
+    columns, rows = table.in_text()
     lines = [
-        [text(column.head) for _, column in kept],
-        ["---:" if column.side == ">" else "---" for _, column in kept],
-        *([inline(row.cells[number]) for number, _ in kept] for row in shown),
+        [text(column.head) for column in columns],
+        ["---:" if column.side == ">" else "---" for column in columns],
+        *(map(inline, cells) for cells in rows),
     ]
     yield "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-    if len(table.lines) > len(shown):
-        yield f"And {len(table.lines) - len(shown)} more, on the page."
+    if left := len(table.rows) - len(rows):
+        yield f"And {left} more, on the page."
 
 
 def inline(shown: doc.Words) -> str:
@@ -86,13 +80,12 @@ def inline(shown: doc.Words) -> str:
 
 
 def text(raw: str) -> str:
-    line = re.sub(r"\s+", " ", raw)
-    return BEGINS.sub(rf"\g<0>{NOT_BROKEN}", MARKUP.sub(lambda match: _escaped(match[0]), line))
-
-
-def _escaped(char: str) -> str:
-    """Character references. "@" and "#" are matched after decoding, so a zero-width space breaks the name."""
-    return f"{char}{NOT_BROKEN}" if char in "@#" else f"&#{ord(char)};"
+    # GitHub finds "@" and "#" after it has decoded references, so a zero-width space breaks the name.
+    line = MARKUP.sub(
+        lambda match: f"{match[0]}{NOT_BROKEN}" if match[0] in "@#" else f"&#{ord(match[0])};",
+        re.sub(r"\s+", " ", raw),
+    )
+    return BEGINS.sub(rf"\g<0>{NOT_BROKEN}", line)
 
 
 def _code(raw: str) -> str:

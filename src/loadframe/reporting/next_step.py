@@ -1,5 +1,6 @@
 """What to do after an investigation, then why, in a box of the first screen."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loadframe.diagnosis import conclusion
@@ -13,7 +14,7 @@ from loadframe.reporting import change_words, facts, rounding, words
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """action, why: sentences; why may be "". limit: whether it is about the next limit."""
+    """action, why: sentences. limit: whether it is about the next limit."""
 
     action: str
     why: str = ""
@@ -21,45 +22,35 @@ class NextStep:
 
 
 MORE_CPU = "give the target more CPUs, or make each request cost less CPU time"
-MORE_MEMORY = "give the target more memory, or let it keep less there"
-FASTER_DISK = "use a faster disk, or let the target use it less often"
-ACTIONS = {
-    "cpu.saturated": MORE_CPU,
-    "cgroup.cpu": MORE_CPU,
-    "process.cpus": MORE_CPU,
-    "cpu.hot_thread": "spread its work over more threads or processes, or make a request cost less CPU time",
-    "process.hot_thread": "spread its work over more threads or processes, or make a request cost less CPU time",
-    "system.memory": MORE_MEMORY,
-    "cgroup.memory": MORE_MEMORY,
-    "memory.pressure": MORE_MEMORY,
-    "memory.mmap_page_faults": MORE_MEMORY,
-    "disk.busy": FASTER_DISK,
-    "disk.saturated": FASTER_DISK,
-    "disk.fsync": FASTER_DISK,
-    "disk.space": "make room on that file system",
-    "process.open_files": "raise the limit of open files (LimitNOFILE, ulimit -n)",
-    "network.local_ports": "keep connections open (keep-alive), or widen net.ipv4.ip_local_port_range",
-    "net.ports": "keep connections open (keep-alive), or widen net.ipv4.ip_local_port_range",
+ACTIONS: Mapping[str, tuple[str, ...]] = {
+    MORE_CPU: ("cpu.saturated", "cgroup.cpu", "process.cpus"),
+    "spread its work over more threads or processes, or make a request cost less CPU time": (
+        "cpu.hot_thread",
+        "process.hot_thread",
+    ),
+    "give the target more memory, or let it keep less there": (
+        "system.memory",
+        "cgroup.memory",
+        "memory.pressure",
+        "memory.mmap_page_faults",
+    ),
+    "use a faster disk, or let the target use it less often": ("disk.busy", "disk.saturated", "disk.fsync"),
+    "make room on that file system": ("disk.space",),
+    "raise the limit of open files (LimitNOFILE, ulimit -n)": ("process.open_files",),
+    "keep connections open (keep-alive), or widen net.ipv4.ip_local_port_range": ("network.local_ports", "net.ports"),
 }
+"""What to do -> the limits against which it helps."""
 
 
 def next_step(inv: Investigation) -> NextStep:
-    """What to do about the next limit, else what fits the outcome; where the curve alone shows the limit, what would
-    confirm it."""
+    """About the next limit, else what fits the outcome; where the curve alone shows the limit, what would confirm
+    it."""
     first = _to_confirm(inv) or _not_tried(inv)
     if first is not None:
         return first
-    if inv.outcome.kind == "stopped-answering":
-        if inv.stop is not None and inv.stop.went_on:
-            cure = "Raise `cage.memory`, or have the target use less" if inv.stop.full else "Read the target's log"
-            return NextStep(f"{cure}; until then keep it below {words.load(inv.stop.level, inv.study.load_unit)}.")
-        return NextStep(
-            "See the service's own log at that time; restart it, and measure again with lower levels, or with this one "
-            "alone, to see whether it stops there again."
-        )
-    if inv.outcome.kind in ("driver-limited", "link-full"):
+    if inv.outcome.kind in ("stopped-answering", "driver-limited", "link-full"):
         return without_limit(inv)
-    if inv.outcome.kind == "cpu-saturated" and (inv.next_limit is None or inv.next_limit.id == _first_id(inv)):
+    if inv.outcome.kind == "cpu-saturated" and (inv.next_limit is None or inv.next_limit.id == facts.main_id(inv)):
         return NextStep(words.sentence(MORE_CPU), "The CPUs are the limit; no change of a setting was tried.")
     if inv.next_limit is None:
         return without_limit(inv)
@@ -69,18 +60,27 @@ def next_step(inv: Investigation) -> NextStep:
     return NextStep(action, words.sentence(inv.next_limit.because), limit=True)
 
 
+STEPS = {
+    "stopped-answering": "See the service's own log at that time; restart it, and measure again with lower levels, or "
+    "with this one alone, to see whether it stops there again.",
+    "link-full": "Give the target a faster link, or smaller answers; then it can be loaded further.",
+    "driver-limited": "Give the driver more CPUs (cage.driver.cpus) or more threads; then the target can be loaded "
+    "further.",
+    "limit-not-seen": "Expose what the target counts of its own queues and pools (target.metrics), or declare the "
+    "setting that may limit it as [target.setting.NAME]; then a change can confirm it.",
+    "limit-without-remedy": "See which remedies were not tried, and why.",
+}
+
+
 def without_limit(inv: Investigation) -> NextStep:
     match inv.outcome.kind:
         case "interrupted":
             return NextStep(f"Run it again to finish it; the finished steps are kept in {inv.run}.")
+        case "stopped-answering" if inv.stop is not None and inv.stop.went_on:
+            cure = "Raise `cage.memory`, or have the target use less" if inv.stop.full else "Read the target's log"
+            return NextStep(f"{cure}; until then keep it below {words.load(inv.stop.level, inv.study.load_unit)}.")
         case "driver-limited" if inv.drivers is not None:
             return NextStep("Add a driver to the fleet; then the target can be loaded further.")
-        case "link-full":
-            return NextStep("Give the target a faster link, or smaller answers; then it can be loaded further.")
-        case "driver-limited":
-            return NextStep(
-                "Give the driver more CPUs (cage.driver.cpus) or more threads; then the target can be loaded further."
-            )
         case "no-limit-reached":
             highest = f" above {words.load(max(inv.study.levels), inv.study.load_unit)}" if inv.study.levels else ""
             return NextStep(f"Test higher loads: add levels{highest}.")
@@ -96,24 +96,14 @@ def without_limit(inv: Investigation) -> NextStep:
                 "Measure more levels around the bend, and see the profiles of the report.",
                 "None of the limits that Loadframe knows of this server explains it.",
             )
-        case "limit-not-seen":
-            return NextStep(
-                "Expose what the target counts of its own queues and pools (target.metrics), or declare the setting "
-                "that may limit it as [target.setting.NAME]; then a change can confirm it."
-            )
-        case "limit-without-remedy" | "no-proven-gain" if _first_id(inv) in GROWTH:
+        case "limit-without-remedy" | "no-proven-gain" if facts.main_id(inv) in GROWTH:
             return _growth_next(facts.main_findings(inv)[0])
-        case "limit-without-remedy" if _first_id(inv) == DRIVER_BESIDE:
-            return NextStep(
-                "Give the driver CPUs of its own (cage.cpus and cage.driver.cpus), or another machine; then the curve "
-                "is the target's."
-            )
-        case "limit-without-remedy":
-            return NextStep("See which remedies were not tried, and why.")
+        case "limit-without-remedy" if facts.main_id(inv) == DRIVER_BESIDE:
+            cpus = "Give the driver CPUs of its own (cage.cpus and cage.driver.cpus), or another machine"
+            return NextStep(f"{cpus}; then the curve is the target's.")
         case "gained":
             return NextStep(words.capital(none_in_sight(inv)))
-        case _:
-            return NextStep("No further limit showed within the levels that were tested.")
+    return NextStep(STEPS.get(inv.outcome.kind, "No further limit showed within the levels that were tested."))
 
 
 def none_in_sight(inv: Investigation) -> str:
@@ -126,16 +116,14 @@ def none_in_sight(inv: Investigation) -> str:
 
 def _growth_next(growing: Finding) -> NextStep:
     still = "What load it takes can be measured once its cost stands still."
+    keeps = "Find what the service keeps until it is restarted."
     if growing.status == "confirmed":
-        return NextStep(f"Find what the service keeps until it is restarted. {still}")
+        return NextStep(f"{keeps} {still}")
     if growing.mechanism is None or growing.mechanism.after is None:
-        return NextStep(
-            f"Restart the service and see whether requests are cheap again; then find what it keeps. {still}"
-        )
+        restart = "Restart the service and see whether requests are cheap again; then find what it keeps."
+        return NextStep(f"{restart} {still}")
     if growing.mechanism.receded:
-        return NextStep(
-            f"Find what the service keeps until it is restarted. A longer measure.budget may confirm it. {still}"
-        )
+        return NextStep(f"{keeps} A longer measure.budget may confirm it. {still}")
     return NextStep(
         "Look for what outlives a restart, such as a file, a table or the data of another server.",
         f"A restart did not show that the service itself keeps it. {still}",
@@ -143,39 +131,29 @@ def _growth_next(growing: Finding) -> NextStep:
 
 
 def _to_confirm(inv: Investigation) -> NextStep | None:
-    findings = facts.main_findings(inv)
-    if (
-        not findings
-        or findings[0].id not in OPERATIONAL
-        or findings[0].id in GROWTH
-        or findings[0].status != "suspected"
-    ):
+    finding = next(iter(facts.main_findings(inv)), None)
+    if finding is None or finding.id not in OPERATIONAL or finding.id in GROWTH or finding.status != "suspected":
         return None
-    why = words.sentence(findings[0].explanation)
+    why = words.sentence(finding.explanation)
     if inv.outcome.kind == "no-proven-gain":
         tried = (change for round_ in inv.rounds for trial in round_.tried for change in trial.remedy.changes)
         changed = ", ".join(dict.fromkeys(change.setting for change in tried if change.needed))
         why = f"Changing {changed} has no proven gain. {why}"
-        return _could_confirm(inv, findings[0], why) or NextStep(
-            "Declare further settings as [target.setting.NAME], or expose what the service counts of its queues and "
-            "pools (target.metrics).",
-            why,
-        )
+        counts = "expose what the service counts of its queues and pools (target.metrics)"
+        declare = f"Declare further settings as [target.setting.NAME], or {counts}."
+        return _could_confirm(inv, finding, why) or NextStep(declare, why)
     if inv.outcome.kind != "limit-without-remedy":
         return None
-    if findings[0].advice:
-        return NextStep(findings[0].advice, why)
-    return _could_confirm(inv, findings[0], why) or NextStep(why)
+    if finding.advice:
+        return NextStep(finding.advice, why)
+    return _could_confirm(inv, finding, why) or NextStep(why)
 
 
 def _not_tried(inv: Investigation) -> NextStep | None:
-    findings = facts.main_findings(inv)
-    reached = findings[0].reached_at if findings else None
-    if inv.outcome.kind != "limit-without-remedy" or reached is None or not inv.rounds:
-        return None
-    if reached.load > inv.rounds[0].curve.points[0].load:
-        return None
-    return _could_confirm(inv, findings[0])
+    for finding in facts.main_findings(inv)[:1] if inv.outcome.kind == "limit-without-remedy" else ():
+        if finding.reached_at and finding.reached_at.load <= inv.rounds[0].curve.points[0].load:
+            return _could_confirm(inv, finding)
+    return None
 
 
 def _could_confirm(inv: Investigation, finding: Finding, why: str = "") -> NextStep | None:
@@ -187,42 +165,34 @@ def _could_confirm(inv: Investigation, finding: Finding, why: str = "") -> NextS
     return NextStep(f"{titles} may confirm it, and {was} not tried: {words.strip(could[0].because)}.", why)
 
 
-def _first_id(inv: Investigation) -> str:
-    findings = facts.main_findings(inv)
-    return findings[0].id if findings else ""
-
-
 def what_moves(inv: Investigation, limit: NextLimit) -> str:
-    """ "To get more, use a faster disk, ...", or the advice of its finding; "" where neither is known."""
-    if move := ACTIONS.get(limit.id):
-        return words.sentence(f"To get more, {move}")
-    finding = _finding(inv, limit)
-    return finding.advice if finding is not None else ""
+    """ "" where it is not known."""
+    for action, limits in ACTIONS.items():
+        if limit.id in limits:
+            return words.sentence(f"To get more, {action}")
+    return next((finding.advice for finding in _findings(inv, limit)), "")
 
 
-def _finding(inv: Investigation, limit: NextLimit) -> Finding | None:
-    return (
-        next((finding for finding in inv.rounds[-1].findings if finding.id == limit.id), None) if inv.rounds else None
-    )
+def _findings(inv: Investigation, limit: NextLimit) -> list[Finding]:
+    """Of the last state, about this limit."""
+    return [finding for round_ in inv.rounds[-1:] for finding in round_.findings if finding.id == limit.id]
 
 
 def is_suspected(inv: Investigation, limit: NextLimit) -> bool:
-    finding = _finding(inv, limit)
-    return finding is not None and finding.status == "suspected"
+    return any(finding.status == "suspected" for finding in _findings(inv, limit)[:1])
 
 
 def next_limit_words(inv: Investigation, limit: NextLimit) -> str:
-    """ "the table cache, at about 420 active jobs (extrapolated)"."""
     title = f"the limit {limit.id}" if limit.title == limit.id else words.strip(limit.title)
     if limit.load is None or not inv.rounds:
         return title
     last = inv.rounds[-1]
     unit, highest = inv.study.load_unit, last.curve.points[-1].load
-    acts = (acts_from(last, finding) for finding in last.findings if finding.id == limit.id)  # as the answer has it
+    acts = (acts_from(last, finding) for finding in _findings(inv, limit))  # as the answer has it
     same = next((start for start in acts if start is not None and start.load == limit.load), None)
     interval = same or last.interval_of(limit) or LoadInterval(*3 * (limit.load,))
-    wide = rounding.has_width(interval.low, interval.high)
-    where = words.about_load(interval, unit) if wide else f"about {words.load(words.forecast(interval.load), unit)}"
-    if not wide and limit.load <= highest:
-        where = words.load(limit.load, unit)
+    where = words.about_load(interval, unit)
+    if not rounding.has_width(interval.low, interval.high):
+        is_tested = limit.load <= highest
+        where = words.load(limit.load, unit) if is_tested else f"about {words.load(words.forecast(limit.load), unit)}"
     return f"{title}, at {where}{' (extrapolated)' if limit.load > highest else ''}"

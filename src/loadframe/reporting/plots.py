@@ -4,13 +4,15 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from loadframe.diagnosis.plateau import is_flat
+from loadframe.diagnosis.windows import explained
+from loadframe.knowledge.families import modules
 from loadframe.metrics import metric as metric_of
-from loadframe.model import Alternative, CurvePoint, Finding, Investigation
+from loadframe.model import Alternative, Finding, Investigation
 from loadframe.reporting import alternatives, facts, rounding, vega, words
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, LoadAxis, Plot, Size, ValueAxis
 
@@ -34,16 +36,39 @@ OTHERS = (AFTER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 BOX_WIDTH = 12
 
 
+class Picture(Protocol):
+    """A picture of some states. rounds: these, each with the name of its chart."""
+
+    def rounds(self, inv: Investigation) -> list[tuple[str, facts.Series]]: ...
+
+    def title(self, series: facts.Series, unit: str) -> str: ...
+
+    def note(self, series: facts.Series) -> str: ...
+
+    def chart(self, inv: Investigation, series: facts.Series, size: Size) -> Plot | None: ...
+
+
+class Part(Picture, Protocol):
+    """What a family of metrics shows (knowledge.families.Family.report): pictures, lines of the text, a sentence of the
+    page, and rows of the JSON."""
+
+    def sentences(self, inv: Investigation) -> list[str]: ...
+
+    def summary(self, inv: Investigation) -> str: ...
+
+    def table(self, inv: Investigation) -> list[dict[str, object]]: ...
+
+
+def parts() -> list[Part]:
+    return modules("report")
+
+
 def proof_title(inv: Investigation) -> str:
-    drawn, unit = facts.series(inv), inv.study.load_unit
-    if not drawn or drawn[0].curve is None:
-        return ""
-    first, after = drawn[0].curve, drawn[-1].curve
+    ends, unit = ends_of(inv), inv.study.load_unit
+    first, after = explained(inv.rounds[0]), ends[-1].curve
     before = words.curve_phrase(first, unit)
-    if len(drawn) == 1:
-        return f"Throughput {before}"
-    if after is None:
-        return f"Throughput {before}; higher after the change"
+    if len(ends) == 1 or after is None:
+        return f"Throughput {before}{'; higher after the change' if len(ends) > 1 else ''}"
     peaks = [f"{rounding.plain(curve.peak.throughput)}/s" for curve in (first, after)]
     if all(curve.knee is None and curve.shape == "plateau" for curve in (first, after)):
         flat = ["flat at" if is_flat(curve) else "at most" for curve in (first, after)]
@@ -60,10 +85,9 @@ def proof_note(inv: Investigation) -> str:
 
 
 def throughput(inv: Investigation, size: Size) -> Plot | None:
-    drawn = [state for state in facts.series(inv) if throughput_rows(state)]
+    drawn = sorted(filter(throughput_rows, facts.series(inv)), key=lambda state: PAINTED[state.role])
     if not drawn:
         return None
-    drawn.sort(key=lambda state: PAINTED[state.role])
     plot = Plot(size, load_axis(inv).channel(), _throughput_axis(drawn, per_second(inv)))
     for rank, state in enumerate(drawn):
         _draw_bend(plot, state, rank)
@@ -73,7 +97,7 @@ def throughput(inv: Investigation, size: Size) -> Plot | None:
 
 
 def throughput_rows(state: facts.Series) -> list[Row]:
-    """The points in the order of their loads; where no interval is known, low and high are the value."""
+    """In the order of loads; where no interval is known, low and high are the value."""
     rows = []
     for point in sorted(state.points, key=lambda point: point.load):
         if math.isfinite(value := point.throughput):
@@ -86,9 +110,9 @@ def throughput_rows(state: facts.Series) -> list[Row]:
 def _throughput_axis(drawn: Sequence[facts.Series], what: str) -> ValueAxis:
     rows = [row for state in drawn for row in throughput_rows(state)]
     top, lowest = max(row["high"] for row in rows) or 1.0, min(row["low"] for row in rows)
-    if wants_log(drawn) and lowest > 0:
-        return ValueAxis(what, lowest / 2, top * 2.2, logarithmic=True)
-    return ValueAxis(what, 0.0, top * 1.22)
+    logarithmic = wants_log(drawn) and lowest > 0
+    low, high = (lowest / 2, top * 2.2) if logarithmic else (0.0, top * 1.22)
+    return ValueAxis(what, low, high, logarithmic)
 
 
 def per_second(inv: Investigation) -> str:
@@ -108,9 +132,7 @@ def _draw_curve(plot: Plot, state: facts.Series, colour: str = "", **look: Any) 
     plot.end(state.label, colour, rows[-1])
 
 
-def side_by_side(inv: Investigation, others: Sequence[Alternative], size: Size) -> Plot | None:
-    if not inv.rounds:
-        return None
+def side_by_side(inv: Investigation, others: Sequence[Alternative], size: Size) -> Plot:
     first = inv.rounds[0]
     target = facts.Series("before", inv.study.target_kind, first.curve.points, None, first)
     drawn = [facts.Series("after", other.name, other.round.curve.points, None, other.round) for other in others]
@@ -152,8 +174,8 @@ def _draw_bend(plot: Plot, state: facts.Series, rank: int) -> None:
     side: Row = {"align": "right", "dx": -5} if at > middle else {"align": "left", "dx": 5}
     terse, parts = plot.size.width < TERSE_BELOW, []
     if curve.knee:
-        interval = words.load_interval(curve.knee, "")
-        parts.append("bends at " + " ".join(interval.split()[:1] if terse else interval.split()))
+        interval = words.load_interval(curve.knee, "").split()
+        parts.append(f"bends at {' '.join(interval[: 1 if terse else None])}")
     if curve.cliff:
         parts.append(f"{'cliff' if terse else 'cliff: keeps'} {rounding.percent(curve.cliff.throughput_kept)}")
     look: Row = {"dy": 8 + 13 * (rank % 2), "fontSize": 11.5, **side}
@@ -161,39 +183,40 @@ def _draw_bend(plot: Plot, state: facts.Series, rank: int) -> None:
 
 
 def latency(inv: Investigation, size: Size) -> Plot | None:
-    def rows(state: facts.Series) -> list[Row]:
-        return [{"load": point.load, "value": point.latency_p95_ms} for point in state.points if _has_latency(point)]
-
-    drawn = [(state.label, COLOURS[state.role], rows(state)) for state in ends_of(inv)]
+    drawn = [
+        (state.label, COLOURS[state.role], [{"load": load, "value": p95} for load, p95 in p95_by_load.items()])
+        for state, p95_by_load in _latencies(inv)
+    ]
     return _lines(drawn, load_axis(inv), size, "p95 latency in ms", logarithmic=True)
 
 
 def latency_title(inv: Investigation) -> str:
-    tables = [{p.load: p.latency_p95_ms for p in state.points if _has_latency(p)} for state in ends_of(inv)]
-    common = set.intersection(*(set(table) for table in tables)) if tables else set()
+    tables = [p95_by_load for _, p95_by_load in _latencies(inv)]
+    common = set.intersection(*map(set, tables)) if tables else set()
     if not common:
         return "p95 latency by load"
     level = max(common)
-    said = [words.milliseconds(table[level]) for table in tables]
-    values = f"{said[0]} before, {said[1]} after" if len(said) > 1 else said[0]
+    p95 = [words.milliseconds(table[level]) for table in tables]
+    values = f"{p95[0]} before, {p95[1]} after" if len(p95) > 1 else p95[0]
     return f"p95 latency at {words.load(level, inv.study.load_unit)}: {values}"
 
 
-def _has_latency(point: CurvePoint) -> bool:
-    return 0 < (point.latency_p95_ms or 0.0) < math.inf
+def _latencies(inv: Investigation) -> list[tuple[facts.Series, dict[float, float]]]:
+    return [
+        (state, {point.load: p95 for point in state.points if 0 < (p95 := point.latency_p95_ms or 0.0) < math.inf})
+        for state in ends_of(inv)
+    ]
 
 
 def boxes(inv: Investigation, size: Size) -> Plot | None:
-    """Throughput of every step at every level, as box plots (Tukey 1977: whiskers end at the furthest value within 1.5
-    boxes)."""
+    """Of every step at every level (Tukey 1977: whiskers end at the furthest value within 1.5 boxes)."""
     loads = load_axis(inv)
     drawn = [(state, rows) for state in measured_ends(inv) if (rows := _footprint_rows(state, "throughput", 1.0))]
     values = [row["value"] for _, rows in drawn for row in rows]
     if not values or not loads.levels:
         return None
     logarithmic = wants_log([state for state, _ in drawn]) and min(values) > 0
-    low, high = (min(values) / 1.5, max(values) * 1.5) if logarithmic else (0.0, max(values) * 1.15 or 1.0)
-    plot = Plot(size, loads.channel(), ValueAxis(per_second(inv), low, high, logarithmic))
+    plot = Plot(size, loads.channel(), vega.axis_over(per_second(inv), values, logarithmic))
     for state, rows in drawn:
         colour, box_rows = COLOURS[state.role], [box_of(load, values) for load, values in _by_load(rows)]
         outside = {(box["load"], value) for box in box_rows for value in box["outliers"]}
@@ -232,18 +255,17 @@ def _by_load(rows: Iterable[Row]) -> list[tuple[float, list[float]]]:
 
 
 def forecast(inv: Investigation, size: Size) -> Plot | None:
-    foretold, before = inv.forecast, next(iter(facts.series(inv)), None)
-    if foretold is None or not foretold.at or before is None:
+    predicted, before = inv.forecast, next(iter(facts.series(inv)), None)
+    if predicted is None or not predicted.at or before is None:
         return None
     measured = throughput_rows(before)
-    expected = [{"load": point.load, **asdict(point.throughput)} for point in foretold.at]
-    top = max(row["high"] for row in (*measured, *expected))
-    if not math.isfinite(top):
+    expected = [{"load": point.load, **asdict(point.throughput)} for point in predicted.at]
+    highs = [row["high"] for row in (*measured, *expected)]
+    if not math.isfinite(max(highs)):
         return None
-    plot = Plot(size, load_axis(inv).channel(), ValueAxis(per_second(inv), 0.0, top * 1.15 or 1.0))
+    plot = Plot(size, load_axis(inv).channel(), vega.axis_over(per_second(inv), highs))
     highest = max(row["load"] for row in (*measured, *expected))
-    if foretold.capacity is not None and foretold.capacity.load.low < highest:
-        at = foretold.capacity.load
+    if predicted.capacity is not None and (at := predicted.capacity.load).low < highest:
         plot.shade(at.low, min(at.high, highest), AFTER, 0.12)
     plot.draw("rule", expected, AFTER, "low", "high", strokeWidth=7, opacity=0.35)
     plot.draw("tick", expected, AFTER, thickness=2.5, size=22, orient="horizontal")
@@ -255,12 +277,12 @@ def forecast(inv: Investigation, size: Size) -> Plot | None:
 
 
 def forecast_title(inv: Investigation) -> str:
-    foretold = inv.forecast
-    if foretold is None or not foretold.scored:
-        return "The forecast" if foretold else ""
-    inside = sum(score.inside for score in foretold.scored)
-    loads = words.and_list([rounding.exact(load) for load in foretold.measured])
-    return f"Forecast from {loads}: inside its interval at {inside} of {len(foretold.scored)} loads"
+    predicted = inv.forecast
+    if predicted is None or not predicted.scored:
+        return "The forecast" if predicted else ""
+    inside = sum(score.inside for score in predicted.scored)
+    loads = words.and_list([rounding.exact(load) for load in predicted.measured])
+    return f"Forecast from {loads}: inside its interval at {inside} of {len(predicted.scored)} loads"
 
 
 def components(inv: Investigation, what: str, size: Size) -> Plot | None:
@@ -269,8 +291,7 @@ def components(inv: Investigation, what: str, size: Size) -> Plot | None:
     names = sorted({name for row in rows for name in row if name.endswith(f".{what}")} - {f"target.{what}"})
     if len(names) < 2:
         return None
-    unit = metric_of(names[0]).unit
-    factor, title = SCALES.get(unit, (1.0, unit))
+    factor, title = _scale(names[0])
     drawn = []
     for name, colour in zip(names, itertools.cycle(PALETTE), strict=False):
         used = [{"load": row["level"], "value": row[name] * factor} for row in rows if name in row]
@@ -278,9 +299,8 @@ def components(inv: Investigation, what: str, size: Size) -> Plot | None:
     return _lines(drawn, load_axis(inv), size, title)
 
 
-def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Plot | None:
-    unit = metric_of(name).unit
-    factor, title = SCALES.get(unit, (1.0, unit))
+def metric(inv: Investigation, name: str, limit_id: str, size: Size) -> Plot | None:
+    factor, title = _scale(name)
     drawn = [(state, rows) for state in measured_ends(inv) if (rows := _footprint_rows(state, name, factor))]
     ceilings = [
         (COLOURS[state.role], limit.ceiling * factor)
@@ -290,6 +310,11 @@ def metric(inv: Investigation, name: str, size: Size, limit_id: str = "") -> Plo
     ]
     lines = [(state.label, COLOURS[state.role], rows) for state, rows in drawn]
     return _lines(lines, load_axis(inv), size, title, ceilings=ceilings)
+
+
+def _scale(name: str) -> tuple[float, str]:
+    unit = metric_of(name).unit
+    return SCALES.get(unit, (1.0, unit))
 
 
 def _footprint_rows(state: facts.Series, name: str, factor: float) -> list[Row]:
@@ -302,7 +327,7 @@ def ends_of(inv: Investigation) -> list[facts.Series]:
 
 
 def measured_ends(inv: Investigation) -> list[facts.Series]:
-    """Those that were measured over all levels in a round of their own."""
+    """Those measured over all levels in a round of their own."""
     return [state for state in ends_of(inv) if state.curve is not None]
 
 
@@ -332,10 +357,8 @@ def _lines(
     values = [row["value"] for _, _, rows in drawn for row in rows]
     if not values or not loads.levels:
         return None
-    top = max([*values, *(value for _, value in ceilings)]) or 1.0
-    logarithmic = logarithmic and min(values) > 0
-    low, high = (min(values) / 1.5, top * 1.5) if logarithmic else (0.0, top * 1.15)
-    plot = Plot(size, loads.channel(), ValueAxis(title, low, high, logarithmic))
+    axis = vega.axis_over(title, [*values, *(value for _, value in ceilings)], logarithmic and min(values) > 0)
+    plot = Plot(size, loads.channel(), axis)
     for label, colour, rows in drawn:
         means = [{"load": load, "value": sum(measured) / len(measured)} for load, measured in _by_load(rows)]
         plot.draw("point", rows, colour, filled=True, size=26, opacity=0.55)
@@ -350,11 +373,10 @@ def evidence_metrics(inv: Investigation, finding: Finding) -> list[tuple[str, st
     """At most two recorded metrics that explain a finding: what rose, and the use of the limit (with its id)."""
     round_ = facts.round_of(inv, finding)
     recorded = set(facts.footprint_metrics(round_.footprint))
-    limit = next((limit for limit in round_.limits if limit.id == finding.id), None)
-    use = limit.use_metric if limit and limit.use_metric in recorded else ""
-    pieces = [evidence.metric for evidence in finding.evidence if evidence.metric in recorded]
-    chosen = [name for name in dict.fromkeys(pieces) if name != use][: 1 if use else 2]
-    return [(name, "") for name in chosen] + ([(use, finding.id)] if use else [])
+    uses = [limit.use_metric for limit in round_.limits if limit.id == finding.id][:1]
+    used = [(use, finding.id) for use in uses if use in recorded]
+    rose = dict.fromkeys(piece.metric for piece in finding.evidence if piece.metric in recorded - set(uses))
+    return [*[(name, "") for name in rose][: 2 - len(used)], *used]
 
 
 def load_axis(inv: Investigation) -> LoadAxis:

@@ -1,4 +1,4 @@
-"""Run quality in words: steps and flags, changes that are not reverted, times in which no request completed."""
+"""Run quality in words, and times in which no request completed."""
 
 import math
 from collections.abc import Sequence
@@ -10,29 +10,29 @@ from loadframe.units import show
 
 def sentences(quality: RunQuality) -> list[str]:
     again = f", {quality.repeated} of them run again" if quality.repeated else ""
+    judged = {influence.flag for influence in quality.influences}
     lines = [
         *not_reverted_sentences(quality.not_reverted),
         f"{quality.steps} {'step was' if quality.steps == 1 else 'steps were'} measured{again}",
-    ]
-    lines += [companion_sentence(program) for program in quality.companions if program.cores >= TOLD * program.of]
-    lines += [_influence(influence, quality.steps) for influence in quality.influences]
-    lines += [
-        f"a counter did not work in {counter.steps} of {quality.steps} steps; it rules out and confirms nothing: "
-        f"{counter.because}"
-        for counter in quality.blind
-    ]
-    judged = {influence.flag for influence in quality.influences}
-    lines += [
-        f"{count} of {quality.steps} steps: {FLAGS.get(flag, flag)}"
-        for flag, count in quality.flags.items()
-        if count and flag not in judged
+        *(companion_sentence(program) for program in quality.companions if program.cores >= NAMED_FROM * program.of),
+        *(_influence(influence, quality.steps) for influence in quality.influences),
+        *(
+            f"a counter did not work in {counter.steps} of {quality.steps} steps; it rules out and confirms nothing: "
+            f"{counter.because}"
+            for counter in quality.blind
+        ),
+        *(
+            f"{count} of {quality.steps} steps: {FLAGS.get(flag, flag)}"
+            for flag, count in quality.flags.items()
+            if count and flag not in judged
+        ),
     ]
     if not any(quality.flags.values()):
         lines.append("no step was flagged")
-    cost = f"{rounding.percent(quality.recorder_cpu_share)} of one CPU and {show(quality.recorder_rss_bytes, 'bytes')}"
-    ticks = f"{quality.late_ticks:,} of its {quality.ticks:,} ticks came late"
     if quality.ticks and math.isfinite(quality.recorder_cpu_share):
-        lines.append(f"Loadframe's own recorder used {cost}; {ticks}")
+        cpu, memory = rounding.percent(quality.recorder_cpu_share), show(quality.recorder_rss_bytes, "bytes")
+        ticks = f"{quality.late_ticks:,} of its {quality.ticks:,} ticks came late"
+        lines.append(f"Loadframe's own recorder used {cpu} of one CPU and {memory}; {ticks}")
     return lines
 
 
@@ -44,7 +44,7 @@ QUANTITIES = {
     "recorder-late": "no process ran for {} of the window",
     "driver-lag": "requests waited for the load driver's own CPUs for {} of their time",
 }
-TOLD = 0.1
+NAMED_FROM = 0.1
 """Share of all CPUs from which on a program that works for the target is named."""
 
 
@@ -57,12 +57,11 @@ def _influence(influence: Influence, steps: int) -> str:
     what = FLAGS[influence.flag]
     if influence.low is not None and influence.high is not None and influence.flag in QUANTITIES:
         low, high = rounding.percent(influence.low), rounding.percent(influence.high)
-        what = QUANTITIES[influence.flag].format(
-            high if low == high or influence.flag == "frequency" else f"{low} to {high}"
-        )
-    what = f"{what} ({', '.join(influence.names)})" if influence.names else what
+        one_number = low == high or influence.flag == "frequency"
+        what = QUANTITIES[influence.flag].format(high if one_number else f"{low} to {high}")
+    names = f" ({', '.join(influence.names)})" if influence.names else ""
     where = ", ".join(f"{level:g}" for level in influence.levels)
-    seen = f"{influence.steps} of {steps} steps, at {where}: {what}"
+    seen = f"{influence.steps} of {steps} steps, at {where}: {what}{names}"
     if influence.kind == "effect":
         cost = "; I/O costs the hypervisor CPU time" if influence.goes_with and influence.flag == "steal" else ""
         return f"{seen}. An effect: it follows the state and the load in every block{cost}. These steps count"
@@ -87,7 +86,7 @@ def silence_sentence(inv: Investigation) -> str:
         return ""
     name, worst = max(silences, key=lambda pair: pair[1].silence_ms)
     still = "; the whole machine stalled" if worst.stalled_ms >= facts.SILENT_MS else ""
-    loads = {silence.load for _, silence in silences}
-    often = f", and at {len(loads)} loads in total" if len(loads) > 1 else ""
+    loads = len({silence.load for _, silence in silences})
+    often = f", and at {loads} loads in total" if loads > 1 else ""
     at, longest = words.load(worst.load, inv.study.load_unit), words.milliseconds(worst.silence_ms)
     return f"No request completed for up to {longest} ({name}, at {at}{often}){still}."

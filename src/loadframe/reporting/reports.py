@@ -1,6 +1,5 @@
-"""The result of any kind of run as a document, rendered as text, in Markdown and as a page, and its charts with their
-files: SVG, PNG and Vega-Lite specification. Titles state the fact; a chart without data is left out, never drawn
-empty."""
+"""The result of any kind of run as text, in Markdown and as a page, and its charts with their files. Titles state the
+fact; a chart without data is left out, never drawn empty."""
 
 import json
 import re
@@ -8,9 +7,9 @@ import shlex
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from importlib import resources
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,46 +25,25 @@ from loadframe.reporting import (
     answers,
     capacity_report,
     case_study,
-    facts,
-    finding_words,
     flame,
-    gain_bars,
     html,
     ladder_report,
-    latencies,
-    limits_report,
     markdown,
     plots,
-    quality_words,
-    stages,
     terminal,
     vega,
-    waits,
-    words,
 )
 from loadframe.reporting.document import About, Document, Figure
 from loadframe.reporting.json_shapes import Json, capacity_json, investigation_json, ladder_json
-from loadframe.reporting.vega import Chart, Plot, Size, render
+from loadframe.reporting.vega import Chart
 from loadframe.system.files import Folder, Whose
-
-Draw = Callable[[Size], Plot | None]
-
-WIDE, NARROW, HALF = Size(640, 300), Size(270, 240), Size(370, 210)
-BOTH = (WIDE, NARROW)
-OF_COMPONENTS = {
-    "cpu.cores": "CPU",
-    "memory.rss": "Memory",
-    "io.read_bytes": "Bytes read",
-    "io.write_bytes": "Bytes written",
-}
-FOOTPRINT = {"target.cpu.cores": "CPU of the target", "target.memory.rss": "Memory of the target"}
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an answer is shown: as a document without pictures, in charts, as JSON, and in one line. document: made from
-    the answer, and from study, host and run quality of the run folder where the record lacks them. is_brief: whether a
-    screen of it suffices without --details."""
+    """How an answer is shown. document: without pictures, made from the answer, and from study, host and run quality
+    of the run folder where the record lacks them. shape: as JSON. is_brief: whether a screen of it suffices without
+    --details."""
 
     document: Callable[[Any, About | None, RunQuality | None], Document]
     charts: Callable[[Any], Iterator[Chart]]
@@ -75,28 +53,31 @@ class Form:
 
 
 def render_page(answer: RunAnswer, about: About | None = None, went: RunQuality | None = None) -> str:
-    """The page as one string of HTML, with its pictures and the raw data. about, went: see Form.document."""
+    """With its pictures and the raw data. about, went: see Form.document."""
     charts = page_charts(answer)
     if isinstance(answer, Investigation):
         return html.render(case_study.of(answer, charts))
-    return html.render(
-        replace(form_of(answer).document(answer, about, went), figures=tuple(map(Figure, charts.values())))
-    )
+    document = form_of(answer).document(answer, about, went)
+    return html.render(replace(document, figures=tuple(map(Figure, charts.values()))))
 
 
 def write_page(inv: Investigation, path: Path) -> None:
-    """Write the case study to `path`, whole or not at all. RunError where that fails."""
-    try:
+    """Whole or not at all. RunError where that fails."""
+    with _writing(f"The report cannot be written to {path}", f"`loadframe report {shlex.quote(inv.run)}`"):
         write_whole(path, render_page(inv).encode())
+
+
+@contextmanager
+def _writing(problem: str, again: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise RunError(
-            f"The report cannot be written to {path}: {error.strerror or error}.",
-            remedy=f"Free some disk space or choose another place, then run `loadframe report {shlex.quote(inv.run)}`.",
-        ) from error
+        remedy = f"Free some disk space or choose another place, then run {again}."
+        raise RunError(f"{problem}: {error.strerror or error}.", remedy=remedy) from error
 
 
 def render_text(answer: RunAnswer, *, width: int = terminal.WIDTH, details: bool = False) -> str:
-    """For a screen of this many columns: the answer, then its basis; details: everything, as for capacity searches."""
+    """The answer, then its basis. width: in columns. details: everything, as for capacity searches."""
     form = form_of(answer)
     document = form.document(answer, None, None)
     brief = form.is_brief and not details
@@ -105,8 +86,7 @@ def render_text(answer: RunAnswer, *, width: int = terminal.WIDTH, details: bool
 
 
 def render_markdown(answer: RunAnswer, *, details: bool = False, about: About | None = None) -> str:
-    """The answer for a ticket or a pull request, with what was measured and how to reproduce it. about: see
-    Form.document."""
+    """For a ticket or a pull request, with what was measured and how to reproduce it. about: see Form.document."""
     form = form_of(answer)
     return markdown.render(form.document(answer, about, None), brief=form.is_brief and not details)
 
@@ -115,7 +95,6 @@ def render_markdown(answer: RunAnswer, *, details: bool = False, about: About | 
 
 
 def page_charts(answer: RunAnswer) -> dict[str, Chart]:
-    """Every chart that the record has data for, by name."""
     if isinstance(answer, Investigation) and not plots.load_axis(answer).levels:
         return {}
     # Vega's engine is slow to start and runs in parallel to Python: it renders while further charts are drawn.
@@ -129,79 +108,10 @@ def page_charts(answer: RunAnswer) -> dict[str, Chart]:
         return {chart.name: replace(chart, svgs=tuple(job.result() for job in jobs)) for chart, jobs in begun}
 
 
-def _of_ladder(ladder: Ladder) -> Iterator[Chart]:
-    note = "Thin lines: 95 % intervals. Grey: measured, and reverted."
-    return drawn("waterfall", "What each change gives", note, partial(gain_bars.waterfall, ladder), *BOTH)
-
-
-def _of_capacity(search: Capacity) -> Iterator[Chart]:
-    title, note = capacity_report.title(search), capacity_report.note(search)
-    return drawn("capacity", title, note, partial(capacity_report.chart, search), *BOTH)
-
-
-def _of_investigation(inv: Investigation) -> Iterator[Chart]:
-    dots = "A dot is a step, a ring an outlier; boxes are quartiles, whiskers 1.5 boxes long; medians are joined."
-    yield from drawn("proof", plots.proof_title(inv), plots.proof_note(inv), partial(plots.throughput, inv), *BOTH)
-    silent = "Longest time in which no request was done, of each step; the line joins the averages."
-    if any(facts.silences(round_) for round_ in inv.rounds):
-        drawing = partial(plots.metric, inv, "workload.silence_ms")
-        yield from drawn("stalls", quality_words.silence_sentence(inv)[:-1], silent, drawing, *BOTH)
-    yield from drawn("latency", plots.latency_title(inv), "", partial(plots.latency, inv), HALF)
-    yield from drawn("blocks", "Throughput of every step", dots, partial(plots.boxes, inv), HALF)
-    drawing = partial(latencies.percentiles, inv)
-    yield from drawn("percentiles", latencies.title(inv), latencies.note(inv), drawing, *BOTH)
-    if len(inv.alternatives) > 1:
-        drawing = partial(plots.side_by_side, inv, inv.alternatives)
-        title = f"{inv.study.target_kind} and its alternatives by load"
-        yield from drawn("alternatives", title, "Shaded bands: 95 % intervals.", drawing, *BOTH)
-    for number, alternative in enumerate(inv.alternatives, start=1):
-        drawing = partial(plots.side_by_side, inv, (alternative,))
-        note = "Shaded bands: 95 % intervals."
-        if alternative.divergence is not None:
-            note += " Dashed: where their ratio begins to change, with its interval."
-        yield from drawn(f"side-by-side-{number}", plots.side_by_side_title(inv, alternative), note, drawing, *BOTH)
-    shaded = "Shaded: where the first resource was expected to saturate. Bars: 90 % intervals."
-    yield from drawn("forecast", plots.forecast_title(inv), shaded, partial(plots.forecast, inv), *BOTH)
-    for finding in facts.main_findings(inv)[:1]:
-        for number, (name, limit_id) in enumerate(plots.evidence_metrics(inv, finding), start=1):
-            drawing = partial(plots.metric, inv, name, limit_id=limit_id)
-            title = words.sentence(finding_words.metric_words(name))[:-1]
-            yield from drawn(f"evidence-{number}", title, "", drawing, HALF, metric=name)
-    for picture in (stages, waits):
-        for name, state in picture.rounds(inv):
-            title, drawing = picture.title(state, inv.study.load_unit), partial(picture.chart, inv, state)
-            yield from drawn(name, title, picture.note(state), drawing, *BOTH)
-    yield from drawn(
-        "limits", limits_report.title(inv), limits_report.note(inv), partial(limits_report.chart, inv), *BOTH
-    )
-    yield from drawn("gains", gain_bars.title(inv), gain_bars.note(inv), partial(gain_bars.chart, inv), *BOTH)
-    yield from _footprint(inv)
-    yield from drawn("ladder", "What each change adds", "", partial(gain_bars.ladder, inv), HALF, NARROW)
-
-
-def _footprint(inv: Investigation) -> Iterator[Chart]:
-    for number, (what, title) in enumerate(OF_COMPONENTS.items(), start=1):
-        drawing, over = partial(plots.components, inv, what), f"{title} of each component by load"
-        yield from drawn(f"footprint-component-{number}", over, "", drawing, HALF)
-    shown = {name for finding in facts.main_findings(inv)[:1] for name, _ in plots.evidence_metrics(inv, finding)}
-    for number, (name, title) in enumerate(FOOTPRINT.items(), start=1):
-        if name not in shown:
-            drawing = partial(plots.metric, inv, name)
-            yield from drawn(f"footprint-{number}", f"{title} by load", "", drawing, HALF, metric=name)
-
-
-def drawn(name: str, title: str, note: str, draw: Draw, *sizes: Size, metric: str = "") -> Iterator[Chart]:
-    """A chart in these sizes; none without data."""
-    plots_drawn = [plot for size in sizes if (plot := draw(size)) is not None]
-    if plots_drawn:
-        alt = " ".join(part for part in (words.sentence(title), plots_drawn[0].described()) if part)
-        yield Chart(name, title, note, alt, tuple(plot.specification() for plot in plots_drawn), metric)
-
-
 FORMS: Mapping[type[Any], Form] = {
-    Investigation: Form(lambda inv, *_: case_study.of(inv, {}), _of_investigation, investigation_json, answers.answer),
-    Ladder: Form(lambda ladder, *_: ladder_report.of(ladder), _of_ladder, ladder_json, ladder_report.answer),
-    Capacity: Form(capacity_report.of, _of_capacity, capacity_json, capacity_report.answer, is_brief=False),
+    Investigation: Form(lambda inv, *_: case_study.of(inv, {}), case_study.charts, investigation_json, answers.answer),
+    Ladder: Form(lambda ladder, *_: ladder_report.of(ladder), ladder_report.charts, ladder_json, ladder_report.answer),
+    Capacity: Form(capacity_report.of, capacity_report.charts, capacity_json, capacity_report.answer, is_brief=False),
 }
 
 
@@ -224,21 +134,16 @@ FLAME_RULES = re.compile(r"^(?:\.flame |\.k-|\.difference ).*$", re.M)
 
 
 def write_figures(answer: RunAnswer, folder: Path) -> tuple[Path, ...]:
-    """Write every figure of the page as FOLDER/NAME.svg, .png, and .json for a chart. RunError where that fails."""
-    try:
+    """Every figure of the page as FOLDER/NAME.svg, .png, and .json for a chart. RunError where that fails."""
+    again = f"`loadframe report {shlex.quote(answer.run)} --figures FOLDER` again"
+    written: list[Path] = []
+    with _writing(f"The figures cannot be written to {folder}", again):
         if not folder.is_dir():
             Folder(folder, Whose.NAMED).make()
-        written = []
         for name, data in _files(answer):
             write_whole(folder / name, data)
             written.append(folder / name)
-        return tuple(written)
-    except OSError as error:
-        raise RunError(
-            f"The figures cannot be written to {folder}: {error.strerror or error}.",
-            remedy="Free some disk space or choose another place, then run "
-            f"`loadframe report {shlex.quote(answer.run)} --figures FOLDER` again.",
-        ) from error
+    return tuple(written)
 
 
 def _files(answer: RunAnswer) -> Iterator[tuple[str, bytes]]:
@@ -258,7 +163,7 @@ def _files(answer: RunAnswer) -> Iterator[tuple[str, bytes]]:
 
 def svg_of(chart: Chart) -> str:
     """A chart as a standalone file, with title and description."""
-    return str(render(titled(json.loads(chart.spec)), chart.name, chart.alt))
+    return str(vega.render(titled(json.loads(chart.spec)), chart.name, chart.alt))
 
 
 def titled(spec: dict[str, Any]) -> dict[str, Any]:
@@ -277,8 +182,7 @@ def _flames(inv: Investigation) -> Iterator[tuple[str, str]]:
 
 def _alone(svg: str) -> str:
     """Inlines the colours of the page's style sheet."""
-    css = resources.files("loadframe.reporting").joinpath("page.css").read_text(encoding="utf-8")
-    rules = "\n".join(FLAME_RULES.findall(css)).replace("var(--ink)", "#1f2933")
+    rules = "\n".join(FLAME_RULES.findall(html.read("page.css"))).replace("var(--ink)", "#1f2933")
     head = '<svg xmlns="http://www.w3.org/2000/svg" '
     style = f'<style>{rules}</style><rect width="100%" height="100%" fill="#fff"/>'
     return re.sub(r">", f">{style}", str(svg).replace("<svg ", head, 1), count=1)

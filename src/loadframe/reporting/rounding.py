@@ -32,26 +32,24 @@ def _significant_decimals(value: float, digits: int) -> int:
 
 
 def fixed(value: float, decimals: int) -> str:
-    """The value with this number of decimals and thousands separators; tens and hundreds where decimals is negative."""
+    """With thousands separators; negative decimals are tens and hundreds."""
     rounded = round(value, decimals)
     text = f"{rounded:,.{max(0, decimals)}f}"
     return "0" if text in {"-0", "0"} else text
 
 
 def plain(value: float) -> str:
-    """A number without an interval: three significant digits, no trailing zeros ("1,230", "12.5", "0.04")."""
+    """Three significant digits, no trailing zeros ("1,230", "12.5", "0.04")."""
     text = fixed(value, _significant_decimals(value, 3))
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def exact(value: float) -> str:
-    text = f"{value:,.4f}"
-    return text.rstrip("0").rstrip(".")
+    return f"{value:,.4f}".rstrip("0").rstrip(".")
 
 
 def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """(value, low, high) as text, with the digits that the interval supports; two digits each where the ends are over
-    APART times apart."""
+    """The three as text, with the digits that the interval supports."""
     if 0 < low <= value <= high < math.inf and high > APART * low:
         return _two_digits(value), _two_digits(low), _two_digits(high)
     decimals = decimals_for(value, low, high)
@@ -70,7 +68,7 @@ def brief(value: float) -> str:
 
 
 def is_vague(low: float, high: float) -> bool:
-    """Whether the ends of a ratio's interval are over WIDE times apart: only the nearer is then worth showing."""
+    """Whether only the nearer end of a ratio's interval is worth showing."""
     return has_width(low, high) and low > 0 and high > WIDE * low
 
 
@@ -78,9 +76,10 @@ def has_width(low: float, high: float) -> bool:
     return math.isfinite(low) and math.isfinite(high) and low != high
 
 
-def percent(share: float) -> str:
-    value = 100 * share
-    return f"{fixed(value, max(0, _significant_decimals(value, 2)))} %"
+def percent(share: float | None) -> str:
+    """ "" for None."""
+    value = 100 * (share or 0.0)
+    return "" if share is None else f"{fixed(value, max(0, _significant_decimals(value, 2)))} %"
 
 
 def seconds(value: float) -> str:

@@ -1,21 +1,16 @@
 """What is used, by the USE method (Gregg, CACM 56(2), 2013), and where the time goes."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from markupsafe import Markup
 
-from loadframe.model import Investigation, Profile, ProfileKind
+from loadframe.model import ClassShare, Investigation, Profile, ProfileKind
 from loadframe.reporting import curve_report, facts, finding_words, flame, plots, verdict_words, waits, words
 from loadframe.reporting import document as doc
 from loadframe.reporting.html import element, joined
 from loadframe.units import show_metric
 
-TABLES: Mapping[ProfileKind, str] = {
-    "cpu": "CPU time of the target, by what it was spent on",
-    "threads": "Threads of the target on average, by what they were doing",
-}
 SHARES = (
     "Colours compare shares of the CPU time, not its amount: a larger share may still cost less. A box is as wide as "
     "the mean of its two shares, so that what vanished is still seen."
@@ -27,26 +22,31 @@ READING = (
 
 
 def blocks(inv: Investigation) -> Iterator[doc.Block]:
-    yield doc.Group(tuple(map(doc.Prose, flame.summary(inv))), only="text")
-    shown: list[doc.Block] = [*_tables(inv), *_drawings(inv)]
+    yield doc.Group([*map(doc.Prose, flame.summary(inv))], only="text")
+    shown: list[doc.Block] = []
+    for kind, (title, cell) in TABLES.items():
+        profiles = flame.of_kind(inv, kind)
+        heads = (doc.Column(""), *doc.numbers(*(flame.where(inv, profile) for profile in profiles)))
+        rows = [(name, *map(cell, shares)) for name, shares in flame.rows(profiles)]
+        shown.append(doc.Group((doc.Table(heads, rows, "figures"),), heading=title))
+    shown += _drawings(inv)
     rest = (flame.rest_sentence(inv, profile) for profile in flame.of_kind(inv, "cpu", "rest"))
     shown += (doc.Prose(words.sentence(text), "note") for text in rest)
-    shown.append(doc.Items(tuple(flame.missing_sentences(inv))))
-    yield doc.Group(tuple(shown), only="page")
+    shown.append(doc.Items(flame.missing_sentences(inv)))
+    yield doc.Group(shown, only="page")
 
 
-def _tables(inv: Investigation) -> Iterator[doc.Block]:
-    for kind, title in TABLES.items():
-        shown = flame.of_kind(inv, kind)
-        heads = (doc.Column(""), *doc.numbers(*(flame.where(inv, profile) for profile in shown)))
-        rows: list[doc.Cells] = []
-        for name, shares in flame.rows(shown):
-            if kind == "threads":
-                rows.append((name, *map(flame.threads, shares)))
-                continue
-            costs = ((flame.share(share), flame.demand(share)) for share in shares)
-            rows.append((name, *((of, doc.Span(f"{cost} per request", "below")) if cost else of for of, cost in costs)))
-        yield doc.Group((doc.Table(heads, tuple(rows), "figures"),), heading=title)
+def _cpu_share(share: ClassShare | None) -> doc.Words:
+    if share is None or share.demand_ms is None:
+        return flame.share(share)
+    return flame.share(share), doc.Span(f"{flame.cost(share.demand_ms)} per request", "below")
+
+
+TABLES: Mapping[ProfileKind, tuple[str, Callable[[ClassShare | None], doc.Words]]] = {
+    "cpu": ("CPU time of the target, by what it was spent on", _cpu_share),
+    "threads": ("Threads of the target on average, by what they were doing", flame.threads),
+}
+"""Kind of profile -> title, and how a class's share is shown."""
 
 
 def _drawings(inv: Investigation) -> Iterator[doc.Block]:
@@ -54,25 +54,17 @@ def _drawings(inv: Investigation) -> Iterator[doc.Block]:
     if difference is not None:
         before, after = map(flame.quality_sentence, (difference.before, difference.after))
         quality = words.sentence(f"{before} before; {after} after")
-        drawn = doc.Drawing(
-            "flame-difference",
-            words.sentence(flame.difference_sentence(inv, difference)),
-            _legend("", ("up3", "a larger share after"), ("down3", "a smaller share after"), SAME),
-            flame.difference_svg(inv, difference),
-            f"{SHARES} {quality}",
-            "flame-difference",
-        )
+        caption = words.sentence(flame.difference_sentence(inv, difference))
+        legend = _legend("", ("up3", "a larger share after"), ("down3", "a smaller share after"), SAME)
+        svg, name = flame.difference_svg(inv, difference), "flame-difference"
+        drawn = doc.Drawing(name, caption, legend, svg, f"{SHARES} {quality}", name)
         yield doc.Group((drawn,), heading="CPU time, before against after")
     for number, profile in enumerate(flame.with_flame(inv), start=1):
-        name = f"Flame graph of the {profile.component}"
-        where = flame.where(inv, profile)
-        drawn = doc.Drawing(
-            f"flame-{number}",
-            words.sentence(flame.cpu_sentence(inv, profile)),
-            _choice(inv, profile, number),
-            flame.svg(profile, label=f"{name}, {where}"),
-            f"{words.sentence(flame.quality_sentence(profile))} {READING}",
-        )
+        name, where = f"Flame graph of the {profile.component}", flame.where(inv, profile)
+        caption = words.sentence(flame.cpu_sentence(inv, profile))
+        note = f"{words.sentence(flame.quality_sentence(profile))} {READING}"
+        svg = flame.svg(profile, label=f"{name}, {where}")
+        drawn = doc.Drawing(f"flame-{number}", caption, _choice(inv, profile, number), svg, note)
         unfolded = "open" if number == 1 and difference is None else ""
         yield doc.Group((drawn,), unfolded, summary=f"{name}: {where}")
 
@@ -99,63 +91,36 @@ def _legend(look: str, *colours: tuple[str, str]) -> Markup:
     return element("p", {"class": f"legend {look}".rstrip()}, *boxes)
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """use, saturation, errors: candidate metrics, of which the first measured one is shown. high: use from which on it
-    is highlighted."""
+RESOURCES = """
+CPUs of the machine: system.cpu.utilization > 0.95 | system.pressure.cpu.some system.processes.running
+    | system.cpu.throttles
+CPUs of the target: target.cpu.utilization target.cpu.cores > 0.95 | target.cpu.run_delay |
+Busiest thread of the target: target.cpu.hottest_thread > 0.95 | |
+Memory of the machine: system.memory.utilization > 0.9 | system.pressure.memory.some system.paging.direct_stalls |
+Memory of the target: target.memory.rss > inf | target.paging.major_faults | target.cage.memory.oom_kills
+Busiest disk: system.disk.busy > 0.7 | system.disk.queue system.pressure.io.some |
+Open files of the target: target.open_files.share target.open_files > 0.8 | |
+Connections to the target: target.accept_queue.share > 0.8 | target.accept_queue.waiting
+    | system.network.listen_overflows system.network.listen_drops
+TCP of the machine: system.network.tcp_memory > inf | | system.network.retransmits
+Lock that one request holds: workload.lock_held > 0.9 | workload.lock_waiting |
+Load driver: driver.cpu.utilization driver.cpu.cores > 0.9 | driver.cpu.run_delay | workload.errors
+"""
+"""Resource: metrics of its use > use from which on it is highlighted | of its saturation | of its errors. Of several
+metrics the first measured one is shown."""
 
-    name: str
-    use: tuple[str, ...]
-    saturation: tuple[str, ...]
-    errors: tuple[str, ...]
-    high: float = 0.9
 
-
-RESOURCES = (
-    Resource(
-        "CPUs of the machine",
-        ("system.cpu.utilization",),
-        ("system.pressure.cpu.some", "system.processes.running"),
-        ("system.cpu.throttles",),
-        0.95,
-    ),
-    Resource("CPUs of the target", ("target.cpu.utilization", "target.cpu.cores"), ("target.cpu.run_delay",), (), 0.95),
-    Resource("Busiest thread of the target", ("target.cpu.hottest_thread",), (), (), 0.95),
-    Resource(
-        "Memory of the machine",
-        ("system.memory.utilization",),
-        ("system.pressure.memory.some", "system.paging.direct_stalls"),
-        (),
-    ),
-    Resource(
-        "Memory of the target",
-        ("target.memory.rss",),
-        ("target.paging.major_faults",),
-        ("target.cage.memory.oom_kills",),
-        math.inf,
-    ),
-    Resource("Busiest disk", ("system.disk.busy",), ("system.disk.queue", "system.pressure.io.some"), (), 0.7),
-    Resource("Open files of the target", ("target.open_files.share", "target.open_files"), (), (), 0.8),
-    Resource(
-        "Connections to the target",
-        ("target.accept_queue.share",),
-        ("target.accept_queue.waiting",),
-        ("system.network.listen_overflows", "system.network.listen_drops"),
-        0.8,
-    ),
-    Resource("TCP of the machine", ("system.network.tcp_memory",), (), ("system.network.retransmits",), math.inf),
-    Resource("Lock that one request holds", ("workload.lock_held",), ("workload.lock_waiting",), ()),
-    Resource(
-        "Load driver",
-        ("driver.cpu.utilization", "driver.cpu.cores"),
-        ("driver.cpu.run_delay",),
-        ("workload.errors",),
-    ),
-)
+def _resources() -> Iterator[tuple[str, float, list[list[str]]]]:
+    """(Name, use from which on it is highlighted, metrics of use, saturation and errors)."""
+    for row in RESOURCES.replace("\n   ", "").strip().splitlines():
+        name, _, columns = row.partition(": ")
+        use, *others = columns.split("|")
+        used, _, high = use.partition(" > ")
+        yield name, float(high), [column.split() for column in (used, *others)]
 
 
 def metrics() -> frozenset[str]:
-    of_resources = (name for resource in RESOURCES for name in (*resource.use, *resource.saturation, *resource.errors))
+    of_resources = (name for _, _, columns in _resources() for names in columns for name in names)
     return frozenset((*of_resources, *waits.METRICS))
 
 
@@ -168,14 +133,14 @@ def use(inv: Investigation) -> Iterator[doc.Block]:
     at = max(levels)
     states, to = [facts.means(by_level[at]) for by_level in measured], curve_report.address(inv.rounds[0], at)
     rows: list[doc.Cells] = []
-    for resource in RESOURCES:
-        quantities = ((resource.use, resource.high), (resource.saturation, math.inf), (resource.errors, math.inf))
-        if any(state.get(name) for names, _ in quantities for name in _first(names, states) for state in states):
-            rows.append((resource.name, *(_cell(names, states, high, to) for names, high in quantities)))
+    for resource, high, columns in _resources():
+        if any(state.get(name) for names in columns for name in _first(names, states) for state in states):
+            cells = zip(columns, (high, math.inf, math.inf), strict=True)
+            rows.append((resource, *(_cell(names, states, loud, to) for names, loud in cells)))
     sides = ", before \u2192 after the changes" if len(states) > 1 else ""
     where = f"At {words.load(at, inv.study.load_unit)}{sides}"
     note = f"{where}. Averages of the steps there. Resources whose numbers are all 0 are left out."
-    table = doc.Table(("Resource", "Use", "Saturation", "Errors"), tuple(rows), "stack resources")
+    table = doc.Table(("Resource", "Use", "Saturation", "Errors"), rows, "stack resources")
     if rows:
         yield doc.Group((doc.Prose(note, "note"), table), heading="Use, saturation, errors", only="page")
 
@@ -192,6 +157,6 @@ def _cell(names: Sequence[str], states: Sequence[Mapping[str, float]], high: flo
             for state in states
         ]
         loud = name == names[0] and any(state.get(name, 0.0) >= high for state in states)
-        what = words.sentence(finding_words.metric_words(name))[:-1]
+        what = words.heading(finding_words.metric_words(name))
         return doc.Span(" \u2192 ".join(shown), "high" if loud else "", to), doc.Span(what, "below")
     return doc.Span("not counted", "note")

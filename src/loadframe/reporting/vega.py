@@ -1,12 +1,13 @@
-"""Vega-Lite specifications (https://vega.github.io/vega-lite/docs/spec.html) in the style of all charts, and their
-rendering to SVG. Colours are Okabe and Ito's: vermilion before, blue after."""
+"""Vega-Lite specifications (https://vega.github.io/vega-lite/docs/spec.html), and their rendering to SVG. Colours are
+Okabe and Ito's: vermilion before, blue after."""
 
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from statistics import fmean, pstdev
 from typing import Any
 
 from markupsafe import Markup
@@ -14,17 +15,17 @@ from markupsafe import Markup
 from loadframe.errors import RunError
 from loadframe.formats.json_text import write_json
 from loadframe.panics import ROOM_BYTES, in_words
-from loadframe.reporting import rounding
+from loadframe.reporting import rounding, words
 
 BEFORE, BETWEEN, AFTER, INK, QUIET = "#D55E00", "#8A8A8A", "#0072B2", "#1F2933", "#5B6673"
 FONT = "Helvetica Neue, Helvetica, Arial, Liberation Sans, sans-serif"
+LOG_SCALE = " (log scale)"
 MOST_TICKS = 7
 LABEL_HEIGHT = 14
 CHARACTER_PX = 6.9
 """Width of a character of 12-pixel type, a generous estimate: a browser may lack the font that the engine measures."""
 SLACK = 1.2
-"""Extra pixels per character: a browser without the fonts of FONT takes a wider one, which would cut off the last
-names."""
+"""Extra pixels per character: a wider font than those of FONT would cut off the last names."""
 Row = Mapping[str, Any]
 Rows = Sequence[Row]
 Channel = dict[str, Any]
@@ -37,17 +38,21 @@ class Size:
     height: int
 
 
+WIDE, NARROW = Size(640, 300), Size(270, 240)
+BOTH, HALF = (WIDE, NARROW), (Size(370, 210),)
+
+
 @dataclass(frozen=True, slots=True)
 class LoadAxis:
     unit: str
     levels: tuple[float, ...]
 
     def channel(self) -> Channel:
-        logarithmic = is_geometric(self.levels)
+        kind, title = _scaled(is_geometric(self.levels), self.unit)
         return quantity(
             "load",
-            self.unit + (" (log scale)" if logarithmic else ""),
-            {"type": "log" if logarithmic else "linear", "zero": False, "nice": False, "padding": 8},
+            title,
+            {"type": kind, "zero": False, "nice": False, "padding": 8},
             values=list(self.levels),
             labelOverlap="greedy",
             labelSeparation=4,
@@ -64,17 +69,27 @@ class ValueAxis:
     logarithmic: bool = False
 
     def channel(self, field: str = "value") -> Channel:
-        title = self.title + (" (log scale)" if self.logarithmic else "")
-        scale = {"type": "log" if self.logarithmic else "linear", "domain": [self.low, self.high], "nice": False}
-        ticks: dict[str, Any] = {"tickCount": 5}
-        if self.logarithmic and (marks := log_ticks(self.low, self.high)):
-            ticks = {"values": marks, "labelOverlap": "greedy"}
+        kind, title = _scaled(self.logarithmic, self.title)
+        scale = {"type": kind, "domain": [self.low, self.high], "nice": False}
+        marks = log_ticks(self.low, self.high) if self.logarithmic else []
+        ticks = {"values": marks, "labelOverlap": "greedy"} if marks else {"tickCount": 5}
         return quantity(field, title, scale, **ticks, **number_labels(self.high))
 
     def height(self, value: float) -> float:
         if self.logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
+
+
+def _scaled(logarithmic: bool, title: str) -> tuple[str, str]:
+    return ("log", f"{title}{LOG_SCALE}") if logarithmic else ("linear", title)
+
+
+def axis_over(title: str, values: Sequence[float], logarithmic: bool = False, factor: float = 1.5) -> ValueAxis:
+    """From 0, or logarithmic with this factor around the values."""
+    top = max(values) or 1.0
+    low, high = (min(values) / factor, top * factor) if logarithmic else (0.0, top * 1.15)
+    return ValueAxis(title, low, high, logarithmic)
 
 
 def quantity(field: str, title: str, scale: Mapping[str, Any], **axis: Any) -> Channel:
@@ -97,7 +112,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 class Plot:
-    """A drawing over a pair of axes, built up mark by mark: later marks lie above."""
+    """A drawing over a pair of axes. Later marks lie above."""
 
     def __init__(
         self, size: Size, x: Channel, y: ValueAxis | None = None, place: Callable[[float], str] = rounding.plain
@@ -111,7 +126,7 @@ class Plot:
         self._names: dict[tuple[str, tuple[float, float]], str] = {}
         self.left, self.right = 4.0, 10.0
         self.description = ""
-        """Description in sentences, where none can be derived from the lines."""
+        """Its description, where none can be derived from the lines."""
 
     @property
     def y(self) -> ValueAxis:
@@ -120,11 +135,11 @@ class Plot:
 
     def add(self, kind: str, rows: Rows, encoding: Mapping[str, Channel], **look: Any) -> None:
         """A mark for each of these rows, or one through all. Equal rows are stored once."""
-        data = [dict(row) for row in rows]
+        data = list(map(dict, rows))
         if data not in self._rows:
             self._rows.append(data)
-        named = f"rows-{self._rows.index(data)}"
-        self._layers.append({"data": {"name": named}, "mark": {"type": kind, **look}, "encoding": dict(encoding)})
+        named = {"name": f"rows-{self._rows.index(data)}"}
+        self._layers.append({"data": named, "mark": {"type": kind, **look}, "encoding": dict(encoding)})
 
     def draw(self, kind: str, rows: Rows, colour: str, field: str = "value", to: str = "", **look: Any) -> None:
         """A mark on both axes, at this field of the rows, or from it to another."""
@@ -160,26 +175,20 @@ class Plot:
         if self.description or not self._lines:
             return self.description
         sentences = []
-        for colour, points in ((colour, points) for colour, points in self._lines if points):
-            name = next((name for point in points if (name := self._names.get((colour, point)))), "")
-            sentences.append(f"{f'{name}: ' if name and len(self._lines) > 1 else ''}{self._course(points)}.")
-        x, y = (str(axis["title"]).removesuffix(" (log scale)") for axis in (self.x, self.y.channel()))
-        return " ".join([f"{(y or 'number')[:1].upper()}{(y or 'number')[1:]} over {x}.", *sentences])
+        for colour, points in self._lines:
+            names = [f"{name}: " for point in points if (name := self._names.get((colour, point)))]
+            name = names[0] if names and len(self._lines) > 1 else ""
+            sentences += [f"{name}{self._course(points)}."] if points else []
+        x, y = (str(axis["title"]).removesuffix(LOG_SCALE) for axis in (self.x, self.y.channel()))
+        return " ".join([f"{words.capital(y or 'number')} over {x}.", *sentences])
 
     def _course(self, points: list[tuple[float, float]]) -> str:
         ordered = sorted(points)
-        ends, values = (ordered[0], ordered[-1]), [value for _, value in ordered]
-        by_value = {"at most": max(ordered, key=itemgetter(1)), "at least": min(ordered, key=itemgetter(1))}
-        inner = [
-            f"{word} {self._point(point)}"
-            for word, point in by_value.items()
-            if point[1] not in (ends[0][1], ends[1][1]) and max(values) > min(values)
-        ]
-        parts = [self._point(ends[0]), *inner, *([self._point(ends[1])] if len(ordered) > 1 else [])]
-        return ", ".join(parts)
-
-    def _point(self, point: tuple[float, float]) -> str:
-        return f"{rounding.plain(point[1])} at {self._place(point[0])}"
+        by_value = {"at most ": max(ordered, key=itemgetter(1)), "at least ": min(ordered, key=itemgetter(1))}
+        shown = [("", ordered[0])]
+        shown += [item for item in by_value.items() if item[1][1] not in (ordered[0][1], ordered[-1][1])]
+        shown += [("", last) for last in ordered[1:][-1:]]
+        return ", ".join(f"{word}{rounding.plain(value)} at {self._place(x)}" for word, (x, value) in shown)
 
     def specification(self) -> Spec:
         slack = round(SLACK * max((len(label) for _, _, label, _ in self._ends), default=0))
@@ -200,8 +209,8 @@ class Plot:
         ends = sorted(self._ends) if len(self._ends) > 1 else []
         heights = [self.size.height * self.y.height(value) for value, *_ in ends]
         for (value, load, label, colour), height, place in zip(ends, heights, self._apart(heights), strict=True):
-            shift = round(height - place)
-            self.write(load, value, label, colour, align="left", dx=8, dy=shift, fontWeight=600, fontSize=12.5)
+            look = {"align": "left", "dx": 8, "dy": round(height - place), "fontWeight": 600, "fontSize": 12.5}
+            self.write(load, value, label, colour, **look)
         self._ends = []
 
     def _apart(self, heights: Sequence[float]) -> list[float]:
@@ -235,11 +244,11 @@ class Canvas(Plot):
         self.add("text", [{"x": x, "y": y, "label": label}], {**self.place, "text": text()}, color=colour, **mark)
 
     def heading(
-        self, left: float, top: float, line_px: int, title: Sequence[str], said: Sequence[tuple[str, str]]
+        self, left: float, top: float, line_px: int, title: Sequence[str], lines: Sequence[tuple[str, str]]
     ) -> None:
         for number, line in enumerate(title):
             self.label(left, top + line_px * number, line, INK, fontWeight=600)
-        for number, (line, colour) in enumerate(said, start=len(title)):
+        for number, (line, colour) in enumerate(lines, start=len(title)):
             self.label(left, top + line_px * number, line, colour)
 
     def boxes(self, rows: Rows, colour: str, kind: str = "rect", **look: object) -> None:
@@ -251,8 +260,8 @@ class Canvas(Plot):
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """title: the fact it shows. alt: a description in words. specs: Vega-Lite, one per size, the widest first. svgs:
-    without the title, which the page sets itself."""
+    """title: the fact it shows. alt: in words. specs: one per size, the widest first. svgs: without the title, which
+    the page sets itself."""
 
     name: str
     title: str
@@ -265,6 +274,22 @@ class Chart:
     @property
     def spec(self) -> str:
         return write_json({**self.specs[0], "title": self.title})
+
+
+def charted(
+    name: str,
+    title: str,
+    note: str,
+    sizes: Sequence[Size],
+    draw: Callable[..., Plot | None],
+    *about: Any,
+    metric: str = "",
+) -> Iterator[Chart]:
+    """A chart in these sizes, each by draw(*about, size); none without data."""
+    pictures = [plot for size in sizes if (plot := draw(*about, size)) is not None]
+    if pictures:
+        alt = " ".join(filter(None, (words.sentence(title), pictures[0].described())))
+        yield Chart(name, title, note, alt, tuple(picture.specification() for picture in pictures), metric)
 
 
 SI, PLAIN = "~s", ",.6~g"
@@ -291,10 +316,8 @@ CONFIG: Mapping[str, Any] = {
 
 
 def number_labels(largest: float) -> dict[str, Any]:
-    written = number_format(largest)
-    if written != SI:
-        return {"format": written}
-    return {"format": written, "labelExpr": f"datum.value == 0 ? '0' : format(datum.value, '{SI}')"}
+    zero = {"labelExpr": f"datum.value == 0 ? '0' : format(datum.value, '{SI}')"}
+    return {"format": number_format(largest), **(zero if number_format(largest) == SI else {})}
 
 
 def number_format(largest: float) -> str:
@@ -307,17 +330,16 @@ def is_geometric(levels: Sequence[float]) -> bool:
     ordered = sorted(set(levels))
     if len(ordered) < 3 or ordered[0] <= 0:
         return False
-    return _unevenness([math.log(level) for level in ordered]) < _unevenness(ordered)
+    return _unevenness(map(math.log, ordered)) < _unevenness(ordered)
 
 
-def _unevenness(values: list[float]) -> float:
+def _unevenness(values: Iterable[float]) -> float:
     gaps = [later - earlier for earlier, later in itertools.pairwise(values)]
-    mean = sum(gaps) / len(gaps)
-    return math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) / mean
+    return pstdev(gaps) / fmean(gaps)
 
 
 def start_engine() -> None:
-    """Start Vega's engine now: its first rendering takes most of a second."""
+    """Its first rendering takes most of a second."""
     import vl_convert
 
     with in_words("The charts of the report cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
@@ -325,7 +347,7 @@ def start_engine() -> None:
 
 
 def render(spec: Mapping[str, Any], name: str, alt: str) -> Markup:
-    """A specification as an SVG element with unique ids, described by `alt`. The engine escapes its texts."""
+    """An SVG element with unique ids, described by `alt`. The engine escapes its texts."""
     import vl_convert
 
     with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):

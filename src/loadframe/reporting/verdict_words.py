@@ -1,15 +1,15 @@
-"""Decisions and statuses in words: gains, comparisons, ladders, causes."""
+"""Decisions and statuses in words."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import get_args
 
 from loadframe.analysis import divergence
 from loadframe.analysis.divergence import Reach
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.windows import explained
 from loadframe.model import (
-    WORK,
     Answer,
     AnswersCompared,
     Compared,
@@ -17,6 +17,7 @@ from loadframe.model import (
     Decision,
     Finding,
     FindingStatus,
+    FleetDrivers,
     Investigation,
     LadderStep,
     LevelRatio,
@@ -30,19 +31,13 @@ from loadframe.model import (
 from loadframe.model.verdict import NOT_KNOWN
 from loadframe.progress import counted
 from loadframe.reporting import rounding, words
+from loadframe.units import show
 
 Ratio = Verdict | LadderStep | LevelRatio | Reach | More
-"""A ratio with an interval, of 95 % where it has no confidence."""
-DECISIONS: Mapping[Decision, str] = {
-    "better": "better",
-    "worse": "worse",
-    "no-proven-difference": "no proven difference",
-    "cannot-tell": "cannot tell",
-}
+DECISIONS: Mapping[Decision, str] = {decision: decision.replace("-", " ") for decision in get_args(Decision)}
 NO_DIFFERENCE = DECISIONS["no-proven-difference"]
 FATES = {True: "kept", False: "reverted", None: ""}
 TAKEN_BACK = "proved, and reverted as fresh blocks say the opposite"
-CLASSES = {"meets": "meets", "misses": "misses", "undecided": "unknown"}
 MARGINS: Mapping[Answer, str] = {
     "proven-worse": "it is proven to be worse by more than that",
     "proven-not-worse": "it is proven not to be worse by more than that",
@@ -71,7 +66,7 @@ def status(finding: Finding) -> str:
 
 
 def times_the_throughput(verdict: Verdict, unit: str = "") -> str:
-    """ "4.1 times the throughput on average over 20 and 40 active jobs"; without a unit, without the levels."""
+    """Without a unit, without the levels."""
     levels = verdict_levels(verdict, unit) if unit else ""
     return f"{led_ratio(verdict)} times the throughput {levels}".rstrip()
 
@@ -88,17 +83,12 @@ def gain_sentence(verdict: Verdict, unit: str = "") -> str:
     return sentence if verdict.decision == "better" else f"{DECISIONS[verdict.decision]}: {sentence}"
 
 
-def measured(verdict: Verdict) -> str:
-    return f"{ratio(verdict)} times ({_interval_words(verdict)})" if verdict.has_ratio else without_ratio(verdict)
-
-
 def without_ratio(verdict: Verdict) -> str:
-    """ "worse: nothing was served in 3 of 3 blocks at 8; before: 840/s"."""
     return f"{DECISIONS[verdict.decision]}: {verdict.method}"
 
 
 def apart(verdict: Verdict, where: str) -> str:
-    """ "2.1 times at 4 workers (1.8 to 2.5)", "no proven difference at 4 workers (0.9 to 1.1)"."""
+    """ "2.1 times at 4 workers (1.8 to 2.5)"."""
     if not verdict.has_ratio:
         return f"{where}, {without_ratio(verdict)}"
     outcome = f"{ratio(verdict)} times" if verdict.decided else DECISIONS[verdict.decision]
@@ -106,24 +96,19 @@ def apart(verdict: Verdict, where: str) -> str:
 
 
 def comparison_sentence(comparison: Comparison) -> str:
-    verdict = comparison.verdict
+    verdict, sides = comparison.verdict, f"{comparison.after} against {comparison.before}"
     if not verdict.has_ratio:
-        return f"{comparison.after} against {comparison.before}: {without_ratio(verdict)}."
-    blocks = counted(verdict.blocks, "block") if verdict.block_ratios else ""
+        return f"{sides}: {without_ratio(verdict)}."
     what = f"{comparison.what} {verdict_levels(verdict, comparison.axis_unit)}".strip()
-    about = ", ".join(part for part in (interval(verdict), blocks) if part)
-    overstated = f"; {MAY_OVERSTATE}" if verdict.may_overstate else ""
-    return (
-        f"{comparison.after} against {comparison.before}: {DECISIONS[verdict.decision]}. "
-        f"{ratio(verdict)} times the {what} ({about}{overstated})."
-    )
+    about = _interval_words(verdict if verdict.block_ratios else replace(verdict, blocks=0))
+    return f"{sides}: {DECISIONS[verdict.decision]}. {ratio(verdict)} times the {what} ({about})."
 
 
 MOST_LOADS = 6
 
 
 def variant_name(variant: Variant) -> str:
-    """The setting that a variant changes; of more than two the last, which the others are for."""
+    """Its setting; of more than two the last, which the others are for."""
     names = [change.setting for change in variant.changes]
     return " and ".join(names if len(names) <= 2 else names[-1:]) or "the change"
 
@@ -133,8 +118,7 @@ def variant_head(variant: Variant) -> str:
 
 
 def by_load(compared: Compared, unit: str) -> str:
-    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of more than MOST_LOADS loads the ends, the judged ones and
-    that of the answer."""
+    """ "4x (3.5 to 4.6) at 1 worker, 5x (4.4 to 5.8) at 4"; of more loads the ends and those judged."""
     shown, verdict = list(compared.levels), compared.reported
     if len(shown) > MOST_LOADS:
         about = [compared.at] if isinstance(compared, Variant) else []
@@ -143,9 +127,8 @@ def by_load(compared: Compared, unit: str) -> str:
     parts = []
     for number, level in enumerate(shown):
         ends = f" ({ratio_interval(level)})" if ratio_interval(level) else ""
-        parts.append(
-            f"{ratio(level)}x{ends} at {rounding.exact(level.load) if number else words.load(level.load, unit)}"
-        )
+        where = rounding.exact(level.load) if number else words.load(level.load, unit)
+        parts.append(f"{ratio(level)}x{ends} at {where}")
     from_curves = [rounding.exact(level.load) for level in shown if level.from_curves and verdict.block_ratios]
     source = f"; at {words.and_list(from_curves)} from the curves, not block by block" if from_curves else ""
     return ", ".join(parts) + source
@@ -158,12 +141,11 @@ def noise_sentence(verdict: Verdict) -> str:
 
 
 def proof_sentence(verdict: Verdict, unit: str) -> str:
-    levels = verdict_levels(verdict, unit)
-    where = f", {levels}" if levels else ""
     how = "Block by block" if verdict.block_ratios else "From the curves, not block by block"
+    where = ", ".join(filter(None, (how, verdict_levels(verdict, unit))))
     no = "" if verdict.decided else f"{DECISIONS[verdict.decision]}, "
     gain = f"{no}{ratio(verdict)} times, {_interval_words(verdict)}" if verdict.has_ratio else without_ratio(verdict)
-    return f"{how}{where}: {gain}. {noise_sentence(verdict)}".rstrip()
+    return f"{where}: {gain}. {noise_sentence(verdict)}".rstrip()
 
 
 def block_ratios(verdict: Verdict) -> str:
@@ -176,14 +158,12 @@ def margin_sentence(margin: Margin) -> str:
 
 
 def sessions_sentence(sessions: Sessions) -> str:
-    share = rounding.percent(sessions.share)
-    source = (
-        f"learnt from {sessions.learnt_from} equal ones" if sessions.learnt_from else "a prior: no equal ones are known"
-    )
-    alone = rounding.with_interval(math.sqrt(sessions.low * sessions.high), sessions.low, sessions.high)[1:]
+    learnt = f"learnt from {sessions.learnt_from} equal ones"
+    source = learnt if sessions.learnt_from else "a prior: no equal ones are known"
+    _, low, high = rounding.with_interval(math.sqrt(sessions.low * sessions.high), sessions.low, sessions.high)
     return (
-        f"Two sessions of this machine differ by up to {share} ({source}), which is in the interval; the values by "
-        f"themselves give {' to '.join(alone)} times."
+        f"Two sessions of this machine differ by up to {rounding.percent(sessions.share)} ({source}), which is in the "
+        f"interval; the values by themselves give {low} to {high} times."
     )
 
 
@@ -192,37 +172,24 @@ def needed_sentence(needed: Needed, sessions: Sessions | None) -> str:
         return f"About {needed.count:,} {needed.what} of each side would tell, if they go on like these."
     if sessions is None:
         return f"No number of such {needed.what} would tell."
-    return (
-        f"No number of {needed.what} would tell: two sessions differ by as much. Measure both sides in turns, in "
-        "blocks, or each in several sessions."
-    )
-
-
-def level_ratio(row: LevelRatio, unit: str, work: str = WORK) -> str:
-    before, after = words.throughput(row.before, work), words.throughput(row.after, work)
-    return f"at {words.load(row.load, unit)}: {rounding.plain(row.ratio)} times ({before} before, {after} after)"
+    advice = "Measure both sides in turns, in blocks, or each in several sessions."
+    return f"No number of {needed.what} would tell: two sessions differ by as much. {advice}"
 
 
 def ratio(estimate: Ratio) -> str:
-    if isinstance(estimate, Verdict) and not estimate.has_ratio:
-        return ""
-    return rounding.with_interval(estimate.ratio, estimate.low, estimate.high)[0]
+    ends = estimate.low, estimate.high
+    return "" if ends == NOT_KNOWN else rounding.with_interval(estimate.ratio, *ends)[0]
 
 
 def headline(verdict: Verdict) -> str:
-    """ "3.1×", "worse"."""
     return f"{ratio(verdict)}\u00d7" if verdict.has_ratio else DECISIONS[verdict.decision]
 
 
 def led_ratio(estimate: Ratio) -> str:
     """ "3.1", or "at least 11", the lower end, for a proven gain whose interval is too wide."""
     value, low, _ = rounding.with_interval(estimate.ratio, estimate.low, estimate.high)
-    undecided = isinstance(estimate, Verdict) and estimate.decision != "better"
-    return (
-        value
-        if undecided or estimate.low <= 1 or not rounding.is_vague(estimate.low, estimate.high)
-        else f"at least {low}"
-    )
+    proved = estimate.low > 1 and (not isinstance(estimate, Verdict) or estimate.decision == "better")
+    return f"at least {low}" if proved and rounding.is_vague(estimate.low, estimate.high) else value
 
 
 def led_gain(verdict: Verdict, unit: str) -> str:
@@ -235,12 +202,11 @@ BEYOND = 1000.0
 
 
 def ratio_interval(estimate: Ratio) -> str:
-    """ "3.8 to 4.4", "less than 0.001 to 30"; "" where no interval is known."""
-    if not rounding.has_width(estimate.low, estimate.high) or (
-        isinstance(estimate, Verdict) and not estimate.has_ratio
-    ):
+    """ "3.8 to 4.4", "less than 0.001 to 30"; "" where none is known."""
+    ends = estimate.low, estimate.high
+    if ends == NOT_KNOWN or not rounding.has_width(*ends):
         return ""
-    _, low, high = rounding.with_interval(estimate.ratio, estimate.low, estimate.high)
+    _, low, high = rounding.with_interval(estimate.ratio, *ends)
     low = low if estimate.low >= 1 / BEYOND else f"less than {rounding.plain(1 / BEYOND)}"
     high = high if estimate.high <= BEYOND else f"more than {rounding.plain(BEYOND)}"
     return f"{low} to {high}"
@@ -258,24 +224,25 @@ USUAL = 0.95
 """The confidence that a note states once for all intervals."""
 
 
-def ratio_words(verdict: Verdict) -> str:
-    """ "3.1 times (2.8 to 3.4)"; "3.1 times (97.5 % interval 2.7 to 3.5)" where not USUAL; "at least 3 times" where
-    only that bound is known."""
+def ratio_words(verdict: Verdict | None) -> str:
+    """ "3.1 times (2.8 to 3.4)"; "3.1 times (97.5 % interval 2.7 to 3.5)"; "at least 3 times"; "" for None."""
+    if verdict is None:
+        return ""
     if not verdict.has_ratio:
         return without_ratio(verdict)
-    if NOT_KNOWN[0] == verdict.low or NOT_KNOWN[1] == verdict.high:
-        end, bound = ("at most", verdict.high) if NOT_KNOWN[0] == verdict.low else ("at least", verdict.low)
-        return f"{end} {rounding.plain(bound)} times"
+    if NOT_KNOWN[0] == verdict.low:
+        return f"at most {rounding.plain(verdict.high)} times"
+    if NOT_KNOWN[1] == verdict.high:
+        return f"at least {rounding.plain(verdict.low)} times"
     ends = ratio_interval(verdict) if verdict.confidence == USUAL else confident_interval(verdict)
     return f"{ratio(verdict)} times{f' ({ends})' if ends else ''}"
 
 
 def confidence(estimate: Ratio) -> str:
-    return f"{100 * (estimate.confidence if isinstance(estimate, Verdict) else USUAL):.4g} %"
+    return f"{100 * getattr(estimate, 'confidence', USUAL):.4g} %"
 
 
 def confident_interval(estimate: Ratio) -> str:
-    """ "95 % interval 3.8 to 4.4"; "" where none is known."""
     ends = ratio_interval(estimate)
     return f"{confidence(estimate)} interval {ends}" if ends else ""
 
@@ -291,30 +258,27 @@ def _interval_words(verdict: Verdict) -> str:
 
 
 def verdict_levels(verdict: Verdict, unit: str) -> str:
-    """ "at 40 active jobs", "on average over 20, 40 and 80 active jobs", "on average over 5 to 320 active jobs"; "" if
-    not known."""
+    """ "at 40 active jobs", "on average over 5 to 320 active jobs"; "" if not known."""
     levels = sorted(verdict.levels)
-    if not levels:
-        return ""
-    loads = [*map(rounding.exact, levels[:-1]), words.load(levels[-1], unit)]
-    if len(loads) == 1:
-        return f"at {loads[0]}"
+    loads = [*map(rounding.exact, levels[:-1]), *(words.load(level, unit) for level in levels[-1:])]
+    if len(loads) < 2:
+        return "".join(f"at {load}" for load in loads)
     return f"on average over {words.and_list(loads) if len(loads) <= 3 else f'{loads[0]} to {loads[-1]}'}"
 
 
 def answers_sentence(compared: AnswersCompared) -> str:
     if compared.equal is None:
         return f"Not compared with {compared.others}, of {compared.of}: {compared.missing}."
+    other = f"{compared.others}, of {compared.of}"
     if compared.equal:
-        listed = ", ".join(f"{answer.answer} {answer.target:,}" for answer in compared.answers)
-        return f"The same as {compared.others}, of {compared.of}: {listed}."
+        return f"The same as {other}: {', '.join(f'{same.answer} {same.target:,}' for same in compared.answers)}."
     listed = "; ".join(
         f"{answer.answer}: the target says {answer.target:,}, {compared.others} {answer.other:,}"
-        + (f" ({answer.differences[0]})" if answer.differences else "")
+        + "".join(f" ({first})" for first in answer.differences[:1])
         for answer in compared.answers
         if not answer.equal
     )
-    return f"Other answers than {compared.others}, of {compared.of}: {listed}."
+    return f"Other answers than {other}: {listed}."
 
 
 def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
@@ -322,8 +286,7 @@ def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
 
 
 def reach_of(inv: Investigation) -> Reach | None:
-    """Peak and knee of the last curve against the first; None where nothing was gained or the last state was not
-    measured."""
+    """The last curve against the first; None where nothing was gained or the last state was not measured."""
     if inv.gain is None or len(inv.rounds) < 2:
         return None
     first, last = inv.rounds[0], inv.rounds[-1]
@@ -337,20 +300,37 @@ def reach_of(inv: Investigation) -> Reach | None:
     return reach if row is None else replace(reach, ratio=row.ratio, low=row.low, high=row.high)
 
 
-def height_words(reach: Reach, unit: str) -> str:
+def reach_sentences(reach: Reach, unit: str) -> str:
     before, after = (f"{rounding.plain(end.throughput)}/s" for end in (reach.before, reach.after))
-    if reach.before.load == reach.after.load:
-        return f"{before} before, {after} after, both at {words.load(reach.after.load, unit)}"
     at = [words.load(end.load, unit) for end in (reach.before, reach.after)]
     peaks = f"{before} at {at[0]} before, {after} at {at[1]} after"
-    if rounding.has_width(reach.low, reach.high) and reach.low <= 1 <= reach.high:
-        return f"{peaks}: {NO_DIFFERENCE}, {ratio(reach)} times ({interval(reach)})"
-    return f"{peaks}: {led_ratio(reach)} times, each at its own load ({interval(reach)})"
+    if at[0] == at[1]:
+        peaks = f"{before} before, {after} after, both at {at[1]}"
+    elif rounding.has_width(reach.low, reach.high) and reach.low <= 1 <= reach.high:
+        peaks += f": {NO_DIFFERENCE}, {ratio(reach)} times ({interval(reach)})"
+    else:
+        peaks += f": {led_ratio(reach)} times, each at its own load ({interval(reach)})"
+    first, then = ("" if knee is None else words.about_load(knee, unit) for knee in reach.knee)
+    knees = first and f"it bends nowhere within the tested levels; before, at {first}"
+    if then:
+        knees = f"it bends at {then}{f' instead of at {first}' if first else ''}"
+    return words.paragraph((peaks, knees))
 
 
-def knee_words(reach: Reach, unit: str) -> str:
-    before, after = reach.knee
-    first = "" if before is None else words.about_load(before, unit)
-    if after is None:
-        return first and f"it bends nowhere within the tested levels; before, at {first}"
-    return f"it bends at {words.about_load(after, unit)}{f' instead of at {first}' if first else ''}"
+def drivers_sentence(drivers: FleetDrivers) -> str:
+    """Whether fewer drivers would have sufficed, and what was full if so."""
+    everyone, fewer = f"{len(drivers.drivers)} drivers", counted(len(drivers.fewer), "driver")
+    gain = f"{ratio(drivers.verdict)} times ({_interval_words(drivers.verdict)})"
+    gain = gain if drivers.verdict.has_ratio else without_ratio(drivers.verdict)
+    moved, link = (show(value or 0.0, "bytes/s") for value in (drivers.moved_bytes_per_s, drivers.link_bytes_per_s))
+    match drivers.limit:
+        case "drivers":
+            finding = f"{everyone} give more than {fewer}: {gain}. The drivers limit this curve, so add one"
+        case "not proven":
+            finding = f"it is not proven whether {everyone} give more than {fewer}: {gain}"
+        case "link":
+            full = f"The link from the target is full: {moved} came through it, and it carries {link} by itself"
+            finding = f"{everyone} give as much as {fewer}: {gain}. {full}"
+        case "target":
+            finding = f"{everyone} give as much as {fewer}: {gain}. The drivers do not limit this curve"
+    return f"At {drivers.level:g}, {finding}."

@@ -37,21 +37,19 @@ def title(series: facts.Series, unit: str) -> str:
     load, where = plots.highest(series, levels, unit)
     counts = levels[load]
     many = sorted(((count, name) for name, count in counts.items() if count >= 0.5 and name != "idle"), reverse=True)
-    said = words.and_list([f"{_threads(count)} {BANDS[name][2]}" for count, name in many[:2]])
+    most = words.and_list([f"{_threads(count)} {BANDS[name][2]}" for count, name in many[:2]])
     threads = f"{_threads(sum(counts.values()))} threads of the target"
-    return f"{where}, of {threads} {said}" if said else f"{where}, {threads} wait for requests"
+    return f"{where}, of {threads} {most}" if most else f"{where}, {threads} wait for requests"
 
 
 def _threads(count: float) -> str:
     """An average of a few dozen samples has no third digit."""
-    return rounding.plain(round(count, 1)) if count >= 0.1 else rounding.plain(count)
+    return rounding.plain(round(count, 1) if count >= 0.1 else count)
 
 
 def note(series: facts.Series) -> str:
     meaning = "Threads on average, by what they wait for. An idle pool and a lock look alike from outside."
-    levels = _levels(series)
-    if _hides_idle(levels):
-        idle = max(counts["idle"] for counts in levels.values())
+    if idle := _hidden_idle(_levels(series)):
         meaning += f" Not drawn: up to {rounding.plain(idle)} threads that wait for the next request."
     return meaning
 
@@ -60,8 +58,9 @@ def chart(inv: Investigation, series: facts.Series, size: Size) -> Plot | None:
     levels = _levels(series)
     if len(levels) < 2:
         return None
-    hidden = {"idle"} if _hides_idle(levels) else set()
-    names = [name for name in BANDS if name not in hidden and any(counts[name] for counts in levels.values())]
+    names = [name for name in BANDS if any(counts[name] for counts in levels.values())]
+    if _hidden_idle(levels):
+        names.remove("idle")
     top = max(sum(counts[name] for name in names) for counts in levels.values()) or 1.0
     limits = (row.get("target.cpu.limit", math.nan) for row in series.round.footprint)
     cpus = max(filter(math.isfinite, limits), default=None)
@@ -75,9 +74,9 @@ def chart(inv: Investigation, series: facts.Series, size: Size) -> Plot | None:
             for load, counts in sorted(levels.items())
         ]
         plot.draw("area", rows, colour, "low", "value", opacity=0.85)
-        last = rows[-1]
-        if last["value"] - last["low"] >= SHOWN_FROM * high:
-            plot.end(label, colour if name != "idle" else INK, {**last, "value": (last["low"] + last["value"]) / 2})
+        low, value = rows[-1]["low"], rows[-1]["value"]
+        if value - low >= SHOWN_FROM * high:
+            plot.end(label, colour if name != "idle" else INK, {**rows[-1], "value": (low + value) / 2})
         floor = {row["load"]: row["value"] for row in rows}
     if cpus is not None and cpus <= high:
         plot.ceiling(cpus, f"{rounding.plain(cpus)} CPUs", INK, min(levels))
@@ -85,14 +84,16 @@ def chart(inv: Investigation, series: facts.Series, size: Size) -> Plot | None:
 
 
 def _levels(series: facts.Series) -> dict[float, dict[str, float]]:
-    means = {level: facts.means(rows) for level, rows in facts.by_level(series.round).items()}
-    return {
-        level: {name: averages[f"target.waits.{name}"] for name in BANDS}
-        for level, averages in means.items()
-        if all(f"target.waits.{name}" in averages for name in BANDS)
-    }
+    levels: dict[float, dict[str, float]] = {}
+    for level, rows in facts.by_level(series.round).items():
+        means = facts.means(rows)
+        if means.keys() >= set(METRICS[:-1]):
+            levels[level] = {name: means[f"target.waits.{name}"] for name in BANDS}
+    return levels
 
 
-def _hides_idle(levels: Mapping[float, Mapping[str, float]]) -> bool:
+def _hidden_idle(levels: Mapping[float, Mapping[str, float]]) -> float:
+    """The most threads that wait for the next request where they are not drawn, else 0."""
     idle = max(counts["idle"] for counts in levels.values())
-    return idle > IDLE_HIDES * max(sum(counts.values()) - counts["idle"] for counts in levels.values())
+    others = max(sum(counts.values()) - counts["idle"] for counts in levels.values())
+    return idle if idle > IDLE_HIDES * others else 0.0

@@ -1,56 +1,46 @@
-"""Words that text and page share: loads, throughput, curves, and grammar."""
+"""Loads, throughput and curves in words, and grammar."""
 
 import math
+import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from loadframe.diagnosis.plateau import is_flat
-from loadframe.model import (
-    WORK,
-    Bend,
-    Curve,
-    CurvePoint,
-    Limit,
-    LoadInterval,
-    Scalability,
-    StateSummary,
-    StudySummary,
-)
+from loadframe.model import WORK, Bend, Curve, CurvePoint, Limit, LoadInterval, Scalability, StateSummary, StudySummary
 from loadframe.reporting import rounding
 from loadframe.units import show
 
 
 def target_name(study: StudySummary) -> str:
-    """ "mariadb 10.11.14"; a server that names itself in its version is not named twice."""
+    """A server that names itself in its version is not named twice."""
     kind, version = study.target_kind, study.target_version
     return version if kind.lower() in version.lower() else f"{kind} {version}".strip()
 
 
 def load(value: float, unit: str) -> str:
     """ "12 active jobs"; "1 worker", "1 process", "1 request/s"."""
-    text = rounding.exact(value) if float(value).is_integer() else rounding.plain(value)
-    return f"{text} {_singular(unit) if value == 1 else unit}"
+    return _counted(rounding.exact(value) if float(value).is_integer() else rounding.plain(value), unit)
 
 
-def _singular(unit: str) -> str:
-    for between in (" of ", "/"):
-        first, separator, rest = unit.partition(between)
-        if separator:
-            return f"{_singular(first)}{separator}{rest}"
-    if unit.endswith("ies"):
-        return f"{unit[:-3]}y"
-    if unit.endswith("sses"):
-        return unit[:-2]
-    return unit[:-1] if unit.endswith("s") and not unit.endswith("ss") else unit
+def _counted(number: str, unit: str) -> str:
+    if number != "1":
+        return f"{number} {unit}"
+    first, *rest = re.split("( of |/)", unit, maxsplit=1)
+    for plural, singular in (("ies", "y"), ("sses", "ss"), ("ss", "ss"), ("s", "")):
+        if first.endswith(plural):
+            first = f"{first.removesuffix(plural)}{singular}"
+            break
+    return "".join((number, " ", first, *rest))
 
 
 def load_interval(interval: LoadInterval, unit: str) -> str:
-    if not rounding.has_width(interval.low, interval.high):
-        return load(interval.load, unit)
     ends = (interval.load, interval.low, interval.high)
+    if not rounding.has_width(*ends[1:]):
+        return load(interval.load, unit)
     value, low, high = rounding.with_interval(*ends)
     if "." in value and all(float(end).is_integer() for end in ends):
         value, low, high = map(rounding.exact, ends)
-    return f"{value} {_singular(unit) if value == '1' else unit} ({low} to {high})"
+    return f"{_counted(value, unit)} ({low} to {high})"
 
 
 def about_load(interval: LoadInterval, unit: str) -> str:
@@ -59,7 +49,7 @@ def about_load(interval: LoadInterval, unit: str) -> str:
     value, _, _ = rounding.with_interval(interval.load, interval.low, interval.high)
     if "." in value:
         value = rounding.plain(forecast(float(value.replace(",", ""))))
-    return f"about {value} {_singular(unit) if value == '1' else unit}"
+    return f"about {_counted(value, unit)}"
 
 
 def forecast(value: float) -> float:
@@ -72,10 +62,9 @@ def throughput(value: float, work: str = WORK) -> str:
 
 
 def point_throughput(point: CurvePoint, work: str = WORK) -> str:
-    if not rounding.has_width(point.throughput_low, point.throughput_high):
-        return throughput(point.throughput, work)
-    low, high = rounding.plain(point.throughput_low), rounding.plain(point.throughput_high)
-    return f"{throughput(point.throughput, work)} ({low} to {high})"
+    ends = point.throughput_low, point.throughput_high
+    between = f" ({' to '.join(map(rounding.plain, ends))})" if rounding.has_width(*ends) else ""
+    return f"{throughput(point.throughput, work)}{between}"
 
 
 def milliseconds(value: float | None) -> str:
@@ -92,9 +81,9 @@ def peak(state: StateSummary, unit: str, work: str = WORK) -> str:
 def state_sentence(
     state: StateSummary, unit: str, work: str = WORK, limit: str = "", curve: Curve | None = None
 ) -> str:
-    """Peak and knee of a state. limit: explains its bend. curve: the state's own, to say why there is no bend."""
+    """limit: explains the bend. curve: of the state, to say why there is none."""
     if state.bend:
-        bend = bends(state.bend, unit, limit)
+        bend = bend_words(state.bend, unit, limit)
     elif state.knee:
         bend = f"bends at {load_interval(state.knee, unit)}"
     elif curve is not None and is_flat(curve):  # it is saturated below its lowest level
@@ -104,7 +93,7 @@ def state_sentence(
     return f"peak {peak(state, unit, work)}; {bend}"
 
 
-def bends(bend: Bend, unit: str, limit: str = "") -> str:
+def bend_words(bend: Bend, unit: str, limit: str = "") -> str:
     alone = load_interval(bend.curve, unit)
     where = f"a limit is reached ({limit})" if limit and limit != bend.limit else f"{bend.limit} is full"
     return f"bends at {load_interval(bend.load, unit)}, where {where}; the curve alone gives {alone}"
@@ -138,13 +127,14 @@ def curve_phrase(curve: Curve, unit: str) -> str:
 
 def _gradually(curve: Curve, between: LoadInterval, unit: str, last: float) -> str:
     """ "levels off gradually, between about 5 and 80 clients"; an end that is only that of the levels is not named."""
-    low, high = rounding.plain(forecast(between.low)), load(forecast(between.high), unit)
-    begins = "the lowest load" if between.low <= min(point.load for point in curve.points) else low
+    begins = rounding.plain(forecast(between.low))
+    if between.low <= min(point.load for point in curve.points):
+        begins = "the lowest load"
     if curve.shape == "decline":
         return f"levels off gradually from {begins} on, and falls after {load(curve.peak.load, unit)}"
     if between.high >= last:
         return f"levels off gradually from {begins} on, and still does at {load(last, unit)}"
-    return f"levels off gradually, between {begins} and {high}"
+    return f"levels off gradually, between {begins} and {load(forecast(between.high), unit)}"
 
 
 def served_nothing(curve: Curve) -> bool:
@@ -158,28 +148,26 @@ OPEN_LOOP = "Open loop: requests were offered at a fixed rate; each latency coun
 
 
 def curve_facts(curve: Curve, unit: str, bend: Bend | None = None, work: str = WORK, limit: str = "") -> list[str]:
-    """Peak, knee, capacity, scalability law and loop, a sentence each. bend: where a limit explains its knee; limit:
-    its name."""
-    height = point_throughput(curve.at_peak, work)
-    lines = [] if served_nothing(curve) else [f"Peak: {height} at {load(curve.peak.load, unit)}."]
+    """Sentences. bend: where a limit explains the knee; limit: its name."""
+    peak = f"Peak: {point_throughput(curve.at_peak, work)} at {load(curve.peak.load, unit)}."
+    lines = [] if served_nothing(curve) else [peak]
     if bend:
-        lines.append(f"It {bends(bend, unit, limit)}.")
+        lines.append(f"It {bend_words(bend, unit, limit)}.")
     elif curve.gradual:
         lines.append("It has no corner: no single load is its knee.")
     elif curve.knee:
         lines.append(f"Knee: {load_interval(curve.knee, unit)}.")
     if curve.capacity:
         lines.append(f"Capacity within the objective: {load_interval(curve.capacity, unit)}.")
-    if curve.usl is not None and (peak := _law_peak(curve.usl, curve)) is not None:
-        lines.append(f"Scalability law: peak expected at {load_interval(peak, unit)}.")
+    if curve.usl is not None and (expected := _law_peak(curve.usl, curve)) is not None:
+        lines.append(f"Scalability law: peak expected at {load_interval(expected, unit)}.")
     if curve.closed_loop is not None:
         lines.append(CLOSED_LOOP if curve.closed_loop else OPEN_LOOP)
     return lines
 
 
 def _law_peak(law: Scalability, curve: Curve) -> LoadInterval | None:
-    """The law's peak with the interval of its kappa; None unless kappa is proven, and the peak near what was
-    measured."""
+    """With the interval of kappa; None unless kappa is proven, and the peak near what was measured."""
     highest_load, (low, high) = curve.points[-1].load, law.kappa_interval
     if law.peak_load is None or not 0 < low <= high or not law.peak_load <= FORESIGHT * highest_load:
         return None
@@ -190,9 +178,7 @@ def _law_peak(law: Scalability, curve: Curve) -> LoadInterval | None:
 
 
 def limit_number(value: float | None, limit: Limit) -> str:
-    if value is None or not math.isfinite(value):
-        return ""
-    return show(value, limit.unit)
+    return "" if value is None or not math.isfinite(value) else show(value, limit.unit)
 
 
 def strip(text: str) -> str:
@@ -200,15 +186,19 @@ def strip(text: str) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a capital and a full stop. Names (table_open_cache, books = 16) keep their spelling."""
+    """With a capital and a full stop. Names (table_open_cache, books = 16) keep their spelling."""
     bare = strip(text)
-    if not bare:
-        return ""
-    first, *rest = bare.split()
-    if rest[:1] == ["="]:  # "books = 16" is also the name of a setting
-        return f"{bare}."
-    first = first.rstrip(",:;")
-    return f"{bare[:1].upper()}{bare[1:]}." if first.replace("-", "").replace("'", "").isalpha() else f"{bare}."
+    first, *rest = bare.split() or [""]
+    is_word = first.rstrip(",:;").replace("-", "").replace("'", "").isalpha() and rest[:1] != ["="]
+    return bare and f"{capital(bare) if is_word else bare}."
+
+
+def paragraph(texts: Iterable[str]) -> str:
+    return " ".join(filter(None, map(sentence, texts)))
+
+
+def heading(text: str) -> str:
+    return sentence(text)[:-1]
 
 
 def capital(text: str) -> str:
@@ -220,12 +210,9 @@ def and_list(items: list[str]) -> str:
 
 
 def moment(iso: str) -> str:
-    """ "25 November 2026, 22:48 UTC" from an ISO 8601 time; other text, or a time without a zone, unchanged."""
+    """ "25 November 2026, 22:48 UTC" from an ISO 8601 time; what is none, or has no zone, unchanged."""
     try:
         at = datetime.fromisoformat(iso)
     except ValueError:
         return iso
-    if at.tzinfo is None:
-        return iso
-    at = at.astimezone(UTC)
-    return f"{at.day} {at:%B %Y, %H:%M} UTC"
+    return iso if at.tzinfo is None else f"{at.astimezone(UTC):%-d %B %Y, %H:%M} UTC"

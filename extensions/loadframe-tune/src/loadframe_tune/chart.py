@@ -3,10 +3,9 @@
 import itertools
 import math
 from collections.abc import Iterator
-from functools import partial
 
 from loadframe.model import Verdict
-from loadframe.reporting import reports, rounding, vega, verdict_words
+from loadframe.reporting import rounding, vega, verdict_words
 from loadframe.reporting.plots import TERSE_BELOW
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, Chart, Plot, Size
 from loadframe_tune.model import Tuning, TuningTrial
@@ -22,7 +21,7 @@ DEEPEST = 20.0
 
 
 def charts(tuning: Tuning) -> Iterator[Chart]:
-    return reports.drawn("trials", title(tuning), note(tuning), partial(trials, tuning), *reports.BOTH)
+    return vega.charted("trials", title(tuning), note(tuning), vega.BOTH, trials, tuning)
 
 
 def kind(trial: TuningTrial) -> str:
