@@ -8,7 +8,7 @@ from pathlib import Path
 
 from loadframe.model import AnswerCompared
 from loadframe_index.beneath import shown
-from loadframe_index.comparing import MOST_TOLD, listed, only
+from loadframe_index.comparing import MOST_NAMED, listed, only
 from loadframe_index.entries import id_of, in_64_bits
 from loadframe_index.store import Store, as_signed
 
@@ -32,10 +32,10 @@ def everything(store: Store, root: Path) -> AnswerCompared:
         known = ours.pop(id_of(path), None)
         if known != _digest(told):
             (only_theirs if known is None else other).append(path)
-    only_ours = [row[2] for row in store.rows() if row[0] in ours][:MOST_TOLD] if ours else []
-    differences = only("find", only_theirs[:MOST_TOLD]) + only("the database", only_ours)
+    only_ours = [row[2] for row in store.rows() if row[0] in ours][:MOST_NAMED] if ours else []
+    differences = only("find", only_theirs[:MOST_NAMED]) + only("the database", only_ours)
     differences += tuple(
-        f"find and the database differ in what they tell of {shown(path)}" for path in other[:MOST_TOLD]
+        f"find and the database differ in what they tell of {shown(path)}" for path in other[:MOST_NAMED]
     )
     return AnswerCompared("entries with all their columns", count, entries, differences)
 

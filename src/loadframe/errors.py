@@ -32,7 +32,7 @@ from loadframe.masking import masked
 
 
 class LoadframeError(Exception):
-    """Root of everything that Loadframe raises on purpose."""
+    """Everything that Loadframe raises on purpose."""
 
 
 LONGEST_FACT = 4000
@@ -48,26 +48,20 @@ class UserError(LoadframeError):
         if len(fact) > LONGEST_FACT:
             fact = f"{fact[: LONGEST_FACT * 3 // 4]} [...] {fact[-LONGEST_FACT // 4 :]}"
         super().__init__(fact)
-        self.fact = fact
-        self.remedy = masked(remedy)
-        self.details = masked(details)
+        self.fact, self.remedy, self.details = fact, masked(remedy), masked(details)
 
     def __str__(self) -> str:
         details = f"\n{self.details.rstrip()}" if self.details else ""
         return "\n".join(part for part in (self.fact, self.remedy, details) if part)
 
 
-class UsageError(UserError):
-    """The command line cannot be carried out as it stands."""
+class UsageError(UserError): ...
 
 
 class StudyError(UserError):
     """The study cannot be used as it stands. faults: where there are several, each by its text."""
 
     faults: "Mapping[str, UserError] | None" = None
-
-
-CORRECT_ALL = "Correct all of these."
 
 
 def check_all(checks: Iterable[Callable[[], object]]) -> None:
@@ -81,7 +75,7 @@ def check_all(checks: Iterable[Callable[[], object]]) -> None:
     if len(faults) == 1:
         raise next(iter(faults.values()))
     if faults:
-        several = StudyError("\n".join(faults), remedy=CORRECT_ALL)
+        several = StudyError("\n".join(faults), remedy="Correct all of these.")
         several.faults = faults
         raise several
 
@@ -91,20 +85,18 @@ def extra(name: str) -> str:
     return f"pip install 'loadframe[{name}]', or `make install` in a checkout"
 
 
-class MissingTool(UserError):  # noqa: N818 - a tool is missing
-    """A required program is not installed."""
+class MissingTool(UserError): ...  # noqa: N818 - a tool is missing
 
 
-class TargetError(UserError):
-    """The server under test will not start, died, or refuses a request."""
+class TargetError(UserError): ...
 
 
 class NotRecovered(TargetError):  # noqa: N818 - it is what the server did
-    """A server that served before a load fell under it: it died, or it refuses or is silent for longer than exhausted
-    resources take to recover. died: how its process ended, and full: what had run out, both in words; "" where it runs,
-    or that is unknown. path, status: the request, and its answer; 0 without an answer, with the reason in `why`.
-    waited_s: how long it was asked again, without other load. level, treatment: of the step that it fell in; None where
-    no step was running: then it was the last one. noted: it is already in the run folder."""
+    """Such a server died, or it refuses or is silent for longer than exhausted resources take to recover. died: how its
+    process ended, and full: what had run out, both in words; "" where it runs, or that is unknown. path, status: the
+    request, and its answer; 0 without an answer, with the reason in `why`. waited_s: how long it was asked again,
+    without other load. level, treatment: of the step that it fell in; None where no step was running: then it was the
+    last one. noted: it is already in the run folder."""
 
     def __init__(
         self,
@@ -120,73 +112,60 @@ class NotRecovered(TargetError):  # noqa: N818 - it is what the server did
         why: str = "",
     ) -> None:
         super().__init__(fact, remedy=remedy, details=details)
-        self.died, self.full = died, full
-        self.path, self.status, self.waited_s, self.why = path, status, waited_s, why
+        self.died, self.full, self.path, self.status = died, full, path, status
+        self.waited_s, self.why = waited_s, why
         self.level: float | None = None
         self.treatment: str | None = None
         self.noted = False
 
 
-class WorkloadError(UserError):
-    """The load driver failed."""
+class WorkloadError(UserError): ...
 
 
 class TooFewRequests(WorkloadError):  # noqa: N818 - it counts requests
-    """No window had enough requests to decide anything. needed_s: by level, how long a window would have to be."""
+    """needed_s: by level, how long a window would have to be."""
 
     def __init__(self, fact: str, *, remedy: str, needed_s: Mapping[float, float]) -> None:
         super().__init__(fact, remedy=remedy)
         self.needed_s = needed_s
 
 
-class CageError(UserError):
-    """The machine will not grant the hardware the study asks for."""
+class CageError(UserError): ...
 
 
-class ChangeError(UserError):
-    """A setting of the machine, or of a server that Loadframe did not start, cannot be changed or put back."""
+class ChangeError(UserError): ...
 
 
-class RunError(UserError):
-    """A run folder cannot be written or read."""
+class RunError(UserError): ...
 
 
-class RecordingError(UserError):
-    """A recording is empty, foreign or corrupt beyond salvage."""
+class RecordingError(UserError): ...
 
 
-class SampleError(UserError):
-    """A CSV sample cannot be read, or two cannot be compared."""
+class SampleError(UserError): ...
 
 
-class FleetError(UserError):
-    """A host of a fleet cannot be reached, is lost, or must not be used as it is."""
+class FleetError(UserError): ...
 
 
 class StepVoid(FleetError):  # noqa: N818 - it is the step's end
-    """A step over many hosts is no measurement: its load is never spread over the rest. reason: of model.VoidReason."""
+    """Its load is never spread over the other hosts. reason: of model.VoidReason."""
 
     def __init__(self, host: str, reason: str, fact: str, *, remedy: str = "", details: str = "") -> None:
         super().__init__(f"the step is void ({reason}): {fact}", remedy=remedy, details=details)
-        self.host = host
-        self.reason = reason
+        self.host, self.reason = host, reason
 
 
-class OutputError(UserError):
-    """Cannot write the answer to standard output: it is closed, full, or its reader has left."""
+class OutputError(UserError): ...
 
 
-class MachineError(UserError):
-    """The machine has run out of memory, descriptors or disk space; or the system refuses an operation."""
+class MachineError(UserError): ...
 
 
-class Fault(UserError):  # noqa: N818 - its name says whose it is
-    """An internal error: the user can only report it."""
+class Fault(UserError): ...  # noqa: N818 - its name says whose it is
 
 
-class OutsideFault(UserError):  # noqa: N818 - its name says whose it is
-    """The code of a kind or workload that another distribution registers has failed: its authors must mend it."""
+class OutsideFault(UserError): ...  # noqa: N818 - its name says whose it is
 
 
-class Interrupted(LoadframeError):  # noqa: N818 - the user did it; it is no error
-    """The user stopped the command; everything was reverted and what was measured is kept."""
+class Interrupted(LoadframeError): ...  # noqa: N818 - the user did it; it is no error

@@ -24,13 +24,7 @@ FLUSH_FIELDS = 20
 """Lines of /proc/diskstats have this many fields where the kernel counts cache flushes (Linux 5.5 and later)."""
 
 
-CAGED = {
-    "cpu": "CPU quota",
-    "cpuset": "CPU set",
-    "memory": "memory",
-    "io": "I/O rate",
-    "pids": "process count",
-}
+CAGED = {"cpu": "CPU quota", "cpuset": "CPU set", "memory": "memory", "io": "I/O rate", "pids": "process count"}
 """What each controller limits, as in `[cage]` of a study."""
 
 

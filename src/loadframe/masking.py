@@ -34,15 +34,7 @@ _PLACE = re.compile(r"\$?\{[^{}]*\}|\$\w+|\*+|\[\]|(?i:yes|no|true|false|none|nu
 """A placeholder, which is no value."""
 _CLOSING = ":;,.)]}>\"'`\\"
 """After a value, not part of it."""
-_FLAGS = {
-    "redis": "-a",
-    "valkey": "-a",
-    "memtier": "-a",
-    "mysql": "-p",
-    "mariadb": "-p",
-    "sshpass": "-p",
-    "curl": "-u",
-}
+_FLAGS = {"redis": "-a", "valkey": "-a", "memtier": "-a", "mysql": "-p", "mariadb": "-p", "sshpass": "-p", "curl": "-u"}
 """Prefix of a program's name -> its password option; those in _GLUED have the password in the same word. That of curl
 has NAME:PASSWORD, perhaps in the same word."""
 _GLUED = ("mysql", "mariadb")

@@ -16,8 +16,7 @@ from loadframe.experiments.proof import verdict_on
 from loadframe.experiments.stopping import concluding
 from loadframe.experiments.sweep import curve_of, sweep
 from loadframe.model import OUT_OF_BALANCE, TOO_FEW, CapacityObjective, Step, StepRequest, TargetState
-from loadframe_tune.trials import measure_start
-from loadframe_tune.within import side
+from loadframe_tune.trials import measure_start, side
 
 Simulated = Callable[..., Bookkeeping]
 StepMaker = Callable[..., Step]

@@ -17,10 +17,9 @@ from loadframe.model import CapacityObjective, SettingValue, StepRequest, Target
 from loadframe.runs.folder import RunFolder
 from loadframe.study import parse
 from loadframe_tune import space as tuning_space
-from loadframe_tune import within
 from loadframe_tune.proof import PROOF_ROUND
 from loadframe_tune.search import Proposal, Search, Space
-from loadframe_tune.trials import START_ROUND, Start, Trials, measure_start, trials_in
+from loadframe_tune.trials import START_ROUND, Start, Trials, loads_within, measure_start, trials_in
 
 from .conftest import STUDY
 from .simulated_search import GB, SETTINGS, WITHIN, Answer, Simulated, after, busy, examined, idle, tune, with_index
@@ -293,11 +292,11 @@ def test_settings_are_judged_where_the_start_meets_the_objective(simulated: Simu
 def test_in_an_open_loop_also_at_the_first_level_that_the_start_misses(simulated: Simulated) -> None:
     book = simulated(idle, WITHIN, p95_ms=lambda state, level: 10 * level)
     curve, objective = examined(book).round.curve, CapacityObjective(latency_p95_ms=100)
-    closed = within.loads_within(curve, book.steps, objective)
+    closed = loads_within(curve, book.steps, objective)
     assert [point.load for point in closed.points] == [4, 8]
-    opened = within.loads_within(replace(curve, axis="rate"), book.steps, objective)
+    opened = loads_within(replace(curve, axis="rate"), book.steps, objective)
     assert [point.load for point in opened.points] == [4, 8, 16]
-    nowhere = within.loads_within(curve, book.steps, CapacityObjective(latency_p95_ms=1))
+    nowhere = loads_within(curve, book.steps, CapacityObjective(latency_p95_ms=1))
     assert [point.load for point in nowhere.points] == [4]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.errors import CageError, RunError
-from loadframe.formats.path_text import why_no_text
+from loadframe.formats.said import why_no_text
 from loadframe.host.state import scratch_directory, state_directory
 from loadframe.runs.folder import RunFolder
 

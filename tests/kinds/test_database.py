@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from loadframe.errors import NotRecovered, TargetError
+from loadframe.kinds.catalogue import Catalogue
 from loadframe.kinds.database import Answer, Control
+from loadframe.model import SettingValue
 
 
 class Killed(Control):
@@ -28,6 +30,9 @@ class Killed(Control):
 
     def _ask(self, statement: str, values: Sequence[Any]) -> Answer:
         raise ConnectionRefusedError
+
+    def variables(self, catalogue: Catalogue, names: Iterable[str]) -> dict[str, SettingValue]:
+        return {}
 
     def _connected(self) -> Any:
         raise ConnectionRefusedError

@@ -26,8 +26,7 @@ from loadframe.kinds import registry
 from loadframe.kinds.base import Target
 from loadframe.kinds.own_counts import Waited
 from loadframe.kinds.postgres import kind as postgres_kind
-from loadframe.kinds.postgres.attached import in_our_units
-from loadframe.kinds.postgres.control import Control
+from loadframe.kinds.postgres.control import Control, in_our_units
 from loadframe.kinds.postgres.counters import CATALOGUE, WAITING, counted, statement
 from loadframe.kinds.postgres.kind import PostgresTarget
 from loadframe.kinds.private_server import PrivateServer

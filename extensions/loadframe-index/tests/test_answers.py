@@ -15,7 +15,7 @@ from loadframe.errors import StudyError, WorkloadError
 from loadframe.model import AnswersCompared
 from loadframe.reporting.verdict_words import answers_sentence as sentence
 from loadframe.reporting.verdict_words import answers_warnings as warnings
-from loadframe_index import answers, comparing, metadata_answers
+from loadframe_index import answers, comparing
 from loadframe_index.answers import Wanted, longest_literal, matcher
 from loadframe_index.following import Following
 from loadframe_index.readers import Records
@@ -188,13 +188,13 @@ def test_a_pattern_with_many_stars_takes_no_longer() -> None:
 
 
 def test_an_answer_of_the_report_says_that_both_agree_or_where_they_do_not(scanned: Store, tree: Path) -> None:
-    found = metadata_answers.compared(scanned, tree, "the tree", 7)
-    assert len(found.answers) == 7 and found.equal and not metadata_answers.differing(found)
+    found = comparing.compared(scanned, tree, "the tree", 7)
+    assert len(found.answers) == 7 and found.equal and not comparing.differing(found)
     assert sentence(found).startswith("The same as du and find, of the tree: bytes on disk ")
     (tree / "d0/new").write_bytes(bytes(3_000_000))
-    found = metadata_answers.compared(scanned, tree, "the tree", 7)
+    found = comparing.compared(scanned, tree, "the tree", 7)
     assert found.equal is False
-    assert any("only find has d0/new" in one for one in metadata_answers.differing(found))
+    assert any("only find has d0/new" in one for one in comparing.differing(found))
     assert "entries: the target says" in sentence(found) and warnings([found]) == [sentence(found)]
     assert found.load == 7
     assert {each.answer for each in found.answers if not each.equal} == {

@@ -89,7 +89,7 @@ def test_two_who_write_the_same_entries_at_once_count_them_once(store: Store, an
 def test_a_batch_that_fails_leaves_the_totals_as_they_were(store: Store) -> None:
     store.apply(Batch(rows=rows([entry(b"a", "d", 4096)], 1)))
     before = kept(store)
-    broken = Batch(rows=rows([entry(b"a/c", "f", 100)], 2), log=object())  # type: ignore[arg-type]
+    broken = Batch(rows=rows([entry(b"a/c", "f", 100)], 2), log="log", number=None)  # type: ignore[arg-type]
     with pytest.raises(Exception, match=r"."):
         store.apply(broken)
     assert kept(store) == before == counted(store)
@@ -111,9 +111,9 @@ def test_du_of_a_whole_tree_reads_no_entry(tmp_path: Path) -> None:
         asked: list[str] = []
         ask = store.ask
 
-        def told(question: str) -> list[tuple[object, ...]]:
+        def told(question: str, values: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
             asked.append(question)
-            return ask(question)
+            return ask(question, values)
 
         store.ask = told  # type: ignore[method-assign, assignment]
         assert answers.usage(store).apparent_bytes == 9096

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-from loadframe_ndb.nodes import NodeThread, grouped, read_threads, told_threads
+from loadframe_ndb.nodes import NodeThread, grouped, logged_threads, read_threads
 from loadframe_ndb.records import NdbThreads
 
 LOG = """
@@ -19,7 +19,7 @@ ALL = frozenset({0, 1})
 
 
 def test_the_log_tells_what_each_thread_does() -> None:
-    assert told_threads(LOG.splitlines()) == {101: "main", 102: "ldm", 103: "ldm", 104: "recv"}
+    assert logged_threads(LOG.splitlines()) == {101: "main", 102: "ldm", 103: "ldm", 104: "recv"}
 
 
 def test_threads_that_the_process_has_are_read_and_others_are_not() -> None:

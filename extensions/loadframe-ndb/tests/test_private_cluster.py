@@ -72,7 +72,7 @@ def pids(cluster: PrivateCluster) -> dict[str, int]:
 
 def memory_mb(cluster: PrivateCluster) -> set[int]:
     """DataMemory as each data node says it: in pages of 32 KiB, less one or two that it keeps for itself."""
-    said = cluster.management.tell("ALL REPORT MEMORY")
+    said = cluster.management.carry_out("ALL REPORT MEMORY")
     pages = [int(found) for found in re.findall(r"Data usage is .* of total (\d+)\)", said)]
     assert len(pages) == len(cluster.data)
     return {math.ceil(each / 32) for each in pages}
@@ -185,7 +185,7 @@ def test_other_execution_threads_are_there_after_a_restart_of_all_with_the_data(
     """ConfigInfo.cpp says that it takes an empty file system, the manual that it does not."""
 
     def ldm() -> list[int]:
-        nodes = [(node.pid, node.told_threads()) for node in cluster.data.values()]
+        nodes = [(node.pid, node.logged_threads()) for node in cluster.data.values()]
         return [sum(each.kind == "ldm" for each in read_threads(pid or 0, told)) for pid, told in nodes]
 
     cluster.start({**SMALL, "MaxNoOfExecutionThreads": 2})

@@ -38,5 +38,4 @@ class Bound:
 
 
 def shown(size: int) -> str:
-    """A number of bytes, for messages."""
     return f"{size / MIB:g} MiB" if size >= MIB else f"{size} bytes"

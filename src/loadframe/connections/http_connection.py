@@ -49,7 +49,7 @@ class Connection(http.client.HTTPConnection):
         return _Response(sock, self.bound, self._silent_s, *args, **options)
 
     def get(self, path: str) -> http.client.HTTPResponse:
-        """A GET without more headers than wrk sends, as answers may depend on them. ERRORS."""
+        """With no more headers than wrk sends, as answers may depend on them. ERRORS."""
         return self.send_as("GET", path)
 
     def send_as(

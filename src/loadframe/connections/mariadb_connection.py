@@ -10,7 +10,7 @@ import ssl
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from loadframe.connections.address import Place
 from loadframe.connections.bounds import MIB, Bound
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CONNECT_S, CONNECT_BYTES = 30.0, MIB
 ANSWER_BYTES = 64 * MIB
 LONGEST_S = 3600.0
-CANNOT_CONNECT, NO_TLS, NO_PLUGIN = 2003, 2026, 2059
+CANNOT_CONNECT, LOST, NO_TLS, NO_PLUGIN = 2003, 2013, 2026, 2059
 GARBLED = (
     ValueError,
     TypeError,
@@ -36,7 +36,7 @@ GARBLED = (
     struct.error,
 )
 """What pymysql raises for an answer outside of the protocol; RuntimeError where the server asks for a file."""
-TELLING = ("mysql_clear_password", "dialog", "sha256_password")
+READABLE = ("mysql_clear_password", "dialog", "sha256_password")
 """Authentication methods by which the server, or anyone on the way, can read the password."""
 CARRIED = ("ca", "capath", "cert", "key", "cipher")
 
@@ -107,7 +107,7 @@ def connect(
         charset="utf8mb4",
         local_infile=False,
         client_flag=CLIENT.MULTI_STATEMENTS if several else 0,
-        auth_plugin_map={} if reach.tls else dict.fromkeys(TELLING, _Refusing),
+        auth_plugin_map={} if reach.tls else dict.fromkeys(READABLE, _Refusing),
         **({"ssl": dict(reach.tls)} if reach.tls else {"ssl_disabled": True}),  # making a TLS context takes 60 ms
     )
     connection._secure = reach.place is None  # only the server reads what goes through a Unix socket
@@ -124,8 +124,7 @@ def connect(
         connection._force_close()
         raise pymysql.err.OperationalError(NO_TLS, "the option file asks for TLS, and the server speaks none")
     connection.bound = Bound(most_bytes, within_s)
-    bounded: Connection[Any] = connection
-    return bounded
+    return cast("Connection[Any]", connection)
 
 
 def server_version(connection: Any) -> str:
@@ -162,7 +161,10 @@ def _bounded() -> Any:
             try:
                 self.bound.take(num_bytes)
                 while len(data) < num_bytes:
-                    self._be_patient()
+                    left_s = self.bound.left_s()
+                    if not left_s <= self._patience_s <= left_s + 1.0:  # setting it takes a system call
+                        self._sock.settimeout(left_s)
+                        self._patience_s = left_s
                     part = self._rfile.read1(min(num_bytes - len(data), 1 << 18))
                     if not part:
                         raise OSError("it has closed the connection")
@@ -175,14 +177,4 @@ def _bounded() -> Any:
                 raise
             return bytes(data)
 
-        def _be_patient(self) -> None:
-            """Wait at most the remaining time, to the second: setting it takes a system call."""
-            left_s = self.bound.left_s()
-            if not left_s <= self._patience_s <= left_s + 1.0:
-                self._sock.settimeout(left_s)
-                self._patience_s = left_s
-
     return Bounded
-
-
-LOST = 2013

@@ -8,7 +8,6 @@ import functools
 import os
 import shutil
 import socket as sockets
-import struct
 import sys
 import termios
 import threading
@@ -237,8 +236,7 @@ def _received(file: int) -> int | None:
 
 def _waiting(file: int) -> int:
     """Bytes that can be read at once (tty_ioctl(4), FIONREAD)."""
-    readable: int = struct.unpack("i", fcntl.ioctl(file, termios.FIONREAD, b"\0" * 4))[0]
-    return readable
+    return int.from_bytes(fcntl.ioctl(file, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def _absolute(path: str) -> str:

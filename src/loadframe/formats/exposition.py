@@ -70,7 +70,7 @@ class Exposed:
     types: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
-class _Found:
+class _Collected:
     def __init__(self, pick: Pick) -> None:
         self._pick = pick
         self._values: dict[str, float] = {}
@@ -84,7 +84,6 @@ class _Found:
         base: str,
         labels: Mapping[str, str],
         value: float,
-        *,
         counted: bool = False,
         family: str = "",
         type: str = "",
@@ -142,13 +141,17 @@ def read_prometheus(data: bytes, pick: Pick = Pick(), *, content_type: str = "")
     text = _text(data)
     if "html" in content_type or text[:64].lstrip().startswith("<"):
         raise ExpositionError("it is a page of HTML")
-    collected = _Found(pick)
+    collected = _Collected(pick)
     strict = "openmetrics" in content_type
     parse: Callable[[TextIO], Iterable[Metric]] = openmetrics_families if strict else prometheus_families
     lines = cast(TextIO, _lines(text, pick, collected))
     try:
         for family in parse(lines):  # the parser only iterates over the lines
-            _add_family(family, collected)
+            counts = family.type in ("counter", "histogram", "summary")
+            for name, labels, value, *_ in family.samples if family.type != "info" else ():
+                if not name.endswith("_created") and value is not None:
+                    counted = counts and name.endswith(COUNTED)
+                    collected.add(name, labels, value, counted, family.name, family.type or "unknown")
     except _FAULTS as error:
         if isinstance(error, ExpositionError):
             raise
@@ -156,19 +159,7 @@ def read_prometheus(data: bytes, pick: Pick = Pick(), *, content_type: str = "")
     return collected.exposed()
 
 
-def _add_family(family: Metric, collected: _Found) -> None:
-    if family.type == "info":
-        return
-    for sample in family.samples:
-        if sample.name.endswith("_created") or sample.value is None:
-            continue
-        ends = sample.name.endswith(COUNTED) and family.type in ("counter", "histogram", "summary")
-        collected.add(
-            sample.name, sample.labels, sample.value, counted=ends, family=family.name, type=family.type or "unknown"
-        )
-
-
-def _lines(text: str, pick: Pick, collected: _Found) -> Iterator[str]:
+def _lines(text: str, pick: Pick, collected: _Collected) -> Iterator[str]:
     """Ends after MOST_LINES and the family that has begun there. ExpositionError after LONGEST_READING_S."""
     stems = {_stem(split(wanted).base) for wanted in pick.select}
     until_s = time.thread_time() + LONGEST_READING_S
@@ -207,7 +198,7 @@ def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
         raise ExpositionError(f"it is not JSON: {words(error)}") from error
     if not isinstance(document, dict | list):
         raise ExpositionError("it is JSON, but neither an object nor a list")
-    collected = _Found(pick)
+    collected = _Collected(pick)
     for number, (path, value) in enumerate(_leaves("", document, collected), start=1):
         if number > MOST_LINES:
             collected.leave_out(f"are behind the first {MOST_LINES:,} numbers", path)
@@ -216,7 +207,7 @@ def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
     return collected.exposed()
 
 
-def _leaves(before: str, container: Any, collected: _Found) -> Iterator[tuple[str, float]]:
+def _leaves(before: str, container: Any, collected: _Collected) -> Iterator[tuple[str, float]]:
     for key, value in container.items() if isinstance(container, dict) else enumerate(container):
         path = f"{before}{key}"
         if is_number(value):
@@ -229,7 +220,7 @@ def _leaves(before: str, container: Any, collected: _Found) -> Iterator[tuple[st
 
 def read_lines(data: bytes, pick: Pick = Pick()) -> Exposed:
     """Lines "name value", with labels as in Prometheus, blank lines and comments. ExpositionError for others."""
-    collected = _Found(pick)
+    collected = _Collected(pick)
     for number, line in enumerate(_split(_text(data)), start=1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -308,10 +299,10 @@ def _parted(data: bytes) -> tuple[list[str], list[str]]:
     if len(data) > LARGEST_PAGE or data.count(b"\n") > MOST_LINES:
         return heads, tails
     try:
-        text = data.decode()
+        lines = data.decode().split("\n")
     except UnicodeDecodeError:
         return heads, tails
-    for line in text.split("\n"):
+    for line in lines:
         head, _, tail = line.rpartition(" ")
         alone = line.startswith("#") or not head
         heads.append(line if alone else head)

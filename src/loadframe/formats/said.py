@@ -1,6 +1,11 @@
-"""What a server or another program has said, as words that can be shown."""
+"""What others have said, as words that can be shown; and whether a path is text."""
+
+import os
+import sys
+from pathlib import Path
 
 MOST = 300
+PATH_REMEDY = "Choose a path in plain letters, or a locale of UTF-8 (LC_ALL=C.UTF-8, without PYTHONUTF8=0)."
 
 
 def words(text: object, most: int = MOST) -> str:
@@ -13,3 +18,18 @@ def words(text: object, most: int = MOST) -> str:
 def why(error: Exception) -> str:
     """The words of an exception, or its name where it has none."""
     return words(error) or type(error).__name__
+
+
+def why_no_text(path: Path) -> str | None:
+    """Why a path is not text in UTF-8, in which records and reports hold it and must find it again: bytes invalid in,
+    or letters beyond, the locale's encoding. None if it is."""
+    try:
+        whole = str(path.absolute())
+    except OSError:  # the working folder is gone
+        whole = str(path)
+    try:
+        whole.encode()
+        os.fsencode(whole)
+    except UnicodeEncodeError:
+        return f"its path {whole!r} is not text in the encoding of file names, {sys.getfilesystemencoding()}"
+    return None

@@ -15,7 +15,7 @@ from typing import Any
 
 from loadframe.errors import CageError, UserError
 from loadframe.formats.json_text import JsonError, parse_json
-from loadframe.formats.path_text import REMEDY, why_no_text
+from loadframe.formats.said import PATH_REMEDY, why_no_text
 from loadframe.host.identity import Identity
 from loadframe.system.files import Folder, Whose
 from loadframe.system.trees import closing
@@ -68,7 +68,7 @@ def _made(path: Path, place: Path, mode: int, purpose: str, remedy: str) -> tupl
     """Make a folder if need be. What on the way to the place another user could change, or None, and its status, if it
     exists. Raises CageError, also for a path that no record could name."""
     if (why := why_no_text(path)) is not None:
-        raise CageError(f"Loadframe cannot {purpose} there: {why}", remedy=REMEDY)
+        raise CageError(f"Loadframe cannot {purpose} there: {why}", remedy=PATH_REMEDY)
     try:
         weak = weak_point(place)
         if weak is None:

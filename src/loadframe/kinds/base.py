@@ -47,9 +47,11 @@ class Target(Protocol):
 
     def pids(self) -> tuple[int, ...]:
         """Its processes, the root of the process tree first; empty for an embedded target."""
+        return ()
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         """The processes by component: "target" alone, or "shard1", "shard2", ... of a target in several pieces."""
+        return {"target": self.pids()}
 
     def endpoint(self) -> Endpoint:
         """How a driver reaches it; `shards` has the endpoint of each of several pieces."""
@@ -60,7 +62,8 @@ class Target(Protocol):
     def version(self) -> str:
         """Name and version, for example "MariaDB 10.11.6"."""
 
-    def log_tail(self, lines: int = 20) -> str: ...
+    def log_tail(self, lines: int = 20) -> str:
+        return ""
 
     def describe(self) -> Mapping[str, str]:
         """Where the data are and how it was started, for the report."""

@@ -107,15 +107,10 @@ class Components:
         self._places |= places
         inodes = {socket.inode for peer in tcp for socket in listening.at(peer.port, peer.number)}
         for pid in parents(listening.holders(inodes.union(unix))):
-            process = identity.identify(pid)
-            name = component_of(comm_of(pid), taken)
-            if (
-                process is not None
-                and pid not in pids
-                and pid != os.getpid()
-                and process not in self._first.get(name, [])
-            ):
-                self._first.setdefault(name, []).append(process)
+            process, name = identity.identify(pid), component_of(comm_of(pid), taken)
+            known = self._first.get(name, [])
+            if process is not None and pid not in (*pids, os.getpid()) and process not in known:
+                self._first[name] = [*known, process]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,8 +118,7 @@ class Components:
 
     def processes(self, but: Collection[int]) -> dict[str, tuple[int, ...]]:
         """The living processes of each program with their descendants, except those in `but`."""
-        families = {name: family_of(first) for name, first in self._first.items()}
-        alone = {name: tuple(pid for pid in pids if pid not in but) for name, pids in families.items()}
+        alone = {name: tuple(pid for pid in family_of(first) if pid not in but) for name, first in self._first.items()}
         return {name: pids for name, pids in alone.items() if pids}
 
 

@@ -48,7 +48,6 @@ class SettingSpec:
     safe: Container[SettingValue] = ()
 
     def weakens(self, value: SettingValue) -> bool:
-        """Whether this value gives up what `gives_up` says."""
         return self.gives_up is not None and value not in (self.safe or (self.default,))
 
 
@@ -100,8 +99,7 @@ class Catalogue:
 
         def check_one(given: str, value: SettingValue) -> None:
             name = plain(given)
-            spec = self.spelt(name)
-            if spec is not None:
+            if (spec := self.spelt(name)) is not None:
                 checked[spec.name] = canonical(self.kind, spec, value)
             elif name in others:
                 checked[name] = value
@@ -117,8 +115,10 @@ class Catalogue:
 
 
 def catalogue_in(*files: Path) -> Catalogue:
-    """The catalogue in the [settings] of TOML files; the last file gives the kind, and the source of rows without one.
-    ValueError, with file and row, for an invalid one."""
+    """The catalogue in the [settings] of TOML files: rows with the columns of SettingSpec, where a text may be a name
+    in [words]. Without a `kind` a row is a boolean by its default, a text by its choices, else an integer. The last
+    file gives the kind of server, and the source of rows without one. ValueError, with file and row, for an invalid
+    one."""
     documents = [toml_rows(file) for file in files]
     last = documents[-1]
     specs = (
@@ -131,9 +131,10 @@ def catalogue_in(*files: Path) -> Catalogue:
 
 def _spec(where: str, name: str, row: Mapping[str, Any], source: str, document: Mapping[str, Any]) -> SettingSpec:
     words: Mapping[str, str] = document.get("words", {})
-    columns = {"dynamic": True, "source": source.format(name=name), **row}
-    if columns.get("kind") not in _READERS:
-        raise ValueError(f"{where}: kind is {columns.get('kind')!r}, not one of {', '.join(_READERS)}")
+    kind = "boolean" if isinstance(row.get("default"), bool) else "text" if "choices" in row else "integer"
+    columns = {"kind": kind, "dynamic": True, "source": source.format(name=name), **row}
+    if columns["kind"] not in _READERS:
+        raise ValueError(f"{where}: kind is {columns['kind']!r}, not one of {', '.join(_READERS)}")
     columns |= {text: words.get(columns[text], columns[text]) for text in ("takes", "gives_up") if text in columns}
     if "safe_to" in columns:
         columns["safe"] = range(columns.pop("safe_to") + 1)
@@ -177,21 +178,25 @@ def counters_in(file: Path, *sources: str, kind: str = "") -> dict[str, CounterS
 
 def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue:
     """One value in canonical form. StudyError, with what would be right, for one that the target does not accept."""
-    words_or_switch = spec.kind in ("boolean", "text")
+    is_number = spec.kind not in ("boolean", "text")
     read, right = _READERS[spec.kind]
-    parsed = read(spec, value) if words_or_switch or not isinstance(value, bool) else None
+    among = f"one of {', '.join(map(str, spec.choices))}"
+    parsed = None if is_number and isinstance(value, bool) else read(spec, value)
     if parsed is None:
-        among = f"one of {', '.join(map(str, spec.choices))}" if spec.kind == "text" and spec.choices else right
-        raise _wrong(kind, spec, value, among.format(unit=spec.unit))
-    if words_or_switch:
+        right = among if spec.kind == "text" and spec.choices else right.format(unit=spec.unit)
+    elif is_number and spec.choices and parsed not in spec.choices:
+        right = among
+    elif isinstance(parsed, str) or not is_number:
         return parsed
-    if spec.choices and parsed not in spec.choices:
-        raise _wrong(kind, spec, value, f"one of {', '.join(map(str, spec.choices))}")
-    assert not isinstance(parsed, str), "it is a number"
-    low, high = spec.low, spec.high
-    if (low is not None and parsed < low) or (high is not None and parsed > high):
-        raise _wrong(kind, spec, value, f"{low} to {high}" if low is not None and high is not None else f"from {low}")
-    return parsed
+    else:
+        low = -math.inf if spec.low is None else spec.low
+        if low <= parsed <= (math.inf if spec.high is None else spec.high):
+            return parsed
+        right = f"from {spec.low}" if None in (spec.low, spec.high) else f"{spec.low} to {spec.high}"
+    raise StudyError(
+        f"{kind} does not accept target.settings.{spec.name} = {value!r}",
+        remedy=f"Give {right}. (Source: {spec.source})" if spec.source else f"Give {right}.",
+    )
 
 
 def as_shown(text: str) -> SettingValue:
@@ -235,13 +240,6 @@ _READERS: Mapping[Kind, tuple[Callable[[SettingSpec, SettingValue], SettingValue
 }
 
 
-def _wrong(kind: str, spec: SettingSpec, value: SettingValue, right: str) -> StudyError:
-    return StudyError(
-        f"{kind} does not accept target.settings.{spec.name} = {value!r}",
-        remedy=f"Give {right}. (Source: {spec.source})" if spec.source else f"Give {right}.",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Tunable:
     """How far a setting may be varied: over these values, or from low to high in equal ratios. high: None is half of
@@ -259,14 +257,10 @@ class Tunable:
 
 
 def tunables_in(file: Path) -> tuple[Tunable, ...]:
-    """The [tune] table of our TOML file; a size may be written as 32M, and the largest as "half of memory"."""
-    rows = toml_rows(file).get("tune", {}).items()
-    return tuple(
-        row_of(
-            Tunable,
-            f"{file.name}: [tune] {name}",
-            {"name": name}
-            | {column: None if value == "half of memory" else sized(value) for column, value in row.items()},
-        )
-        for name, row in rows
-    )
+    """The [tune] table of our TOML file: what a search may vary, and how far, the most promising first. A size may be
+    written as 32M, and the largest as "half of memory"."""
+    tunables = []
+    for name, row in toml_rows(file).get("tune", {}).items():
+        columns = {column: None if value == "half of memory" else sized(value) for column, value in row.items()}
+        tunables.append(row_of(Tunable, f"{file.name}: [tune] {name}", {"name": name, **columns}))
+    return tuple(tunables)

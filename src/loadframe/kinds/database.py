@@ -16,8 +16,8 @@ from loadframe.host.processes import Resources
 from loadframe.host.signals import stopped_by_signal
 from loadframe.kinds.behind import comm_of
 from loadframe.kinds.catalogue import Catalogue, plain
-from loadframe.kinds.private_server import Account
-from loadframe.kinds.private_target import PrivateTarget
+from loadframe.kinds.private_server import Account, soft_nofile
+from loadframe.kinds.private_target import NOFILE, PrivateTarget
 from loadframe.model import CounterSpec, Endpoint, SettingValue
 
 SCHEMA = "loadframe"
@@ -80,6 +80,13 @@ class Control(ABC):
         """The rows of one statement. TargetError where the server refuses it, does not answer or has died."""
         return self.asked(statement, values)[0]
 
+    def one(self, statement: str, *types: type) -> tuple[Any, ...]:
+        """The one row of a statement, with columns of these types. TargetError for any other answer."""
+        rows = self.ask(statement)
+        if len(rows) != 1 or [type(value) for value in rows[0]] != list(types):
+            raise self.is_other(statement, rows)
+        return rows[0]
+
     def asked(self, statement: str, values: Sequence[Any] = ()) -> Answer:
         with self._lock:
             if self._silent and stopped_by_signal(self._pids()):
@@ -127,17 +134,25 @@ class Control(ABC):
             self._drop()
 
     def is_other(self, statement: str, said: object) -> TargetError:
-        """The error that another server than expected answers."""
         return TargetError(
             f"What answers `{shortened(statement)}` is not {self.server}: {words(said) or type(said).__name__}",
             remedy="See which server listens there.",
         )
 
     @abstractmethod
-    def _connected(self) -> Any: ...
+    def variables(self, catalogue: Catalogue, names: Iterable[str]) -> dict[str, SettingValue]:
+        """The effective values of these settings, as far as the server has them."""
 
     @abstractmethod
-    def _ask(self, statement: str, values: Sequence[Any]) -> Answer: ...
+    def _connected(self) -> Any: ...
+
+    def _ask(self, statement: str, values: Sequence[Any]) -> Answer:
+        if self._connection is None:
+            self._connection = self._connected()
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, tuple(values) or None)
+            columns = cursor.description or ()
+            return list(cursor.fetchall()) if columns else [], [column[0] for column in columns]
 
     @abstractmethod
     def _is_lost(self, error: Exception) -> bool:
@@ -194,6 +209,10 @@ class DatabaseTarget(PrivateTarget, Generic[Own]):
         self.control_account = Account("loadframe_control")
         self.workload_account = Account("loadframe")
 
+    def effective(self) -> dict[str, SettingValue]:
+        names = dict.fromkeys([*self.catalogue.names(), *self._running().settings])
+        return {**self._talk().variables(self.catalogue, names), NOFILE: soft_nofile(self.pid)}
+
     def _endpoint(self, socket: Path, **others: str) -> Endpoint:
         options = {
             "user": self.workload_account.user,
@@ -230,9 +249,13 @@ class AttachedDatabase(ABC, Generic[Own]):
     changing: str
     patterns: tuple[str, str]
     counter_specs: tuple[CounterSpec, ...]
+    catalogue: Catalogue
     address: Mapping[str, str]
     words: str
     _control: Own
+
+    def effective(self) -> dict[str, SettingValue]:
+        return self._control.variables(self.catalogue, self.catalogue.names())
 
     def settle(self) -> None:
         """MariaDB 10.11 takes 2 s to resize a redo log of half a gigabyte and reports the old size meanwhile."""
@@ -250,13 +273,13 @@ class AttachedDatabase(ABC, Generic[Own]):
         """The process that listens at its socket; None by network, or where it is not visible."""
 
     @abstractmethod
-    def _told_pid(self) -> int | None: ...
+    def _reported_pid(self) -> int | None: ...
 
     def listener(self) -> int | None:
         return self._if_named(self._peer())
 
     def pid(self) -> int | None:
-        return self._if_named(self._told_pid())
+        return self._if_named(self._reported_pid())
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
         return {}

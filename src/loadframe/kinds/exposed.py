@@ -43,8 +43,6 @@ Who = Callable[[], Allowance]
 Environment = Callable[[], Mapping[str, str]]
 EVERY_S, SHORTEST_S, IN_A_STEP = 1.0, 0.2, 5
 HELD_BYTES = 32 * MIB
-NO_NUMBER = "there is no number in it"
-NOT_SELECTED = "it has none of the names of `select`"
 GIVEN_UP_AFTER = 3
 """Failures in a row, after which a source is not asked again in the same step."""
 GIVEN_UP_FOR_GOOD = 6
@@ -110,14 +108,14 @@ class CommandSource:
     over."""
 
     def __init__(self, command: Sequence[str], pick: Pick, port: Port, who: Who, env: Environment) -> None:
-        self.words = _told(command)
+        self.words = f"the command {words(' '.join(command), 80)}"
         self.pick = pick
         self._command, self._port, self._who, self._env = tuple(command), port, who, env
 
     def take(self) -> Taken:
         at_s = time.monotonic()
         command = [word.replace(PORT, str(self._port())) if PORT in word else word for word in self._command]
-        self.words = _told(command)
+        self.words = f"the command {words(' '.join(command), 80)}"
         try:
             allowance = self._who()
             program = command[0] if "/" in command[0] else runnable(command[0], allowance.user) or command[0]
@@ -153,21 +151,17 @@ class CommandSource:
 Source = HttpSource | CommandSource
 
 
-def _told(command: Sequence[str]) -> str:
-    return f"the command {words(' '.join(command), 80)}"
-
-
 def sources_of(
     tables: Sequence[MetricsTable], first: Sequence[str], port: Port, who: Who, env: Environment = passed_on
 ) -> list[Source]:
     """The sources in a study's tables. first: names that are kept before others. who, env: for commands; TargetError
     where they are not known."""
     sources: list[Source] = []
-    for table in (table for table in tables if table.stages is None):
+    for table in tables:
         pick = Pick(tuple(table.select), tuple(table.counters), (*first, *table.requests))
         if table.address is not None:
             sources.append(HttpSource(table, table.address, pick, port))
-        else:
+        elif table.stages is None:
             sources.append(CommandSource(table.command or (), pick, port, who, env))
     return sources
 
@@ -213,13 +207,11 @@ class Exposure:
     def watching(self, seconds: float) -> Iterator[None]:
         every_s = min(EVERY_S, max(SHORTEST_S, seconds / IN_A_STEP))
         over = threading.Event()
+        threads = []
         for asked in self._asked:
             asked.last.clear()  # between two steps a service may have been restarted
-        threads = [
-            threading.Thread(target=self._ask, args=(asked, every_s, over), daemon=True) for asked in self._asked
-        ]
-        for thread in threads:
-            thread.start()
+            threads.append(threading.Thread(target=self._ask, args=(asked, every_s, over), daemon=True))
+            threads[-1].start()
         try:
             yield
         finally:
@@ -278,10 +270,10 @@ class Exposure:
                     asked.fail(str(error))
                     continue
                 if not exposed.values and not exposed.left_out:
-                    asked.fail(NOT_SELECTED if asked.source.pick.select else NO_NUMBER)
+                    names = asked.source.pick.select
+                    asked.fail("it has none of the names of `select`" if names else "there is no number in it")
                     continue
-                counters = self._counters(asked, exposed, taken)
-                if counters:
+                if counters := self._counters(asked, exposed, taken):
                     self._readings.append(Reading(taken.at_s, counters))
 
     def _counters(self, asked: _Asked, exposed: Exposed, taken: Taken) -> dict[str, float]:
@@ -306,8 +298,7 @@ class Exposure:
         return counters
 
     def _is_ours(self, asked: _Asked, name: str, *, counted: bool) -> bool:
-        metric = f"{OF}{name}"
-        owner = self._owner.get(name)
+        metric, owner = f"{OF}{name}", self._owner.get(name)
         if owner is None and metric in METRICS:
             _add(asked.left_out, "have names of Loadframe's own", [name])
         elif owner is None and len(self._specs) >= MOST_SERIES:
@@ -338,8 +329,8 @@ def _missing_of(asked: _Asked) -> Iterator[str]:
     for reason, count in asked.failed.items():
         yield f"Counters of {where}: {count:,} of {asked.tried:,} readings failed: {reason}."
     if asked.in_a_row >= GIVEN_UP_FOR_GOOD:
-        why = f"after {asked.in_a_row} failures in a row, as asking costs the service"
-        yield f"Counters of {where}: not asked again {why}."
+        failures = f"{asked.in_a_row} failures in a row"
+        yield f"Counters of {where}: not asked again after {failures}, as asking costs the service."
     for reason, names in asked.left_out.items():
         yield f"Counters of {where}: {len(names):,} series {reason} and are left out: {_some(list(names))}."
     for family, (before, after) in list(asked.changed.items())[:EXAMPLES]:
@@ -362,14 +353,14 @@ def _add(left_out: dict[str, dict[str, None]], reason: str, names: Sequence[str]
 
 
 def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(words(name, 80) for name in names[:EXAMPLES])
-    return f"{shown} and {len(names) - EXAMPLES:,} more" if len(names) > EXAMPLES else shown
+    listed = ", ".join(words(name, 80) for name in names[:EXAMPLES])
+    return f"{listed} and {len(names) - EXAMPLES:,} more" if len(names) > EXAMPLES else listed
 
 
 def _alike(name: str, there: set[str]) -> str:
-    bases = {metric.removeprefix(OF).partition("{")[0] for metric in there}
-    series = [metric for metric in there if metric.removeprefix(OF).partition("{")[0] == name.partition("{")[0]]
+    base, bases = name.partition("{")[0], {metric: metric.removeprefix(OF).partition("{")[0] for metric in there}
+    series = sorted(metric for metric in there if bases[metric] == base)
     if len(series) > 1:
-        return f" as one series; name its labels, for example {words(sorted(series)[0].removeprefix(OF), 120)}"
-    close = difflib.get_close_matches(name.partition("{")[0], sorted(bases), n=1)
+        return f" as one series; name its labels, for example {words(series[0].removeprefix(OF), 120)}"
+    close = difflib.get_close_matches(base, sorted({*bases.values()}), n=1)
     return f"; did you mean {close[0]}?" if close else ""

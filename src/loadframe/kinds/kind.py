@@ -92,9 +92,6 @@ class KindOfTarget:
 
     def gives_up(self, settings: Settings) -> str | None:
         """The durability that these settings give up, in words; None where they give up none. StudyError."""
-        said = []
-        for name, value in self.check_settings(settings).items():
-            spec = self.setting(name)
-            if spec is not None and spec.weakens(value):
-                said.append(f"{name} = {value}; {spec.gives_up}")
-        return "; ".join(said) or None
+        rows = ((self.setting(name), value) for name, value in self.check_settings(settings).items())
+        weak = (f"{spec.name} = {value}; {spec.gives_up}" for spec, value in rows if spec and spec.weakens(value))
+        return "; ".join(weak) or None

@@ -11,7 +11,6 @@ import socket as sockets
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -23,7 +22,7 @@ from loadframe.host.environment import NO_FOLDER, SYSTEM, located
 from loadframe.host.leases import Lease
 from loadframe.host.privilege import US, Privilege, ids_of
 from loadframe.host.processes import Allowance, spawn, unreachable
-from loadframe.model import Requirement, SettingValue, TargetState
+from loadframe.model import Requirement, TargetState
 from loadframe.recording.procfs import parse_limits
 from loadframe.system.files import Folder, Whose
 from loadframe.system.trees import remove_tree
@@ -225,10 +224,9 @@ class PrivateServer:
 
     def refusal(self, state: TargetState, said: str) -> TargetError:
         """The error that it would not start with a state: with the settings that its output mentions, else all."""
-        asked: dict[str, SettingValue] = {**state.settings, **state.limits}
-        words = said.replace("-", "_")
-        named = {name: value for name, value in asked.items() if name in words} or asked
-        described = ", ".join(f"{name} = {value}" for name, value in named.items()) or "its default settings"
+        asked = {name: f"{name} = {value}" for name, value in (*state.settings.items(), *state.limits.items())}
+        named = [words for name, words in asked.items() if name in said.replace("-", "_")] or asked.values()
+        described = ", ".join(named) or "its default settings"
         return TargetError(
             f"{self.name} would not start with {described}",
             remedy="Give other values, or leave them out. Its own words are below.",
@@ -244,15 +242,12 @@ class PrivateServer:
             try:
                 probe.bind((self.host, self.port))
             except OSError as error:
+                fact = f"Port {self.port} cannot be used: {error.strerror}"
+                remedy = "Leave the port out (a socket is used), ask for port 0 (a free one), or end what listens."
                 if error.errno == errno.EADDRNOTAVAIL:
-                    raise TargetError(
-                        f"{self.name} cannot listen on {self.host}: it is no address of this machine",
-                        remedy="Correct the address of its host in the fleet file.",
-                    ) from error
-                raise TargetError(
-                    f"Port {self.port} cannot be used: {error.strerror}",
-                    remedy="Leave the port out (a socket is used), ask for port 0 (a free one), or end what listens.",
-                ) from error
+                    fact = f"{self.name} cannot listen on {self.host}: it is no address of this machine"
+                    remedy = "Correct the address of its host in the fleet file."
+                raise TargetError(fact, remedy=remedy) from error
             self.port = int(probe.getsockname()[1])
 
     @property
@@ -305,10 +300,8 @@ class PrivateServer:
             return None
         reason = signal.Signals(-status).name if status < 0 else f"exit status {status}"
         remedy = f"Its last log lines say why; the command was: {' '.join(self.command)}"
-        fact = f"{self.name} {how} ({reason})"
-        if how == DIED:
-            return NotRecovered(fact, remedy=remedy, details=self.log_tail(), died=reason)
-        return self.failed(fact, remedy)
+        error = self.failed(f"{self.name} {how} ({reason})", remedy)
+        return error if how != DIED else NotRecovered(error.fact, remedy=remedy, details=error.details, died=reason)
 
     def await_change(
         self, done: Callable[[], bool], within_s: float, fact: str, *, new: str = "server", remedy: str = LAST_LINES
@@ -370,7 +363,7 @@ class PrivateServer:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGCONT)
 
-    @contextmanager
+    @contextlib.contextmanager
     def _abandoning(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
         try:
             yield

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from types import UnionType
@@ -71,7 +72,10 @@ class Home:
     def beginnings(self) -> tuple[str, ...]:
         """How its names begin: its kinds, and its components in front of shards."""
         spelt = (spelling for kind in self.kinds for spelling in (kind, kind.replace("-", "_")))
-        return tuple(dict.fromkeys((*spelt, *self.tables.get(("metrics", "IN_FRONT"), ()))))
+        return tuple(dict.fromkeys((*spelt, *self.rows("metrics", "IN_FRONT"))))
+
+    def rows(self, page: Page, name: str) -> Any:
+        return self.tables.get((page, name), {})
 
     def owns(self, name: str) -> bool:
         return "." in name and name.partition(".")[0] in self.beginnings
@@ -99,9 +103,8 @@ def _packages() -> dict[tuple[str, str], list[str]]:
         if offer.point is not None:
             by_name.setdefault(offer.point.name, []).append(offer)
     for name, (offer, *others) in by_name.items():
-        package = offer.package
-        if not others and package:
-            packages.setdefault((offer.distribution, package), []).append(name)
+        if not others and offer.package:
+            packages.setdefault((offer.distribution, offer.package), []).append(name)
     return packages
 
 
@@ -208,7 +211,7 @@ def _check_names(home: Home) -> None:
             raise _Unusable(f"its rows cannot begin with {name!r}: a name is letters, digits, _ and -")
         if name in OURS or re.fullmatch(r"shard\d+", name):
             raise _Unusable(f"its rows cannot begin with {name!r}: those are Loadframe's own")
-    if clash := set(home.tables.get(("metrics", "IN_FRONT"), ())) & {*home.kinds}:
+    if clash := set(home.rows("metrics", "IN_FRONT")) & {*home.kinds}:
         raise _Unusable(f"its metrics.py: IN_FRONT has {min(clash)!r}, which is the name of its kind")
 
 
@@ -219,22 +222,20 @@ def _check_metrics(home: Home) -> None:
         where = f"{_place(home, 'metrics', 'ROWS')}: {words(line, 80)!r}"
         if len(cells) not in (3, 4) or not all(cells):
             raise _Unusable(f"{where} is not `name | unit | what`, or with `| source`")
-        _check_owned(home, cells[0], where)
+        _check_row(home, where, [cells[0]])
         if cells[0] in seen:
             raise _Unusable(f"{where} is there twice")
         seen.add(cells[0])
-    for row in home.tables.get(("metrics", "DERIVED"), ()):
+    for row in home.rows("metrics", "DERIVED"):
         where = f"its metrics.py: DERIVED ({row.metric})"
-        _check_owned(home, row.metric, where)
-        _check_measured(home, (row.metric, *row.needs), where)
+        _check_row(home, where, [row.metric], (row.metric, *row.needs))
         _check_any_owned(home, row.needs, f"{where}: needs")
-    for agreement in home.tables.get(("metrics", "AGREEMENTS"), ()):
+    for agreement in home.rows("metrics", "AGREEMENTS"):
         where = f"its metrics.py: AGREEMENTS ({', '.join(agreement.counter)})"
         if not agreement.counter or not agreement.witnesses:
             raise _Unusable(f"{where} has no counter, or no witness")
-        for name in (*agreement.counter, *agreement.also):
-            _check_owned(home, name, where)
-        _check_measured(home, (*agreement.counter, *(name for names in agreement.witnesses for name in names)), where)
+        measured = (*agreement.counter, *chain.from_iterable(agreement.witnesses))
+        _check_row(home, where, (*agreement.counter, *agreement.also), measured)
 
 
 def _rows_of_metrics(home: Home) -> list[str]:
@@ -244,40 +245,38 @@ def _rows_of_metrics(home: Home) -> list[str]:
 
 def _check_limits(home: Home) -> None:
     seen: set[str] = set()
-    for rule in home.tables.get(("limits", "LIMITS"), ()):
+    for rule in home.rows("limits", "LIMITS"):
         where = f"{_place(home, 'limits', 'LIMITS')} ({words(rule.id)})"
-        _check_owned(home, rule.id, where)
+        _check_row(home, where, [rule.id])
         if rule.id in seen:
             raise _Unusable(f"{where} is there twice")
         seen.add(rule.id)
         if rule.layer not in LAYERS:
             raise _Unusable(f"{where}: layer is {_said(rule.layer)}, not one of {', '.join(LAYERS)}")
         read = [rule.use, rule.ceiling, rule.use_now, rule.thrash, rule.errors]
-        _check_measured(home, [name for name in read if name is not None and name != "one"], where)
+        _check_row(home, where, (), [name for name in read if name is not None and name != "one"])
         _check_any_owned(home, (rule.use, rule.ceiling), f"{where}: use or ceiling")
 
 
 def _check_signatures(home: Home) -> None:
-    for signature in home.tables.get(("signatures", "SIGNATURES"), ()):
+    for signature in home.rows("signatures", "SIGNATURES"):
         where = f"{_place(home, 'signatures', 'SIGNATURES')} ({words(signature.id)})"
-        _check_owned(home, signature.id, where)
+        _check_row(home, where, [signature.id])
         if not signature.present:
             raise _Unusable(f"{where}: present has no condition")
         _check_any_owned(home, [signature.present[0].metric], f"{where}: the first metric of present")
-        _check_measured(home, [condition.metric for condition in (*signature.present, *signature.absent)], where)
-    for cause, trace in home.tables.get(("signatures", "TRACES"), {}).items():
+        _check_row(home, where, (), [condition.metric for condition in (*signature.present, *signature.absent)])
+    for cause, trace in home.rows("signatures", "TRACES").items():
         where = f"{_place(home, 'signatures', 'TRACES')}[{words(cause)!r}]"
-        _check_owned(home, cause, where)
-        _check_measured(home, [name for name in (trace.metric, trace.ceiling) if name], where)
-    for cause, conditions in home.tables.get(("signatures", "RULED_OUT_BY"), {}).items():
+        _check_row(home, where, [cause], [name for name in (trace.metric, trace.ceiling) if name])
+    for cause, conditions in home.rows("signatures", "RULED_OUT_BY").items():
         where = f"{_place(home, 'signatures', 'RULED_OUT_BY')}[{words(cause)!r}]"
-        for condition in conditions:
-            _check_owned(home, condition.metric, where)
-        _check_measured(home, [condition.metric for condition in conditions], where)
+        metrics = [condition.metric for condition in conditions]
+        _check_row(home, where, metrics, metrics)
 
 
 def _check_frames(home: Home) -> None:
-    for row in home.tables.get(("frames", "FRAMES"), ()):
+    for row in home.rows("frames", "FRAMES"):
         where = f"{_place(home, 'frames', 'FRAMES')} ({words(row.pattern, 80)})"
         if row.class_id not in CLASSES:
             raise _Unusable(f"{where}: class_id is {_said(row.class_id)}, not one of {', '.join(CLASSES)}")
@@ -287,22 +286,20 @@ def _check_frames(home: Home) -> None:
             raise _Unusable(f"{where}: pattern is no regular expression: {words(error)}") from error
 
 
-def _check_owned(home: Home, name: str, where: str) -> None:
-    if not home.owns(name):
-        raise _Unusable(f"{where}: {words(name)!r} must begin with {_beginnings(home)}, the kind's own name")
-
-
 def _check_any_owned(home: Home, names: Sequence[str], where: str) -> None:
     """A row that holds for every server would have to be one of ours."""
     if not any(home.owns(name) for name in names):
         raise _Unusable(f"{where} must begin with {_beginnings(home)}: otherwise the row holds for every server")
 
 
-def _check_measured(home: Home, names: Sequence[str], where: str) -> None:
-    """A metric of its own must be in its ROWS. Those of its components in front are the recorder's."""
+def _check_row(home: Home, where: str, owned: Sequence[str], measured: Sequence[str] = ()) -> None:
+    """owned: names that must be its own. measured: metrics; its own must be in its ROWS, but those of its components in
+    front are the recorder's."""
+    if others := [name for name in owned if not home.owns(name)]:
+        raise _Unusable(f"{where}: {words(others[0])!r} must begin with {_beginnings(home)}, the kind's own name")
     known = {row.partition("|")[0].strip() for row in _rows_of_metrics(home)}
-    front = home.tables.get(("metrics", "IN_FRONT"), ())
-    for name in names:
+    front = home.rows("metrics", "IN_FRONT")
+    for name in measured:
         if home.owns(name) and name.partition(".")[0] not in front and name not in known:
             raise _Unusable(f"{where}: the metric {words(name)!r} is not in {_place(home, 'metrics', 'ROWS')}")
 
@@ -317,8 +314,7 @@ def _held(build: Builder, home: Home) -> Builder:
         if situation.target_kind not in home.kinds:
             return None
         made = build(situation)
-        why = "" if made is None else _misfit(made, Remedy)
-        if why:
+        if made is not None and (why := _misfit(made, Remedy)):
             name = f"{build.__module__}.{getattr(build, '__name__', 'BUILDERS')}"
             raise OutsideFault(f"{home.distribution}: the remedy that {name} made{why}", remedy=AUTHOR)
         return made
@@ -347,9 +343,7 @@ def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
         if not isinstance(table, form):
             raise TypeError(f"kinds.{kind}.{page}.{name} is a {type(table).__name__}, not a {form.__name__}")
         by_kind[kind] = table
-    for home in _outside():
-        if (page, name) in home.tables:
-            by_kind[home.kinds[0]] = home.tables[page, name]
+    by_kind |= {home.kinds[0]: home.tables[page, name] for home in _outside() if (page, name) in home.tables}
     return dict(sorted(by_kind.items()))
 
 

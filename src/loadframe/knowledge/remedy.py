@@ -92,8 +92,15 @@ def _room_on_disk(situation: Situation, size: int) -> float:
     return room if room >= 2 * size else size
 
 
-def raised_alone(limit: str, title: str, why: str, note: str, source: str) -> Builder:
-    """A limit that one setting of its own name raises, with no other behind it."""
+def raised_alone(
+    limit: str,
+    title: str,
+    why: str,
+    note: str,
+    source: str,
+    chain: Callable[[Situation, int], tuple[Change, ...]] = lambda *_: (),
+) -> Builder:
+    """A limit that one setting of its own name raises. chain: the changes that this size of it needs first."""
     setting = limit.partition(".")[2]
 
     def build(situation: Situation) -> Remedy | None:
@@ -104,7 +111,7 @@ def raised_alone(limit: str, title: str, why: str, note: str, source: str) -> Bu
             id=f"{limit}.raise",
             title=title.format(f"{size:,}"),
             addresses=(limit,),
-            changes=(server_change(situation, setting, size, why),),
+            changes=(*chain(situation, size), server_change(situation, setting, size, why)),
             price=Price(note=note),
             source=source,
         )

@@ -30,6 +30,11 @@ CLASSES: Mapping[str, str] = {
 }
 """Every class of work and its words. The last three are for stacks that match no row."""
 LAYERS = ("server", "application")
+LAYER_OF = {name: name for name in ("process", "user", "cgroup", "network", "kernel")} | {
+    "cage": "process",
+    **dict.fromkeys(("memory", "cpu", "disk"), "hardware"),
+}
+"""By the first part of its id, the layer of a limit whose row names none; of any other it is the server."""
 Scope = Literal["kernel", "user"]
 
 
@@ -38,7 +43,9 @@ def toml_rows(file: Path) -> dict[str, Any]:
     return _parsed(file.read_text(encoding="utf-8", errors="strict"))
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parsed(text: str, **words: str) -> dict[str, Any]:
+    for word, value in words.items():
+        text = text.replace(f"{{{word}}}", value)
     return {name: _with_tuples(value) for name, value in tomllib.loads(text).items()}
 
 
@@ -49,13 +56,16 @@ def _with_tuples(value: Any) -> Any:
 
 
 def documents(file: Path, **words: str) -> list[tuple[str, dict[str, Any]]]:
-    """As `toml_rows`, with `{word}` replaced by `words`. A file that several kinds of server share: once for each, with
-    its [words.KIND] and `{kind}` replaced. With each: how the names of its rows begin, "" for all."""
+    """As `toml_rows`, with `{word}` replaced by `words` and by the file's [words]. A file that several kinds of server
+    share: once for each, with its [words.KIND] and `{kind}` replaced. With each: how the names of its rows begin, ""
+    for all."""
     text = file.read_text(encoding="utf-8", errors="strict")
-    kinds: dict[str, dict[str, str]] = _parsed(text).get("words", {})
+    named: dict[str, Any] = _parsed(text).get("words", {})
+    kinds = {kind: own for kind, own in named.items() if isinstance(own, dict)}
+    words |= {name: word for name, word in named.items() if isinstance(word, str)}
     if not kinds:
-        return [("", _filled(text, words))]
-    return [(f"{kind}.", _filled(text, {"kind": kind, **own})) for kind, own in kinds.items()]
+        return [("", _parsed(text, **words))]
+    return [(f"{kind}.", _parsed(text, kind=kind, **own)) for kind, own in kinds.items()]
 
 
 def row_of(form: Callable[..., Row], name: str, columns: Mapping[str, Any]) -> Row:
@@ -74,12 +84,6 @@ def metric_rows(file: Path) -> str:
         return "\n".join(rows)
     kinds = (*(kind for kind, other in AT_HOME_ELSEWHERE.items() if other == home), home)
     return "\n".join(row.format(kind=kind) for kind in kinds for row in rows if row.startswith(("{kind}.", f"{kind}.")))
-
-
-def _filled(text: str, words: Mapping[str, str]) -> dict[str, Any]:
-    for word, value in words.items():
-        text = text.replace(f"{{{word}}}", value)
-    return _parsed(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +105,7 @@ def frame_rows(file: Path) -> tuple[FrameRow, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LimitRule:
-    """One finite thing; docs/ledger.md explains the columns. unit: as in units.py. ceiling: a metric, "one" for a
-    share, or "" with `most`. pressure: the use is a share of time or work that indicates a shortage, or a demand by
-    settings: no load exhausts it, and steps of a study judge it by signatures. waits: requests that need more of it
-    wait, which nothing counts: where it is full past a knee and not below it, it is suspected."""
+    """One finite thing; docs/ledger.md explains the columns. unit: as in units.py. ceiling: "" with `most`."""
 
     id: str
     title: str
@@ -133,9 +134,17 @@ class LimitRule:
 
 
 def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
-    """The rows of a TOML file, each a table named by its id. words: for `{word}`. ValueError for an unknown column."""
+    """The rows of a TOML file, each a table named by its id. Without a `ceiling` it is the metric USE.limit; the unit
+    of a use with the ceiling "one" is "share". words: for `{word}`. ValueError for an unknown column."""
     limits = []
     for kind, tables in documents(file, **words):
-        rules = (row_of(LimitRule, name, {"id": name, **row}) for name, row in tables.items() if name != "words")
-        limits += [rule for rule in rules if rule.id.startswith(kind)]
+        tables.pop("words", None)
+        for name, row in tables.items():
+            if name.startswith(kind):
+                implied = {
+                    "layer": LAYER_OF.get(name.partition(".")[0], "server"),
+                    "ceiling": f"{row.get('use')}.limit",
+                    "unit": "share" if row.get("ceiling") == "one" else "count",
+                }
+                limits.append(row_of(LimitRule, name, {"id": name, **implied, **row}))
     return tuple(limits)

@@ -108,9 +108,7 @@ def _plain(value: SettingValue) -> str:
 
 
 ONLY_IN_STEPS = "measurable only under load (loadframe measure STUDY)"
-OF_A_CAGE = "cage."
-"""Outside of a study's steps a cage is a group like others: the rules of `cgroup.*` read it."""
-NOT_TOLD = "it was not told"
+UNREPORTED = "it was not told"
 
 
 def read_now(
@@ -127,11 +125,22 @@ def read_now(
     asked for and as in use, with rlimits by their names in setrlimit(2)."""
     limits, unread = [], []
     for rule in rules:
-        if not _applies(rule, kinds):
+        owner = rule.use.partition(".")[0]
+        kind = KIND_OF.get(rule.id, "process" if owner in ("target", "user") else owner)
+        # outside of a study's steps a cage is a group like others: the rules of cgroup.* read it
+        if rule.id.startswith("cage.") or (owner != "system" and kind not in kinds):
             continue
         reason = _reason(rule, values, missing)
         if reason is None:
-            limits.append(_limit(rule, values, configured or {}, effective or {}))
+            metric, ceiling = rule.use_at_this_moment, ceiling_of(rule, values)
+            assert ceiling is not None, "a limit without a ceiling is not read"
+            asked = (configured or {}).get(rule.configured or "")
+            limit = limit_of(rule, metric, values[metric], ceiling, asked, effective or {})
+            near = rule.near_use / ceiling if rule.near_use is not None else rule.near
+            harm = values.get(limit.thrash_metric)
+            harmed: LimitStatus = rule.on_harm if harm and harm > 0 else ""
+            status = judge(limit.use, ceiling, near=near, pressure=rule.pressure, harmed=harmed)
+            limits.append(replace(limit, near=near, harm=harm, status=status))
         else:
             unread.append(UnreadLimit(rule.id, rule.layer, rule.title, reason, rule.source))
     return tuple(limits), tuple(unread)
@@ -147,44 +156,19 @@ def judge(use: float, ceiling: float, *, near: float | None, pressure: bool, har
     return "near" if harmed or (near is not None and share >= near and use > 0) else "free"
 
 
-def _applies(rule: LimitRule, kinds: Collection[str]) -> bool:
-    owner = rule.use.partition(".")[0]
-    if rule.id.startswith(OF_A_CAGE):
-        return False
-    if owner == "system":
-        return True
-    return KIND_OF.get(rule.id, "process" if owner in ("target", "user") else owner) in kinds
-
-
 def _reason(rule: LimitRule, values: Mapping[str, float], missing: Mapping[str, str]) -> str | None:
     if rule.use.startswith("workload."):
         return ONLY_IN_STEPS
     ceiling = ceiling_of(rule, values)
     if rule.use_at_this_moment not in values:
-        return missing.get(rule.use_at_this_moment, NOT_TOLD)
+        return missing.get(rule.use_at_this_moment, UNREPORTED)
     if ceiling is None:
-        return missing.get(rule.ceiling, NOT_TOLD)
+        return missing.get(rule.ceiling, UNREPORTED)
     if not ceiling > 0:
         return "its ceiling is 0: switched off"
     if math.isinf(values[rule.use_at_this_moment]):
         return "what may be asked for has no bound of its own"
     return None
-
-
-def _limit(
-    rule: LimitRule,
-    values: Mapping[str, float],
-    configured: Mapping[str, SettingValue],
-    effective: Mapping[str, SettingValue],
-) -> Limit:
-    metric = rule.use_at_this_moment
-    use, ceiling = values[metric], ceiling_of(rule, values)
-    assert ceiling is not None, "a limit without a ceiling is not read"
-    limit = limit_of(rule, metric, use, ceiling, configured.get(rule.configured or ""), effective)
-    near = rule.near_use / ceiling if rule.near_use is not None else rule.near
-    harm = values.get(limit.thrash_metric)
-    status = judge(use, ceiling, near=near, pressure=rule.pressure, harmed=rule.on_harm if harm and harm > 0 else "")
-    return replace(limit, near=near, harm=harm, status=status)
 
 
 def counter_metrics(

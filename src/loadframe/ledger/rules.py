@@ -1,6 +1,4 @@
-"""The rules for limits: where the ceiling and the use of each are read, and what happens there. A limit of a server is
-a row in its `kinds/NAME/limits.toml`; of the layers below, in limits.toml here; of a study's cage, in cage_limits.toml.
-docs/ledger.md explains the columns."""
+"""The rules for limits: where the ceiling and the use of each are read, and what happens there (docs/ledger.md)."""
 
 from __future__ import annotations
 

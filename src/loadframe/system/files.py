@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from loadframe.errors import RunError, UserError
-from loadframe.formats.path_text import REMEDY, why_no_text
+from loadframe.formats.said import PATH_REMEDY, why_no_text
 from loadframe.system.kernel import process_status
 from loadframe.system.trees import ANY, FOLDER, Link, closing, link_of, remove_below, walked
 from loadframe.system.trust import others_write, user, weak_point
@@ -147,7 +147,7 @@ class Folder:
 
     def _check_text(self) -> None:
         if (why := why_no_text(self.path)) is not None:
-            raise self._refusal(f"a {self._what} cannot be there: {why}", remedy=REMEDY)
+            raise self._refusal(f"a {self._what} cannot be there: {why}", remedy=PATH_REMEDY)
 
     def _hold(self, descriptor: int) -> None:
         self._descriptor = descriptor

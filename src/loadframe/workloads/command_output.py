@@ -62,7 +62,7 @@ def offset_s(life: Life, first_s: float, last_s: float, zero_s: float | None, sl
         offset = _from_day(life)
         if not _outside(life, first_s + offset, last_s + offset, slack_s):
             return offset
-    raise ClockError(_told(life, first_s, last_s, slack_s))
+    raise ClockError(_clock_words(life, first_s, last_s, slack_s))
 
 
 def _from_day(life: Life) -> float:
@@ -84,7 +84,7 @@ def _outside(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
     return ""
 
 
-def _told(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
+def _clock_words(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
     for name, offset in (("CLOCK_MONOTONIC", 0.0), ("the time of day", life.started.apart_s)):
         for scale, unit in UNITS.items():
             if not _outside(life, first_s / scale + offset, last_s / scale + offset, slack_s):

@@ -136,7 +136,7 @@ class OutputDriver(ProcessDriver):
                 return
             planned_s = (self.end_s or self.started.monotonic_s) - self.started.monotonic_s
             late = f" within {GRACE_S + planned_s:.3g} s, and did not end" if self._overdue else ""
-            raise self._failure(f"The driver {self.name} told of no request{late}.")
+            raise self._failure(f"The driver {self.name} reported no request{late}.")
         errors = self._printed_output().errors
         if not (requests.outcome == 0).any() and errors and not self._killed:
             raise self._failure(
@@ -262,7 +262,7 @@ class OwnProgram(Common[Options], Generic[Options]):
         for path in outputs if self.makes_files else ():
             step_files.write(path, b"", user)
         command = self.command_line(endpoint, level, folder, duration_s)
-        variables = self._told(endpoint, level, duration_s) | {"LOADFRAME_OUTPUT": str(outputs[0])}
+        variables = self._variables(endpoint, level, duration_s) | {"LOADFRAME_OUTPUT": str(outputs[0])}
         arrivals.wait()
         started = Instant.now()
         with step_files.create(printed[0], user) as stderr, step_files.create(printed[1], user) as stdout:
@@ -290,7 +290,7 @@ class OwnProgram(Common[Options], Generic[Options]):
             started=started,
         )
 
-    def _told(self, endpoint: Endpoint, level: int, duration_s: float) -> dict[str, str]:
+    def _variables(self, endpoint: Endpoint, level: int, duration_s: float) -> dict[str, str]:
         (axis,) = self.axes
         host, port = parted(endpoint.address, "80")
         named = endpoint.options.get("host")

@@ -70,24 +70,21 @@ class Share:
 def usage(store: Store, under: bytes = b"") -> Usage:
     """The usage as du reports it for this directory. StoreError."""
     entries, linked, blocks, high, low, other = (
-        _kept(store, under) if store.keeps_totals() else _summed(store, _under(store, under))
+        _kept(store, under) if store.keeps_totals() else _added(store, f"entries WHERE {_under(store, under)}")
     )
     files = entries - linked
     if linked:
         names = "device, inode, type, max(blocks) AS blocks, max(size) AS size, 1 AS links"
-        per_inode = (
-            f"SELECT {names} FROM entries WHERE {LINKED} AND {_under(store, under)} GROUP BY device, inode, type"
-        )
-        (once,) = store.ask(f"SELECT {_ADDED} FROM (SELECT {_EACH} FROM ({per_inode}) AS entries) AS linked")
-        more = list(map(int, once))
+        where = f"{LINKED} AND {_under(store, under)} GROUP BY device, inode, type"
+        more = _added(store, f"(SELECT {names} FROM entries WHERE {where}) AS entries")
         files += more[0]
         blocks, high, low, other = blocks + more[2], high + more[3], low + more[4], other + more[5]
     in_files = (high << LOW_BITS) + low
     return Usage(entries, files, blocks * BLOCK_BYTES, in_files + other, in_files)
 
 
-def _summed(store: Store, where: str) -> list[int]:
-    (sums,) = store.ask(f"SELECT {_ADDED} FROM (SELECT {_EACH} FROM entries WHERE {where}) AS summed")
+def _added(store: Store, rows: str) -> list[int]:
+    (sums,) = store.ask(f"SELECT {_ADDED} FROM (SELECT {_EACH} FROM {rows}) AS summed")
     return list(map(int, sums))
 
 
@@ -97,7 +94,7 @@ def _kept(store: Store, under: bytes) -> list[int]:
         (sums,) = store.ask(f"SELECT {_ADDED} FROM totals")
         return list(map(int, sums))
     top = store.literal(id_of(under))
-    own = _summed(store, f"id = {top}")
+    own = _added(store, f"entries WHERE id = {top}")
     (sums,) = store.ask(
         f"WITH RECURSIVE below (id) AS (SELECT directory FROM totals WHERE directory = {top} UNION "
         f"SELECT totals.directory FROM below CROSS JOIN totals WHERE totals.above = below.id) "

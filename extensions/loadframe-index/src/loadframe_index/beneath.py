@@ -8,6 +8,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from errno import EMFILE, ENFILE, ENOMEM
 from pathlib import Path
@@ -154,12 +155,10 @@ def _above(tree: Beneath, path: bytes) -> tuple[tuple[int, int], ...]:
     """Device and inode of each directory above a path, to find loops."""
     above: tuple[tuple[int, int], ...] = ()
     steps = path.split(b"/") if path else []
-    for depth in range(len(steps)):
-        try:
+    with suppress(OSError):  # it was renamed meanwhile: a record will say so
+        for depth in range(len(steps)):
             status = os.fstat(tree.directory(b"/".join(steps[:depth])))
-        except OSError:
-            return above  # it was renamed meanwhile: a record will say so
-        above = (*above, (status.st_dev, status.st_ino))
+            above = (*above, (status.st_dev, status.st_ino))
     return above
 
 
@@ -170,18 +169,14 @@ def _entries(tree: Beneath, directory: Entry, passed: Passed) -> Iterator[Entry]
         return
     try:
         listing = tree.listing(path)
+        try:
+            with os.scandir(listing) as entries:
+                for entry in entries:
+                    try:
+                        yield entry_of(path, os.fsencode(entry.name), entry.stat(follow_symlinks=False))
+                    except OSError as error:
+                        passed.count(error)
+        finally:
+            os.close(listing)
     except OSError as error:
         passed.count(error)
-        return
-    try:
-        with os.scandir(listing) as entries:
-            for entry in entries:
-                name = os.fsencode(entry.name)
-                try:
-                    yield entry_of(path, name, entry.stat(follow_symlinks=False))
-                except OSError as error:
-                    passed.count(error)
-    except OSError as error:
-        passed.count(error)
-    finally:
-        os.close(listing)

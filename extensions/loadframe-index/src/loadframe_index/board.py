@@ -84,8 +84,7 @@ class Frontier:
         """More to list, here or by processes that ask."""
         self.push(below)
         if (asking := self._board.asks()) is not None and (some := self.spare()):
-            given = self._board.give(asking, some)
-            self.push(some[given:])
+            self.push(some[self._board.give(asking, some) :])
 
     def close(self) -> None:
         """Nothing more can be taken. Idempotent."""
@@ -156,11 +155,10 @@ class Board:
         self._file = -1
 
     def of_process(self, process: int) -> int:
-        """Where the words of a process begin."""
+        """Where the words of a process begin; below, those of a worker."""
         return HEAD + process * self.shape.process_words
 
     def of_worker(self, process: int, stage: int, number: int) -> int:
-        """Where the words of a worker begin."""
         return self.of_process(process) + HEAD + WORKER * (sum(self.shape.workers[:stage]) + number)
 
     def workers(self, stage: int, process: int | None = None) -> Iterator[int]:
@@ -190,7 +188,6 @@ class Board:
         self.count("unreadable")
 
     def counted(self) -> dict[str, int]:
-        """All counts, summed over the processes."""
         return {what: int(sum(self.each(COUNTS + number))) for number, what in enumerate(COUNTED)}
 
     def asks(self) -> int | None:
@@ -208,20 +205,17 @@ class Board:
         given = [tuple(directory) for directory in directories]
         while len(letter := marshal.dumps(given)) > LETTER_BYTES:
             given = given[: len(given) // 2]
-        return len(given) if given and self._send(process, letter) else 0
-
-    def _send(self, process: int, letter: bytes) -> bool:
         with self._giving:
             fcntl.lockf(self._file, fcntl.LOCK_EX, 1, process)
             try:
                 at = self.of_process(process) + ASKED
-                if self.words[at] != YES:
-                    return False
+                if not given or self.words[at] != YES:
+                    return 0
                 begin = self._letters + process * LETTER_BYTES
                 self._map[begin : begin + len(letter)] = letter
                 self.words[self.of_process(self.process) + SENT] += 1
                 self.words[at] = GIVEN_SOME
-                return True
+                return len(given)
             finally:
                 fcntl.lockf(self._file, fcntl.LOCK_UN, 1, process)
 

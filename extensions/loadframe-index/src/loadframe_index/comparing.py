@@ -1,26 +1,33 @@
-"""The answers of the database compared with those of du(1) and find(1) on the same tree. Both run as their user, on one
-file system (-x, -xdev), and only read."""
+"""What a step of metadata-index left in the database: whether all that was acknowledged is there, and its answers
+compared with those of du(1) and find(1) on the same tree. Both run as their user, on one file system (-x, -xdev), and
+only read."""
 
+import json
 import os
 import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from loadframe.errors import MissingTool, WorkloadError
+import numpy as np
+
+from loadframe.errors import MissingTool, StudyError, WorkloadError
 from loadframe.host.environment import located
-from loadframe.model import AnswerCompared
+from loadframe.model import AnswerCompared, AnswersCompared
+from loadframe.workloads import step_files
 from loadframe_index.answers import Wanted, find, usage
 from loadframe_index.beneath import joined, shown
+from loadframe_index.config import RESULT, Config
 from loadframe_index.entries import id_of
 from loadframe_index.store import Store
 
 PATIENCE_S = 3600.0
-MOST_TOLD = 20
-SAID_BYTES = 4000
-"""Bytes of the end of du's standard error."""
+MOST_NAMED = 20
+ERROR_BYTES = 4000
 READ_BYTES = 1 << 20
 
 
@@ -45,9 +52,9 @@ def compare_find(store: Store, root: Path, wanted: Wanted) -> list[AnswerCompare
     for path, size in listed(_full(root, wanted.under), conditions(wanted), r"%P\0%s\0", 2):
         entries, bytes_ = entries + 1, bytes_ + int(size)
         path = joined(wanted.under, path) if path else wanted.under
-        if ours.pop(id_of(path), None) is None and len(only_theirs) < MOST_TOLD:
+        if ours.pop(id_of(path), None) is None and len(only_theirs) < MOST_NAMED:
             only_theirs.append(path)
-    only_ours = [entry.path for entry in list(ours.values())[:MOST_TOLD]]
+    only_ours = [entry.path for entry in list(ours.values())[:MOST_NAMED]]
     differences = only("find", only_theirs) + only("the database", only_ours)
     return [
         AnswerCompared("entries found", count, entries, differences),
@@ -56,7 +63,6 @@ def compare_find(store: Store, root: Path, wanted: Wanted) -> list[AnswerCompare
 
 
 def conditions(wanted: Wanted) -> list[str | bytes]:
-    """The arguments of find for these entries."""
     arguments: list[str | bytes] = []
     if wanted.name is not None and not wanted.under:
         arguments += ["-mindepth", "1"]
@@ -75,20 +81,20 @@ def conditions(wanted: Wanted) -> list[str | bytes]:
     return arguments
 
 
+def only(who: str, paths: Sequence[bytes]) -> tuple[str, ...]:
+    """Entries that one of the two lacks, in sentences."""
+    return tuple(f"only {who} has {shown(path)}" for path in paths)
+
+
 def counts_directories() -> bool:
     """Whether du -b counts the sizes of directories (coreutils before 9.2). MissingTool, WorkloadError."""
     with tempfile.TemporaryDirectory(prefix="loadframe-") as empty:
         return _du(os.fsencode(empty), "-b") > 0
 
 
-def only(who: str, paths: Sequence[bytes]) -> tuple[str, ...]:
-    """Entries that only one of the two has, in sentences."""
-    return tuple(f"only {who} has {shown(path)}" for path in paths)
-
-
 def _full(root: Path, path: bytes) -> bytes:
-    """The path for find and du: from "/" on, so that it is no option."""
-    return joined(os.fsencode(root.absolute()), path) if path else os.fsencode(root.absolute())
+    """From "/" on, so that it is no option of find or du."""
+    return os.fsencode(root.absolute()) + (b"/" + path if path else b"")
 
 
 def _located(program: str) -> str:
@@ -112,7 +118,7 @@ def _du(full: bytes, unit: str) -> int:
         raise WorkloadError(
             f"du gave no number of bytes for {shown(full)}.",
             remedy="Check that the folder is there and can be read; what du said is below.",
-            details=done.stderr[-SAID_BYTES:].decode("utf-8", "backslashreplace").strip(),
+            details=done.stderr[-ERROR_BYTES:].decode("utf-8", "backslashreplace").strip(),
         )
     return int(number)
 
@@ -164,3 +170,64 @@ def _entries(running: subprocess.Popen[bytes], fields: int) -> Iterator[list[byt
         del values[:whole]
     if running.wait() >= 0 and (rest or values):
         raise WorkloadError("find ended amid an entry", remedy="Compare again: is the disk of the output full?")
+
+
+# --- what a step left ---
+
+REFERENCE = "du and find"
+OTHER_SIZE = 0.1
+"""A user's tree may be larger or smaller than the level by this share: it may change meanwhile."""
+WANTED = {"directories": Wanted(type="d"), "files of more than 1 MiB": Wanted(type="f", larger_than=1 << 20)}
+
+
+def compared(store: Store, tree: Path, of: str, load: float) -> AnswersCompared:
+    """Each answer with that of du or find. of, load: of that tree. Raises WorkloadError, StoreError."""
+    try:
+        answers = compare_usage(store, tree)
+        for what, wanted in WANTED.items():
+            count, bytes_ = compare_find(store, tree, wanted)
+            answers += [replace(count, answer=what), replace(bytes_, answer=f"bytes of {what}")]
+    except MissingTool as error:
+        return AnswersCompared(of, load, REFERENCE, missing=error.fact)
+    return AnswersCompared(of, load, REFERENCE, tuple(answers))
+
+
+def differing(compared: AnswersCompared) -> list[str]:
+    return [
+        f"{answer.answer}: the database says {answer.target:,}, {REFERENCE} {answer.other:,}"
+        + (f" ({answer.differences[0]})" if answer.differences else "")
+        for answer in compared.answers
+        if not answer.equal
+    ]
+
+
+def lacking(store: Store, config: Config, of_tree: int | None) -> str:
+    """What is missing, in words, or "". Entries count by the first 8 bytes of their ids. of_tree: whether we made the
+    tree."""
+
+    def numbers(ids: bytes) -> Any:
+        whole_ids = ids[: len(ids) - len(ids) % 16]  # a killed pipeline may have torn the last one
+        return np.unique(np.frombuffer(whole_ids, dtype="<u8")[::2])
+
+    sent = numbers(b"".join(step_files.read(config.applied(process)) for process in range(config.scanners)))
+    there = numbers(b"".join(store.ids()))
+    if lost := len(np.setdiff1d(sent, there, assume_unique=True)):
+        return f"{lost:,} of {len(sent):,} entries are not there"
+    if whole_scans(config) and of_tree is not None and len(there) != of_tree:
+        return f"after a whole scan it has {len(there):,} entries, the tree {of_tree:,}"
+    return ""
+
+
+def check_size(store: Store, config: Config, load: float) -> None:
+    """Raises StudyError after a whole scan of a user's tree whose size is not the level's."""
+    there = store.count()
+    if whole_scans(config) and not load * (1 - OTHER_SIZE) <= there <= load * (1 + OTHER_SIZE):
+        raise StudyError(
+            f"load.levels has {load:,.0f} entries, and workload.options.tree = {config.tree!r} has {there:,}.",
+            remedy=f"Give levels = [{there}]; or omit the tree, and one of each size is made.",
+        )
+
+
+def whole_scans(config: Config) -> int:
+    """How many scans completed; 0 for a pipeline that was killed."""
+    return len(json.loads(step_files.text(config.path(RESULT)) or "{}").get("scans", []))

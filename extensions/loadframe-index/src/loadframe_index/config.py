@@ -67,6 +67,7 @@ class Config(InFolder):
 
     @property
     def waiting(self) -> int:
+        """Batches that may wait before a stage."""
         return max(1, self.queue // self.batch)
 
     def applied(self, process: int) -> Path:

@@ -3,12 +3,11 @@
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from loadframe_index import board as slot
-from loadframe_index import config as configs
 from loadframe_index.board import DB_APPLY, DONE, ENTRIES, SCAN, TAKEN, Board, Directory, Frontier
-from loadframe_index.config import Config
+from loadframe_index.config import STATISTICS, Config
 from loadframe_index.store import Store
 
 ASKING = (slot.GET_INFO_DB, DB_APPLY)
@@ -26,7 +25,7 @@ class Coordinator:
     ) -> None:
         self._config, self._board, self._frontier, self._store, self._now_ns = config, board, frontier, store, now_ns
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._lines = os.open(config.path(configs.STATISTICS), flags, 0o600)
+        self._lines = os.open(config.path(STATISTICS), flags, 0o600)
         self._began_s = self._scan_began_s = self._line_s = time.monotonic()
         self._scan_began_ns = 0
         self._scanning = False
@@ -64,10 +63,12 @@ class Coordinator:
 
     def _ended(self) -> bool:
         board = self._board
-        if not board.all_listed() or board.sum(SCAN, slot.HELD):
-            return False
         # from the first stage on: one that has done all that it was given gives no more
-        return all(board.sum(stage, slot.GIVEN) == board.sum(stage + 1, DONE) for stage in range(SCAN, DB_APPLY))
+        return (
+            board.all_listed()
+            and not board.sum(SCAN, slot.HELD)
+            and all(board.sum(stage, slot.GIVEN) == board.sum(stage + 1, DONE) for stage in range(SCAN, DB_APPLY))
+        )
 
     def _end_scan(self) -> None:
         """What a whole scan did not see is gone, unless the file system failed."""
@@ -82,10 +83,8 @@ class Coordinator:
     def _print(self) -> None:
         now = self._line_s = time.monotonic()
         processes = range(self._config.scanners)
-        lines = [
-            json.dumps(self._line(stage, process, now)) for stage in range(len(slot.STAGES)) for process in processes
-        ]
-        os.write(self._lines, "".join(f"{line}\n" for line in lines).encode())
+        lines = (self._line(stage, process, now) for stage in range(len(slot.STAGES)) for process in processes)
+        os.write(self._lines, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
 
     def _line(self, stage: int, process: int, now: float) -> dict[str, object]:
         """See docs/pipelines.md. One for each process: one may be idle while another is blocked."""
@@ -94,6 +93,8 @@ class Coordinator:
         for at in workers:
             spent[int(board.words[at + slot.STATE])] += max(0.0, now - board.words[at + slot.SINCE_S])
         taken, done = board.sum(stage, TAKEN, process), board.sum(stage, DONE, process)
+        calling = (board.words[at + slot.ASKED_S] for at in workers)
+        server_s = board.sum(stage, slot.SERVER_S, process) + sum(max(0.0, now - s) for s in calling if s)
         return {
             "stage": slot.STAGES[stage],
             "time": now,
@@ -109,7 +110,7 @@ class Coordinator:
             "idle_s": round(spent[slot.IDLE], 4),
             "blocked_s": round(spent[slot.BLOCKED], 4),
             "busy_s": round(spent[slot.BUSY], 4),
-            "server_s": round(self._in_server(workers, now), 4) if stage in ASKING else None,
+            "server_s": round(server_s, 4) if stage in ASKING else None,
         }
 
     def _waiting(self, stage: int, process: int, taken: float) -> int | None:
@@ -120,8 +121,3 @@ class Coordinator:
             return None
         directories = self._board.sum(SCAN, slot.FOUND) + self._board.words[slot.SCANS]
         return int(max(0.0, directories - self._board.sum(SCAN, TAKEN)))
-
-    def _in_server(self, workers: Sequence[int], now: float) -> float:
-        words = self._board.words
-        asked = (words[at + slot.ASKED_S] for at in workers)
-        return sum(words[at + slot.SERVER_S] for at in workers) + sum(max(0.0, now - since) for since in asked if since)

@@ -4,6 +4,7 @@ root. The database finds an entry by a hash of its path, which may be of any len
 from __future__ import annotations
 
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from operator import attrgetter
@@ -64,38 +65,22 @@ def split(path: bytes) -> tuple[bytes, bytes]:
     return parent, name
 
 
-_known = attrgetter("st_dev", "st_ino", "st_mode", "st_size", "st_blocks", "st_nlink", "st_uid", "st_gid")
+_state = attrgetter("st_dev", "st_ino", "st_mode", "st_size", "st_blocks", "st_nlink", "st_uid", "st_gid")
 _times = attrgetter("st_atime_ns", "st_mtime_ns", "st_ctime_ns")
 
 
 def in_64_bits(time_ns: int) -> int:
-    """A time limited to 64 bits."""
     return max(EARLIEST_NS, min(LATEST_NS, time_ns))
 
 
 def entry_of(parent: bytes, name: bytes, status: os.stat_result) -> Entry:
     """The entry of this name in the directory `parent`; (b"", b"") is the root."""
-    device, inode, mode, size, blocks, links, uid, gid = _known(status)
-    read, written, changed = _times(status)
-    if max(read, written, changed) > LATEST_NS or min(read, written, changed) < EARLIEST_NS:
-        read, written, changed = in_64_bits(read), in_64_bits(written), in_64_bits(changed)
-    return Entry(
-        parent + b"/" + name if parent else name,
-        parent,
-        name,
-        device,
-        inode,
-        TYPES.get(mode & FORMAT, "?"),
-        size,
-        blocks,
-        links,
-        uid,
-        gid,
-        mode & 0o7777,
-        read,
-        written,
-        changed,
-    )
+    device, inode, mode, size, blocks, links, uid, gid = _state(status)
+    times: Iterable[int] = _times(status)
+    if max(times) > LATEST_NS or min(times) < EARLIEST_NS:
+        times = map(in_64_bits, times)
+    path, kind = parent + b"/" + name if parent else name, TYPES.get(mode & FORMAT, "?")
+    return Entry(path, parent, name, device, inode, kind, size, blocks, links, uid, gid, mode & 0o7777, *times)
 
 
 KINDS = ("create", "unlink", "rename", "setattr", "close_write")

@@ -11,17 +11,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from loadframe.errors import MachineError
 from loadframe_index import kernel
 from loadframe_index.beneath import joined
-from loadframe_index.readers import OfKernel, Records, UnreadableEventError, shown_limit
+from loadframe_index.readers import (
+    ATTRIB,
+    CLOSE_WRITE,
+    CREATE,
+    DELETE,
+    MOVED_FROM,
+    MOVED_TO,
+    OVERFLOW,
+    READ_BYTES,
+    OfKernel,
+    Records,
+    UnreadableEventError,
+)  # fmt: skip
 
 # <linux/fanotify.h>
 CLOEXEC, NONBLOCK = 0x1, 0x2
 REPORT_FID, REPORT_DIR_FID, REPORT_NAME, REPORT_TARGET_FID = 0x200, 0x400, 0x800, 0x1000
 MARK_ADD, MARK_FILESYSTEM = 0x1, 0x100
-ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
-OVERFLOW, RENAME, ONDIR = 0x4000, 0x10000000, 0x40000000
+RENAME, ONDIR = 0x10000000, 0x40000000
 WATCHED = CREATE | DELETE | ATTRIB | CLOSE_WRITE | ONDIR
 _EVENT = struct.Struct("=IBBHQii")
 _INFO = struct.Struct("=BBH")
@@ -29,9 +39,7 @@ _VERSION = 3
 _FILE, _DIRECTORY_AND_NAME, _OLD, _NEW = 1, 2, 10, 12
 _FSID = 8
 T = TypeVar("T")
-QUEUE_LENGTH = "fanotify/max_queued_events"
-"""The kernel's bound on waiting records."""
-READ_BYTES = 1 << 18
+
 ATTEMPTS = 3
 """How often to open a directory that the kernel refuses."""
 MOST_DIRECTORIES = 100_000
@@ -119,7 +127,7 @@ class Fanotify(OfKernel):
     def __init__(self, root: Path) -> None:
         """MachineError where the kernel refuses, with its reason."""
         super().__init__(root)
-        try:
+        with self._opening(root, lambda number: REMEDIES.get(number, OTHERWISE)):
             os.close(kernel.open_by_handle(self._tree.root, kernel.handle_of(self._tree.root)))
             flags, marked = CLOEXEC | NONBLOCK | REPORT_DIR_FID | REPORT_NAME, MARK_ADD | MARK_FILESYSTEM
             # From Linux 5.17 on records have the file, too, and a rename is one record.
@@ -129,11 +137,6 @@ class Fanotify(OfKernel):
                 WATCHED | RENAME,
                 WATCHED | MOVED_FROM | MOVED_TO,
             )
-        except OSError as error:
-            self.close()
-            raise MachineError(
-                f"fanotify does not follow {root}: {error.strerror}", remedy=REMEDIES.get(error.errno or 0, OTHERWISE)
-            ) from error
         self._lost = ""
         self._paths: dict[bytes, bytes | None] = {}
 
@@ -147,13 +150,13 @@ class Fanotify(OfKernel):
         self._lost = ""
         for event in events(data):
             if event.mask & OVERFLOW:
-                self._lost = f"the queue of fanotify was full ({shown_limit(QUEUE_LENGTH)} records)"
+                self._lost = self._overflowed()
                 self._paths.clear()
             else:
-                self._tell(event)
+                self._take(event)
         return Records(self._taken(), self._lost, not kernel.readable(self._queue))
 
-    def _tell(self, event: Event) -> None:
+    def _take(self, event: Event) -> None:
         if event.mask & ONDIR and event.mask & (RENAME | MOVED_FROM | MOVED_TO):
             self._paths.clear()  # everything below it is elsewhere now
         at, to = self._where(event.at), self._where(event.to)
@@ -164,10 +167,9 @@ class Fanotify(OfKernel):
                 self._record("unlink", at, file=event.file)
             elif to is not None:
                 self._record("create", to, file=event.file)
-        if at is not None:
-            for bit, kind in KINDS.items():
-                if event.mask & bit:
-                    self._record(kind, at, file=event.file)
+        for bit, kind in KINDS.items():
+            if event.mask & bit and at is not None:
+                self._record(kind, at, file=event.file)
 
     def _where(self, place: Place | None) -> bytes | None:
         """The path below the root; None where it is not in the tree, or the directory is gone."""
@@ -175,9 +177,9 @@ class Fanotify(OfKernel):
             return None
         known, handle = self._paths, place.directory
         directory = known[handle] if handle in known else self._resolved(handle)
-        if directory is None:
-            return None
-        return directory if place.name in (b"", b".") else joined(directory, place.name)
+        if directory is None or place.name in (b"", b"."):
+            return directory
+        return joined(directory, place.name)
 
     def _resolved(self, handle: bytes) -> bytes | None:
         """The path of a directory below the root. One that cannot be opened (ENOMEM now and then) loses its record."""
@@ -206,14 +208,13 @@ class Fanotify(OfKernel):
         return path
 
     def inode_of(self, file: bytes) -> int | None:
-        try:
+        with suppress(OSError):  # its last name is gone, as a rule (ESTALE)
             opened = kernel.open_by_handle(self._tree.root, file)
-        except OSError:
-            return None  # its last name is gone, as a rule (ESTALE)
-        try:
-            return os.fstat(opened).st_ino
-        finally:
-            os.close(opened)
+            try:
+                return os.fstat(opened).st_ino
+            finally:
+                os.close(opened)
+        return None
 
 
 def _supported(call: Callable[[int], T], newer: int, older: int) -> T:
@@ -230,10 +231,8 @@ def _below(root: bytes | None, path: bytes | None) -> bytes | None:
     """A path relative to the root; None where it is not below it, or one of both is gone."""
     if root is None or path is None:
         return None
-    if path == root:
-        return b""
     above = root.rstrip(b"/") + b"/"
-    return path[len(above) :] if path.startswith(above) else None
+    return b"" if path == root else path[len(above) :] if path.startswith(above) else None
 
 
 OTHERWISE = "Follow with inotify (a watch for each directory), or with injected records."

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from loadframe_index.beneath import Beneath, Passed, below, looked_up
 from loadframe_index.entries import Change, Entry, id_of, split
@@ -111,10 +110,10 @@ class Following:
         self._refused.clear()
         by_path = {path: self._looked_up(path) for path in sorted(wanted.paths | self._unknown(wanted.above))}
         entries = [entry for entry in by_path.values() if entry is not None]
-        again = [entry for path in wanted.walked if (entry := by_path.get(path)) is not None and entry.type == "d"]
+        again = [entry for entry in entries if entry.path in wanted.walked and entry.type == "d"]
         replaced = wanted.replaced | {entry.path for entry in again}
-        removed = [path for path, entry in by_path.items() if entry is None or path in replaced]
-        removed = [path for path in removed if path not in self._refused]
+        gone = (path for path, entry in by_path.items() if entry is None or path in replaced)
+        removed = [path for path in gone if path not in self._refused]
         inodes = self._linked(removed) | _linked_now(entries) | self._elsewhere(wanted, by_path)
         others = self._other_names(inodes, by_path)
         entries += [entry for entry in others.values() if entry is not None]
@@ -137,7 +136,7 @@ class Following:
         return {path for key, path in ids.items() if key not in known}
 
     def _looked_up(self, path: bytes) -> Entry | None:
-        """None where nothing is, or where it may not be looked up: then it is one of `_refused`."""
+        """None where nothing is, or where it may not be looked up (`_refused`)."""
         try:
             return looked_up(self._tree, path, self.done.passed)
         except OSError as error:
@@ -170,10 +169,6 @@ class Following:
         with self._in_database():
             self._store.apply(batch)
 
-    def _ask(self, question: str) -> list[tuple[Any, ...]]:
-        with self._in_database():
-            return self._store.ask(question)
-
     @contextmanager
     def _in_database(self) -> Iterator[None]:
         """Count the time of this as DB_APPLY's."""
@@ -188,17 +183,10 @@ class Following:
         inodes: set[int] = set()
         column, level = "id", [id_of(path) for path in removed]
         while level:
-            deeper: list[bytes] = []
-            for ids in parts(level, IDS_AT_ONCE):
-                listed = ", ".join(map(self._store.literal, ids))
-                for key, inode, type_, links in self._ask(
-                    f"SELECT id, inode, type, links FROM entries WHERE {column} IN ({listed})"
-                ):
-                    if type_ == "d":
-                        deeper.append(key)
-                    elif links > 1:
-                        inodes.add(inode)
-            column, level = "parent", deeper
+            with self._in_database():
+                rows = list(self._store.having("id, inode, type, links", column, level))
+            inodes.update(inode for _, inode, type_, links in rows if type_ != "d" and links > 1)
+            column, level = "parent", [key for key, _, type_, _ in rows if type_ == "d"]
         return inodes
 
     def _elsewhere(self, wanted: "_Wanted", entries: Mapping[bytes, Entry | None]) -> set[int]:
@@ -212,7 +200,8 @@ class Following:
         by_path: dict[bytes, Entry | None] = {}
         for some in parts(sorted(map(as_signed, inodes)), IDS_AT_ONCE):
             listed = ", ".join(map(str, some))
-            rows = self._ask(f"SELECT path FROM entries WHERE inode IN ({listed}) AND type <> 'd'")
+            with self._in_database():
+                rows = self._store.ask(f"SELECT path FROM entries WHERE inode IN ({listed}) AND type <> 'd'")
             by_path |= {path: self._looked_up(path) for (path,) in rows if path not in known}
         return by_path
 

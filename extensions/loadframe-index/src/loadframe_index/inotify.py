@@ -11,15 +11,27 @@ from pathlib import Path
 from loadframe.errors import MachineError
 from loadframe_index import kernel
 from loadframe_index.beneath import joined, shown
-from loadframe_index.readers import LIMITS, OfKernel, Records, UnreadableEventError, shown_limit
+from loadframe_index.readers import (
+    ATTRIB,
+    CLOSE_WRITE,
+    CREATE,
+    DELETE,
+    LIMITS,
+    MOVED_FROM,
+    MOVED_TO,
+    OVERFLOW,
+    READ_BYTES,
+    OfKernel,
+    Records,
+    UnreadableEventError,
+    shown_limit,
+)  # fmt: skip
 
 # <sys/inotify.h>
-ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
-OVERFLOW, IGNORED, ISDIR = 0x4000, 0x8000, 0x40000000
+IGNORED, ISDIR = 0x8000, 0x40000000
 ONLYDIR, EXCL_UNLINK = 0x01000000, 0x04000000
 WATCHED = ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | ONLYDIR | EXCL_UNLINK
 _EVENT = struct.Struct("=iIII")
-READ_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +66,10 @@ class Inotify(OfKernel):
     def __init__(self, root: Path) -> None:
         """Watches every directory before it returns. MachineError where the kernel refuses, or has too few watches."""
         super().__init__(root)
-        try:
+        instances = f"{LIMITS}/inotify/max_user_instances"
+        remedy = f"End other programs of this user that use inotify, or raise {instances}."
+        with self._opening(root, lambda _: remedy):
             self._queue = kernel.inotify_init()
-        except OSError as error:
-            self.close()
-            raise MachineError(
-                f"inotify does not follow {root}: {error.strerror}",
-                remedy="End other programs of this user that use inotify, or raise "
-                f"{LIMITS}/inotify/max_user_instances.",
-            ) from error
         self._paths: dict[int, bytes] = {}
         self._leaving: dict[int, tuple[bytes, bool]] = {}
         """The first halves of renames by their cookies: the path, and whether it is a directory."""
@@ -70,15 +77,10 @@ class Inotify(OfKernel):
         """Directories that cannot be read, are elsewhere, or are mounted a second time: their entries are not
         followed."""
         try:
-            self._watch_below(b"", tell=False)
+            self._watch_below(b"", record=False)
         except BaseException:
             self.close()
             raise
-
-    @property
-    def watches(self) -> int:
-        """How many directories are watched."""
-        return len(self._paths)
 
     def read(self, timeout_s: float) -> Records:
         waited = dict(self._leaving)
@@ -86,7 +88,7 @@ class Inotify(OfKernel):
         if kernel.readable(self._queue, 0 if waited else timeout_s):
             for event in events(os.read(self._queue, READ_BYTES)):
                 if event.mask & OVERFLOW:
-                    lost = f"the queue of inotify was full ({shown_limit('inotify/max_queued_events')} records)"
+                    lost = self._overflowed()
                 else:
                     self._take(event)
         for cookie, leaving in waited.items():
@@ -94,7 +96,7 @@ class Inotify(OfKernel):
                 self._left(*leaving)
         if lost:
             self._leaving.clear()
-            self._watch_below(b"", tell=False)
+            self._watch_below(b"", record=False)
         drained = not self._leaving and not kernel.readable(self._queue)
         return Records(self._taken(), lost, drained)
 
@@ -108,9 +110,12 @@ class Inotify(OfKernel):
         path = joined(directory, event.name) if event.name else directory
         is_directory = bool(event.mask & ISDIR)
         if event.mask & CREATE:
-            self._record("create", path, file=b"" if is_directory else self._file(path))
+            file = b""
+            with suppress(OSError):  # it may be a further name of a known file, or be gone already
+                file = b"" if is_directory else b"%d" % self._tree.entry(path).st_ino
+            self._record("create", path, file=file)
             if is_directory:
-                self._watch_below(path, tell=True)
+                self._watch_below(path, record=True)
         if event.mask & DELETE:
             self._record("unlink", path)
         if event.mask & MOVED_FROM:
@@ -122,33 +127,24 @@ class Inotify(OfKernel):
             else:
                 self._record("create", path)
             if is_directory:
-                self._watch_below(path, tell=leaving is None)
+                self._watch_below(path, record=leaving is None)
         if event.mask & ATTRIB:
             self._record("setattr", path)
             if path in self._unwatched:  # it may be readable now
-                self._watch_below(path, tell=True)
+                self._watch_below(path, record=True)
         if event.mask & CLOSE_WRITE:
             self._record("close_write", path)
 
     def _left(self, path: bytes, is_directory: bool) -> None:
         self._record("unlink", path)
-        if not is_directory:
-            return
-        below = path + b"/"
-        for watch in [number for number, at in self._paths.items() if at == path or at.startswith(below)]:
+        watches = [number for number, at in self._paths.items() if at == path or at.startswith(path + b"/")]
+        for watch in watches if is_directory else ():
             with suppress(OSError):  # the directory, and its watch with it, may be gone already
                 kernel.inotify_rm_watch(self._queue, watch)
             self._paths.pop(watch, None)
 
-    def _file(self, path: bytes) -> bytes:
-        """The file's inode, if it still exists: it may be a further name of a known file."""
-        try:
-            return b"%d" % self._tree.entry(path).st_ino
-        except OSError:
-            return b""
-
-    def _watch_below(self, top: bytes, *, tell: bool) -> None:
-        """Watch this directory and all below it; with `tell`, make a record for each entry found there."""
+    def _watch_below(self, top: bytes, *, record: bool) -> None:
+        """Watch this directory and all below it. record: each entry there."""
         self._tree.forget()
         left = [top]
         while left:
@@ -162,7 +158,7 @@ class Inotify(OfKernel):
                 continue
             for name, is_directory in listing:
                 below = joined(path, name)
-                if tell:
+                if record:
                     self._record("create", below)
                 if is_directory:
                     left.append(below)
@@ -189,12 +185,9 @@ class Inotify(OfKernel):
     def _is_elsewhere(self, watch: int, path: bytes, status: os.stat_result) -> bool:
         """Whether the directory of this watch is still at another path: then a mount shows it a second time."""
         other = self._paths.get(watch, path)
-        if other == path:
-            return False
-        try:
-            return os.path.samestat(self._tree.entry(other), status)
-        except OSError:
-            return False
+        with suppress(OSError):
+            return other != path and os.path.samestat(self._tree.entry(other), status)
+        return False
 
     def _add(self, listing: int, path: bytes) -> int:
         try:
@@ -203,8 +196,8 @@ class Inotify(OfKernel):
             if error.errno != errno.ENOSPC:
                 raise
             raise MachineError(
-                f"inotify has no more watches, at the directory {shown(path) or '.'}: {self.watches:,} directories are"
-                f" watched, and {shown_limit('inotify/max_user_watches')} watches are all that this user may have",
+                f"inotify has no more watches, at the directory {shown(path) or '.'}: {len(self._paths):,} directories"
+                f" are watched, and {shown_limit('inotify/max_user_watches')} watches are all that this user may have",
                 remedy=f"Raise {LIMITS}/inotify/max_user_watches, follow with fanotify as root, or follow a smaller "
                 "tree.",
             ) from error

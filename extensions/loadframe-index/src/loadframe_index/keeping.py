@@ -21,7 +21,7 @@ from loadframe.model import Requirement
 from loadframe.workloads.request_log import RECORD
 from loadframe_index.config import STATISTICS, InFolder, exit_status
 from loadframe_index.entries import Change
-from loadframe_index.fanotify import QUEUE_LENGTH, Fanotify
+from loadframe_index.fanotify import Fanotify
 from loadframe_index.following import Following
 from loadframe_index.inotify import Inotify
 from loadframe_index.readers import Reader, Records, shown_limit
@@ -84,7 +84,7 @@ def choose(root: Path, wanted: str = "auto") -> Chosen:
 def permitted(place: Path) -> list[Requirement]:
     """The change logs as `loadframe doctor` shows them, tried on a directory without subdirectories."""
     details = {
-        "fanotify": f"{shown_limit(QUEUE_LENGTH)} records may wait",
+        "fanotify": f"{shown_limit('fanotify/max_queued_events')} records may wait",
         "inotify": f"{shown_limit('inotify/max_user_watches')} directories",
     }
     requirements = []
@@ -118,7 +118,7 @@ class Program:
 
     def __init__(self, keeping: Keeping, store: Store, chosen: Chosen, stack: ExitStack) -> None:
         """MachineError, StoreError, OSError."""
-        self.keeping, self.found = keeping, chosen
+        self.keeping, self._chosen = keeping, chosen
         self._log = stack.enter_context(keeping.requests().open("wb", buffering=0))
         self._lines = stack.enter_context(keeping.path(STATISTICS).open("w", encoding="utf-8"))
         tree, batch = Path(keeping.tree), keeping.batch
@@ -143,28 +143,18 @@ class Program:
             self.following.step(min(WAIT_S, until_s - now_s))
             if now_s - self._line_s >= LINE_EVERY_S:
                 self._print(now_s)
-        seconds = time.monotonic() - self._began_s
-        self._result(seconds)
+        self._write_result(time.monotonic() - self._began_s)
         while self.keeping.drain and (self.following.step(WAIT_S) or not self.following.drained):
             pass
         self._print(time.monotonic())
 
-    def _result(self, seconds: float) -> None:
-        done, chosen = self.following.done, self.found
-        result = {
-            "log": chosen.reader.name,
-            "refused": dict(chosen.refused),
-            "seconds": seconds,
-            "applied": done.records,
-            "pending": self.following.pending,
-            "lag_s": self.following.lag_s(),
-            "questions": done.questions,
-            "moved": done.moved,
-            "lost": done.lost,
-            "vanished": done.passed.vanished,
-            "passed": done.passed.counts,
-        }
-        self.keeping.write_result(result)
+    def _write_result(self, seconds: float) -> None:
+        done, chosen, following = self.following.done, self._chosen, self.following
+        log = {"log": chosen.reader.name, "refused": dict(chosen.refused), "seconds": seconds}
+        state = {"applied": done.records, "pending": following.pending, "lag_s": following.lag_s()}
+        counts = {"questions": done.questions, "moved": done.moved, "lost": done.lost}
+        passed = {"vanished": done.passed.vanished, "passed": done.passed.counts}
+        self.keeping.write_result({**log, **state, **counts, **passed})
 
     def _print(self, now_s: float) -> None:
         """GET_INFO_FS is blocked while DB_APPLY writes its batch."""
@@ -178,7 +168,7 @@ class Program:
             | {"entries": done.questions, "busy_s": done.fs_s, "blocked_s": done.db_s, "idle_s": idle_s},
             {"stage": "DB_APPLY", "order": 1, **common, "waiting": 0}
             | {"entries": done.questions, "busy_s": done.db_s, "blocked_s": 0.0, "idle_s": idle_s + done.fs_s},
-            {"log": self.found.reader.name, "time": now_s, "read": done.records + following.pending}
+            {"log": self._chosen.reader.name, "time": now_s, "read": done.records + following.pending}
             | {"applied": done.records, "pending": following.pending, "lag_s": following.lag_s()},
         )
         self._lines.write("".join(f"{json.dumps(line)}\n" for line in lines))
@@ -195,17 +185,14 @@ def work(keeping: Keeping) -> None:
         if keeping.scan:
             program.following.start()
         print("ready", flush=True)
-        program.run(_instant(sys.stdin.readline()))
-
-
-def _instant(line: str) -> float:
-    text = line.strip()
-    try:
-        return float(text) if text else time.monotonic()
-    except ValueError:
-        raise ValueError(
-            f"the instant of the start is {text[:40]!r}; seconds of CLOCK_MONOTONIC, or an empty line to start now"
-        ) from None
+        text = sys.stdin.readline().strip()
+        try:
+            start_s = float(text) if text else time.monotonic()
+        except ValueError:
+            raise ValueError(
+                f"the instant of the start is {text[:40]!r}; seconds of CLOCK_MONOTONIC, or an empty line to start now"
+            ) from None
+        program.run(start_s)
 
 
 def main(arguments: list[str]) -> int:

@@ -1,7 +1,7 @@
 """The database of the entries in a MariaDB. Values are hexadecimal literals: escaping them costs the most CPU time."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import pymysql
 from pymysql.cursors import SSCursor
@@ -25,20 +25,6 @@ REPLACE = (
 """Assignments take effect from left to right: seen_ns, which decides, is the last."""
 
 
-def connect(database: Mapping[str, str]) -> "MariadbStore":
-    given: dict[str, Any] = {"user": database.get("user", "root"), "password": database.get("password", "")}
-    if database.get("socket"):
-        given["unix_socket"] = database["socket"]
-    else:
-        given |= {"host": database["host"], "port": int(database["port"])}
-    with MariadbStore.explained():
-        connection = pymysql.connect(**given, database=database.get("schema") or None, autocommit=True)
-        with connection.cursor() as cursor:
-            # Two batches that meet in a gap between keys would wait for one another.
-            cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
-    return MariadbStore(connection)
-
-
 class MariadbStore(Store):
     TYPES: ClassVar[Mapping[str, str]] = {
         "id": "BINARY(16)",
@@ -53,9 +39,25 @@ class MariadbStore(Store):
     INDEXED: ClassVar[Mapping[str, str]] = {**INDEXED, "linked": "(links, type)", "name": "(name(64))"}
     """An index has all rows, and of a long column its beginning."""
     TOTALS = totals.MARIADB
-    LATER = "ON DUPLICATE KEY UPDATE number = greatest(number, VALUES(number))"
-
+    HAS_TOTALS = (
+        "SELECT count(*) FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = 'totals'"
+    )
+    LATER = "ON DUPLICATE KEY UPDATE number = {}(number, VALUES(number))"
     ERRORS = (pymysql.err.MySQLError, OSError)
+
+    @classmethod
+    def connect(cls, database: Mapping[str, str]) -> Self:
+        given: dict[str, Any] = {"user": database.get("user", "root"), "password": database.get("password", "")}
+        if database.get("socket"):
+            given["unix_socket"] = database["socket"]
+        else:
+            given |= {"host": database["host"], "port": int(database["port"])}
+        with cls.explained():
+            connection = pymysql.connect(**given, database=database.get("schema") or None, autocommit=True)
+            with connection.cursor() as cursor:
+                # Two batches that meet in a gap between keys would wait for one another.
+                cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+        return cls(connection)
 
     @staticmethod
     def _in_the_way(error: Exception) -> bool:
@@ -74,10 +76,6 @@ class MariadbStore(Store):
         with self.explained(), self._connection.cursor(SSCursor) as cursor:
             cursor.execute(question)
             yield from cursor.fetchall_unbuffered()
-
-    def keeps_totals(self) -> bool:
-        there = "table_schema = DATABASE() AND table_name = 'totals'"
-        return bool(self._number(f"SELECT count(*) FROM information_schema.tables WHERE {there}"))
 
     def _upsert(self, rows: Sequence[Row]) -> None:
         for values in _values(rows):

@@ -17,11 +17,10 @@ BLKFLSBUF = 0x1261
 """<linux/fs.h>: write and forget what is in memory of a block device itself. Needs CAP_SYS_ADMIN."""
 IN_BLOCKS_OF_THE_DISK = frozenset({"ext2", "ext3", "ext4", "xfs"})
 """File systems whose metadata lie in the block device's own cache, or (xfs) go with the inodes."""
-TOLD = (
+FORGOTTEN = (
     "With cold = true the kernel forgot the names and inodes of all file systems{more} before each step: other "
     "programs on this machine looked theirs up again meanwhile."
 )
-CONTENTS = ", and the contents of files,"
 SQLITE_FILES = ("", "-wal", "-shm", "-journal")
 PIECE_BYTES, MOST_BYTES = 1 << 20, 1 << 30
 """Bytes of a file that is read again: at a time, and at most."""
@@ -43,20 +42,16 @@ def forget(tree: Path, database: str | None = None) -> str:
         ) from error
     for suffix in SQLITE_FILES if database and contents else ():
         _read_again(f"{database}{suffix}")
-    return TOLD.format(more=CONTENTS if contents else "")
+    return FORGOTTEN.format(more=", and the contents of files," if contents else "")
 
 
 def _read_again(path: str) -> None:
     """Unreadable files are skipped: journals come and go."""
-    with suppress(OSError), open(path, "rb", buffering=0, opener=_opened) as file:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # the driver's user may have put a link there
+    with suppress(OSError), os.fdopen(os.open(path, flags), "rb", buffering=0) as file:
         left = MOST_BYTES
         while left > 0 and (piece := len(file.read(PIECE_BYTES) or b"")):
             left -= piece
-
-
-def _opened(path: str, flags: int) -> int:
-    """The driver's user may have put something else there."""
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def _disk_of(tree: Path) -> Path | None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from loadframe.errors import CageError, StudyError, TargetError, WorkloadError
-from loadframe.host.environment import importing, python
+from loadframe.host.environment import importing
 from loadframe.host.privilege import make_private, of_uid, rights_of
 from loadframe.host.state import scratch_directory
 from loadframe.model import AnswersCompared, Endpoint, Requirement, SettingValue
@@ -19,14 +19,14 @@ from loadframe.system.files import Folder, Whose
 from loadframe.workloads import databases, step_files
 from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import AtRate, Common
-from loadframe.workloads.driving import ProcessDriver, Worker, start_together
+from loadframe.workloads.driving import ProcessDriver, start_together
+from loadframe.workloads.forking import Worker
 from loadframe.workloads.options import rules
 from loadframe.workloads.request_log import RECORD
-from loadframe_index import config as configs
-from loadframe_index import metadata_answers, metadata_cold, trees
+from loadframe_index import comparing, metadata_cold, trees
 from loadframe_index import store as stores
 from loadframe_index.beneath import shown
-from loadframe_index.config import Config
+from loadframe_index.config import BOARD, Config
 from loadframe_index.keeping import INJECTED, Keeping, permitted
 from loadframe_index.metadata_index_options import (
     KNOBS,
@@ -55,10 +55,11 @@ class _Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
+    """entries: of the tree, if we made it."""
+
     config: Config
     load: float
     entries: int | None
-    """Entries of the tree, if we made it."""
 
 
 class MetadataIndex(Common[MetadataIndexOptions]):
@@ -128,42 +129,34 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         self._ran = _Ran(config, level, entries)
         return config
 
-    def _forget(self, config: Config | Keeping) -> None:
-        """With cold = true, have the kernel forget the tree: memory then holds nothing of it, apart from a database
-        that is a file."""
-        if self.options.cold:
-            self._prepared.cold = metadata_cold.forget(Path(config.tree), config.database.get("path"))
-
     def _start(self, endpoint: Endpoint, config: Config, duration_s: float | None) -> ProcessDriver:
-        folder, owner = Path(config.folder), self.allowance.user
-        with step_files.create(folder / configs.BOARD, owner) as board:
+        with step_files.create(config.path(BOARD), self.allowance.user) as board:
             board.truncate(config.shape.bytes)
-        processes = [(config.requests(number), folder / f"process-{number}.txt") for number in range(config.scanners)]
-        return self._run("loadframe_index.pipeline", config, processes, endpoint, duration_s)
+        printed = [config.path(f"process-{number}.txt") for number in range(config.scanners)]
+        return self._run("loadframe_index.pipeline", config, printed, endpoint, duration_s)
 
     def _run(
         self,
         module: str,
         config: Config | Keeping,
-        processes: Sequence[tuple[Path, Path]],
+        printed: Sequence[Path],
         endpoint: Endpoint,
         duration_s: float | None,
     ) -> ProcessDriver:
-        """The configuration may have a password, so it is handed over in memory."""
+        """printed: files for what the processes print. The configuration may have a password, so it is handed over in
+        memory. With cold = true the kernel then forgets the tree, apart from a database that is a file."""
+
+        def forget() -> None:
+            if self.options.cold:
+                self._prepared.cold = metadata_cold.forget(Path(config.tree), config.database.get("path"))
+
         environment = None if endpoint.kind == "sqlite" else databases.engine_of(endpoint).environment(endpoint)
         with step_files.in_memory(config.text().encode()) as file:
-            command = python(module, f"/dev/fd/{file}")
             workers = [
-                Worker([*command, str(number)], log, printed, environment, (file,))
-                for number, (log, printed) in enumerate(processes)
+                Worker(module, [f"/dev/fd/{file}", str(number)], config.requests(number), output, environment, (file,))
+                for number, output in enumerate(printed)
             ]
-            return start_together(
-                self.kind,
-                workers,
-                self.allowance,
-                duration_s,
-                once_ready=lambda: self._forget(config),
-            )
+            return start_together(self.kind, workers, self.allowance, duration_s, once_ready=forget)
 
     def _ended(self, endpoint: Endpoint) -> _Ran | None:
         """The step to check, once its processes are gone from the server."""
@@ -178,8 +171,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             return
         with _connected(endpoint) as store:
             if self.runs_to_completion and ran.entries is None:
-                metadata_answers.check_size(store, ran.config, ran.load)
-            wrong = metadata_answers.lacking(store, ran.config, ran.entries) or self._other_answers(store, ran)
+                comparing.check_size(store, ran.config, ran.load)
+            wrong = comparing.lacking(store, ran.config, ran.entries) or self._other_answers(store, ran)
         if wrong:
             raise WorkloadError(
                 f"The database does not have what the pipeline acknowledged: {wrong}.",
@@ -187,7 +180,7 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             )
 
     def notes(self) -> tuple[str, ...]:
-        return (self._prepared.cold,) if self._prepared.cold else ()
+        return (self._prepared.cold,) * bool(self._prepared.cold)
 
     def answers(self) -> tuple[AnswersCompared, ...]:
         return tuple(self._prepared.compared.values())
@@ -195,17 +188,12 @@ class MetadataIndex(Common[MetadataIndexOptions]):
     def _other_answers(self, store: Store, ran: _Ran) -> str:
         """If a step was the first whole scan of a tree: where the database differs from du and find, in words. In a
         user's tree, which may change meanwhile, a difference is no error."""
-        tree = ran.config.tree
-        if (
-            not self.runs_to_completion
-            or not metadata_answers.whole_scans(ran.config)
-            or tree in self._prepared.compared
-        ):
+        tree, known = ran.config.tree, self._prepared.compared
+        if not self.runs_to_completion or tree in known or not comparing.whole_scans(ran.config):
             return ""
         of = "the tree" if ran.entries is None else f"the tree of {ran.entries:,} entries"
-        answers = metadata_answers.compared(store, Path(tree), of, ran.load)
-        self._prepared.compared[tree] = answers
-        return "" if ran.entries is None else "; ".join(metadata_answers.differing(answers))
+        known[tree] = comparing.compared(store, Path(tree), of, ran.load)
+        return "" if ran.entries is None else "; ".join(comparing.differing(known[tree]))
 
     def remove(self, endpoint: Endpoint) -> None:
         if endpoint.kind in databases.KINDS:
@@ -233,13 +221,14 @@ class MetadataIndex(Common[MetadataIndexOptions]):
             return options.tree, None
         names = ("entries", "files_per_directory", "depth", "median_bytes", "sigma", "owners", "age_days", "seed")
         shape = Shape(**{name: getattr(options, name) for name in names})
-        if shape not in self._prepared.trees:
+        made = self._prepared.trees
+        if shape not in made:
             if not (place := folder / "trees").exists():
                 make_private(place, self.allowance.user)
                 trees.spread(place)
-            self._prepared.trees[shape] = trees.apart(place)
-        trees.make(self._prepared.trees[shape], shape)
-        return str(self._prepared.trees[shape]), options.entries
+            made[shape] = trees.apart(place)
+        trees.make(made[shape], shape)
+        return str(made[shape]), options.entries
 
     def _index(self, endpoint: Endpoint, config: Config, folder: Path) -> None:
         driver = self._start(endpoint, config, None)
@@ -316,8 +305,7 @@ class MetadataIndexByChangeRate(AtRate, MetadataIndex):
             seed=self.options.seed,
             scan=False,
         )
-        processes = [(keeping.requests(), keeping.path("keeping.txt"))]
-        driver = self._run("loadframe_index.keeping", keeping, processes, endpoint, duration_s)
+        driver = self._run("loadframe_index.keeping", keeping, [keeping.path("keeping.txt")], endpoint, duration_s)
         assert driver.end_s is not None
         begun = np.arange(1, int(rate * duration_s) + 1) / rate
         driver.arrivals = driver.end_s - duration_s + begun
@@ -344,13 +332,8 @@ def database_of(endpoint: Endpoint) -> dict[str, str]:
     engine = databases.engine_of(endpoint)
     proof = {"proof": databases.proof(endpoint)} if endpoint.attached else {}
     if endpoint.kind == "mariadb":
-        given = engine.parameters(endpoint)
-        return {
-            "kind": "mariadb",
-            **{name: value for name, value in given.items() if name != "db"},
-            "schema": given["db"],
-            **proof,
-        }
+        given = dict(engine.parameters(endpoint))
+        return {"kind": "mariadb", "schema": given.pop("db"), **given, **proof}
     known = {"application_name": engine.APPLICATION, "schema": engine.schema_of(endpoint), **proof}
     return {"kind": "postgres", **engine.all_parameters(endpoint), **known}
 

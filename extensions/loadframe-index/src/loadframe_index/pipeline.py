@@ -15,10 +15,9 @@ from pathlib import Path
 
 from loadframe.errors import MachineError
 from loadframe.workloads.request_log import RECORD
-from loadframe_index import config as configs
 from loadframe_index.beneath import Beneath
 from loadframe_index.board import GET_INFO_DB, GET_INFO_FS, OFFSET_NS, SCAN, STOP, Board, Frontier, Meter, Queue
-from loadframe_index.config import Config, exit_status
+from loadframe_index.config import BOARD, Config, exit_status
 from loadframe_index.coordinator import LOOK_EVERY_S, Coordinator
 from loadframe_index.stages import Asker, Lister, Work, apply, ask_database, hand_on, serve
 from loadframe_index.store import Store, StoreError, connect
@@ -32,7 +31,7 @@ class Process:
     def __init__(self, config: Config, number: int, stack: ExitStack) -> None:
         """Opens everything; the stack closes it. MachineError, StoreError, OSError."""
         self.config, self.number, self._stack = config, number, stack
-        self.board = Board(config.path(configs.BOARD), config.shape, number)
+        self.board = Board(config.path(BOARD), config.shape, number)
         stack.callback(self.board.close)
         self.frontier = Frontier(self.board)
         self._queues: list[Queue[Work]] = [Queue(config.waiting) for _ in range(3)]
@@ -50,7 +49,7 @@ class Process:
         return file
 
     def coordinator(self) -> Coordinator:
-        """The coordinator of the first process. Every look from now on is later than those in the database."""
+        """Of the first process. Every look from now on is later than those in the database."""
         store = self._store()
         last_ns = max(time.time_ns(), store.last_seen_ns() + 1)
         self.board.words[OFFSET_NS] = last_ns - time.monotonic_ns()
@@ -65,8 +64,7 @@ class Process:
         return self._stack.enter_context(Beneath(Path(self.config.tree)))
 
     def _worker(self, stage: int, number: int) -> threading.Thread:
-        meter = Meter(self.board, self.board.of_worker(self.number, stage, number))
-        work = self._work(stage, meter)
+        work = self._work(stage, Meter(self.board, self.board.of_worker(self.number, stage, number)))
         return threading.Thread(target=self._guarded, args=(work,), name=f"{stage}-{number}", daemon=True)
 
     def _work(self, stage: int, meter: Meter) -> Callable[[], None]:

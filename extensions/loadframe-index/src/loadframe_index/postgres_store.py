@@ -1,41 +1,39 @@
 """The database of the entries in a PostgreSQL. A batch is one array per column: the server unfolds them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import psycopg
 
 from loadframe_index import totals
-from loadframe_index.store import COLUMNS, INDEXED, REPLACED, Row, Store, parts
+from loadframe_index.store import COLUMNS, INDEXED, OTHER_TYPES, REPLACED, Row, Store, parts
 
 ROWS_AT_ONCE = 10_000
-UPSERT = f"""INSERT INTO entries ({", ".join(COLUMNS)})
-    SELECT * FROM unnest(%b::bytea[], %b::bytea[], %b::bytea[], %b::bytea[], %b::bigint[], %b::bigint[], %b::text[],
-        %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::integer[],
-        %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[]) {REPLACED}""".encode()
-
-
-def connect(database: Mapping[str, str]) -> "PostgresStore":
-    """See store.connect. schema: where the tables are."""
-    given = {name: value for name, value in database.items() if name not in ("kind", "schema", "proof") and value}
-    if database.get("schema"):
-        given["options"] = f"-c search_path={database['schema']}"
-    with PostgresStore.explained():
-        return PostgresStore(psycopg.connect(autocommit=True, **given))  # type: ignore[arg-type]
+TYPES = {
+    **dict.fromkeys(("id", "path", "name"), "bytea"),
+    **dict.fromkeys(("type", "log"), "text"),
+    "whole": "bigint",
+    "mode": "integer",
+    "options": "",
+}
+_ARRAYS = ", ".join(f"%b::{TYPES[OTHER_TYPES.get(name, 'whole')]}[]" for name in COLUMNS)
+UPSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}) SELECT * FROM unnest({_ARRAYS}) {REPLACED}".encode()
 
 
 class PostgresStore(Store):
-    TYPES: ClassVar[Mapping[str, str]] = {
-        **dict.fromkeys(("id", "path", "name"), "bytea"),
-        "whole": "bigint",
-        "mode": "integer",
-        "type": "text",
-        "log": "text",
-        "options": "",
-    }
+    TYPES = TYPES
     INDEXED: ClassVar[Mapping[str, str]] = {**INDEXED, "name": "(substring(name for 64))"}
     TOTALS = totals.POSTGRES
+    HAS_TOTALS = "SELECT count(to_regclass('totals'))"
     ERRORS = (psycopg.Error,)
+
+    @classmethod
+    def connect(cls, database: Mapping[str, str]) -> Self:
+        given = {name: value for name, value in database.items() if name not in ("kind", "schema", "proof") and value}
+        if database.get("schema"):
+            given["options"] = f"-c search_path={database['schema']}"
+        with cls.explained():
+            return cls(psycopg.connect(autocommit=True, **given))  # type: ignore[arg-type]
 
     @staticmethod
     def _in_the_way(error: Exception) -> bool:
@@ -54,15 +52,8 @@ class PostgresStore(Store):
         return f"'\\x{value.hex()}'::bytea"
 
     @classmethod
-    def _text(cls, value: str) -> str:
-        return f"convert_from({cls.literal(value.encode())}, 'UTF8')"
-
-    @classmethod
     def contains(cls, column: str, value: bytes) -> str:
         return f"position({cls.literal(value)} IN {column}) > 0"
-
-    def keeps_totals(self) -> bool:
-        return bool(self._number("SELECT count(to_regclass('totals'))"))
 
     def _take_turns(self) -> None:
         if self.keeps_totals():

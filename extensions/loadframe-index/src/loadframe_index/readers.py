@@ -3,10 +3,12 @@
 import abc
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadframe.errors import MachineError
 from loadframe_index.beneath import Beneath
 from loadframe_index.entries import Change
 
@@ -46,6 +48,11 @@ class Reader(abc.ABC):
         """Idempotent."""
 
 
+# The same in <sys/inotify.h> and <linux/fanotify.h>
+ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE, OVERFLOW = 0x4, 0x8, 0x40, 0x80, 0x100, 0x200, 0x4000
+READ_BYTES = 1 << 18
+
+
 class OfKernel(Reader):
     """One of the kernel's, for a tree on one file system: what is mounted within it is not followed."""
 
@@ -54,9 +61,22 @@ class OfKernel(Reader):
         self._changes: list[Change] = []
         self._number = 1
 
+    @contextmanager
+    def _opening(self, root: Path, remedy: Callable[[int], str]) -> Iterator[None]:
+        """MachineError where the kernel refuses; it is closed then. remedy: for the error's number."""
+        try:
+            yield
+        except OSError as error:
+            self.close()
+            fact = f"{self.name} does not follow {root}: {error.strerror}"
+            raise MachineError(fact, remedy=remedy(error.errno or 0)) from error
+
     def _record(self, kind: str, path: bytes, to: bytes = b"", file: bytes = b"") -> None:
         self._changes.append(Change(kind, path, to, self._number, time.time(), file))
         self._number += 1
+
+    def _overflowed(self) -> str:
+        return f"the queue of {self.name} was full ({shown_limit(f'{self.name}/max_queued_events')} records)"
 
     def _taken(self) -> list[Change]:
         changes, self._changes = self._changes, []

@@ -22,7 +22,6 @@ from loadframe_index.readers import Reader, Records
 LONGEST_LINE = 1 << 20
 """Bytes: two paths of any length that a file system gives back, and some."""
 AT_ONCE = 1 << 20
-"""Bytes that are read at a time."""
 _AGAIN_S = 0.01
 """How long a file that has not grown is left alone."""
 
@@ -160,7 +159,7 @@ class Injected(Reader):
         until = self._clock() + timeout_s
         if self._start is None:
             self._start, self._start_wall = self._clock(), self._wall()
-        while not (due := self._due()) and (now := self._clock()) < until and self._made != self._count:
+        while not (due := self.waiting) and (now := self._clock()) < until and self._made != self._count:
             next_s = self._start + (self._made + 1) / self._rate
             select.select([], [], [], max(0.0, min(until, next_s) - now))
         changes = []
@@ -176,9 +175,6 @@ class Injected(Reader):
     @property
     def waiting(self) -> int:
         """Records that are due and were not read."""
-        return self._due()
-
-    def _due(self) -> int:
         if self._start is None:
             return 0
         so_far = int((self._clock() - self._start) * self._rate)

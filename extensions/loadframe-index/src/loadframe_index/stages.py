@@ -3,7 +3,7 @@ database has of a batch, GET_INFO_FS looks each entry up, DB_APPLY writes what i
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -74,7 +74,8 @@ class Lister:
     _held: int = 0
 
     def work(self) -> None:
-        """List directories until the frontier is closed. A partial batch is handed on when there is nothing to list."""
+        """List directories until the frontier is closed. A partial batch is handed on when there is nothing to list.
+        MachineError where the root cannot be listed."""
         while not self.frontier.closed:
             directory = self.frontier.take()
             if directory is None:
@@ -85,19 +86,15 @@ class Lister:
             try:
                 self._list(directory)
             except OSError as error:
-                self._passed(directory, error)
+                if not directory.path and error.errno not in OURS:  # the end of its scan would forget everything
+                    raise MachineError(
+                        f"The root of the tree cannot be listed: {error.strerror}.",
+                        remedy="Look whether it is there and mounted; the database has what it had.",
+                    ) from error
+                self.board.count_passed(error)
             self.meter.add(DONE)
             self.meter.turn(IDLE)
             self.frontier.done()
-
-    def _passed(self, directory: Directory, error: OSError) -> None:
-        """Count a directory that is not listed. MachineError for the root: its scan would have forgotten everything."""
-        if not directory.path and error.errno not in OURS:
-            raise MachineError(
-                f"The root of the tree cannot be listed: {error.strerror}.",
-                remedy="Look whether it is there and mounted; the database has what it had.",
-            ) from error
-        self.board.count_passed(error)
 
     def _list(self, directory: Directory) -> None:
         listing = self.tree.listing(directory.path)
@@ -124,22 +121,22 @@ class Lister:
                 if entry.is_dir(follow_symlinks=False):
                     below.append(Directory(prefix + name, above))
                 if len(names) + self._held >= self.size:
-                    self._hold(Piece(path, names, found_s))
+                    self._hold(path, names, found_s)
                     self._flush()
                     if self.frontier.closed:  # the rest of a huge directory would be listed for nothing
                         return
                     names, found_s = [], self.meter.turn(BUSY)
         if names:
-            self._hold(Piece(path, names, found_s))
+            self._hold(path, names, found_s)
             if self.out.empty() and found_s - self._pieces[0].found_s >= HELD_S:
                 self._flush()
         self.meter.add(FOUND, len(below))
         self.frontier.hand_over(below)
 
-    def _hold(self, piece: Piece) -> None:
-        self._pieces.append(piece)
-        self._held += len(piece.names)
-        self.meter.add(ENTRIES, len(piece.names))
+    def _hold(self, path: bytes, names: list[bytes], found_s: float) -> None:
+        self._pieces.append(Piece(path, names, found_s))
+        self._held += len(names)
+        self.meter.add(ENTRIES, len(names))
         self.meter.set(HELD, self._held)
 
     def _flush(self) -> None:
@@ -177,23 +174,18 @@ def serve(source: Queue[Work], meter: Meter, act: Callable[[Work], int], out: Qu
 
 
 def ask_database(store: Store, work: Work, meter: Meter) -> int:
-    """GET_INFO_DB."""
+    """GET_INFO_DB. It counts as blocked while DB_APPLY has the database locked, as at each commit of SQLite. AgainError
+    after LOCKED_FOR_S."""
     ids = work.ids
     for directory, names, _ in work.pieces:
         prefix = directory + b"/" if directory else b""
         ids += [id_of(prefix + name) for name in names]
-    work.known = _known(store, ids, meter)
-    return len(ids)
-
-
-def _known(store: Store, ids: Sequence[bytes], meter: Meter) -> dict[bytes, Known]:
-    """What the database knows. While DB_APPLY has it locked, as at each commit of SQLite, this stage counts as blocked.
-    AgainError after LOCKED_FOR_S."""
     until_s = time.monotonic() + LOCKED_FOR_S
     while True:
         try:
             with meter.in_server():
-                return store.known(ids)
+                work.known = store.known(ids)
+            return len(ids)
         except AgainError:
             if meter.turn(BLOCKED) > until_s:
                 raise
@@ -223,9 +215,15 @@ class Asker:
         self.tree.forget()
         part, until_s, first = self._part(work), time.monotonic() + self.held_s, 0
         for directory, names, found_s in work.pieces:
-            at, begin = self._directory(directory), 0
+            begin, at = 0, None
+            try:
+                at = self.tree.directory(directory)
+            except OSError as error:
+                for _ in names:
+                    self.board.count_passed(error)
             for number, name in enumerate(names, 1):
-                self._look(part, at, directory, name, work.ids[first])
+                if at is not None:
+                    self._look(part, at, directory, name, work.ids[first])
                 first += 1
                 if time.monotonic() >= until_s:
                     part.pieces.append(Piece(directory, names[begin:number], found_s))
@@ -239,23 +237,13 @@ class Asker:
     def _part(self, work: Work) -> Work:
         return Work([], known=work.known, seen_ns=self.clock_ns())
 
-    def _look(self, part: Work, at: int | OSError, directory: bytes, name: bytes, key: bytes) -> None:
-        if isinstance(at, OSError):
-            self.board.count_passed(at)
-            return
+    def _look(self, part: Work, at: int, directory: bytes, name: bytes, key: bytes) -> None:
         try:
             status = os.stat(name, dir_fd=at, follow_symlinks=False) if name else os.fstat(self.tree.root)
         except OSError as error:
             self.board.count_passed(error)
         else:
             self._take(part, key, entry_of(directory, name, status))
-
-    def _directory(self, path: bytes) -> int | OSError:
-        """An error to open it counts for each of the names in it."""
-        try:
-            return self.tree.directory(path)
-        except OSError as error:
-            return error
 
     def _counted(self, part: Work) -> Work:
         new = sum(key not in part.known for key in part.found_ids)
@@ -270,16 +258,12 @@ class Asker:
         known = None if self.rewrite else work.known.get(key)
         first = MODIFIED if entry[5] == "d" else ACCESSED
         same = known is not None and known[first:SEEN] == entry[first - SEEN :] and known[0] == as_signed(entry[4])
-        if known is not None and same and _settled(entry[-1], known[SEEN]):
+        tick_ns = TICK_NS if entry[-1] % 1_000_000_000 else WHOLE_TICK_NS
+        if known is not None and same and entry[-1] + tick_ns < known[SEEN]:
             work.touched.append(key)
         else:
             work.entries.append(entry)
             work.found_ids.append(key)
-
-
-def _settled(changed_ns: int, seen_ns: int) -> bool:
-    """Whether any change after that look would have another ctime."""
-    return changed_ns + (TICK_NS if changed_ns % 1_000_000_000 else WHOLE_TICK_NS) < seen_ns
 
 
 def apply(store: Store, work: Work, meter: Meter, acknowledge: Callable[[Work], None]) -> int:

@@ -1,38 +1,25 @@
 """The database of the entries: its tables, and how they are written. Batches that are applied twice, or in either
 order, give the same rows: a row is replaced only by one of a later look (`seen_ns`), and removed only where it was not
-seen since. So a killed pipeline begins again. One module per database has what differs, and imports its client."""
+seen since. So a killed pipeline begins again. What differs in a database is a class; MariaDB's and PostgreSQL's have
+modules that import their clients."""
 
 import abc
+import json
 import random
+import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
-from typing import Any, ClassVar, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
 
+from loadframe_index import totals
 from loadframe_index.entries import NO_PARENT, Entry, id_of
 
-COLUMNS = (
-    "id",
-    "parent",
-    "path",
-    "name",
-    "device",
-    "inode",
-    "type",
-    "size",
-    "blocks",
-    "links",
-    "uid",
-    "gid",
-    "mode",
-    "atime_ns",
-    "mtime_ns",
-    "ctime_ns",
-    "seen_ns",
-)
+COLUMNS = ("id", "parent", "path", *Entry._fields[2:], "seen_ns")
 """Columns of the table `entries`. parent: the id of the directory. seen_ns: when the entry was looked at."""
 SET = COLUMNS[1:]
 INDEXES: Mapping[str, tuple[str, ...]] = {
@@ -49,23 +36,27 @@ LINKED = "links > 1 AND type <> 'd'"
 """The condition for files with several names."""
 INDEXED: Mapping[str, str] = {"linked": f"(inode) WHERE {LINKED}", "uid": "(uid, type, links, blocks)"}
 """Indexes that are not just their column. uid: for the sums of the largest owners."""
-KINDS = ("sqlite", "mariadb", "postgres")
-TABLES = {
-    "entries": """(
-    id {id} PRIMARY KEY, parent {id} NOT NULL, path {path} NOT NULL, name {name} NOT NULL, device {whole} NOT NULL,
-    inode {whole} NOT NULL, type {type} NOT NULL, size {whole} NOT NULL, blocks {whole} NOT NULL,
-    links {whole} NOT NULL, uid {whole} NOT NULL, gid {whole} NOT NULL, mode {mode} NOT NULL, atime_ns {whole} NOT NULL,
-    mtime_ns {whole} NOT NULL, ctime_ns {whole} NOT NULL, seen_ns {whole} NOT NULL)""",
-    "progress": "(log {log} PRIMARY KEY, number {whole} NOT NULL)",
-    "totals": """(
-    directory {id} PRIMARY KEY, above {id}, entries {whole} NOT NULL, linked {whole} NOT NULL, blocks {whole} NOT NULL,
-    high {whole} NOT NULL, low {whole} NOT NULL, other {whole} NOT NULL)""",
+KINDS = {
+    "sqlite": "store.SqliteStore",
+    "mariadb": "mariadb_store.MariadbStore",
+    "postgres": "postgres_store.PostgresStore",
 }
+"""The class of each kind of database. Its module, which imports a client, is loaded once it is needed."""
+OTHER_TYPES = {"id": "id", "parent": "id", "path": "path", "name": "name", "type": "type", "mode": "mode"}
+"""The keys of Store.TYPES for the columns that are not whole numbers of 64 bits."""
+TABLES = {
+    "entries": ", ".join(f"{name} {{{OTHER_TYPES.get(name, 'whole')}}} NOT NULL" for name in COLUMNS),
+    "progress": "log {log} NOT NULL, number {whole} NOT NULL",
+    "totals": "directory {id} NOT NULL, above {id}, " + ", ".join(f"{name} {{whole}} NOT NULL" for name in totals.SUMS),
+}
+"""The columns of each table; the first one is its key."""
 REPLACED = (
     f"ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in SET)}"
     " WHERE excluded.seen_ns >= entries.seen_ns"
 )
 """Ends an INSERT into `entries`."""
+UPSERT = f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) {REPLACED}"
+LOCKED_FOR_S = 30.0
 ATTEMPTS = 8
 """How often a transaction is tried that another one made impossible (a deadlock)."""
 PAUSE_S = 0.01
@@ -126,9 +117,11 @@ class Store(abc.ABC):
     INDEXED: ClassVar[Mapping[str, str]] = INDEXED
     TOTALS: ClassVar[Sequence[str]]
     """The triggers that keep totals."""
+    HAS_TOTALS: ClassVar[str]
+    """A question whose answer is 0 where there are none."""
     GREATEST: ClassVar[str] = "greatest"
-    LATER: ClassVar[str] = "ON CONFLICT (log) DO UPDATE SET number = greatest(progress.number, excluded.number)"
-    """Ends an INSERT into `progress`: a number never goes back."""
+    LATER: ClassVar[str] = "ON CONFLICT (log) DO UPDATE SET number = {}(progress.number, excluded.number)"
+    """Ends an INSERT into `progress`, with GREATEST: a number never goes back."""
     BEGIN: ClassVar[str] = "BEGIN"
     MARK: ClassVar[str] = "%s"
     """Stands for a value: a statement with a constant text is parsed once."""
@@ -137,6 +130,11 @@ class Store(abc.ABC):
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+
+    @classmethod
+    @abc.abstractmethod
+    def connect(cls, database: Mapping[str, str]) -> Self:
+        """See the function of this name."""
 
     @classmethod
     @contextmanager
@@ -163,7 +161,8 @@ class Store(abc.ABC):
             self._keep_totals()
 
     def _make(self, table: str) -> None:
-        self._do(f"CREATE TABLE {table} {TABLES[table].format_map(self.TYPES)} {self.TYPES['options']}")
+        columns, key = TABLES[table].format_map(self.TYPES), TABLES[table].partition(" ")[0]
+        self._do(f"CREATE TABLE {table} ({columns}, PRIMARY KEY ({key})) {self.TYPES['options']}")
 
     def _keep_totals(self) -> None:
         self._make("totals")
@@ -172,18 +171,19 @@ class Store(abc.ABC):
             self._do(statement)
 
     def drop(self) -> None:
-        """Drop the tables, if they exist."""
         for table in TABLES:
             self._do(f"DROP TABLE IF EXISTS {table}")
 
     def known(self, ids: Sequence[bytes]) -> dict[bytes, Known]:
         """What is known of those of these entries that exist, by id: one query for IDS_PER_QUESTION."""
-        by_id: dict[bytes, Known] = {}
+        columns = "id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns"
+        return {key: (inode, *times) for key, inode, *times in self.having(columns, "id", ids)}
+
+    def having(self, columns: str, column: str, ids: Sequence[bytes]) -> Iterator[tuple[Any, ...]]:
+        """These columns of the entries that have one of the ids in that column."""
         for some in parts(ids, IDS_PER_QUESTION):
-            among, values = self._among("id", some)
-            asked = f"SELECT id, inode, atime_ns, mtime_ns, ctime_ns, seen_ns FROM entries WHERE {among}"
-            by_id.update((key, (inode, *times)) for key, inode, *times in self.ask(asked, values))
-        return by_id
+            among, values = self._among(column, some)
+            yield from self.ask(f"SELECT {columns} FROM entries WHERE {among}", values)
 
     def ids(self) -> Iterator[bytes]:
         """The ids of all entries, in any order."""
@@ -191,7 +191,7 @@ class Store(abc.ABC):
 
     def rows(self) -> Iterator[Row]:
         """All rows, in any order."""
-        yield from self.stream(f"SELECT {', '.join(COLUMNS)} FROM entries")
+        return self.stream(f"SELECT {', '.join(COLUMNS)} FROM entries")
 
     def count(self) -> int:
         return self._number("SELECT count(*) FROM entries")
@@ -206,7 +206,7 @@ class Store(abc.ABC):
 
     def acknowledged(self, log: str) -> int:
         """The last change of a change log that is in the database; 0 where unknown."""
-        return self._number(f"SELECT coalesce(max(number), 0) FROM progress WHERE log = {self._text(log)}")
+        return self._number(f"SELECT coalesce(max(number), 0) FROM progress WHERE log = {self.MARK}", (log,))
 
     def ask(self, question: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows that answer a SELECT. values: for its marks; others are literals (`literal`) in its text."""
@@ -223,17 +223,13 @@ class Store(abc.ABC):
         return f"x'{value.hex()}'"
 
     @classmethod
-    def _text(cls, value: str) -> str:
-        return cls.literal(value.encode())
-
-    @classmethod
     def contains(cls, column: str, value: bytes) -> str:
         """The condition that a column of bytes contains these."""
         return f"instr({column}, {cls.literal(value)}) > 0"
 
-    @abc.abstractmethod
     def keeps_totals(self) -> bool:
         """Whether there are totals of each directory."""
+        return bool(self._number(self.HAS_TOTALS))
 
     def index_inodes(self) -> None:
         """Make an index of the inodes, by which the names of one file are found. Idempotent."""
@@ -276,22 +272,19 @@ class Store(abc.ABC):
             seen = f"UPDATE entries SET seen_ns = {self.GREATEST}(seen_ns, {self.MARK}) WHERE {among}"
             self._do(seen, (batch.seen_ns, *values))
         if batch.log:
-            self._do(
-                f"INSERT INTO progress (log, number) VALUES ({self._text(batch.log)}, {batch.number:d}) {self.LATER}"
-            )
+            later = self.LATER.format(self.GREATEST)
+            values = (batch.log, batch.number)
+            self._do(f"INSERT INTO progress (log, number) VALUES ({self.MARK}, {self.MARK}) {later}", values)
 
     def _remove_trees(self, batch: Batch) -> None:
         """Rows that were not seen later. Level by level, with statements that all databases know."""
         level = sorted({id_of(path) for path in batch.removed})
         while level:
-            below: list[bytes] = []
-            for ids in parts(level, IDS_PER_QUESTION):
-                among, values = self._among("parent", ids)
-                below += (key for (key,) in self.ask(f"SELECT id FROM entries WHERE {among}", values))
+            below = sorted(key for (key,) in self.having("id", "parent", level))
             for ids in parts(level, IDS_PER_QUESTION):
                 among, values = self._among("id", ids)
                 self._do(f"DELETE FROM entries WHERE seen_ns <= {self.MARK} AND {among}", (batch.seen_ns, *values))
-            level = sorted(below)
+            level = below
 
     def _do(self, statement: str, values: Sequence[Any] = ()) -> int:
         """Returns how many rows the statement changed."""
@@ -306,8 +299,8 @@ class Store(abc.ABC):
     def _among(self, column: str, ids: Sequence[bytes]) -> tuple[str, Sequence[Any]]:
         """The condition that the column has one of these, with the values for its marks."""
 
-    def _number(self, asked: str) -> int:
-        return int(self.ask(asked)[0][0])
+    def _number(self, asked: str, values: Sequence[Any] = ()) -> int:
+        return int(self.ask(asked, values)[0][0])
 
     def _take_turns(self) -> None:  # noqa: B027 - most databases need nothing
         """In a repeated transaction: wait until no other one writes totals."""
@@ -321,15 +314,70 @@ class Store(abc.ABC):
         """An existing row is replaced unless it was seen later."""
 
 
+class SqliteStore(Store):
+    """One file."""
+
+    TYPES: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(("id", "path", "name"), "BLOB"),
+        **dict.fromkeys(("whole", "mode"), "INTEGER"),
+        **dict.fromkeys(("type", "log"), "TEXT"),
+        "options": "WITHOUT ROWID",
+    }
+    TOTALS = totals.SQLITE
+    HAS_TOTALS = "SELECT count(*) FROM sqlite_master WHERE name = 'totals'"
+    GREATEST = "max"
+    BEGIN = "BEGIN IMMEDIATE"
+    MARK = "?"
+    ERRORS = (sqlite3.Error, OSError)
+
+    @classmethod
+    def connect(cls, database: Mapping[str, str]) -> Self:
+        uri = Path(database["path"]).resolve().as_uri() + "?mode=rw"
+        with cls.explained():
+            connection = sqlite3.connect(
+                uri, uri=True, isolation_level=None, timeout=LOCKED_FOR_S, check_same_thread=False
+            )
+            try:
+                for name, value in json.loads(database.get("pragmas", "{}")).items():
+                    connection.execute(f"PRAGMA {name} = {value}").fetchall()
+            except BaseException:
+                connection.close()
+                raise
+        return cls(connection)
+
+    @staticmethod
+    def _in_the_way(error: Exception) -> bool:
+        locked = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+        return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in locked
+
+    def stream(self, question: str) -> Iterator[tuple[Any, ...]]:
+        with self.explained():
+            yield from self._connection.execute(question)
+
+    def refuse_to_wait(self) -> None:
+        self.ask("PRAGMA busy_timeout = 0")
+
+    def _upsert(self, rows: Sequence[Row]) -> None:
+        with self.explained():
+            self._connection.executemany(UPSERT, rows)
+
+    def _run(self, statement: str, values: Sequence[Any]) -> Any:
+        return self._connection.execute(statement, values)
+
+    def _among(self, column: str, ids: Sequence[bytes]) -> tuple[str, Sequence[Any]]:
+        return f"{column} IN ({', '.join('?' * len(ids))})", ids
+
+
 def connect(database: Mapping[str, str]) -> Store:
-    """A connection. database: kind (sqlite, mariadb, postgres); path, pragmas (JSON); socket or host and port, user,
-    password, schema; or libpq's parameters, and schema. proof: an expression that is 1 where the tables are ours.
-    StoreError where it refuses, and where they are not."""
+    """A connection. database: kind (a key of KINDS); path of an existing file, pragmas (JSON, name -> value); socket or
+    host and port, user, password, schema; or libpq's parameters, and schema. proof: an expression that is 1 where the
+    tables are ours. StoreError where it refuses, and where they are not."""
     kind = database["kind"]
     if kind not in KINDS:
         raise StoreError(f"{kind!r} is no database of this pipeline; it knows {', '.join(KINDS)}")
+    module, _, name = KINDS[kind].rpartition(".")
     try:
-        store: Store = import_module(f"loadframe_index.{kind}_store").connect(database)
+        store: Store = getattr(import_module(f"loadframe_index.{module}"), name).connect(database)
         if proof := database.get("proof"):
             _prove(store, proof, database["schema"])
         return store

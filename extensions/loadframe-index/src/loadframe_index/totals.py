@@ -32,44 +32,48 @@ _SUBTRACT = f"UPDATE totals SET {_LESS} WHERE directory = OLD.parent;"
 _EMPTY = "DELETE FROM totals WHERE directory = {id} AND entries = 0 AND above IS NULL;"
 _GONE = f"UPDATE totals SET above = NULL WHERE directory = OLD.id; {_EMPTY.replace('{id}', 'OLD.id')}"
 _NO_MORE = f"{_SUBTRACT} {_EMPTY.replace('{id}', 'OLD.parent')}"
+_BECAME, _WAS = "OLD.type <> 'd' AND NEW.type = 'd'", "OLD.type = 'd' AND NEW.type <> 'd'"
+_NEW_ROW = f"INSERT INTO totals VALUES (NEW.parent, NULL, {_NEW})"
+_NEW_DIRECTORY = "INSERT INTO totals VALUES (NEW.id, NEW.parent, 0, 0, 0, 0, 0, 0)"
+
+
+def _replaced(add: str, there: str) -> str:
+    """What an entry that is written again changes, in the two databases whose triggers know IF."""
+    return f"{_SUBTRACT} {add} IF {_WAS} THEN {_GONE} END IF; IF {_BECAME} THEN {there} END IF;"
+
 
 # --- SQLite ---
 
 _MORE = ", ".join(f"{name} = totals.{name} + excluded.{name}" for name in SUMS)
-_ADD = f"INSERT INTO totals VALUES (NEW.parent, NULL, {_NEW}) ON CONFLICT (directory) DO UPDATE SET {_MORE};"
-_THERE = (
-    "INSERT INTO totals VALUES (NEW.id, NEW.parent, 0, 0, 0, 0, 0, 0)"
-    " ON CONFLICT (directory) DO UPDATE SET above = excluded.above;"
-)
+_ADD = f"{_NEW_ROW} ON CONFLICT (directory) DO UPDATE SET {_MORE};"
+_ABOVE = "ON CONFLICT (directory) DO UPDATE SET above = excluded.above;"
+_THERE = f"{_NEW_DIRECTORY} {_ABOVE}"
 """Also valid for PostgreSQL."""
-SQLITE = (
-    f"CREATE TRIGGER totals_new AFTER INSERT ON entries BEGIN {_ADD} END",
-    f"CREATE TRIGGER totals_there AFTER INSERT ON entries WHEN NEW.type = 'd' BEGIN {_THERE} END",
-    f"CREATE TRIGGER totals_other AFTER UPDATE OF type, links, blocks, size ON entries WHEN {_OTHERWISE} "
-    f"BEGIN {_SUBTRACT} {_ADD} END",
-    f"CREATE TRIGGER totals_became AFTER UPDATE OF type ON entries WHEN OLD.type <> 'd' AND NEW.type = 'd' "
-    f"BEGIN {_THERE} END",
-    f"CREATE TRIGGER totals_was AFTER UPDATE OF type ON entries WHEN OLD.type = 'd' AND NEW.type <> 'd' "
-    f"BEGIN {_GONE} END",
-    f"CREATE TRIGGER totals_less AFTER DELETE ON entries BEGIN {_NO_MORE} END",
-    f"CREATE TRIGGER totals_gone AFTER DELETE ON entries WHEN OLD.type = 'd' BEGIN {_GONE} END",
+SQLITE = tuple(
+    f"CREATE TRIGGER totals_{name} AFTER {event} BEGIN {action} END"
+    for name, event, action in (
+        ("new", "INSERT ON entries", _ADD),
+        ("there", "INSERT ON entries WHEN NEW.type = 'd'", _THERE),
+        ("other", f"UPDATE OF type, links, blocks, size ON entries WHEN {_OTHERWISE}", f"{_SUBTRACT} {_ADD}"),
+        ("became", f"UPDATE OF type ON entries WHEN {_BECAME}", _THERE),
+        ("was", f"UPDATE OF type ON entries WHEN {_WAS}", _GONE),
+        ("less", "DELETE ON entries", _NO_MORE),
+        ("gone", "DELETE ON entries WHEN OLD.type = 'd'", _GONE),
+    )
 )
 
 # --- MariaDB ---
 
 _MARIADB_MORE = ", ".join(f"{name} = {name} + VALUES({name})" for name in SUMS)
-_MARIADB_ADD = f"INSERT INTO totals VALUES (NEW.parent, NULL, {_NEW}) ON DUPLICATE KEY UPDATE {_MARIADB_MORE};"
-_MARIADB_THERE = (
-    "INSERT INTO totals VALUES (NEW.id, NEW.parent, 0, 0, 0, 0, 0, 0) ON DUPLICATE KEY UPDATE above = VALUES(above);"
-)
-MARIADB = (
-    f"CREATE TRIGGER totals_new AFTER INSERT ON entries FOR EACH ROW BEGIN {_MARIADB_ADD} "
-    f"IF NEW.type = 'd' THEN {_MARIADB_THERE} END IF; END",
-    f"CREATE TRIGGER totals_other AFTER UPDATE ON entries FOR EACH ROW BEGIN IF {_OTHERWISE} THEN "
-    f"{_SUBTRACT} {_MARIADB_ADD} IF OLD.type = 'd' AND NEW.type <> 'd' THEN {_GONE} END IF; "
-    f"IF OLD.type <> 'd' AND NEW.type = 'd' THEN {_MARIADB_THERE} END IF; END IF; END",
-    f"CREATE TRIGGER totals_less AFTER DELETE ON entries FOR EACH ROW BEGIN {_NO_MORE} "
-    f"IF OLD.type = 'd' THEN {_GONE} END IF; END",
+_MARIADB_ADD = f"{_NEW_ROW} ON DUPLICATE KEY UPDATE {_MARIADB_MORE};"
+_MARIADB_THERE = f"{_NEW_DIRECTORY} ON DUPLICATE KEY UPDATE above = VALUES(above);"
+MARIADB = tuple(
+    f"CREATE TRIGGER totals_{name} AFTER {event} ON entries FOR EACH ROW BEGIN {action} END IF; END"
+    for name, event, action in (
+        ("new", "INSERT", f"{_MARIADB_ADD} IF NEW.type = 'd' THEN {_MARIADB_THERE}"),
+        ("other", "UPDATE", f"IF {_OTHERWISE} THEN {_replaced(_MARIADB_ADD, _MARIADB_THERE)}"),
+        ("less", "DELETE", f"{_NO_MORE} IF OLD.type = 'd' THEN {_GONE}"),
+    )
 )
 
 # --- PostgreSQL ---
@@ -77,39 +81,35 @@ MARIADB = (
 _SUMMED = ", ".join(f"sum({value})" for value in _of("changed"))
 _SUMMED_LESS = ", ".join(f"{name} = totals.{name} - less.{name}" for name in SUMS)
 _NAMED = ", ".join(f"sum({value}) AS {name}" for name, value in zip(SUMS, _of("changed"), strict=True))
-_FUNCTION = (
-    "CREATE FUNCTION {}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN {} "
-    "RETURN NULL; END $$"
-)
-_FOR_EACH_STATEMENT = "FOR EACH STATEMENT EXECUTE FUNCTION"
-FUNCTIONS: tuple[str, ...] = ("totals_new", "totals_other", "totals_less")
-"""Functions of PostgreSQL: dropping the table does not drop them."""
-POSTGRES = (
-    _FUNCTION.format(
-        "totals_new",
+_ACTIONS = {
+    "new": (
+        "INSERT ON entries REFERENCING NEW TABLE AS changed FOR EACH STATEMENT",
         f"INSERT INTO totals SELECT parent, NULL, {_SUMMED} FROM changed GROUP BY parent ORDER BY parent "
         f"ON CONFLICT (directory) DO UPDATE SET {_MORE}; "
-        "INSERT INTO totals SELECT id, parent, 0, 0, 0, 0, 0, 0 FROM changed WHERE type = 'd' ORDER BY id "
-        "ON CONFLICT (directory) DO UPDATE SET above = excluded.above;",
+        f"INSERT INTO totals SELECT id, parent, 0, 0, 0, 0, 0, 0 FROM changed WHERE type = 'd' ORDER BY id {_ABOVE}",
     ),
-    _FUNCTION.format(
-        "totals_other",
-        f"{_SUBTRACT} {_ADD} IF OLD.type = 'd' AND NEW.type <> 'd' THEN {_GONE} END IF; "
-        f"IF OLD.type <> 'd' AND NEW.type = 'd' THEN {_THERE} END IF;",
+    "other": (
+        f"UPDATE OF type, links, blocks, size ON entries FOR EACH ROW WHEN ({_OTHERWISE})",
+        _replaced(_ADD, _THERE),
     ),
-    _FUNCTION.format(
-        "totals_less",
+    "less": (
+        "DELETE ON entries REFERENCING OLD TABLE AS changed FOR EACH STATEMENT",
         f"UPDATE totals SET {_SUMMED_LESS} FROM (SELECT parent, {_NAMED} FROM changed GROUP BY parent) AS less "
         "WHERE totals.directory = less.parent; "
         "UPDATE totals SET above = NULL FROM changed WHERE changed.type = 'd' AND totals.directory = changed.id; "
         "DELETE FROM totals USING (SELECT id FROM changed WHERE type = 'd' UNION SELECT parent FROM changed) AS seen "
         "WHERE totals.directory = seen.id AND totals.entries = 0 AND totals.above IS NULL;",
     ),
-    f"CREATE TRIGGER totals_new AFTER INSERT ON entries REFERENCING NEW TABLE AS changed "
-    f"{_FOR_EACH_STATEMENT} totals_new()",
-    f"CREATE TRIGGER totals_other AFTER UPDATE OF type, links, blocks, size ON entries FOR EACH ROW "
-    f"WHEN ({_OTHERWISE}) EXECUTE FUNCTION totals_other()",
-    f"CREATE TRIGGER totals_less AFTER DELETE ON entries REFERENCING OLD TABLE AS changed "
-    f"{_FOR_EACH_STATEMENT} totals_less()",
-)
+}
 """New and deleted entries are counted by statement, changed ones by row: these are few."""
+FUNCTIONS = tuple(f"totals_{name}" for name in _ACTIONS)
+"""Functions of PostgreSQL: dropping the table does not drop them."""
+POSTGRES = tuple(
+    statement
+    for name, (event, action) in _ACTIONS.items()
+    for statement in (
+        f"CREATE FUNCTION totals_{name}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT "
+        f"AS $$ BEGIN {action} RETURN NULL; END $$",
+        f"CREATE TRIGGER totals_{name} AFTER {event} EXECUTE FUNCTION totals_{name}()",
+    )
+)

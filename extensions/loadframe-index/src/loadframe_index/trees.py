@@ -18,7 +18,8 @@ from typing import Any
 
 from loadframe.errors import MachineError
 from loadframe.system.files import Folder, Whose
-from loadframe_index.beneath import Beneath
+from loadframe_index.beneath import Beneath, joined
+from loadframe_index.entries import split
 
 FORM = 1
 """Version of how trees are made: another tree is made where this changes."""
@@ -122,14 +123,11 @@ def apart(folder: Path) -> Path:
 
 def directories_of(shape: Shape) -> Iterator[bytes]:
     """The paths of the directories below the root, each after its parent: chains of `depth`."""
-    made, at = 0, [b""]
-    count = -(-max(shape.entries - 1, 0) // (shape.files_per_directory + 1))
-    while made < count:
+    at = [b""]
+    for made in range(-(-max(shape.entries - 1, 0) // (shape.files_per_directory + 1))):
         level = made % max(1, min(shape.depth, MOST_DEPTH))
-        name = b"d%07d" % made
-        at = [*at[: level + 1], at[level] + b"/" + name if at[level] else name]
+        at = [*at[: level + 1], joined(at[level], b"d%07d" % made)]
         yield at[-1]
-        made += 1
 
 
 def _fill(tree: Beneath, shape: Shape) -> None:
@@ -138,7 +136,7 @@ def _fill(tree: Beneath, shape: Shape) -> None:
     files = max(0, shape.entries - 1 - len(paths))
     first = 0
     for path in paths:
-        parent, _, name = path.rpartition(b"/")
+        parent, name = split(path)
         os.mkdir(name, 0o755, dir_fd=tree.directory(parent))
         last = min(files, first + shape.files_per_directory)
         _files(tree.directory(path), range(first, last), shape, numbers, now_ns)

@@ -64,7 +64,7 @@ class AttachedCluster:
     def __init__(self, asked: ServerAddress) -> None:
         """Connect to the addresses of its SQL nodes, separated by commas, each as a MySQL's. Raises as
         AttachedMysql."""
-        places = each_of(asked.address)
+        places = addresses_in(asked.address)
         numbers = asked.number.split(",") if asked.number else [""] * len(places)
         self._nodes: list[AttachedSqlNode] = []
         try:
@@ -90,7 +90,7 @@ class AttachedCluster:
         seen: dict[str, AttachedSqlNode] = {}
         for node in self._nodes:
             status = node.values_of(READY, NAME)
-            if not status.get(READY, "0").isdecimal() or int(status.get(READY, "0")) < 1:
+            if (whole(status.get(READY, "")) or 0) < 1:
                 raise TargetError(
                     f"What answers at {node.describe()} is a MySQL without a running cluster: it is connected to no "
                     "data node",
@@ -194,28 +194,27 @@ class AttachedCluster:
         return ",".join(node.describe() for node in self._nodes)
 
     def notes(self) -> tuple[str, ...]:
-        said = f"{NO_CHANGE}. Its management server is {self.management}."
-        unread = (
-            f"What ndbinfo tells of its data nodes is missing where it could not be read: {self._why_not}. {MAY_READ}"
-        )
-        return (said, unread) if self._why_not else (said,)
+        notes = [f"{NO_CHANGE}. Its management server is {self.management}."]
+        if self._why_not:
+            unread = "What ndbinfo tells of its data nodes is missing where it could not be read"
+            notes.append(f"{unread}: {self._why_not}. {MAY_READ}")
+        return tuple(notes)
 
     def close(self) -> None:
         for node in self._nodes:
             node.close()
 
 
-def each_of(address: str) -> list[str]:
+def addresses_in(address: str) -> list[str]:
     """The addresses of the SQL nodes; "" for one that the option file names."""
     return [part.strip() for part in address.split(",")]
 
 
 def host_of(address: str, option_file: Path | None) -> str:
     """The first host that is another machine, else the first; "" for sockets. Raises as that of a MySQL."""
-    hosts = list(dict.fromkeys(host for part in each_of(address) if (host := host_of_one(part, option_file))))
-    if len(hosts) < 2:
-        return hosts[0] if hosts else ""
-    return next((host for host in hosts if not is_here(host, afresh=True)), hosts[0])
+    hosts = list(dict.fromkeys(host for part in addresses_in(address) if (host := host_of_one(part, option_file))))
+    elsewhere = (host for host in hosts if not is_here(host, afresh=True)) if len(hosts) > 1 else ()
+    return next(iter(elsewhere), hosts[0] if hosts else "")
 
 
 def _host(uri: str) -> str:

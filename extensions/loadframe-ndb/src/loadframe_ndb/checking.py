@@ -176,5 +176,5 @@ def _node(node: DataNode) -> NdbStartedNode:
     pid = node.pid
     assert pid is not None, "it lives"
     status = parse_process_status(Path(f"/proc/{pid}/status").read_bytes())
-    threads = grouped(read_threads(pid, node.told_threads()), frozenset(os.sched_getaffinity(0)))
+    threads = grouped(read_threads(pid, node.logged_threads()), frozenset(os.sched_getaffinity(0)))
     return NdbStartedNode(node.number, status.rss_bytes or 0, threads)

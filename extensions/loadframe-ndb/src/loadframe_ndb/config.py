@@ -4,7 +4,8 @@ Source: MySQL 8.4 Reference Manual, 25.4.3; InitConfigFileParser.cpp of MySQL Cl
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -14,17 +15,9 @@ from loadframe_ndb.records import NdbThreads
 from loadframe_ndb.settings import MEMORY, PER_PART, SETTINGS, read_cpus
 
 KINDS = {
-    "ndbd": "ndbd",
-    "db": "ndbd",
-    "ndb_mgmd": "ndb_mgmd",
-    "mgm": "ndb_mgmd",
-    "mysqld": "mysqld",
-    "api": "mysqld",
-    "computer": "computer",
-    "system": "system",
-    "tcp": "tcp",
-    "shm": "shm",
-}
+    "ndbd": "ndbd", "db": "ndbd", "ndb_mgmd": "ndb_mgmd", "mgm": "ndb_mgmd", "mysqld": "mysqld", "api": "mysqld",
+    "computer": "computer", "system": "system", "tcp": "tcp", "shm": "shm",
+}  # fmt: skip
 """The kind of a section, by the word of its heading, in any case."""
 
 HEADING = re.compile(r"\[\s*(?P<kind>\w+)\s*\]|\[(?P<defaults>\w+)\s+default\]", re.I)
@@ -242,11 +235,9 @@ class Node:
 
     def ldm_threads(self) -> int:
         """How many there are; 1 where that is unknown."""
-        try:
-            groups = self.threads() or ()
-        except ValueError:
-            groups = ()
-        return sum(group.count for group in groups if group.kind == "ldm") or 1
+        with suppress(ValueError):
+            return sum(group.count for group in self.threads() or () if group.kind == "ldm") or 1
+        return 1
 
     def memory_bytes(self) -> int:
         """The least that its settings take: see MEMORY."""
@@ -292,9 +283,8 @@ def cluster_of(config: Config) -> Cluster:
     return Cluster(config, nodes, twice)
 
 
-def on_hosts(nodes: Sequence[Node]) -> Iterator[tuple[str, list[Node]]]:
-    """The nodes by the host they run on."""
+def on_hosts(nodes: Sequence[Node]) -> dict[str, list[Node]]:
     by_host: dict[str, list[Node]] = {}
     for node in nodes:
         by_host.setdefault(node.host, []).append(node)
-    yield from by_host.items()
+    return by_host

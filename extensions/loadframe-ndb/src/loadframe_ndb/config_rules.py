@@ -4,7 +4,9 @@ Case to its findings, which have its name."""
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 
 from loadframe.formats.plain_numbers import whole
@@ -55,16 +57,16 @@ class Case:
     servers: Sequence[SqlNode] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """severity, fact, remedy, source: as in NdbFinding. file: a server's, None for the config.ini."""
+SEVERITIES: tuple[NdbSeverity, ...] = ("error", "warning", "note")
+Findings = Iterator[NdbFinding]
 
-    severity: NdbSeverity
-    line: int | None
-    fact: str
-    remedy: str
-    source: str
-    file: str | None = None
+
+def finding(severity: NdbSeverity, line: int | None, fact: str, remedy: str, source: str, file: str = "") -> NdbFinding:
+    """As a rule knows it: `check` adds the rule's name. file: a server's, "" for the config.ini."""
+    return NdbFinding("", severity, file, line, fact, remedy, source)
+
+
+_error, _warning, _note = (partial(finding, severity) for severity in SEVERITIES)
 
 
 WITHOUT_TRANSACTION_MEMORY = (
@@ -75,13 +77,13 @@ CLOSE = 0.75
 """How alike two names are where one may be a misspelling of the other (difflib's ratio)."""
 
 
-def file(case: Case) -> Iterator[Found]:
+def file(case: Case) -> Findings:
     """Lines that cannot be read."""
     for problem in case.cluster.config.problems:
-        yield Found("error", problem.line, problem.fact, problem.remedy, MANUAL + "25.4.3.1")
+        yield _error(problem.line, problem.fact, problem.remedy, MANUAL + "25.4.3.1")
 
 
-def settings(case: Case) -> Iterator[Found]:
+def settings(case: Case) -> Findings:
     """Unknown names, invalid values, deprecated settings."""
     for section in case.cluster.config.sections:
         for entry in section.entries:
@@ -93,19 +95,19 @@ def settings(case: Case) -> Iterator[Found]:
                 setting.read(entry.value)
             except ValueError as error:
                 fact = f"{section.heading} does not accept {entry.name} = {entry.value}"
-                yield Found("error", entry.line, fact, f"Give {error}.", setting.source)
+                yield _error(entry.line, fact, f"Give {error}.", setting.source)
             if setting.deprecated:
                 successor = SUCCESSORS.get(setting.name)
                 remedy = f"Use {successor} instead." if successor else "Omit it."
-                yield Found("warning", entry.line, f"{entry.name} is deprecated", remedy, setting.source)
+                yield _warning(entry.line, f"{entry.name} is deprecated", remedy, setting.source)
 
 
-def _unknown(section: Section, name: str, line: int) -> Found:
+def _unknown(section: Section, name: str, line: int) -> NdbFinding:
     known = SETTINGS[section.kind]
     source = next(iter(known.values())).source
     if name.startswith("__"):
         fact = f"{name} is an internal setting that Loadframe does not know"
-        return Found("warning", line, fact, "Omit it unless the makers of MySQL Cluster ask for it.", CONFIG_INFO)
+        return _warning(line, fact, "Omit it unless the makers of MySQL Cluster ask for it.", CONFIG_INFO)
     later = [new for old, new in SUCCESSORS.items() if old.lower() == name.lower() and new.lower() in known]
     alike = difflib.get_close_matches(name.lower(), known, n=2, cutoff=CLOSE)
     close = later or [known[word].name for word in alike]
@@ -113,142 +115,137 @@ def _unknown(section: Section, name: str, line: int) -> Found:
     remedy = f"Did you mean {' or '.join(close)}?" if close else "Omit it."
     if others and not later:
         remedy = f"It belongs in {' or '.join(others)}."
-    return Found("error", line, f"{section.heading} has no setting {name}", remedy, source)
+    return _error(line, f"{section.heading} has no setting {name}", remedy, source)
 
 
-def nodes(case: Case) -> Iterator[Found]:
+def nodes(case: Case) -> Findings:
     """Missing kinds of node, numbers in use twice, hosts that cannot reach each other."""
     cluster = case.cluster
     for kind in NODES:
         if not cluster.of_kind(kind):
-            yield Found("error", None, f"there is no [{kind}]", "Add one: a cluster needs one of each.", CONFIG_INFO)
+            yield _error(None, f"there is no [{kind}]", "Add one: a cluster needs one of each.", CONFIG_INFO)
     for node in cluster.twice:
         fact = f"two nodes have the number {node.node_id}"
-        yield Found("error", node.line("NodeId"), fact, "Give each a NodeId of its own, or none.", CONFIG_INFO)
+        yield _error(node.line("NodeId"), fact, "Give each a NodeId of its own, or none.", CONFIG_INFO)
     hosts = sorted({node.host for node in cluster.nodes if node.host})
     if "localhost" in hosts and len(hosts) > 1:
         local = next(node for node in cluster.nodes if node.host == "localhost")
         fact = f"a node is on localhost, others are on {', '.join(host for host in hosts if host != 'localhost')}"
         remedy = "Write the name by which the others reach it: HostName."
-        yield Found("error", local.line("HostName"), fact, remedy, CONFIG_INFO)
+        yield _error(local.line("HostName"), fact, remedy, CONFIG_INFO)
 
 
-def replicas(case: Case) -> Iterator[Found]:
+def replicas(case: Case) -> Findings:
     """Copies of the data that are impossible, or that fail with one host."""
     data_nodes = case.cluster.data_nodes
     copies = sorted({node.number("NoOfReplicas") for node in data_nodes})
     if len(copies) > 1:
         line = next(node.line("NoOfReplicas") for node in data_nodes if node.section.get("NoOfReplicas"))
         fact = f"data nodes differ in NoOfReplicas: {', '.join(map(str, copies))}"
-        yield Found("error", line, fact, "Write it once, in [ndbd default].", DATA_NODES)
+        yield _error(line, fact, "Write it once, in [ndbd default].", DATA_NODES)
     elif data_nodes and not any(node.entry("NodeGroup") for node in data_nodes):
-        yield from _groups(case.cluster, copies[0])
+        yield from _groups(sorted(data_nodes, key=lambda node: node.node_id), copies[0])
 
 
-def _groups(cluster: Cluster, copies: int) -> Iterator[Found]:
-    ordered = sorted(cluster.data_nodes, key=lambda node: node.node_id)
+def _groups(ordered: Sequence[Node], copies: int) -> Findings:
     if len(ordered) % copies:
         given = "" if ordered[0].entry("NoOfReplicas") else " (the default)"
         fact = f"{len(ordered)} [ndbd] cannot hold {copies} copies of all data: NoOfReplicas = {copies}{given}"
         remedy = f"Have a multiple of {copies} of them, or set NoOfReplicas."
-        yield Found("error", ordered[0].line("NoOfReplicas"), fact, remedy, DATA_NODES)
+        yield _error(ordered[0].line("NoOfReplicas"), fact, remedy, DATA_NODES)
         return
     for at in range(0, len(ordered), copies):
         for node, other in combinations(ordered[at : at + copies], 2):
             if node.host == other.host:
                 fact = f"{node.words} and {other.words} have the same data and are both on {node.host}"
                 remedy = "Put them on two hosts: with this one all copies of some data are gone."
-                yield Found("warning", other.line("HostName"), fact, remedy, DATA_NODES)
+                yield _warning(other.line("HostName"), fact, remedy, DATA_NODES)
 
 
-def limits(case: Case) -> Iterator[Found]:
+def limits(case: Case) -> Findings:
     """Limits that must be raised in a certain order, and settings that exclude each other."""
     operations, transactions = "MaxNoOfConcurrentOperations", "MaxNoOfConcurrentTransactions"
     for node in case.cluster.data_nodes:
         if node.number(operations) < node.number(transactions):
             fact = f"{transactions} = {node.number(transactions)} is more than {operations} = {node.number(operations)}"
             name = transactions if node.entry(transactions) else operations
-            yield Found("error", node.line(name), fact, f"Raise {operations} first.", DATA_NODES)
+            yield _error(node.line(name), fact, f"Raise {operations} first.", DATA_NODES)
         for name in WITHOUT_TRANSACTION_MEMORY if node.number("TransactionMemory") else ():
             if node.entry(name):
                 fact = f"{name} and TransactionMemory (line {node.line('TransactionMemory')}) exclude each other"
-                yield Found("error", node.line(name), fact, "Remove one of them.", DATA_NODES)
+                yield _error(node.line(name), fact, "Remove one of them.", DATA_NODES)
 
 
-def durability(case: Case) -> Iterator[Found]:
+def durability(case: Case) -> Findings:
     """Values that give up durability."""
     for section in case.cluster.config.sections:
         for entry in section.entries:
             setting = SETTINGS[section.kind].get(entry.name.lower())
-            if setting is None or setting.gives_up is None:
-                continue
-            try:
-                value = setting.read(entry.value)
-            except ValueError:  # said by `settings`
-                continue
-            if setting.weakens(value):
-                default = "" if setting.default is None else setting.show(setting.default)
-                fact = f"{setting.name} = {entry.value} gives up durability ({setting.gives_up})"
-                remedy = f"Keep it only if this is intended; the default is {default}."
-                yield Found("warning", entry.line, fact, remedy, setting.source)
+            with suppress(ValueError):  # said by `settings`
+                if setting is not None and setting.gives_up and setting.weakens(setting.read(entry.value)):
+                    default = "" if setting.default is None else setting.show(setting.default)
+                    fact = f"{setting.name} = {entry.value} gives up durability ({setting.gives_up})"
+                    remedy = f"Keep it only if this is intended; the default is {default}."
+                    yield _warning(entry.line, fact, remedy, setting.source)
 
 
 OPTIONS = MANUAL + "25.4.3.9.1"
 STARTING = MANUAL + "25.4.3.2"
 
 
-def api_slots(case: Case) -> Iterator[Found]:
+def api_slots(case: Case) -> Findings:
     """Connections of servers that find no slot, and how many each has."""
     slots, connections = len(case.cluster.of_kind("mysqld")), [server.connections for server in case.servers]
     wanted, terms = sum(connections), " + ".join(map(str, connections))
     if case.servers and wanted > slots:
         fact = f"the servers want {wanted} connections ({terms}), and there are {slots} API slots"
         remedy = f"Add {wanted - slots} sections [mysqld] first, and one more for tools such as ndb_restore."
-        yield Found("error", None, fact, remedy, OPTIONS)
+        yield _error(None, fact, remedy, OPTIONS)
     elif case.servers and wanted == slots:
         fact = f"the servers take all {slots} API slots ({terms}); tools such as ndb_restore need one, too"
         remedy = "Add a section [mysqld]: an unused one takes its send buffer in each data node."
-        yield Found("warning", None, fact, remedy, STARTING)
+        yield _warning(None, fact, remedy, STARTING)
     for server in case.servers:
         yield from _server(server, case)
 
 
-def _server(server: SqlNode, case: Case) -> Iterator[Found]:
+def _server(server: SqlNode, case: Case) -> Findings:
     written = server.options.get(POOL, "")
     pool = whole(written) or 0
     if written and not 1 <= pool <= POOL_MOST:
         fact = f"mysqld does not accept {POOL} = {written}"
-        yield Found("error", None, fact, f"Give a number from 1 to {POOL_MOST}.", OPTIONS, server.file)
+        yield _error(None, fact, f"Give a number from 1 to {POOL_MOST}.", OPTIONS, server.file)
         return
     # a server that finds a data node on localhost runs there, too
     with_data = all(node.host == "localhost" for node in case.cluster.data_nodes)
     if server.connections == 1:
         fact = "the server has one connection to the cluster, behind whose lock all its threads wait"
         remedy = f"Try {POOL}: 8 gave twice the throughput with one server; with several, 2 or 3 suffice."
-        yield Found("note", None, fact, remedy, STORY, server.file)
+        yield _note(None, fact, remedy, STORY, server.file)
     elif with_data and case.hosts.cpus is not None and pool >= len(case.hosts.cpus):
         fact = f"{POOL} = {pool} is not less than the {len(case.hosts.cpus)} CPUs of localhost"
-        yield Found("warning", None, fact, "Lower it: more connections than CPUs are expensive.", OPTIONS, server.file)
+        remedy = "Lower it: more connections than CPUs are expensive."
+        yield _warning(None, fact, remedy, OPTIONS, server.file)
     numbers = [word for word in server.options.get(f"{POOL}_nodeids", "").split(",") if word.strip()]
     if numbers and len(numbers) != server.connections:
         fact = f"{POOL}_nodeids has {len(numbers)} numbers for {server.connections} connections"
-        yield Found("error", None, fact, "Give one number for each connection.", OPTIONS, server.file)
+        yield _error(None, fact, "Give one number for each connection.", OPTIONS, server.file)
     if pool > 1 and re.search(r"nodeid\s*=", server.options.get("ndb_connectstring", ""), re.I):
         fact = f"ndb_connectstring has a nodeid, and {POOL} = {pool} wants {pool} of them"
-        yield Found("error", None, fact, f"Omit it there; use {POOL}_nodeids.", OPTIONS, server.file)
+        yield _error(None, fact, f"Omit it there; use {POOL}_nodeids.", OPTIONS, server.file)
 
 
-def memory(case: Case) -> Iterator[Found]:
+def memory(case: Case) -> Findings:
     """Data nodes that do not fit into the memory of their host."""
     there = case.hosts.memory_bytes
-    for host, nodes in on_hosts(case.cluster.data_nodes):
+    for host, nodes in on_hosts(case.cluster.data_nodes).items():
         wanted = sum(node.memory_bytes() for node in nodes)
         if there is not None and case.hosts.known(host) and wanted > there:
             largest = max(nodes, key=lambda node: node.number("DataMemory"))
             what = f"{len(nodes)} data nodes take" if len(nodes) > 1 else f"{nodes[0].words} takes"
             fact = f"{what} at least {wanted / 2**30:.1f} GiB of memory, and {host} has {there / 2**30:.1f} GiB"
             remedy = "Lower DataMemory or what else takes it, or give the host more memory first."
-            yield Found("error", largest.line("DataMemory"), fact, remedy, MANUAL + "25.4.3.6")
+            yield _error(largest.line("DataMemory"), fact, remedy, MANUAL + "25.4.3.6")
 
 
 PARTS_PER_LDM = 4
@@ -256,7 +253,7 @@ LOCK, KEEP = "LockExecuteThreadToCPU", "LockMaintThreadsToCPU"
 CONFIG, NUMBER = "ThreadConfig", "MaxNoOfExecutionThreads"
 
 
-def threads(case: Case) -> Iterator[Found]:
+def threads(case: Case) -> Findings:
     """Threads that do not add up, or are fewer than possible."""
     for node in case.cluster.data_nodes:
         yield from _overridden(node)
@@ -265,45 +262,45 @@ def threads(case: Case) -> Iterator[Found]:
         except ValueError as error:
             name = next((name for name in (CONFIG, LOCK, KEEP) if node.entry(name)), NUMBER)
             remedy = "The cluster would not start; correct this."
-            yield Found("error", node.line(name), f"{name}: {error}", remedy, SOURCE)
+            yield _error(node.line(name), f"{name}: {error}", remedy, SOURCE)
             continue
         if groups is not None:
             yield from _counts(node, groups, case.hosts)
 
 
-def _overridden(node: Node) -> Iterator[Found]:
+def _overridden(node: Node) -> Findings:
     automatic = "AutomaticThreadConfig"
-    over = automatic if node.number(automatic) else CONFIG if node.value(CONFIG) else ""
-    for name in {automatic: (CONFIG, NUMBER), CONFIG: (NUMBER,)}.get(over, ()):
+    over = automatic if node.number(automatic) else CONFIG
+    for name in (CONFIG, NUMBER) if over == automatic else (NUMBER,) * bool(node.value(CONFIG)):
         if node.entry(name):
             fact = f"{name} has no effect next to {over} (line {node.line(over)})"
-            yield Found("warning", node.line(name), fact, "Remove one of them.", DATA_NODES)
+            yield _warning(node.line(name), fact, "Remove one of them.", DATA_NODES)
 
 
-def _counts(node: Node, groups: Sequence[NdbThreads], hosts: Hosts) -> Iterator[Found]:
+def _counts(node: Node, groups: Sequence[NdbThreads], hosts: Hosts) -> Findings:
     ldm, parts = node.ldm_threads(), node.number("NoOfFragmentLogParts")
     too_many, too_few = parts > PARTS_PER_LDM * ldm, parts < ldm and node.number("ClassicFragmentation")
     if too_many or too_few:
         fact = f"NoOfFragmentLogParts = {parts} does not fit {ldm} LDM threads"
         line = node.line("NoOfFragmentLogParts")
         remedy = "Make it as many as LDM threads; more than four for each are refused."
-        yield Found("error" if too_many else "warning", line, fact, remedy, DATA_NODES)
+        yield finding("error" if too_many else "warning", line, fact, remedy, DATA_NODES)
     running = sum(group.count for group in groups if group.kind in EXECUTION)
     there = len(hosts.cpus) if hosts.cpus is not None and hosts.known(node.host) else None
     if not _chosen(node):
         if there is None or there > running:
             fact = f"{node.words} has one LDM thread, the default"
             remedy = f"Try ndbmtd with {NUMBER}: 8, with the CPUs' power saving off, gave 3.5 times the throughput."
-            yield Found("note", node.section.line, fact, remedy, STORY)
+            yield _note(node.section.line, fact, remedy, STORY)
     elif there is not None and running > there:
         fact = f"{node.words} has {running} execution threads for the {there} CPUs of {node.host}"
         name = CONFIG if node.value(CONFIG) else NUMBER
-        yield Found("warning", node.line(name), fact, f"Lower {name}, or give it more CPUs first.", DATA_NODES)
+        yield _warning(node.line(name), fact, f"Lower {name}, or give it more CPUs first.", DATA_NODES)
     elif there is not None and not cpus_of(node):
         fact = f"the threads of {node.words} are not bound to CPUs"
         gain = "1.8 times the throughput; with few CPUs it costs."
         remedy = f"Try {LOCK}, with servers and drivers on other CPUs: {gain}"
-        yield Found("note", node.section.line, fact, remedy, STORY)
+        yield _note(node.section.line, fact, remedy, STORY)
 
 
 def _chosen(node: Node) -> bool:
@@ -311,7 +308,7 @@ def _chosen(node: Node) -> bool:
     return node.entry(NUMBER) is not None or bool(node.value(CONFIG))
 
 
-def cpus(case: Case) -> Iterator[Found]:
+def cpus(case: Case) -> Findings:
     """CPUs that do not exist, or that several processes share."""
     for node in case.cluster.data_nodes:
         yield from _lists(node)
@@ -321,54 +318,54 @@ def cpus(case: Case) -> Iterator[Found]:
         there = case.hosts.cpus if case.hosts.known(node.host) else None
         if there is not None and (absent := cpus_of(node) - there):
             fact = f"{node.words} is bound to CPU {cpu_list(absent)}, and {node.host} has {cpu_list(there)}"
-            yield Found("error", _line(node), fact, "Name CPUs that exist.", DATA_NODES)
-    for host, together in on_hosts(nodes):
+            yield _error(_line(node), fact, "Name CPUs that exist.", DATA_NODES)
+    for host, together in on_hosts(nodes).items():
         for first, other in combinations(together, 2):
             if common := cpus_of(first) & cpus_of(other):
                 fact = f"{first.words} and {other.words}, both on {host}, are bound to CPU {cpu_list(common)}"
-                yield Found("warning", _line(other), fact, "Give each its own CPUs.", STORY)
+                yield _warning(_line(other), fact, "Give each its own CPUs.", STORY)
     yield from _strangers(nodes, case.hosts)
 
 
-def _lists(node: Node) -> Iterator[Found]:
+def _lists(node: Node) -> Findings:
     if common := node.cpus(LOCK) & node.cpus(KEEP):
         fact = f"CPU {cpu_list(common)} is both in {LOCK} (line {node.line(LOCK)}) and in {KEEP}"
         remedy = "Give the maintenance threads a CPU that no execution thread has."
-        yield Found("warning", node.line(KEEP), fact, remedy, STORY)
+        yield _warning(node.line(KEEP), fact, remedy, STORY)
     taken = cpus_of(node)
     if taken and (unused := node.cpus(LOCK) - taken):
         fact = f"{LOCK} names CPU {cpu_list(unused)}, for which {node.words} has no thread"
-        yield Found("warning", node.line(LOCK), fact, "Name as many CPUs as there are execution threads.", DATA_NODES)
+        yield _warning(node.line(LOCK), fact, "Name as many CPUs as there are execution threads.", DATA_NODES)
 
 
-def _ldm(node: Node) -> Iterator[Found]:
+def _ldm(node: Node) -> Findings:
     """Threads that hold the data, on shared CPUs."""
     if not _chosen(node):
         return
-    groups = [group for group in node.threads() or () if group.cpus and group.kind in EXECUTION]
-    mine = frozenset(cpu for group in groups if group.kind == "ldm" for cpu in group.cpus or ())
-    others = [group for group in groups if group.kind != "ldm" and mine & (group.cpus or mine)]
+    groups = [(group.kind, group.cpus) for group in node.threads() or () if group.cpus and group.kind in EXECUTION]
+    mine = frozenset(cpu for kind, cpus in groups if kind == "ldm" for cpu in cpus)
+    others = [(kind, mine & cpus) for kind, cpus in groups if kind != "ldm" and mine & cpus]
     remedy = "Give each a CPU of its own."
     if others:
-        common = mine & frozenset(cpu for group in others for cpu in group.cpus or ())
-        kinds = ", ".join(dict.fromkeys(group.kind for group in others))
-        yield Found("warning", _line(node), f"LDM and {kinds} threads share CPU {cpu_list(common)}", remedy, STORY)
+        common = frozenset().union(*(cpus for _, cpus in others))
+        kinds = ", ".join(dict.fromkeys(kind for kind, _ in others))
+        yield _warning(_line(node), f"LDM and {kinds} threads share CPU {cpu_list(common)}", remedy, STORY)
     if mine and len(mine) < node.ldm_threads():
         fact = f"{node.ldm_threads()} LDM threads share CPU {cpu_list(mine)}"
-        yield Found("warning", _line(node), fact, remedy, STORY)
+        yield _warning(_line(node), fact, remedy, STORY)
 
 
-def _strangers(nodes: Sequence[Node], hosts: Hosts) -> Iterator[Found]:
+def _strangers(nodes: Sequence[Node], hosts: Hosts) -> Findings:
     """Servers and drivers on CPUs of data nodes, or of each other."""
     for name, theirs in hosts.bound.items():
         for node in nodes:
             if hosts.known(node.host) and (common := cpus_of(node) & theirs):
                 fact = f"{name} and {node.words} are both bound to CPU {cpu_list(common)}"
-                yield Found("warning", _line(node), fact, f"Bind {name} to CPUs of its own.", STORY)
+                yield _warning(_line(node), fact, f"Bind {name} to CPUs of its own.", STORY)
     for (name, bound), (other, other_cpus) in combinations(hosts.bound.items(), 2):
         if common := bound & other_cpus:
             fact = f"{name} and {other} are both bound to CPU {cpu_list(common)}"
-            yield Found("warning", None, fact, "Bind each to CPUs of its own.", STORY)
+            yield _warning(None, fact, "Bind each to CPUs of its own.", STORY)
 
 
 def cpus_of(node: Node) -> frozenset[int]:
@@ -384,27 +381,14 @@ def _line(node: Node) -> int:
     return next(node.line(name) for name in (LOCK, CONFIG, KEEP) if node.entry(name))
 
 
-RULES: tuple[Callable[[Case], Iterator[Found]], ...] = (
+RULES: tuple[Callable[[Case], Findings], ...] = (
     file, settings, nodes, replicas, limits, threads, cpus, api_slots, memory, durability,
 )  # fmt: skip
-SEVERITIES: tuple[NdbSeverity, ...] = ("error", "warning", "note")
 
 
 def check(case: Case, name: str) -> tuple[NdbFinding, ...]:
     """The findings of all rules: errors first, by line, without repetitions. name: of the config.ini."""
-    findings = (
-        NdbFinding(
-            rule.__name__,
-            problem.severity,
-            problem.file or name,
-            problem.line,
-            problem.fact,
-            problem.remedy,
-            problem.source,
-        )
-        for rule in RULES
-        for problem in rule(case)
+    findings = dict.fromkeys(
+        replace(problem, rule=rule.__name__, file=problem.file or name) for rule in RULES for problem in rule(case)
     )
-    return tuple(
-        sorted(dict.fromkeys(findings), key=lambda finding: (SEVERITIES.index(finding.severity), finding.line or 0))
-    )
+    return tuple(sorted(findings, key=lambda problem: (SEVERITIES.index(problem.severity), problem.line or 0)))

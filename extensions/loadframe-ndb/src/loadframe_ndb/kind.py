@@ -7,18 +7,10 @@ from loadframe.host.processes import Resources
 from loadframe.kinds.base import Target
 from loadframe.kinds.kind import OF_STUDY, Attachable, KindOfTarget
 from loadframe.kinds.mysql.attached import PASSWORD
+from loadframe_ndb import own_settings as own
 from loadframe_ndb.attached import NO_CHANGE, AttachedCluster, host_of
 from loadframe_ndb.metrics import SQL_NODES
 from loadframe_ndb.nodes import LOADED
-from loadframe_ndb.own_settings import (
-    CATALOGUE,
-    SQL_CATALOGUE,
-    SQL_KIND,
-    SQL_TUNABLES,
-    TUNABLES,
-    checked,
-    checked_with_sql,
-)
 from loadframe_ndb.private_cluster import MANAGER
 from loadframe_ndb.sql_node import PACKAGE
 from loadframe_ndb.target import NdbSqlTarget, NdbTarget
@@ -34,28 +26,28 @@ def _never_alone(lease: Lease, resources: Resources) -> Target:
 NDB = KindOfTarget(
     NdbTarget.kind,
     _never_alone,
-    CATALOGUE,
-    checked,
+    own.CATALOGUE,
+    own.checked,
     lambda: LOADED.requirements(NdbTarget.kind),
     make_shards=NdbTarget,
-    tunables=TUNABLES,
+    tunables=own.TUNABLES,
     file=OF_STUDY,
     before=(MANAGER,),
     loaded_by=frozenset({"command"}),
     one_system=True,
 )
 NDB_SQL = KindOfTarget(
-    SQL_KIND,
+    own.SQL_KIND,
     _never_alone,
-    SQL_CATALOGUE,
-    checked_with_sql,
+    own.SQL_CATALOGUE,
+    own.checked_with_sql,
     lambda: [
         *LOADED.requirements(NdbTarget.kind),
-        *PACKAGE.requirements(SQL_KIND),
-        python_package(SQL_KIND, "pymysql", "mariadb"),
+        *PACKAGE.requirements(own.SQL_KIND),
+        python_package(own.SQL_KIND, "pymysql", "mariadb"),
     ],
     make_shards=NdbSqlTarget,
-    tunables=SQL_TUNABLES,
+    tunables=own.SQL_TUNABLES,
     file=OF_STUDY,
     before=(MANAGER, SQL_NODES[0]),
     more_before=SQL_NODES[1:],

@@ -3,7 +3,7 @@ ha_ndbinfo_sql.cc of MySQL Cluster; MySQL 8.4 Reference Manual, "ndbinfo: The ND
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,10 +138,8 @@ def ceilings_of(effective: Mapping[str, object]) -> Ceilings:
         return value if isinstance(value, int) else None
 
     operations, changes = number("MaxNoOfConcurrentOperations"), number("MaxDMLOperationsPerTransaction")
-    known = [ceiling for ceiling in (operations, changes) if ceiling is not None]
-    return Ceilings(
-        number("MaxNoOfConcurrentTransactions"), operations, min(known, default=None), number("SharedGlobalMemory")
-    )
+    least = min((ceiling for ceiling in (operations, changes) if ceiling is not None), default=None)
+    return Ceilings(number("MaxNoOfConcurrentTransactions"), operations, least, number("SharedGlobalMemory"))
 
 
 def read_block(
@@ -163,25 +161,29 @@ def read_block(
     return max(float(row["os_now"]) for row in stats) / MS, values
 
 
+def _sum(row: Row, *columns: str) -> float:
+    return sum(float(row[column]) for column in columns)
+
+
 def _count(block: Block, totals: Totals) -> None:
     of_counter = {number: name for name, numbers in COUNTERS.items() for number in numbers}
     for row in block.get("counters", ()):
         if (name := of_counter.get(row["counter_id"])) is not None:
             instance = (row["node_id"], row["block_number"], row["block_instance"], row["counter_id"])
-            totals.add(name, instance, float(row["val"]))
+            totals.add(name, instance, _sum(row, "val"))
     for row in block.get("transporters", ()):
         who = (row["node_id"], row["remote_node_id"])
-        totals.add("bytes_sent", who, float(row["bytes_sent"]))
-        totals.add("send_overloads", who, float(row["overload_count"]) + float(row["slowdown_count"]))
+        totals.add("bytes_sent", who, _sum(row, "bytes_sent"))
+        totals.add("send_overloads", who, _sum(row, "overload_count", "slowdown_count"))
     for row in block.get("frag_locks", ()):
         fragment = (row["node_id"], row["table_id"], row["fragment_num"])
-        totals.add("lock_waits", fragment, sum(float(row[name]) for name in LOCKS_WAITED))
-        totals.add("lock_wait", fragment, sum(float(row[name]) for name in LOCKS_TIMED) / MS)
+        totals.add("lock_waits", fragment, _sum(row, *LOCKS_WAITED))
+        totals.add("lock_wait", fragment, _sum(row, *LOCKS_TIMED) / MS)
     for row in block["threadstat"]:
-        totals.add("preemptions", (row["node_id"], row["thr_no"]), float(row["os_ru_nivcsw"]))
+        thread = (row["node_id"], row["thr_no"])
+        totals.add("preemptions", thread, _sum(row, "os_ru_nivcsw"))
         if row["thr_nm"] in THREADS:
-            spent = (float(row["os_ru_utime"]) + float(row["os_ru_stime"])) / US
-            totals.add(f"{row['thr_nm']}_cpu", (row["node_id"], row["thr_no"]), spent)
+            totals.add(f"{row['thr_nm']}_cpu", thread, _sum(row, "os_ru_utime", "os_ru_stime") / US)
 
 
 def _gauges(block: Block, api: frozenset[int]) -> dict[str, float]:
@@ -189,10 +191,10 @@ def _gauges(block: Block, api: frozenset[int]) -> dict[str, float]:
     resources = block.get("resources", ())
     for name, number in (("data_memory", DATA_MEMORY), ("send_buffers", TRANSPORTER_BUFFERS)):
         rows = [row for row in resources if row["resource_id"] == number]
-        values |= _fullest(name, ((row["used"], str(int(row["max"]) - int(row["spare"]))) for row in rows), PAGE)
+        values |= _fullest(name, rows, lambda row: _sum(row, "max") - _sum(row, "spare"), PAGE)
     for name, table in (("redo_log", "logspaces"), ("redo_buffer", "logbuffers")):
-        parts = block.get(table, ())
-        values |= _fullest(name, ((row["used"], row["total"]) for row in parts if row["log_type"] == REDO), 1)
+        parts = [row for row in block.get(table, ()) if row["log_type"] == REDO]
+        values |= _fullest(name, parts, lambda row: _sum(row, "total"), 1)
     if "redo_log" in values:
         values["redo_log"] = max(1.0, values["redo_log"] - REDO_KEPT)
     values |= _sending(block)
@@ -205,13 +207,9 @@ def _gauges(block: Block, api: frozenset[int]) -> dict[str, float]:
 def _sending(block: Block) -> Iterator[tuple[str, float]]:
     """threadstat leaves out send threads: their share of the last second, in whole per cent."""
     sends = {(row["node_id"], row["thr_no"]) for row in block.get("threads", ()) if row["thread_name"] == "send"}
-    shares = [
-        (float(row["OS_user"]) + float(row["OS_system"])) / 100
-        for row in block.get("cpustat", ())
-        if (row["node_id"], row["thr_no"]) in sends
-    ]
-    if shares:
-        yield SEND_CPU.name, fmean(shares)
+    rows = [row for row in block.get("cpustat", ()) if (row["node_id"], row["thr_no"]) in sends]
+    if rows:
+        yield SEND_CPU.name, fmean(_sum(row, "OS_user", "OS_system") / 100 for row in rows)
 
 
 def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:
@@ -220,16 +218,16 @@ def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:
     memory = [row for row in block.get("resources", ()) if row["resource_id"] == TRANSACTION_MEMORY]
     if ceilings.shared_bytes is not None:  # beyond what is reserved it takes shared memory, as the other resources do
         shared = ceilings.shared_bytes // PAGE
-        most = ((row["used"], str(int(row["reserved"]) + shared)) for row in memory)
-        values |= _fullest("transaction_memory", most, PAGE)
+        values |= _fullest("transaction_memory", memory, lambda row: _sum(row, "reserved") + shared, PAGE)
     if "transactions" in block:
-        of_nodes, of_coordinators = Counter[str](), Counter[tuple[str, str]]()
+        of_nodes, of_coordinators, operations = Counter[str](), Counter[tuple[str, str]](), [0]
         for row in block["transactions"]:
             of_nodes[row["node_id"]] += 1
-            of_coordinators[row["node_id"], row["block_instance"]] += int(row["c_ops"])
+            operations.append(int(row["c_ops"]))
+            of_coordinators[row["node_id"], row["block_instance"]] += operations[-1]
         values["transactions_open"] = float(max(of_nodes.values(), default=0))
         values["operations_open"] = float(max(of_coordinators.values(), default=0))
-        values["largest_transaction"] = float(max((int(row["c_ops"]) for row in block["transactions"]), default=0))
+        values["largest_transaction"] = float(max(operations))
     allowed = {
         "most_transactions": ceilings.transactions,
         "most_operations": ceilings.operations,
@@ -238,9 +236,11 @@ def _in_work(block: Block, ceilings: Ceilings) -> dict[str, float]:
     return values | {name: float(most) for name, most in allowed.items() if most is not None}
 
 
-def _fullest(name: str, pairs: Iterable[tuple[str, str]], factor: int) -> Iterator[tuple[str, float]]:
-    """The values of the node or part with the largest used share, of several."""
-    parts = [(float(used) * factor, float(total) * factor) for used, total in pairs if float(total) > 0]
+def _fullest(
+    name: str, rows: Iterable[Row], total_of: Callable[[Row], float], factor: int
+) -> Iterator[tuple[str, float]]:
+    """The values of the row with the largest used share: a node, or a part of one."""
+    parts = [(_sum(row, "used") * factor, total * factor) for row in rows if (total := total_of(row)) > 0]
     if parts:
         used, total = max(parts, key=lambda part: part[0] / part[1])
         yield f"{name}_used", used
@@ -295,7 +295,7 @@ class NdbinfoExposure(Exposure):
         self._rest = ""
         self._seen: list[Reading] = []
         self._newest: dict[str, float] = {}
-        self._told = False
+        self._has_counters = False
         self._why_not = ""
 
     @property
@@ -308,7 +308,7 @@ class NdbinfoExposure(Exposure):
 
     def begin(self, ceilings: Ceilings) -> None:
         """The program has been started again, with these effective settings: its unfinished output is dropped."""
-        self._rest, self._newest, self._told = "", {}, False
+        self._rest, self._newest, self._has_counters = "", {}, False
         self._ceilings = ceilings
 
     @contextmanager
@@ -323,7 +323,7 @@ class NdbinfoExposure(Exposure):
         new, self._rest = blocks(self._rest + self._program.printed())
         read = (read_block(block, self._api, self._totals, self._ceilings) for block in new)
         readings = [Reading(*reading) for reading in read if reading is not None]
-        self._told = self._told or bool(readings)
+        self._has_counters = self._has_counters or bool(readings)
         both, self._seen = sorted((*readings, *self._seen), key=lambda reading: reading.at_s), []
         for reading in both:
             self._newest.update(reading.counters)
@@ -333,7 +333,7 @@ class NdbinfoExposure(Exposure):
         """The newest of each. After a start the program takes seconds to connect."""
         deadline = time.monotonic() + CONNECTS_WITHIN_S
         self.readings()
-        while not self._told and self._program.died() is None and time.monotonic() < deadline:
+        while not self._has_counters and self._program.died() is None and time.monotonic() < deadline:
             time.sleep(EVERY_S / 10)
             self.readings()
         return dict(self._newest)
@@ -341,4 +341,4 @@ class NdbinfoExposure(Exposure):
     def missing(self) -> tuple[str, ...]:
         if self._why_not:
             return (f"Counters of ndbinfo are missing where it could not be read: {self._why_not}.",)
-        return () if self._told else ("ndbinfo told no counters: steps shorter than 2 s may have none.",)
+        return () if self._has_counters else ("ndbinfo told no counters: steps shorter than 2 s may have none.",)

@@ -39,7 +39,7 @@ class NodeThread:
     cpus: frozenset[int]
 
 
-def told_threads(log: Iterable[str]) -> dict[int, str]:
+def logged_threads(log: Iterable[str]) -> dict[int, str]:
     """The kind of each thread by its id, also of those of earlier starts. log: its lines."""
     starts = (start for line in log if (start := STARTING.search(line)) is not None)
     return {int(start[1]): start[2] for start in starts if start[2] in MOST}
@@ -48,7 +48,7 @@ def told_threads(log: Iterable[str]) -> dict[int, str]:
 def read_threads(pid: int, kinds: Mapping[int, str]) -> tuple[NodeThread, ...]:
     """The threads, of these, that the process has now. Empty where it has ended."""
     read = []
-    for thread in kinds.keys() & threads(pid):  # a log has those of earlier starts, too
+    for thread in kinds.keys() & threads(pid):
         with suppress(OSError):  # it has just ended
             read.append(NodeThread(kinds[thread], frozenset(os.sched_getaffinity(thread))))
     return tuple(read)
@@ -116,7 +116,7 @@ class Management(_Node):
         """The state of each data node by its number: "not connected", "starting", "started", ...; empty: unknown."""
         return {int(match[1]): match[2] for match in STATUS.finditer(self._ask("ALL STATUS")[1])}
 
-    def tell(self, command: str) -> str:
+    def carry_out(self, command: str) -> str:
         """Have it carry out a command; returns its answer. TargetError where that fails."""
         status, said = self._ask(command)
         if status != 0:
@@ -153,9 +153,9 @@ class DataNode(_Node):
         command = (self.required(DATA_NODE), *management.reached_by, f"--ndb-nodeid={self.number}", "--foreground")
         self.launch((*command, "--initial") if initial else command, allowance, lambda: True)
 
-    def told_threads(self) -> dict[int, str]:
+    def logged_threads(self) -> dict[int, str]:
         with self.log.open(encoding="utf-8", errors="replace") as log:
-            return told_threads(line for line in log if "thr: " in line)
+            return logged_threads(log)
 
     def ended(self, within_s: float = STOP_TIMEOUT_S) -> None:
         """Wait until it has ended, as it was asked to. TargetError where it had to be killed."""

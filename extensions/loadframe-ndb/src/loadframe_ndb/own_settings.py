@@ -19,15 +19,6 @@ from loadframe_ndb.settings import SETTINGS, read_cpus
 
 PREFIXES = {"ndbd": "", "mysqld": "api_", "tcp": "tcp_"}
 """The prefix of the names of a section's settings, by the kind of section."""
-OURS = frozenset(
-    {"nodeid", "id", "hostname", "executeoncomputer", "serverport", "tcpbind_inaddr_any", "nodegroup",
-     "locationdomainid", "datadir", "filesystempath", "backupdatadir", "filesystempathdd", "filesystempathdatafiles",
-     "filesystempathundofiles", "initiallogfilegroup", "initialtablespace", "encryptedfilesystem", "requiretls",
-     "requirecertificate", "connectionmap", "nodeid1", "nodeid2", "nodeidserver", "hostname1", "hostname2", "proxy",
-     "preferipversion", "allowunresolvedhostnames", "useshm", "heartbeatorder", "stoponerror", "dicttrace",
-     "heartbeatthreadpriority"}
-)  # fmt: skip
-"""Names in small letters: who the nodes are, where they are and where they write is decided here."""
 HOST = "127.0.0.1"
 THREADS = re.compile(r"[\w={},\- ]+")
 """The characters of ThreadConfig."""
@@ -37,8 +28,8 @@ SETTING_BY_NAME = {
     f"{PREFIXES[section]}{setting.name}": setting
     for section, table in SETTINGS.items()
     if section in PREFIXES
-    for name, setting in table.items()
-    if name not in OURS
+    for setting in table.values()
+    if not setting.ours
 }
 """The rows of config.ini's catalogue for the settings of CATALOGUE."""
 CATALOGUE = Catalogue(
@@ -70,15 +61,16 @@ def checked(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
     accepted = CATALOGUE.check(settings)
     for name, value in accepted.items():
         setting = SETTING_BY_NAME[name]
+        text = str(value)
         try:
-            if setting.type == "cpus" and not str(value).isprintable():
-                raise ValueError("CPU numbers such as 0-3,6, in one line")
             if setting.type == "cpus":
-                read_cpus(str(value))
+                if not text.isprintable():
+                    raise ValueError("CPU numbers such as 0-3,6, in one line")
+                read_cpus(text)
             if name == "ThreadConfig":
-                if not THREADS.fullmatch(str(value)):
+                if not THREADS.fullmatch(text):
                     raise ValueError("threads are written kind={count=...}, with commas between")
-                threads.by_config(str(value))
+                threads.by_config(text)
         except ValueError as error:
             raise StudyError(
                 f"ndb does not accept target.settings.{name} = {value!r}",
@@ -127,8 +119,10 @@ def checked_with_sql(settings: Mapping[str, SettingValue]) -> dict[str, SettingV
 
 def parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
     """The cluster's, and the SQL node's by its own names."""
-    sql = {name.removeprefix(SQL): value for name, value in settings.items() if name.startswith(SQL)}
-    return {name: value for name, value in settings.items() if not name.startswith(SQL)}, sql
+    own, sql = dict[str, SettingValue](), dict[str, SettingValue]()
+    for name, value in settings.items():
+        (sql if name.startswith(SQL) else own)[name.removeprefix(SQL)] = value
+    return own, sql
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +173,10 @@ def read_full_config(text: str) -> dict[str, SettingValue]:
     settings: dict[str, SettingValue] = {}
     section = ""
     for line in text.splitlines():
+        name, equals, value = line.partition("=")
         if (heading := HEADING.fullmatch(line)) is not None:
             section = heading[1].lower()
-            continue
-        name, equals, value = line.partition("=")
-        if equals and (known := own_name(section, name)) is not None:
+        elif equals and (known := own_name(section, name)) is not None:
             settings.setdefault(known, canonical(known, value))
     return settings
 

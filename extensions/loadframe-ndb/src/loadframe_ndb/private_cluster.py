@@ -22,7 +22,7 @@ LOOK_EVERY_S = 0.1
 """Each look starts a program, ndb_mgm, that takes 10 ms of CPU."""
 NO_ROOM = re.compile(r"\berror: (625|827)\b")
 """The error of a data node whose DataMemory is full while it loads rows (restore.cpp), before it ends."""
-TOLD_BEFORE = 60
+LINES_AFTER_IT = 60
 """Lines of its log after that error: a stack, and the end."""
 Settings = Mapping[str, SettingValue]
 
@@ -37,7 +37,7 @@ class PrivateCluster:
         self._allowances = {
             name: resources.get(name, Resources()).run_by(lease.account("mysql")) for name in (MANAGER, *names)
         }
-        self._given = dict(self._allowances)
+        self._limits: Mapping[str, int] = {}
         self.management = Management(lease, self._allowances[MANAGER].user)
         self.data = {
             name: DataNode(lease, self._allowances[name].user, name, number)
@@ -60,9 +60,7 @@ class PrivateCluster:
     def allow(self, limits: Mapping[str, int]) -> None:
         """Set resource limits of each data node's process, in addition to those of its allowance, from the next start
         on."""
-        for name in self.data:
-            given = self._given[name]
-            self._allowances[name] = replace(given, limits={**given.limits, **limits})
+        self._limits = limits
 
     def check(self, settings: Settings) -> dict[str, SettingValue]:
         """Have the management server check all settings that the nodes would have; nothing is started or stopped."""
@@ -89,7 +87,9 @@ class PrivateCluster:
         old, wanted = self._running(), self.wanted(settings)
         ways = stages(old, wanted, _number(old, "NoOfReplicas"))
         with self._room_or_nothing(wanted):
-            self._go(ways)
+            for stage in ways:
+                self._settings = stage.settings
+                self._go(stage.restart)
         self._settings = wanted
 
     def heal(self) -> tuple[str, ...]:
@@ -139,7 +139,6 @@ class PrivateCluster:
         return self.lost(down, self._settings) is None
 
     def dead(self) -> list[str]:
-        """The data nodes whose process has ended."""
         return [name for name, node in self.data.items() if node.died() is not None]
 
     def check_alive(self) -> None:
@@ -158,10 +157,11 @@ class PrivateCluster:
     def lost(self, dead: Iterable[str], settings: Settings) -> str | None:
         """Why the cluster has ended without these data nodes; None where each group has one left."""
         names, gone, replicas = list(self.data), set(dead), _number(settings, "NoOfReplicas")
-        groups = [names[first : first + replicas] for first in range(0, len(names), replicas)]
-        ended = next((" and ".join(group) for group in groups if gone.issuperset(group)), None)
-        no_copy = f"The cluster has ended: no copy is left of the data of {ended} (NoOfReplicas = {replicas})"
-        return None if ended is None else no_copy
+        for first in range(0, len(names), replicas):
+            if gone.issuperset(group := names[first : first + replicas]):
+                ended = " and ".join(group)
+                return f"The cluster has ended: no copy is left of the data of {ended} (NoOfReplicas = {replicas})"
+        return None
 
     def log_tail(self, lines: int = 20) -> str:
         tails = {name: node.log_tail(lines) for name, node in self._nodes.items()}
@@ -188,24 +188,24 @@ class PrivateCluster:
     def _start_data(self, names: Iterable[str], *, initial: bool = False) -> None:
         names = list(names)
         for name in names:
-            self.data[name].start(self.management, self._allowances[name], initial=initial)
+            given = self._allowances[name]
+            allowance = replace(given, limits={**given.limits, **self._limits})
+            self.data[name].start(self.management, allowance, initial=initial)
         self._await(names, "would not start")
 
-    def _go(self, ways: "Iterable[Stage]") -> None:
-        for stage in ways:
-            self._settings = stage.settings
-            if stage.restart == "system":
-                self._stop_all()
-                self._start_management()
-                self._start_data(self.data)
-                continue
-            self.management.kill()
+    def _go(self, restart: "Restart") -> None:
+        if restart == "system":
+            self._stop_all()
             self._start_management()
-            self._await(self.data, "died")  # it commands no node before it is in touch with it again
-            for name, node in self.data.items():  # the others go on meanwhile
-                self.management.tell(f"{node.number} STOP")
-                node.ended()
-                self._start_data([name], initial=stage.restart == "rolling, initial")
+            self._start_data(self.data)
+            return
+        self.management.kill()
+        self._start_management()
+        self._await(self.data, "died")  # it commands no node before it is in touch with it again
+        for name, node in self.data.items():  # the others go on meanwhile
+            self.management.carry_out(f"{node.number} STOP")
+            node.ended()
+            self._start_data([name], initial=restart == "rolling, initial")
 
     @contextmanager
     def _room_or_nothing(self, wanted: Settings) -> Iterator[None]:
@@ -214,7 +214,7 @@ class PrivateCluster:
         try:
             yield
         except TargetError:
-            if not self._has_data or memory >= self._grown or not NO_ROOM.search(self.log_tail(TOLD_BEFORE)):
+            if not self._has_data or memory >= self._grown or not NO_ROOM.search(self.log_tail(LINES_AFTER_IT)):
                 raise
             for node in self._nodes.values():
                 node.kill()
@@ -248,7 +248,7 @@ class PrivateCluster:
         living = [node for node in self.data.values() if node.died() is None]
         try:
             if living and self.management.died() is None:
-                self.management.tell("SHUTDOWN")
+                self.management.carry_out("SHUTDOWN")
         except TargetError:
             living = []
         ends = [node.ended if node in living else node.kill for node in self.data.values()]
@@ -287,17 +287,15 @@ def changed(old: Settings, new: Settings) -> list[str]:
 
 def stages(old: Settings, new: Settings, replicas: int) -> Sequence[Stage]:
     """The restarts that lead from one to the other, in order. TargetError where the data would not survive them."""
-    of: dict[Restart, list[str]] = {}
-    for name in changed(old, new):
-        of.setdefault(_restart(name, replicas), []).append(name)
+    needed = {name: _restart(name, replicas) for name in changed(old, new)}
+    initial = [name for name, restart in needed.items() if restart == "rolling, initial"]
     restarts = []
-    initial = of.get("rolling, initial", [])
-    if "system" in of:
+    if "system" in needed.values():
         others = {name: value for name, value in new.items() if name not in initial}
         restarts.append(Stage("system", {**others, **{name: old[name] for name in initial if name in old}}))
     if initial:
         restarts.append(Stage("rolling, initial", new))
-    if of.keys() == {"rolling"}:
+    if needed and not restarts:
         restarts.append(Stage("rolling", new))
     return restarts
 

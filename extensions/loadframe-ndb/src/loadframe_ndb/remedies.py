@@ -50,11 +50,9 @@ def _more_connections(situation: Situation) -> Remedy | None:
     after = min(CONNECTIONS * pool, MOST_CONNECTIONS)
     if situation.target_kind != "ndb-sql" or after <= pool:
         return None
-    why, costs = "each connection has a receive thread and send buffers of its own", "an API slot and a thread for each"
-    title = f"connect the SQL node to the cluster {after} times"
-    return _remedy(
-        situation, "ndb.sql_pool.raise", title, POOL, after, why, f"{costs} connection", more="; Ronström 2010"
-    )
+    why = "each connection has a receive thread and send buffers of its own"
+    title, costs = f"connect the SQL node to the cluster {after} times", "an API slot and a thread for each connection"
+    return _remedy(situation, "ndb.sql_pool.raise", title, POOL, after, why, costs, "; Ronström 2010")
 
 
 def _more_threads(kind: str) -> Builder:
@@ -85,9 +83,7 @@ def _config(before: str, situation: Situation, kind: str) -> str | None:
     wanted = 2 * max(sum(int(count[1] or 1) for count in counts if count is not None), 1)
     more = f"{kind}={{count={wanted}}}"
     place = entries.index(own[0]) if own else len(entries)
-    after = ",".join(
-        (*(entry for entry in entries[:place]), more, *(entry for entry in entries[place:] if entry not in own))
-    )
+    after = ",".join([*entries[:place], more, *(entry for entry in entries[place:] if entry not in own)])
     try:
         by_config(after)
     except ValueError:
@@ -158,7 +154,8 @@ def _transactions(situation: Situation) -> Mapping[str, int] | None:
     size = raised(situation, "ndb.transactions", TRANSACTIONS)
     if size is None:
         return None
-    return {**({OPERATIONS: size} if size > whole(situation.effective, OPERATIONS, size) else {}), TRANSACTIONS: size}
+    more = {OPERATIONS: size} if size > whole(situation.effective, OPERATIONS, size) else {}
+    return {**more, TRANSACTIONS: size}
 
 
 def _enlarged(
@@ -187,10 +184,8 @@ def _sooner_checkpoints(situation: Situation) -> Remedy | None:
     if situation.target_kind not in KINDS or now <= SOONEST:
         return None
     title, why = "local checkpoints as often as possible", "a local checkpoint frees the log"
-    return _remedy(
-        situation, "ndb.redo_log.free_sooner", title, name, SOONEST, why, "more writing to the disk",
-        more=": 6 or less means without a pause",
-    )  # fmt: skip
+    costs, more = "more writing to the disk", ": 6 or less means without a pause"
+    return _remedy(situation, "ndb.redo_log.free_sooner", title, name, SOONEST, why, costs, more)
 
 
 SOONEST = 6

@@ -26,9 +26,7 @@ def render_ndb(report: NdbReport) -> str:
     sections = (
         doc.listed("Nodes", (*map(_node, report.data_nodes), *servers)),
         *(
-            doc.listed(
-                head, (_finding(finding, report.file) for finding in report.findings if finding.severity == severity)
-            )
+            doc.listed(head, (_finding(row, report.file) for row in report.findings if row.severity == severity))
             for severity, head in HEADS.items()
         ),
         *(() if report.start is None else (_start(report.start),)),
@@ -52,12 +50,9 @@ def _threads(group: NdbThreads) -> str:
 
 
 def _finding(finding: NdbFinding, file: str) -> str:
-    place = [
-        *([finding.file] if finding.file != file else []),
-        *([] if finding.line is None else [f"line {finding.line}"]),
-    ]
-    where = f"{', '.join(place)}: " if place else ""
-    return f"{where}{finding.fact}. {finding.remedy} [{finding.source}]"
+    line = "" if finding.line is None else f"line {finding.line}"
+    where = ", ".join(filter(None, ("" if finding.file == file else finding.file, line)))
+    return f"{where}{': ' if where else ''}{finding.fact}. {finding.remedy} [{finding.source}]"
 
 
 def _start(start: NdbStart) -> doc.Section:
@@ -66,14 +61,12 @@ def _start(start: NdbStart) -> doc.Section:
         f"threads: {'; '.join(map(_threads, node.threads))}"
         for node in start.nodes
     )
-    blocks: tuple[doc.Block, ...] = (doc.Items(nodes),)
-    if start.seconds is None:
-        head, blocks = (
-            "does not start with it",
-            (doc.Prose(start.refused), doc.Settings(tuple(start.words.splitlines()))),
-        )
-    else:
+    if start.seconds is not None:
         head = f"starts with it: all data nodes on this machine, after {start.seconds:.1f} s"
+        blocks: tuple[doc.Block, ...] = (doc.Items(nodes),)
+    else:
+        head = "does not start with it"
+        blocks = (doc.Prose(start.refused), doc.Settings(tuple(start.words.splitlines())))
     left_out = doc.Prose(f"Left out: {', '.join(start.left_out)}" if start.left_out else "")
     return doc.section(f"{start.version} {head}", "start", (*blocks, left_out))
 

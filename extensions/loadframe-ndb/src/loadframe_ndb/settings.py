@@ -23,12 +23,13 @@ LARGEST_CPU = 65535
 class Setting(SettingSpec):
     """A setting in one kind of section. type: its form in config.ini. unit: of a number, "" for a count. restart: what
     has to be restarted for a new value, a key of RESTARTS. first: what must be changed before a value is accepted or
-    has an effect. deprecated: it is still read."""
+    has an effect. deprecated: it is still read. ours: a private cluster takes none from a study."""
 
     section: str
     type: Type
     restart: str
     deprecated: bool
+    ours: bool
     first: str = ""
 
     def read(self, text: str) -> NodeValue:
@@ -41,13 +42,10 @@ class Setting(SettingSpec):
             case "integer" | "bytes":
                 return self._number(text)
             case "word":
-                if (
-                    choice := next(
-                        (possible for possible in self.choices if str(possible).lower() == text.lower()), None
-                    )
-                ) is None:
-                    raise ValueError(self._one_of())
-                return choice
+                for choice in self.choices:
+                    if str(choice).lower() == text.lower():
+                        return choice
+                raise ValueError(f"one of {self.range_words()}")
             case "cpus":
                 read_cpus(text)
         return text
@@ -65,9 +63,6 @@ class Setting(SettingSpec):
             return "" if self.type == "text" else "a number"
         return f"{self.show(self.low)} to {self.show(self.high)}"
 
-    def _one_of(self) -> str:
-        return f"one of {self.range_words()}"
-
     def show(self, value: SettingValue) -> str:
         """A value as config.ini writes it; bytes in the largest unit that divides them."""
         if isinstance(value, bool):
@@ -83,7 +78,7 @@ class Setting(SettingSpec):
         count = whole(written[1]) if written else None
         number = None if written is None or count is None else count * UNITS[(written[2] or "").upper()]
         if self.choices and number not in self.choices:
-            raise ValueError(self._one_of())
+            raise ValueError(f"one of {self.range_words()}")
         if number is None:
             raise ValueError("a whole number, perhaps with K, M or G behind it (capitals)")
         if (self.low is not None and number < self.low) or (self.high is not None and number > self.high):
@@ -132,14 +127,15 @@ GIVES_UP: Mapping[str, str] = {**_FILE["gives_up"], **_FILE["larger_gives_up"]}
 FIRST: Mapping[str, str] = _FILE["first"]
 
 
-def _table(section: str, source: str, rows: str) -> Mapping[str, Setting]:
-    settings = (_row(section, source, *(cell.strip() for cell in row.split("|"))) for row in rows.splitlines())
+def _table(section: str, source: str, rows: str, restart: str = "") -> Mapping[str, Setting]:
+    cells = ([*map(str.strip, row.split("|")), restart][:4] for row in rows.splitlines())
+    settings = (_row(section, source, *row) for row in cells)
     return {setting.name.lower(): setting for setting in settings}
 
 
 def _row(section: str, source: str, name: str, values: str, default: str, restart: str) -> Setting:
     type_, low, high, choices, unit = _VALUES.fullmatch(values).groups()  # type: ignore[union-attr]
-    plain, numbers = name.rstrip("*"), type_ in ("integer", "bytes")
+    plain, numbers = name.rstrip("*!"), type_ in ("integer", "bytes")
     of_data_node = section == "ndbd"
     setting = Setting(
         name=plain,
@@ -155,7 +151,8 @@ def _row(section: str, source: str, name: str, values: str, default: str, restar
         section=section,
         type=cast(Type, type_),
         restart=restart,
-        deprecated=name != plain,
+        deprecated="*" in name,
+        ours="!" in name,
         first=FIRST.get(plain, "") if of_data_node else "",
     )
     setting = replace(setting, default=setting.read(default)) if default else setting

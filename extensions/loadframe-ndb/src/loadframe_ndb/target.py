@@ -55,7 +55,7 @@ class NdbTarget:
         self._lost: list[tuple[str, bool]] = []
         """Data nodes that have ended, and whether that was in a step; otherwise it was left alone meanwhile."""
         self._seen_lost: set[str] = set()
-        self._told_lost = 0
+        self._reported_lost = 0
 
     # --- life ---
 
@@ -161,8 +161,8 @@ class NdbTarget:
         return f"ndb {LOADED.version().rpartition(' ')[2]}{sql}"
 
     def log_tail(self, lines: int = 20) -> str:
-        tails = (f"{name}:\n{node.log_tail(lines)}" for name, node in self._sql.items())
-        return "\n".join((self._cluster.log_tail(lines), *tails))
+        tails = [f"{name}:\n{node.log_tail(lines)}" for name, node in self._sql.items()]
+        return "\n".join([self._cluster.log_tail(lines), *tails])
 
     def describe(self) -> Mapping[str, str]:
         first = next(iter(self._cluster.data.values()))
@@ -188,8 +188,8 @@ class NdbTarget:
         return (*ended, *(emptied if self._cluster.lost_data else ()))
 
     def has_lost_data(self) -> bool:
-        before, self._told_lost = self._told_lost, self._cluster.lost_data
-        return self._told_lost > before
+        before, self._reported_lost = self._reported_lost, self._cluster.lost_data
+        return self._reported_lost > before
 
     # --- inside ---
 

@@ -50,19 +50,16 @@ def by_config(text: str) -> tuple[Threads, ...]:
     """The threads of ThreadConfig. ValueError says why ndb_mgmd would refuse it."""
     groups: list[Threads] = []
     rest = text.strip()
-    while True:
+    while not groups or rest:
+        if groups and not rest.startswith(","):
+            written = "threads are written kind={count=...}, with commas between"
+            raise ValueError(f"{rest[:20]!r} cannot be read: {written}")
+        rest = rest[1:] if groups else rest
         entry = re.match(r"\s*([A-Za-z_]+)\s*(?:=\s*\{([^}]*)\})?\s*", rest)
         if entry is None:
             raise ValueError(f"a kind of thread is missing at {rest[:20]!r}")
         groups.append(_threads(entry[1].lower(), entry[2]))
         rest = rest[entry.end() :]
-        if not rest:
-            break
-        if not rest.startswith(","):
-            raise ValueError(
-                f"{rest[:20]!r} cannot be read: threads are written kind={{count=...}}, with commas between"
-            )
-        rest = rest[1:]
     _check_counts(groups)
     named = {group.kind for group in groups}
     return (*groups, *(Threads(kind, count) for kind, count in UNNAMED.items() if kind not in named))
@@ -130,16 +127,16 @@ def bound(groups: Sequence[Threads], locked: frozenset[int]) -> tuple[Threads, .
     if not free or not count:
         return tuple(groups)
     receiving = sum(group.count for group in groups if group.kind == "recv")
-    if len(free) < count and (receiving != 1 or any(group.kind in ("tc", "send") and group.count for group in groups)):
+    if len(free) >= count:
+        rest = iter(free)
+        given = [replace(group, cpus=frozenset(islice(rest, group.count))) for group in loose]
+    elif receiving == 1 and not any(group.kind in ("tc", "send") and group.count for group in groups):
+        given = _fewer(loose, free)
+    else:
         raise ValueError(
             f"{count} execution threads for {len(free)} CPUs; with tc or send threads, or several that "
             "receive, each needs one"
         )
-    if len(free) < count:
-        given = _fewer(loose, free)
-    else:
-        rest = iter(free)
-        given = [replace(group, cpus=frozenset(islice(rest, group.count))) for group in loose]
     return (*(group for group in groups if group.cpus is not None or group.kind not in EXECUTION), *given)
 
 
@@ -147,8 +144,9 @@ def check_apart(groups: Iterable[Threads]) -> None:
     """ValueError where threads' sets of CPUs overlap, except for those bound one by one and those that come and go."""
     lasting = [group for group in groups if group.cpus is not None and group.kind not in PASSING]
     sets = [group for group in lasting if group.shared]
-    for at, group in enumerate(sets):
-        for other in (*sets[at + 1 :], *(lasting_group for lasting_group in lasting if not lasting_group.shared)):
+    alone = [group for group in lasting if not group.shared]
+    for at, group in enumerate(sets, 1):
+        for other in (*sets[at:], *alone):
             common = (group.cpus or frozenset()) & (other.cpus or frozenset())
             if common and not (other.shared and other.cpus == group.cpus):
                 raise ValueError(f"{group.kind} and {other.kind} have CPU {cpu_list(common)} in common")

@@ -23,8 +23,7 @@ def ndb(
         typer.Option("--mysqld", metavar="FILE", help="The option file of a MySQL server; repeat it for each server."),
     ] = None,
     cpus: Annotated[
-        int | None,
-        typer.Option("--cpus", min=1, max=MOST_CPUS, metavar="N", help="CPUs of each data node's host."),
+        int | None, typer.Option("--cpus", min=1, max=MOST_CPUS, metavar="N", help="CPUs of each data node's host.")
     ] = None,
     memory: Annotated[
         str | None, typer.Option("--memory", metavar="SIZE", help="Memory of each data node's host: 64GiB.")

@@ -12,7 +12,7 @@ from loadframe.reporting.reports import Form
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import DAMAGED, Schema, cannot_tell, with_ends
 from loadframe_tune import chart, report
-from loadframe_tune.model import Tuning, TuningObjective
+from loadframe_tune.model import Tuning, TuningObjective, TuningTrial
 from loadframe_tune.proof import with_file
 from loadframe_tune.trials import trials_in
 
@@ -20,28 +20,26 @@ from loadframe_tune.trials import trials_in
 def tuning_json(tuning: Tuning) -> Json:
     """loadframe.tuning/1. expected and the trials' ratios: throughput against the start. verdict: loadframe.verdict/1,
     null where nothing was worth a proof. fresh: the same from the fresh blocks after it, null without them."""
-    trials = [
-        {
-            **fields_of(trial),
-            "throughput": [{"load": level, "throughput": value} for level, value in trial.throughput.items()],
-        }
-        for trial in tuning.trials
-    ]
+    proof = tuning.proof
     return json_object(
         {
             "schema": "loadframe.tuning/1",
             **fields_of(tuning, "study", "host", "quality", "proof"),
-            **{name: getattr(tuning.proof, name, None) for name in ("verdict", "fresh")},
-            "levels": () if tuning.proof is None else tuning.proof.levels,
+            **{name: getattr(proof, name, None) for name in ("verdict", "fresh")},
+            "levels": () if proof is None else proof.levels,
             "best": {setting.name: setting.after for setting in report.changed(tuning)},
-            "trials": trials,
+            "trials": [{**fields_of(trial), "throughput": _throughput(trial)} for trial in tuning.trials],
             "failed_proofs": [
-                {**fields_of(proof), "objective": _objective(proof.objective)} for proof in tuning.failed_proofs
+                {**fields_of(failed), "objective": _objective(failed.objective)} for failed in tuning.failed_proofs
             ],
-            "objective": _objective(tuning.objective, proved=tuning.proof is not None),
+            "objective": _objective(tuning.objective, proved=proof is not None),
             **quality_of_run(tuning.quality),
         }
     )
+
+
+def _throughput(trial: TuningTrial) -> list[Json]:
+    return [{"load": level, "throughput": value} for level, value in trial.throughput.items()]
 
 
 def _objective(kept: TuningObjective | None, *, proved: bool = True) -> Json | None:

@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from loadframe.model import Verdict
 from loadframe.reporting import rounding, vega, verdict_words
 from loadframe.reporting.plots import TERSE_BELOW
 from loadframe.reporting.vega import AFTER, BEFORE, BETWEEN, INK, QUIET, Chart, Plot, Size
@@ -52,21 +51,16 @@ def note(tuning: Tuning) -> str:
     sentences = ["Line: the best trial so far. Dotted: the start."]
     if tuning.reported is not None:
         blocks = "the deciding blocks" if tuning.reported.may_overstate else "fresh blocks"
-        sentences.append(
-            f"Square: the best settings in {blocks}, {verdict_words.confidence(tuning.reported)} interval."
-        )
+        confidence = verdict_words.confidence(tuning.reported)
+        sentences.append(f"Square: the best settings in {blocks}, {confidence} interval.")
     if any(trial.ratio is None or trial.ratio < lowest for trial in tuning.trials):
         sentences.append("At the bottom: trials that failed, or came to less than is shown.")
     return " ".join(sentences)
 
 
-def _proof(tuning: Tuning) -> Verdict | None:
-    return tuning.reported if tuning.reported is not None and tuning.reported.has_ratio else None
-
-
 def _range(tuning: Tuning) -> tuple[float, float]:
-    verdict = _proof(tuning)
-    proved = (verdict.low, verdict.ratio, verdict.high) if verdict is not None else ()
+    verdict = tuning.reported
+    proved = (verdict.low, verdict.ratio, verdict.high) if verdict is not None and verdict.has_ratio else ()
     known = [1.0, *(trial.ratio for trial in tuning.trials if trial.ratio is not None), *filter(math.isfinite, proved)]
     return min(1.0, max(min(known), max(known) / DEEPEST)) / 1.15, max(known)
 
@@ -75,16 +69,12 @@ def trials(tuning: Tuning, size: Size) -> Plot | None:
     """Every trial's ratio to the start over its number, the best so far as a line, and the proof behind them."""
     if not tuning.trials:
         return None
-    verdict, last = _proof(tuning), tuning.trials[-1].number
+    verdict, last = tuning.reported, tuning.trials[-1].number
+    verdict = verdict if verdict is not None and verdict.has_ratio else None
     lowest, highest = _range(tuning)
     scale = {"type": "log", "domain": [lowest, highest * 1.25], "nice": False}
-    y = vega.quantity(
-        "ratio",
-        "throughput against the start (log scale)",
-        scale,
-        values=even_steps(lowest, highest * 1.25),
-        format=vega.number_format(highest),
-    )
+    steps, form = even_steps(lowest, highest * 1.25), vega.number_format(highest)
+    y = vega.quantity("ratio", "throughput against the start (log scale)", scale, values=steps, format=form)
     right = last + max(1.0, last / 8) if verdict else last
     ticks = [number for number in range(1, last + 1) if last <= 10 or number % (5 if last <= 50 else 10) == 0]
     numbers = {"domain": [0.5, right + 0.5], "nice": False}
@@ -93,10 +83,7 @@ def trials(tuning: Tuning, size: Size) -> Plot | None:
         {"number": trial.number, "ratio": max(trial.ratio or lowest, lowest), "kind": kind(trial)}
         for trial in tuning.trials
     ]
-    best = [
-        {"number": trial.number, "ratio": ratio}
-        for trial, ratio in zip(tuning.trials, best_so_far(tuning), strict=True)
-    ]
+    best = [{"number": row["number"], "ratio": ratio} for row, ratio in zip(rows, best_so_far(tuning), strict=True)]
     used = [name for name in KINDS if any(row["kind"] == name for row in rows)]
     columns = 2 if size.width < TERSE_BELOW else len(KINDS)
     legend = {"orient": "top", "title": None, "columns": columns} if len(used) > 1 else None

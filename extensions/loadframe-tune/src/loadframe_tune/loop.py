@@ -21,12 +21,12 @@ from loadframe.model import SettingValue
 from loadframe.progress import Progress
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
-from loadframe_tune import space, within
+from loadframe_tune import space
 from loadframe_tune.answer import TUNING, save
 from loadframe_tune.model import Tuning, TuningTrial
 from loadframe_tune.proof import answer, proved
 from loadframe_tune.search import Search
-from loadframe_tune.trials import Start, Trials, measure_start, trials_in
+from loadframe_tune.trials import Start, Trials, loads_within, measure_start, trials_in
 
 
 def tune(
@@ -89,7 +89,7 @@ def searched(
     first = list(dict.fromkeys(name for remedy in remedies for name in remedy))
     varied, left_out = space.vary(study, round_.effective, memory_bytes, first)
     asked, steps = asked_of_settings(study), select(book.of(START)).steps
-    curve = round_.curve if asked is None else within.loads_within(round_.curve, steps, asked)
+    curve = round_.curve if asked is None else loads_within(round_.curve, steps, asked)
     levels = tuple(reversed(judged_levels(curve, examined.bend)))
     search = Search(varied, tries=[remedy for remedy in remedies if remedy], seed=book.random.randrange(2**32))
     start, names = Start.of(steps, levels), {varied.start: START}

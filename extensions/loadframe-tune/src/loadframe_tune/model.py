@@ -144,5 +144,4 @@ class Tuning:
 
     @property
     def reported(self) -> Verdict | None:
-        """The reported verdict on the best settings."""
         return None if self.proof is None else self.proof.reported

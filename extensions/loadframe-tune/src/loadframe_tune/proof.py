@@ -17,11 +17,10 @@ from loadframe.kinds.config_file import written
 from loadframe.kinds.kind import KindOfTarget
 from loadframe.model import SettingValue, Step, TargetState, by_block
 from loadframe.study import Study
-from loadframe_tune import within
 from loadframe_tune.model import SettingWorth, TunedSetting, Tuning, TuningEnd, TuningObjective, TuningProof
 from loadframe_tune.search import Dimension, Point
 from loadframe_tune.space import may_lose
-from loadframe_tune.trials import Trials, proof_s
+from loadframe_tune.trials import Trials, objective_sides, objective_use
 
 PROOF_ROUND = 3
 """The round of the first proof's steps; each further proof has the next."""
@@ -56,7 +55,7 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
             trials.refuse(point, unfit.fact)
             tried.append(point)
             continue
-        _, longest_s = proof_s(trials.book, trials.levels)
+        _, longest_s = trials.proof_s()
         level = error.level(last=not _another(trials, len(tried) + 1, longest_s))
         number = PROOF_ROUND + len(tried)
         tried.append(point)
@@ -77,13 +76,13 @@ def proved(trials: Trials, note: Callable[[Sequence[Proof]], None]) -> list[Proo
         if proof.reported.held:
             break
         error = error.after(level, decided=proof.reported.verdict.decided)
-        _tell(trials, proof)
+        _learn(trials, proof)
     return proofs
 
 
 def _another(trials: Trials, done: int, after_s: float = 0.0) -> bool:
     """done: the number of proofs so far; after_s: seconds that pass before it."""
-    least, _ = proof_s(trials.book, trials.levels)
+    least, _ = trials.proof_s()
     return done < MOST_PROOFS and trials.book.budget.left_s() - after_s >= least
 
 
@@ -94,12 +93,10 @@ def _prove(
     book, name, levels = trials.book, trials.treatment(point), sorted(trials.levels)
     changes, expected = trials.space.changes(point), trials.search.expected_gain(point)
     ((proved, taken),) = prove(book, [(START, name)], levels, round_number=round_number, confidence=1 - level)
-    verdict = proved.verdict
-    tuning_proof = TuningProof(
-        changes, expected, _objective(trials, name, taken), verdict=verdict, levels=proved.levels
-    )
-    tuning_proof = replace(tuning_proof, verdict=replace(verdict, may_overstate=tuning_proof.held))
-    return Proof(point, tuning_proof, tuple(taken), clamped_in(TargetState(changes, {}), effective))
+    objective = _objective(trials, name, taken)
+    proof = TuningProof(changes, expected, objective, verdict=proved.verdict, levels=proved.levels)
+    proof = replace(proof, verdict=replace(proved.verdict, may_overstate=proof.held))
+    return Proof(point, proof, tuple(taken), clamped_in(TargetState(changes, {}), effective))
 
 
 def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof:
@@ -111,25 +108,20 @@ def _measured_again(trials: Trials, proof: Proof, *, round_number: int) -> Proof
     )
     if not steps:
         return proof
-    again = compared(steps, START, name)
-    tuning_proof = replace(
-        proof.reported,
-        fresh=again.verdict,
-        levels=again.levels,
-        objective=_objective(trials, name, steps),
-    )
-    return replace(proof, reported=tuning_proof, steps=(*proof.steps, *steps))
+    again, objective = compared(steps, START, name), _objective(trials, name, steps)
+    reported = replace(proof.reported, fresh=again.verdict, levels=again.levels, objective=objective)
+    return replace(proof, reported=reported, steps=(*proof.steps, *steps))
 
 
 def _objective(trials: Trials, name: str, steps: Sequence[Step]) -> TuningObjective | None:
     before, after = ([step for step in steps if step.treatment == treatment] for treatment in (START, name))
-    return within.shown(trials.objective, sorted(trials.levels), before, after)
+    return objective_sides(trials.objective, trials.levels, before, after)
 
 
-def _tell(trials: Trials, proof: Proof) -> None:
+def _learn(trials: Trials, proof: Proof) -> None:
     objective = proof.reported.objective
     missed = objective is not None and not objective.met
-    use = within.used(trials.objective, [step for step in proof.steps if step.treatment != START])
+    use = objective_use(trials.objective, [step for step in proof.steps if step.treatment != START])
     for block in by_block(proof.steps).values():
         start = [step for step in block if step.treatment == START]
         if all(step.throughput > 0 for step in start):
@@ -150,17 +142,15 @@ def answer(
     proofs: of which only the last may have held; the first one was that of the best settings. ended: none follows."""
     study, best = trials.book.bench.study, trials.space.start
     expected = trials.search.expected_gain(best)
-    objective = within.shown(trials.objective, trials.levels, trials.start.steps, ())
-    failed, proof, clamped = list(proofs), None, tuple[str, ...]()
+    objective = objective_sides(trials.objective, trials.levels, trials.start.steps, ())
+    failed, chosen = list(proofs), None
     end: TuningEnd = "nothing-better" if ended else "stopped"
-    chosen = None
     if proofs and proofs[-1].reported.held:
         chosen, end = failed.pop(), "gained"
     elif proofs and ended:
         chosen, end = proofs[0], "no-proven-gain"
     if chosen is not None:
-        best, proof, clamped = chosen.point, chosen.reported, chosen.clamped
-        expected, objective = proof.expected, proof.objective
+        best, expected, objective = chosen.point, chosen.reported.expected, chosen.reported.objective
     settings = [_setting(study, *dimension) for dimension in zip(trials.space.dimensions, best, strict=True)]
     if end != "stopped":
         worths = zip(settings, trials.space.dimensions, trials.search.worth(best), strict=True)
@@ -177,10 +167,10 @@ def answer(
         file_name="",
         file_text="",
         findings=findings,
-        proof=proof,
+        proof=chosen.reported if chosen else None,
         failed_proofs=tuple(attempted.reported for attempted in failed),
         objective=objective,
-        warnings=(*trials.notes, *clamped),
+        warnings=(*trials.notes, *(chosen.clamped if chosen else ())),
     )
     return with_file(tuning, targets.of_study(study))
 

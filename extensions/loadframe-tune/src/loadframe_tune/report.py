@@ -26,11 +26,8 @@ WORTH_NOTE = (
 
 
 def of(tuning: Tuning) -> doc.Document:
-    about = (
-        doc.About(tuning.run, tuning.study, tuning.host)
-        if tuning.study is not None and tuning.host is not None
-        else None
-    )
+    study, host = tuning.study, tuning.host
+    about = None if study is None or host is None else doc.About(tuning.run, study, host)
     left_out = tuple((doc.Span(name, "code"), words.sentence(why)) for name, why in tuning.left_out.items())
     return doc.Document(
         kind="Search for settings",
@@ -64,16 +61,11 @@ def _asides(tuning: Tuning) -> Iterator[doc.Aside]:
         levels = verdict_words.verdict_levels(verdict, tuning.study.load_unit) if tuning.study else ""
         fresh = "" if verdict.may_overstate else " fresh"
         overstated = verdict_words.MAY_OVERSTATE if verdict.may_overstate else ""
-        lines = (
-            f"the throughput {levels}, in {verdict.blocks}{fresh} blocks",
-            verdict_words.confident_interval(verdict),
-        )
-        shown = tuple(line for line in (*lines, overstated) if line)
-        yield doc.Aside(verdict_words.headline(verdict), shown, "gain", "page")
+        throughput = f"the throughput {levels}, in {verdict.blocks}{fresh} blocks"
+        lines = (throughput, verdict_words.confident_interval(verdict), overstated)
+        yield doc.Aside(verdict_words.headline(verdict), tuple(filter(None, lines)), "gain", "page")
     if tuning.end == "gained":
-        yield doc.Aside(
-            "What changes", (f"{words.and_list([change_words.change(change) for change in _changes(tuning)])}.",)
-        )
+        yield doc.Aside("What changes", (f"{words.and_list(list(map(change_words.change, _changes(tuning))))}.",))
     if verdict is not None:
         yield doc.Aside("Proof", (verdict_words.proof_sentence(verdict, tuning.axis_unit),))
     yield doc.Aside("To copy", tuple(tuning.file_text.splitlines()), only="screen")
@@ -108,17 +100,16 @@ def _proof(tuning: Tuning) -> Iterator[doc.Block]:
     if proof is None or not proof.levels:
         return
     gain = words.sentence(verdict_words.gain_sentence(proof.reported, tuning.axis_unit))
-    said = (gain, deciding_sentence(tuning), verdict_words.block_ratios(proof.reported))
-    yield doc.Prose(" ".join(text for text in said if text))
+    sentences = (gain, _deciding_sentence(tuning), verdict_words.block_ratios(proof.reported))
+    yield doc.Prose(" ".join(filter(None, sentences)))
     work = f"{tuning.study.work_unit}/s" if tuning.study else "per second"
     yield trials.levels(proof.levels, tuning.axis_unit, f"As given, {work}", f"With the best, {work}")
-    decided = "; they decided that the settings are recommended" if tuning.end == "gained" else ""
-    chose = (
-        "These blocks were measured once the settings had been proved, and chose nothing."
-        if proof.fresh
-        else f"These blocks were measured after the search, which did not see them{decided}."
-    )
-    yield doc.Prose(f"Method: {words.strip(proof.reported.method)}. {chose}", "note")
+    chose = "once the settings had been proved, and chose nothing"
+    if not proof.fresh:
+        decided = "; they decided that the settings are recommended" if tuning.end == "gained" else ""
+        chose = f"after the search, which did not see them{decided}"
+    method = words.strip(proof.reported.method)
+    yield doc.Prose(f"Method: {method}. These blocks were measured {chose}.", "note")
 
 
 def _failed(tuning: Tuning) -> tuple[doc.Block, ...]:
@@ -150,28 +141,19 @@ def _objective(tuning: Tuning) -> Iterator[doc.Block]:
 
 
 def _worth(tuning: Tuning) -> Iterator[doc.Block]:
-    columns = (
-        "Setting",
-        "Before",
-        "After",
-        doc.Column("Estimated from the trials", "Worth"),
-        doc.Column("Values allowed", "Values", only="page"),
-    )
-    ranked = sorted(
-        tuning.settings,
-        key=lambda setting: (setting.after == setting.before, -(setting.worth.ratio if setting.worth else 0.0)),
-    )
-    yield doc.Table(columns, tuple(map(_setting, ranked)))
+    estimated = doc.Column("Estimated from the trials", "Worth")
+    columns = ("Setting", "Before", "After", estimated, doc.Column("Values allowed", "Values", only="page"))
+
+    def rank(setting: TunedSetting) -> tuple[bool, float]:
+        return setting.after == setting.before, -(setting.worth.ratio if setting.worth else 0.0)
+
+    yield doc.Table(columns, tuple(map(_setting, sorted(tuning.settings, key=rank))))
     yield doc.Prose(WORTH_NOTE, "note")
 
 
 def _setting(setting: TunedSetting) -> doc.Row:
     stays = setting.after == setting.before
-    name: doc.Words = (
-        (doc.Span(setting.name, "code"), doc.Span("needs a restart", "below"))
-        if setting.restart
-        else doc.Span(setting.name, "code")
-    )
+    name = (doc.Span(setting.name, "code"), *([doc.Span("needs a restart", "below")] if setting.restart else []))
     after: doc.Words = "stays" if stays else doc.Span(facts.shown(setting.after), "code")
     values = doc.code_list([facts.shown(value) for value in setting.values])
     return doc.Row(
@@ -182,18 +164,13 @@ def _setting(setting: TunedSetting) -> doc.Row:
 def _trials(tuning: Tuning) -> Iterator[doc.Block]:
     if not tuning.trials:
         return
-    columns = (
-        doc.Column("Trial", side=">"),
-        doc.Column("Against the start", "Ratio", ">"),
-        "What changes",
-        doc.Column("Why", only="page"),
-        "Outcome",
-    )
+    number, ratio = doc.Column("Trial", side=">"), doc.Column("Against the start", "Ratio", ">")
+    columns = (number, ratio, "What changes", doc.Column("Why", only="page"), "Outcome")
     ranked = sorted(tuning.trials, key=lambda trial: -(trial.ratio or 0.0))
     failed = sum(trial.ratio is None for trial in tuning.trials)
     early = sum(trial.ended_early for trial in tuning.trials)
-    notes = [f"{failed} failed"] * bool(failed) + [f"{early} were ended early"] * bool(early)
-    head = f"{len(tuning.trials)} trials{', ' if notes else ''}{', '.join(notes)}"
+    counts = {f"{len(tuning.trials)} trials": True, f"{failed} failed": failed, f"{early} were ended early": early}
+    head = ", ".join(text for text, count in counts.items() if count)
     yield doc.Group((doc.Table(columns, tuple(map(_trial, ranked)), most=MOST_TRIALS),), summary=head)
 
 
@@ -231,12 +208,10 @@ def answer(tuning: Tuning) -> str:
         proofs = f" in {count} proofs" if count > 1 else " in its proof"
         failed = f"; settings with a higher expected gain did not hold{proofs}" if count else ""
         return f"{proved}{gain}{kept}. Found in {varied}{failed}."
-    times = verdict_words.times_the_throughput(proof.reported, tuning.axis_unit)
-    outcome = (
-        f" gives {times} in fresh blocks"
-        if proof.reported.has_ratio
-        else f": {verdict_words.without_ratio(proof.reported)}"
-    )
+    outcome = f": {verdict_words.without_ratio(proof.reported)}"
+    if proof.reported.has_ratio:
+        times = verdict_words.times_the_throughput(proof.reported, tuning.axis_unit)
+        outcome = f" gives {times} in fresh blocks"
     best = f"the best of {varied}{outcome}"
     if proof.verdict.decision == "better" and proof.reported.decision != "worse":
         return (
@@ -247,7 +222,7 @@ def answer(tuning: Tuning) -> str:
     return f"No proven gain: {best}{first}{_after_it(tuning)}. Leave the settings as they are."
 
 
-def deciding_sentence(tuning: Tuning) -> str:
+def _deciding_sentence(tuning: Tuning) -> str:
     """Where the reported gain comes from; "" where nothing is proved."""
     if tuning.end != "gained" or tuning.proof is None:
         return ""

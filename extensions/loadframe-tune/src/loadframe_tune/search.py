@@ -59,26 +59,17 @@ class Space:
 
     def takes(self, point: Point) -> float:
         """Bytes of memory that the settings take."""
-        return math.fsum(
-            dimension.bytes_each * float(dimension.values[place])
-            for dimension, place in zip(self.dimensions, point, strict=True)
-            if dimension.bytes_each
-        )
+        placed = zip(self.dimensions, point, strict=True)
+        return math.fsum(row.bytes_each * float(row.values[place]) for row, place in placed if row.bytes_each)
 
     def changes(self, point: Point) -> dict[str, SettingValue]:
         """The settings that differ from the start."""
-        return {
-            dimension.name: dimension.values[place]
-            for dimension, place in zip(self.dimensions, point, strict=True)
-            if place != dimension.start
-        }
+        placed = zip(self.dimensions, point, strict=True)
+        return {row.name: row.values[place] for row, place in placed if place != row.start}
 
     def point(self, changes: Mapping[str, SettingValue]) -> Point:
         """The point with these changes to the start, at the nearest values, without settings that are not searched."""
-        return tuple(
-            dimension.position(changes[dimension.name]) if dimension.name in changes else dimension.start
-            for dimension in self.dimensions
-        )
+        return tuple(row.position(changes[row.name]) if row.name in changes else row.start for row in self.dimensions)
 
 
 def spread(low: float, high: float, *, whole: bool = True) -> tuple[float, ...]:
@@ -111,6 +102,11 @@ def dimension(
     if len(chosen) < 2:
         raise ValueError(f"{name} has one value, {start!r}")
     return Dimension(name, chosen, chosen.index(start), ordered, bytes_each)
+
+
+def changed(point: Point, place: int, value: int) -> Point:
+    """The point with another value of one setting, both by their positions."""
+    return (*point[:place], value, *point[place + 1 :])
 
 
 STARTS = 2
@@ -173,7 +169,7 @@ class Search:
         known = self.outcomes
         try:
             for point in pending:
-                value = float(self._surrogate().mean(self._scaled([point]))[0]) if self.outcomes else 0.0
+                value = float(self._means([point])[0]) if self.outcomes else 0.0
                 self.outcomes = [*self.outcomes, Outcome(point, value)]
                 self._fitted = None
             return self._proposed()
@@ -206,10 +202,10 @@ class Search:
     def _simplified(self, point: Point, failed: Collection[Point]) -> Point:
         refused = self._refused().difference(failed)
         for place, dimension in enumerate(self.space.dimensions):
-            plain = (*point[:place], dimension.start, *point[place + 1 :])
+            plain = changed(point, place, dimension.start)
             if plain == point or plain in refused or not self.space.fits(plain):
                 continue
-            with_it, without = self._surrogate().mean(self._scaled([point, plain]))
+            with_it, without = self._means([point, plain])
             gain, spread = self._surrogate().gains(self._scaled([point]), self._scaled([plain])[0])
             if with_it - without < FEWEST_GAIN or gain[0] < SURELY * spread[0]:
                 point = plain
@@ -221,13 +217,10 @@ class Search:
         start's."""
         rows = []
         for place, dimension in enumerate(self.space.dimensions):
-            here, start = best[place], dimension.start
-            values = (
-                [here]
-                if here != start
-                else [position for position in range(len(dimension.values)) if position != start]
-            )
-            points = [(*best[:place], value, *best[place + 1 :]) for value in (start, *values)]
+            start, values = dimension.start, [best[place]]
+            if best[place] == start:
+                values = [position for position in range(len(dimension.values)) if position != start]
+            points = [changed(best, place, value) for value in (start, *values)]
             gains, spreads = self._surrogate().gains(self._scaled(points[1:]), self._scaled(points[:1])[0])
             top = int(np.argmax(gains))
             rows.append((values[top], float(gains[top]), float(spreads[top])))
@@ -239,7 +232,7 @@ class Search:
 
     def expected_gain(self, point: Point) -> float:
         """Throughput of a point over the start's, after shrinkage."""
-        here, start = self._surrogate().mean(self._scaled([point, self.space.start]))
+        here, start = self._means([point, self.space.start])
         return math.exp(here - start)
 
     def _times(self, point: Point) -> int:
@@ -258,22 +251,18 @@ class Search:
         missing = self._missing()
         worked = (outcome.point for outcome in self.outcomes if outcome.value is not None)
         tried = [point for point in dict.fromkeys(worked) if point not in missing]
-        means = self._surrogate().mean(self._scaled(tried))
-        return [tried[place] for place in np.argsort(-means, kind="stable")]
+        return [tried[place] for place in np.argsort(-self._means(tried), kind="stable")]
 
     def _untried(self, best: Point) -> list[Point]:
         """Allowed points: single changes of the best, the start and the most promising one, pairs of changes, random
         ones."""
         singles = [*self._singles(best), *self._singles(self.space.start)]
-        drawn_pairs = [(self._random.choice(singles), self._random.choice(singles)) for _ in singles]
-        pairs = [
-            tuple(second if second != base else first for first, second, base in zip(*pair, best, strict=True))
-            for pair in drawn_pairs
-        ]
-        drawn = [
-            tuple(self._random.randrange(len(dimension.values)) for dimension in self.space.dimensions)
-            for _ in range(RANDOM)
-        ]
+        pairs = []
+        for _ in singles:
+            places = zip(self._random.choice(singles), self._random.choice(singles), best, strict=True)
+            pairs.append(tuple(second if second != base else first for first, second, base in places))
+        counts = [len(dimension.values) for dimension in self.space.dimensions]
+        drawn = [tuple(map(self._random.randrange, counts)) for _ in range(RANDOM)]
         tried = {outcome.point for outcome in self.outcomes}
         points = dict.fromkeys((*self._singles(self._climbed(best)), *singles, *pairs, *drawn))
         return [point for point in points if point not in tried and self.space.fits(point)]
@@ -281,7 +270,7 @@ class Search:
     def _singles(self, base: Point) -> list[Point]:
         """A point and every single change of it."""
         return [
-            (*base[:place], value, *base[place + 1 :])
+            changed(base, place, value)
             for place, dimension in enumerate(self.space.dimensions)
             for value in range(len(dimension.values))
         ]
@@ -290,28 +279,24 @@ class Search:
         """The point with the highest expectation, as far as single changes lead there."""
         refused = self._refused()
         for _ in range(CLIMBS):
-            others = (
-                neighbour
-                for neighbour in self._singles(point)
-                if neighbour not in refused and self.space.fits(neighbour)
-            )
+            others = (other for other in self._singles(point) if other not in refused and self.space.fits(other))
             near = [point, *others]
-            top = near[int(np.argmax(self._surrogate().mean(self._scaled(near))))]
+            top = near[int(np.argmax(self._means(near)))]
             if top == point:
                 break
             point = top
         return point
 
+    def _means(self, points: Sequence[Point]) -> Numbers:
+        return self._surrogate().mean(self._scaled(points))
+
     def _surrogate(self) -> Surrogate:
         if self._fitted is None:
             worst = min((outcome.value for outcome in self.outcomes if outcome.value is not None), default=0.0)
             values = [worst if outcome.value is None else outcome.value for outcome in self.outcomes]
-            self._fitted = Surrogate(
-                self._scaled([outcome.point for outcome in self.outcomes]),
-                np.maximum(values, -SINKS),
-                ordered=[dimension.ordered for dimension in self.space.dimensions],
-                belief=self._belief,
-            )
+            points = self._scaled([outcome.point for outcome in self.outcomes])
+            ordered = [dimension.ordered for dimension in self.space.dimensions]
+            self._fitted = Surrogate(points, np.maximum(values, -SINKS), ordered=ordered, belief=self._belief)
         return self._fitted
 
     def _scaled(self, points: Sequence[Point]) -> Numbers:

@@ -50,32 +50,25 @@ def vary(
         row = _row(study, name)
         if row.name not in effective:
             left_out[name] = "the target does not report the value in use"
-            continue
-        if ended := [other for other in row.without_effect if other in study.target.settings]:
+        elif ended := [other for other in row.without_effect if other in study.target.settings]:
             left_out[name] = f"it has no effect where {ended[0]} is given"
-            continue
-        if study.target.is_running and study.target.config is None and not is_dynamic(known, row.name):
+        elif study.target.is_running and study.target.config is None and not is_dynamic(known, row.name):
             left_out[name] = "it needs a restart, and the study does not say how (target.config, target.restart)"
-            continue
-        if memory_bytes is None and row.unit_bytes and not row.values:
+        elif memory_bytes is None and row.unit_bytes and not row.values:
             left_out[name] = "the memory of its machine is not known here: give its values in tune.settings"
-            continue
-        values = [
-            *(row.values or _spread(known, row, memory_bytes or 0.0)),
-            *(row.relaxed if study.remedies.durability == "relax" else ()),
-        ]
-        start = effective[row.name]
-        ordered = not isinstance(start, str)
-        bytes_each = row.unit_bytes * (connections if row.per == "connection" else 1)
-        try:
-            dimensions.append(dimension(row.name, values, start, ordered=ordered, bytes_each=bytes_each))
-        except ValueError:
-            left_out[name] = "every other value gives up durability" if row.relaxed else "it has only one value"
+        else:
+            values = [*(row.values or _spread(known, row, memory_bytes or 0.0))]
+            values += row.relaxed if study.remedies.durability == "relax" else ()
+            start = effective[row.name]
+            bytes_each = row.unit_bytes * (connections if row.per == "connection" else 1)
+            try:
+                ordered = not isinstance(start, str)
+                dimensions.append(dimension(row.name, values, start, ordered=ordered, bytes_each=bytes_each))
+            except ValueError:
+                left_out[name] = "every other value gives up durability" if row.relaxed else "it has only one value"
     if not dimensions:
-        raise StudyError(
-            "no setting is left that could be varied: " + "; ".join(f"{name}: {why}" for name, why in left_out.items()),
-            remedy="Name others in tune.settings.",
-        )
+        reasons = "; ".join(f"{name}: {why}" for name, why in left_out.items())
+        raise StudyError(f"no setting is left that could be varied: {reasons}", remedy="Name others in tune.settings.")
     most = math.inf if memory_bytes is None else MEMORY_SHARE * memory_bytes
     return Space(tuple(dimensions), most), left_out
 
@@ -92,13 +85,13 @@ def _row(study: Study, name: str) -> Tunable:
             f"tune.settings: {known.kind} has no setting {name!r} that Loadframe knows well enough to vary",
             remedy=f"Known: {', '.join(tunable.name for tunable in known.tunables)}.",
         )
-    if not given:
-        if row is None:
-            raise StudyError(
-                f"tune.settings.{name}: its safe range is not known",
-                remedy=f"Give its values, for example {name} = [{spec.default!r}, ...], or {{ from = .., to = .. }}.",
-            )
+    if row is not None and not given:
         return row
+    if not given:
+        raise StudyError(
+            f"tune.settings.{name}: its safe range is not known",
+            remedy=f"Give its values, for example {name} = [{spec.default!r}, ...], or {{ from = .., to = .. }}.",
+        )
     ends = [given.low, given.high] if isinstance(given, TuneRange) else given
     checked = [known.check_settings({canonical: value})[canonical] for value in ends]
     losing = [value for value in checked if may_lose(known, canonical, value)]
@@ -107,15 +100,14 @@ def _row(study: Study, name: str) -> Tunable:
             f"tune.settings.{name}: {losing[0]!r} may give up durability ({spec.gives_up})",
             remedy='Omit it, or set remedies.durability = "relax".',
         )
-    unit, per = (row.unit_bytes, row.per) if row is not None else (0.0, "server")
-    if not isinstance(given, TuneRange):
-        return Tunable(canonical, tuple(checked), unit_bytes=unit, per=per)
-    low, high = (value for value in checked)
-    if isinstance(low, str) or isinstance(high, str) or not low < high:
-        raise StudyError(
-            f"tune.settings.{name}: {given.low!r} to {given.high!r} is not a range", remedy="Give numbers that rise."
-        )
-    return Tunable(canonical, spread(low, high, whole=spec.kind != "number"), unit_bytes=unit, per=per)
+    values = tuple(checked)
+    if isinstance(given, TuneRange):
+        low, high = values
+        if isinstance(low, str) or isinstance(high, str) or not low < high:
+            fact = f"tune.settings.{name}: {given.low!r} to {given.high!r} is not a range"
+            raise StudyError(fact, remedy="Give numbers that rise.")
+        values = spread(low, high, whole=spec.kind != "number")
+    return Tunable(canonical, values, unit_bytes=row.unit_bytes if row else 0.0, per=row.per if row else "server")
 
 
 def may_lose(row: KindOfTarget, name: str, value: SettingValue) -> bool:

@@ -25,11 +25,7 @@ DRIFT = 12.0
 """Length scale of the machine's own changes, in trials."""
 AMPLITUDES = (0.01, 0.05, 0.12, 0.25, 0.5)
 """A setting's effect (standard deviation of log throughput); without evidence PRIOR_AMPLITUDE."""
-GRIDS = {
-    "interaction": (0.3, 1.0, 2.0),
-    "noise": (0.01, 0.02, 0.04, 0.08, 0.15, 0.3),
-    "drift": (0.0, 0.03, 0.1),
-}
+GRIDS = {"interaction": (0.3, 1.0, 2.0), "noise": (0.01, 0.02, 0.04, 0.08, 0.15, 0.3), "drift": (0.0, 0.03, 0.1)}
 PRIOR_AMPLITUDE, PRIOR_NOISE = 0.2, 0.05
 SPREAD = 1.0
 """Standard deviation of the logarithms of amplitudes and noise around these, before any trial."""

@@ -4,23 +4,33 @@ measured again when a trial looks too good. A stall in few of its steps would ma
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from statistics import geometric_mean, median
 
-from loadframe.analysis.objective import clearly_missed
+from loadframe.analysis import objective as objectives
 from loadframe.analysis.selection import select
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.errors import RunError
-from loadframe.experiments import fresh, settings_search
+from loadframe.experiments import fresh
 from loadframe.experiments.settings_search import TRIALS_ROUND, Proposed
+from loadframe.experiments.settings_search import Start as AnyStart
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.stopping import UNFIT
 from loadframe.experiments.sweep import check_enough, measure_block
-from loadframe.model import CapacityObjective, SettingValue, Step, StepRequest, TargetState, by_block
+from loadframe.model import (
+    OPEN_LOOP_AXES,
+    CapacityObjective,
+    Curve,
+    SettingValue,
+    Step,
+    StepRequest,
+    TargetState,
+    by_block,
+)
 from loadframe.progress import counted
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import Schema
-from loadframe_tune import within
-from loadframe_tune.model import TuningTrial
+from loadframe_tune.model import ObjectiveLevel, ObjectiveSide, TuningObjective, TuningTrial
 from loadframe_tune.search import Outcome, Point, Proposal, Search, Space
 
 START_ROUND = 1
@@ -29,7 +39,7 @@ ALIKE = 1.5
 """Throughputs agree within this factor of their median; a stalled one does not."""
 MOST_BLOCKS = 5
 """Blocks at a level at which the first ones do not agree: the median then tolerates two stalls."""
-BLOCKS_ANEW = 3
+BLOCKS_AGAIN = 3
 """Blocks of a start that is measured again."""
 
 
@@ -41,7 +51,8 @@ def measure_start(book: Bookkeeping) -> None:
         measure_block(book, START, levels, block, round_number=START_ROUND)
     for block in range(FEWEST_BLOCKS + 1, MOST_BLOCKS + 1):
         steps = select(book.of(START)).steps
-        doubtful = [level for level in levels if not _agree(_throughputs(steps, level))]
+        by_level = {level: [step.throughput for step in steps if step.level == level] for level in levels}
+        doubtful = [level for level, throughputs in by_level.items() if not _agree(throughputs)]
         if not doubtful or not book.budget.affords(doubtful):
             break
         book.progress.phase(f"as given: {len(doubtful)} levels again, because their blocks do not agree", len(doubtful))
@@ -49,7 +60,7 @@ def measure_start(book: Bookkeeping) -> None:
     check_enough(book.steps, START)
 
 
-class Start(settings_search.Start):
+class Start(AnyStart):
     """The start as it was measured on this machine, where it can be measured again."""
 
     def blocks(self) -> list[float]:
@@ -69,7 +80,7 @@ class Start(settings_search.Start):
         fresh = self._block(book)
         if self.agrees(fresh):
             return replace(self, steps=(*self.steps, *fresh))
-        for _ in range(BLOCKS_ANEW - 1):
+        for _ in range(BLOCKS_AGAIN - 1):
             fresh += self._block(book)
         return Start.of(fresh, tuple(self.reference))
 
@@ -78,10 +89,6 @@ class Start(settings_search.Start):
         measure_block(book, START, tuple(self.reference), block, round_number=START_ROUND)
         mine = by_block(book.of(START))[block]
         return list({step.level: step for step in mine}.values())  # the repetition of a disturbed step
-
-
-def _throughputs(steps: Sequence[Step], level: float) -> list[float]:
-    return [step.throughput for step in steps if step.level == level]
 
 
 def _agree(throughputs: Sequence[float]) -> bool:
@@ -93,6 +100,53 @@ def _alike(rate: float, other: float) -> bool:
     return rate <= ALIKE * other and other <= ALIKE * rate
 
 
+# --- an objective in addition to throughput ---
+
+
+def loads_within(curve: Curve, start: Sequence[Step], objective: CapacityObjective) -> Curve:
+    """The levels of the start's curve on which settings are judged: below the first that misses the objective, or the
+    lowest. In an open loop that first one, too: below it all that is offered is served already."""
+    levels = [point.load for point in curve.points]
+    met = list(takewhile(lambda level: side(objective, start, level).met, levels))
+    count = len(met) + 1 if curve.axis in OPEN_LOOP_AXES else max(len(met), 1)
+    return replace(curve, points=curve.points[:count])
+
+
+def objective_use(objective: CapacityObjective | None, steps: Sequence[Step]) -> float | None:
+    """The largest share used of what it allows; None without an objective, or steps."""
+    if objective is None or not steps:
+        return None
+    return max(_use(objective, steps, level) for level in {step.level for step in steps})
+
+
+def _use(objective: CapacityObjective, steps: Sequence[Step], level: float) -> float:
+    return median(objectives.use(objective, step) for step in steps if step.level == level)
+
+
+def side(objective: CapacityObjective, steps: Sequence[Step], level: float) -> ObjectiveSide:
+    mine = [step for step in steps if step.level == level]
+    return ObjectiveSide(
+        latency_p95_ms=median([step.latency.p95_ms for step in mine if step.latency_known] or [0.0]),
+        lost_share=median(map(objectives.lost_share, mine)),
+        met=_use(objective, mine, level) <= 1,
+    )
+
+
+def objective_sides(
+    objective: CapacityObjective | None, levels: Sequence[float], before: Sequence[Step], after: Sequence[Step]
+) -> TuningObjective | None:
+    """The objective at each level. after: steps of a proof, perhaps none."""
+    if objective is None:
+        return None
+    sides = (
+        ObjectiveLevel(level, side(objective, before, level), side(objective, after, level) if after else None)
+        for level in sorted(levels)
+    )
+    return TuningObjective(objective, tuple(sides))
+
+
+# --- the trials ---
+
 HOPELESS = 0.7
 """A trial below this share of the best one so far at its first level is not measured at the other one."""
 TOO_GOOD = 2.0
@@ -100,20 +154,6 @@ TOO_GOOD = 2.0
 PROOF_SHARE = 0.3
 """Share of the budget kept for the first proof and its fresh blocks, where the study's most blocks would take more."""
 TRIALS, TRIAL = "trials.jsonl", Schema("tuning-trial")
-
-
-def kept_s(book: Bookkeeping, levels: Sequence[float]) -> float:
-    """Seconds to reserve for the first proof and the fewest fresh blocks after it."""
-    least, most = proof_s(book, levels)
-    again = book.budget.cost_s(2 * fresh.BLOCKS * list(levels))
-    return max(least, min(most + again, PROOF_SHARE * book.budget.total_s))
-
-
-def proof_s(book: Bookkeeping, levels: Sequence[float]) -> tuple[float, float]:
-    """Seconds that the shortest and the longest proof take, without fresh blocks."""
-    blocks = book.bench.study.measure.blocks
-    least, most = (book.budget.cost_s(2 * count * list(levels)) for count in (blocks.min, blocks.max))
-    return least, most
 
 
 @dataclass
@@ -150,15 +190,26 @@ class Trials:
         self._observe_start()
         for trial in earlier:
             if all(name in known and value in known[name] for name, value in trial.changes.items()):
-                self.add(trial)
+                self._keep(trial)
         self.recalled = self.next_number - 1
+
+    def kept_s(self) -> float:
+        """Seconds to reserve for the first proof and the fewest fresh blocks after it."""
+        least, most = self.proof_s()
+        again = self.book.budget.cost_s(2 * fresh.BLOCKS * self.levels)
+        return max(least, min(most + again, PROOF_SHARE * self.book.budget.total_s))
+
+    def proof_s(self) -> tuple[float, float]:
+        """Seconds that the shortest and the longest proof take, without fresh blocks."""
+        blocks, cost_s = self.book.bench.study.measure.blocks, self.book.budget.cost_s
+        return cost_s(2 * blocks.min * self.levels), cost_s(2 * blocks.max * self.levels)
 
     def take_here(self, most: int) -> None:
         """Take trials up to that number on this machine, one after the other, as far as the budget goes."""
         book, left = self.book, self.left(most)
         book.progress.phase(f"up to {left} trials of {self.varied} settings", left * len(self.levels))
-        while len(self.done) < most and book.budget.affords(self.levels, kept_s(book, self.levels)):
-            self.take(self.search.propose(), kept_s=kept_s(book, self.levels))
+        while len(self.done) < most and book.budget.affords(self.levels, self.kept_s()):
+            self.take(self.search.propose())
 
     @property
     def varied(self) -> int:
@@ -168,7 +219,7 @@ class Trials:
         return max(0, most - len(self.done))
 
     def left_s(self) -> float:
-        return self.book.budget.left_s() - kept_s(self.book, self.levels)
+        return self.book.budget.left_s() - self.kept_s()
 
     def proposed(self, pending: Sequence[Proposed] = ()) -> Proposed:
         proposal = self.search.propose([other.proposal.point for other in pending])
@@ -176,26 +227,19 @@ class Trials:
         return Proposed(named(changes), changes, self._with(changes), proposal)
 
     def ended(
-        self,
-        number: int,
-        proposed: Proposed,
-        steps: Sequence[Step],
-        failed: str,
-        start: settings_search.Start,
-        host: str,
+        self, number: int, proposed: Proposed, steps: Sequence[Step], failed: str, start: AnyStart, host: str
     ) -> None:
-        trial = self._judged(number, proposed.proposal, steps, failed, start, host)
-        self.add(trial)
-        self.say(trial)
+        self._add(self._judged(number, proposed.proposal, steps, failed, start, host))
 
-    def take(self, proposal: Proposal, *, kept_s: float = 0.0) -> None:
-        """Take and record a trial. kept_s: budget (s) that measuring the start again must leave."""
-        number = self.next_number
+    def take(self, proposal: Proposal) -> None:
+        """Take and record a trial."""
+        number, floors = self.next_number, self.floors(self.start)
         steps: list[Step] = []
         failed = ""
         try:
             for level in self.levels:
-                if steps and (clearly_missed(self.objective, steps) or self._is_slow(steps)):
+                slow = any(step.throughput < floors[step.level] for step in steps)
+                if steps and (slow or objectives.clearly_missed(self.objective, steps)):
                     break
                 name = self.treatment(proposal.point)
                 steps.append(self.book.take(StepRequest(name, level, TRIALS_ROUND, number, purpose="trial")))
@@ -203,25 +247,14 @@ class Trials:
             failed = error.fact
             self.book.bench.recover(START)
         trial = self._judged(number, proposal, steps, failed, self.start)
-        trial = replace(trial, steps=tuple(step.number for step in steps))
-        self.add(trial)
-        self.say(trial)
-        if (
-            trial.ratio is not None
-            and not self.sure
-            and self.start.value(steps) > math.log(TOO_GOOD)  # the start may have been measured too slow
-            and self.book.budget.affords(BLOCKS_ANEW * self.levels, kept_s)
-        ):
+        self._add(replace(trial, steps=tuple(step.number for step in steps)))
+        # the start may have been measured too slow
+        too_good = trial.ratio is not None and self.start.value(steps) > math.log(TOO_GOOD)
+        if too_good and not self.sure and self.book.budget.affords(BLOCKS_AGAIN * self.levels, self.kept_s()):
             self._look_at_start_again()
 
     def _judged(
-        self,
-        number: int,
-        proposal: Proposal,
-        steps: Sequence[Step],
-        failed: str,
-        start: settings_search.Start,
-        host: str = "",
+        self, number: int, proposal: Proposal, steps: Sequence[Step], failed: str, start: AnyStart, host: str = ""
     ) -> TuningTrial:
         """The trial of these steps, against a start that `host` has served. failed: why it did not work, else ""."""
         served = not failed and bool(steps) and all(step.throughput > 0 for step in steps)
@@ -234,12 +267,12 @@ class Trials:
             ratio=None if value is None else math.exp(value),
             ended_early=not failed and len(steps) < len(self.levels),
             failed=failed or ("" if value is not None else "no request was served"),
-            objective_use=within.used(self.objective, steps),
-            missed=clearly_missed(self.objective, steps),
+            objective_use=objective_use(self.objective, steps),
+            missed=objectives.clearly_missed(self.objective, steps),
             host=host,
         )
 
-    def floors(self, start: settings_search.Start) -> dict[float, float]:
+    def floors(self, start: AnyStart) -> dict[float, float]:
         """Throughput (1/s) by level below which a trial against that start is hopeless."""
         best = max(1.0, self.search.leading_gain())
         return {level: HOPELESS * best * start.reference[level] for level in self.levels}
@@ -248,39 +281,42 @@ class Trials:
     def next_number(self) -> int:
         return 1 + max((trial.number for trial in self.done), default=0)
 
-    def add(self, trial: TuningTrial) -> None:
-        """Learn from a trial and keep it; on the disk when this returns."""
+    def _add(self, trial: TuningTrial) -> None:
+        self._keep(trial)
+        where = f" on {trial.host}" if trial.host else ""
+        outcome = f"failed: {trial.failed}" if trial.ratio is None else f"{trial.ratio:.2f} of the start"
+        outcome += f", but misses the objective {trial.missed}" if trial.missed else ""
+        self.book.progress.say(f"trial {trial.number}{where}: {outcome} ({named(trial.changes) or 'as given'})")
+
+    def _keep(self, trial: TuningTrial) -> None:
+        """Learn from a trial and record it, on the disk when this returns; of two lines for one trial the later one
+        counts."""
         self._learn(trial)
-        self._write(trial)
+        self.run.append_line(TRIALS, TRIAL, trial)
 
     def refuse(self, point: Point, why: str) -> None:
         """Record that the target does not work with a point outside of its trial, before anything else can fail."""
         trial = TuningTrial(self.next_number, "again", self.space.changes(point), {}, None, failed=why)
-        self.add(trial)
-        self.say(trial)
+        self._add(trial)
         self.notes.append(f"The most promising settings then, {named(trial.changes)}, failed: {why.rstrip('.')}.")
         self.book.bench.recover(START)
 
     def observe(self, point: Point, steps: Sequence[Step], *, missed: bool = False, use: float | None = None) -> None:
         """Learn from steps of a point that are no trial. missed: the objective; use: the share of it that they used."""
         served = all(step.throughput > 0 for step in steps)
-        self._tell(point, self.start.value(steps) if served else None, missed=missed, use=use)
+        self._observe(point, self.start.value(steps) if served else None, missed=missed, use=use)
 
     def _learn(self, trial: TuningTrial) -> None:
         value = None if trial.ratio is None else math.log(trial.ratio)
-        self._tell(self.space.point(trial.changes), value, missed=bool(trial.missed), use=trial.objective_use)
+        self._observe(self.space.point(trial.changes), value, missed=bool(trial.missed), use=trial.objective_use)
         self.done.append(trial)
 
-    def _tell(self, point: Point, value: float | None, *, missed: bool, use: float | None) -> None:
+    def _observe(self, point: Point, value: float | None, *, missed: bool, use: float | None) -> None:
         """What missed the objective gains no more than it is closer to it than the start: the search turns back."""
         if value is not None and missed and use is not None:
-            start_use = within.used(self.objective, self.start.steps) or 0.0
+            start_use = objective_use(self.objective, self.start.steps) or 0.0
             value = min(value, math.log(max(1.0, start_use) / use))
         self.search.observe(Outcome(point, value, missed=missed))
-
-    def _write(self, trial: TuningTrial) -> None:
-        """Append a line for the trial; of two lines for one trial the later one counts."""
-        self.run.append_line(TRIALS, TRIAL, trial)
 
     def _look_at_start_again(self) -> None:
         """Compare the trials so far with the start measured again, or if that fails with the old one."""
@@ -293,31 +329,19 @@ class Trials:
             return
         self.search.forget()
         self._observe_start()
-        done, self.done = self.done, []
+        now, done, self.done = self.start.reference, self.done, []
         for trial in done:
-            if trial.number > self.recalled and self.start.reference != before:
-                if trial.ratio is not None:
-                    now = self.start.reference
-                    ratios = [throughput / now[level] for level, throughput in trial.throughput.items()]
-                    trial = replace(trial, ratio=geometric_mean(ratios))
-                self._write(trial)
-            self._learn(trial)
+            if trial.number <= self.recalled or now == before:
+                self._learn(trial)
+                continue
+            if trial.ratio is not None:
+                ratios = [throughput / now[level] for level, throughput in trial.throughput.items()]
+                trial = replace(trial, ratio=geometric_mean(ratios))
+            self._keep(trial)
 
     def _observe_start(self) -> None:
         for value in self.start.blocks():
             self.search.observe(Outcome(self.space.start, value))
-
-    def _is_slow(self, steps: Sequence[Step]) -> bool:
-        floors = self.floors(self.start)
-        return any(step.throughput < floors[step.level] for step in steps)
-
-    def say(self, trial: TuningTrial) -> None:
-        """Report a trial's result as progress."""
-        where = f" on {trial.host}" if trial.host else ""
-        settings = named(trial.changes) or "as given"
-        came = f"failed: {trial.failed}" if trial.ratio is None else f"{trial.ratio:.2f} of the start"
-        came += f", but misses the objective {trial.missed}" if trial.missed else ""
-        self.book.progress.say(f"trial {trial.number}{where}: {came} ({settings})")
 
 
 def named(changes: Mapping[str, SettingValue]) -> str:

@@ -15,7 +15,7 @@ from loadframe.bench.checking import check_consent
 from loadframe.connections.address import decide, is_here, parted
 from loadframe.errors import MachineError, StudyError, TargetError, UsageError
 from loadframe.formats.json_text import JsonError, parse_json, write_json
-from loadframe.formats.path_text import why_no_text
+from loadframe.formats.said import why_no_text
 from loadframe.host import identity, listening
 from loadframe.host.environment import located, own_environment, python
 from loadframe.kinds.behind import comm_of

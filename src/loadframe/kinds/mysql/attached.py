@@ -4,7 +4,7 @@ import os
 import pwd
 import socket as sockets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from loadframe.host.processes import user_of
 from loadframe.kinds import database
 from loadframe.kinds.base import ServerAddress
 from loadframe.kinds.catalogue import Catalogue
-from loadframe.kinds.database import SCHEMA, Answer, AttachedDatabase
+from loadframe.kinds.database import SCHEMA, AttachedDatabase
 from loadframe.kinds.mysql.counters import MARIADB, MARIADB_CATALOGUE, MYSQL, MYSQL_CATALOGUE, Counting
 from loadframe.kinds.mysql.options import configured_options, read_client_options
 from loadframe.model import Endpoint, SettingValue
@@ -54,19 +54,12 @@ class Control(database.Control):
         known = driver().err
         self.lost, self.errors = (known.OperationalError, known.InterfaceError), known.MySQLError
 
-    def one(self, statement: str, columns: int) -> tuple[Any, ...]:
-        """The one row of a statement, with this number of columns. TargetError for any other answer."""
-        rows = self.ask(statement)
-        if len(rows) != 1 or len(rows[0]) != columns:
-            raise self.is_other(statement, rows)
-        return rows[0]
-
     def direct(self) -> bool:
         """Whether the server itself answers: a proxy numbers connections differently. The lower 32 bits of the number
         are announced (MySQL protocol, Handshake V10). `+ 0` keeps a proxy from answering itself."""
-        (answering,) = self.one("SELECT CONNECTION_ID() + 0", 1)
+        (answering,) = self.one("SELECT CONNECTION_ID() + 0", int)
         with self._lock:
-            return self._connection is None or int(answering) % (1 << 32) == self._connection.thread_id()
+            return self._connection is None or answering % (1 << 32) == self._connection.thread_id()
 
     def pairs(self, statement: str, names: Iterable[str]) -> dict[str, str]:
         """The answer of a SHOW statement, for these names only, by name."""
@@ -82,13 +75,6 @@ class Control(database.Control):
 
     def _connected(self) -> Any:
         return connect(self._reach, most_bytes=ANSWER_BYTES, within_s=self.patience_s)
-
-    def _ask(self, statement: str, values: Sequence[Any]) -> Answer:
-        if self._connection is None:
-            self._connection = self._connected()
-        with self._connection.cursor() as cursor:
-            cursor.execute(statement, list(values) or None)
-            return list(cursor.fetchall()), []
 
     def _is_lost(self, error: Exception) -> bool:
         return bool(error.args) and error.args[0] in CONNECTION_LOST
@@ -114,7 +100,6 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
     name: str
     files: str
     followed: Mapping[str, str] = MappingProxyType({})
-    catalogue: Catalogue
     counting: Counting
     changing = (
         "SELECT info FROM information_schema.processlist WHERE id <> CONNECTION_ID()"
@@ -130,7 +115,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         options = read_client_options(asked.option_file) if asked.option_file is not None else {}
         self._control = FamilyControl(self.kind, self.name, options, asked)
         try:
-            version, host, data = self._control.one("SELECT VERSION(), @@hostname, @@datadir", 3)
+            version, host, data = self._control.one("SELECT VERSION(), @@hostname, @@datadir", str, str, str)
         except TargetError as error:
             raise TargetError(
                 f"Cannot attach to {self._control.words}: {error.fact}",
@@ -161,9 +146,6 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
 
     def counters(self) -> dict[str, float]:
         return self.counting.read(self._control)
-
-    def effective(self) -> dict[str, SettingValue]:
-        return self._control.variables(self.catalogue, self.catalogue.names())
 
     def read(self, name: str) -> SettingValue:
         self.settle()
@@ -218,18 +200,17 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
     def pid(self) -> int | None:
         return self._control.peer or super().pid()
 
-    def _told_pid(self) -> int | None:
+    def _reported_pid(self) -> int | None:
         if not self._control.here:
             return None
-        host, file, data = self._control.one("SELECT @@hostname, @@pid_file, @@datadir", 3)
-        if str(host) != sockets.gethostname():
+        host, file, data = self._control.one("SELECT @@hostname, @@pid_file, @@datadir", str, str, str)
+        if host != sockets.gethostname():
             return None
+        path = Path(data) / file
         try:
-            path = Path(str(data)) / str(file)
-            pid = whole(read_up_to(path, PID_BYTES).decode("ascii", "replace").strip()) if path.is_file() else None
+            return whole(read_up_to(path, PID_BYTES).decode("ascii", "replace").strip()) if path.is_file() else None
         except (OSError, ValueError):  # not readable for us, or not of this machine after all
             return None
-        return pid
 
 
 class AttachedMariadb(AttachedFamily):
@@ -255,31 +236,20 @@ def host_of(address: str, option_file: Path | None) -> str:
 
 
 class FamilyControl(Control):
-    """A Control for any server, with the options that the family's own clients take. kind: of its endpoint."""
+    """A Control for any server, with the options that the family's own clients take. kind: of its endpoint. number: the
+    numeric address; "" for a socket."""
 
     def __init__(self, kind: str, name: str, options: Mapping[str, str], asked: ServerAddress) -> None:
         password = options.get("password") or os.environ.get(PASSWORD, "")
         account = asked.user or options.get("user") or pwd.getpwuid(os.geteuid()).pw_name
-        self.socket, self._host, self._port = _where(asked.address, options)
+        self.socket, host, self._port = _where(asked.address, options)
         self.peer: int | None = None
-        place = decide(self._host, self._port, asked.number) if self.socket is None else None
+        place = decide(host, self._port, asked.number) if self.socket is None else None
         tls = tls_of(options) if place is not None else {}
         reach = Reach(self.socket or "", place, account, password, tls)
         super().__init__(reach, lambda: None, lambda: () if self.peer is None else (self.peer,), name)
-        self._kind = kind
-
-    @property
-    def words(self) -> str:
-        return self.socket or joined(self._host, self._port)
-
-    @property
-    def number(self) -> str:
-        """The numeric address of the server; "" for a socket."""
-        return "" if self._reach.place is None else self._reach.place.number
-
-    @property
-    def here(self) -> bool:
-        return self._reach.place is None or self._reach.place.here
+        self._kind, self.words = kind, self.socket or joined(host, self._port)
+        self.number, self.here = ("", True) if place is None else (place.number, place.here)
 
     def endpoint(self) -> Endpoint:
         if self._reach.tls:
@@ -304,10 +274,9 @@ def _where(address: str, options: Mapping[str, str]) -> tuple[str | None, str, i
         raise TargetError(
             f"protocol = {words(protocol)} of the option file is not known", remedy="Write tcp or socket."
         )
-    of_file = ([options.get("socket", "")] if protocol != "tcp" else []) + (
-        [options.get("host", "")] if protocol != "socket" else []
-    )
-    address = next((place for place in (address, *of_file) if place), "127.0.0.1" if protocol == "tcp" else SOCKET)
+    socket = options.get("socket") if protocol != "tcp" else ""
+    host = options.get("host") if protocol != "socket" else ""
+    address = address or socket or host or ("127.0.0.1" if protocol == "tcp" else SOCKET)
     if address.startswith("/"):
         return address, "", 0
     host, port = parted(address, options.get("port", str(PORT)))

@@ -25,8 +25,7 @@ from loadframe.kinds.mysql.counters import (
     RESERVED,
     Counting,
 )
-from loadframe.kinds.private_server import Package, ask, installed, soft_nofile, write_secret
-from loadframe.kinds.private_target import NOFILE
+from loadframe.kinds.private_server import Package, ask, installed, write_secret
 from loadframe.model import Endpoint, SettingValue, TargetState
 
 MARIADB_PACKAGE = Package(
@@ -76,11 +75,12 @@ class FamilyTarget(DatabaseTarget[Control]):
     owner = "mysql"
     package: Package
     counting: Counting
+    closing: str
+    """The statements that close the accounts of the installation that are open to others."""
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """The settings in canonical form; the installed server is asked about those outside of the catalogue.
-        StudyError."""
+        """As `check_passed_on`: the installed server is asked about settings outside of the catalogue."""
         return check_passed_on(
             cls.catalogue,
             settings,
@@ -120,10 +120,6 @@ class FamilyTarget(DatabaseTarget[Control]):
         control.ask("FLUSH TABLES")
         control.ask("FLUSH STATUS")
 
-    def effective(self) -> dict[str, SettingValue]:
-        names = dict.fromkeys([*self.catalogue.names(), *self._running().settings])
-        return {**self._talk().variables(self.catalogue, names), NOFILE: soft_nofile(self.pid)}
-
     def counters(self) -> dict[str, float]:
         return self.counting.read(self._talk())
 
@@ -143,10 +139,6 @@ class FamilyTarget(DatabaseTarget[Control]):
     @abstractmethod
     def checking(self) -> Sequence[str]:
         """The options with which it reads the others and ends."""
-
-    @abstractmethod
-    def without_others(self) -> str:
-        """The statements that close the accounts of the installation that are open to others."""
 
     def own_options(self) -> Sequence[str]:
         network = ["--skip-networking"]
@@ -172,8 +164,7 @@ class FamilyTarget(DatabaseTarget[Control]):
         granted = (*self.workload_grants(), *schemas)
         write_secret(
             self.accounts_file,
-            f"{self.without_others()}"
-            f"CREATE DATABASE IF NOT EXISTS {SCHEMA};\n"
+            self.closing + f"CREATE DATABASE IF NOT EXISTS {SCHEMA};\n"
             f"CREATE USER '{control.user}'@'localhost' IDENTIFIED BY '{control.password}';\n"
             f"GRANT ALL PRIVILEGES ON *.* TO '{control.user}'@'localhost';\n"
             + "".join(
@@ -218,6 +209,8 @@ class FamilyTarget(DatabaseTarget[Control]):
 class MariadbTarget(FamilyTarget):
     kind, package, name = "mariadb", MARIADB_PACKAGE, MARIADB_PACKAGE.name
     catalogue, counting, counter_specs = MARIADB_CATALOGUE, MARIADB, MARIADB.specs
+    closing = "DELETE FROM mysql.global_priv WHERE User IN ('root', '');\nFLUSH PRIVILEGES;\n"
+    """The root accounts have no password, and others may be able to reach the socket."""
 
     def installing(self) -> Sequence[str]:
         return [
@@ -228,10 +221,6 @@ class MariadbTarget(FamilyTarget):
             f"--datadir={self.data}",
             f"--tmpdir={self.folder / 'tmp'}",
         ]
-
-    def without_others(self) -> str:
-        """The root accounts have no password, and others may be able to reach the socket."""
-        return "DELETE FROM mysql.global_priv WHERE User IN ('root', '');\nFLUSH PRIVILEGES;\n"
 
     def checking(self) -> Sequence[str]:
         """Options for its bootstrap mode, which allocates the memory, reads the data, changes nothing, and ends after
@@ -248,6 +237,7 @@ class MysqlTarget(FamilyTarget):
 
     kind, package, name = "mysql", MYSQL_PACKAGE, MYSQL_PACKAGE.name
     catalogue, counting, counter_specs = MYSQL_CATALOGUE, MYSQL, MYSQL.specs
+    closing = "DROP USER 'root'@'localhost';\n"
 
     def installing(self) -> Sequence[str]:
         """The accounts are made with the data, before a socket is open."""
@@ -261,11 +251,8 @@ class MysqlTarget(FamilyTarget):
             f"--init-file={self.accounts_file}",
         ]
 
-    def without_others(self) -> str:
-        return "DROP USER 'root'@'localhost';\n"
-
     def checking(self) -> Sequence[str]:
-        """Options with which it reads the others and ends. It leaves the data alone, and allocates no memory."""
+        """It leaves the data alone, and allocates no memory."""
         return ("--validate-config",)
 
     def own_options(self) -> Sequence[str]:

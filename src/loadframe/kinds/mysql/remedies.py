@@ -37,7 +37,16 @@ class _Remedies:
                     f"{self.documentation}, table_definition_cache",
                 ),
             ),
-            f"{self.kind}.max_connections": (self.raise_max_connections,),
+            f"{self.kind}.max_connections": (
+                raised_alone(
+                    f"{self.kind}.max_connections",
+                    "allow {} connections",
+                    "the connections that the highest level opens, plus a fifth",
+                    "each connection takes a thread and its buffers",
+                    "mysqld's start-up arithmetic: files = max(10 + C + 2 T, 5 C)",
+                    _files_of_connections,
+                ),
+            ),
             f"{self.kind}.open_files_limit": (self.raise_open_files,),
             "process.open_files": (self.raise_open_files,),
             f"{self.kind}.buffer_pool": (
@@ -93,31 +102,17 @@ class _Remedies:
             source="mysqld's start-up arithmetic: files = max_connections + 2 x table_open_cache, and room for others",
         )
 
-    def raise_max_connections(self, situation: Situation) -> Remedy | None:
-        size = raised(situation, f"{self.kind}.max_connections", "max_connections")
-        if size is None:
-            return None
-        files = max(OTHER_FILES + size + 2 * whole(situation.effective, "table_open_cache", 2000), 5 * size)
-        return Remedy(
-            id=f"{self.kind}.max_connections.raise",
-            title=f"allow {size:,} connections",
-            addresses=(f"{self.kind}.max_connections",),
-            changes=(
-                *_file_chain(situation, files, "each connection needs a descriptor besides the cached tables"),
-                server_change(
-                    situation, "max_connections", size, "the connections that the highest level opens, plus a fifth"
-                ),
-            ),
-            price=Price(note="each connection takes a thread and its buffers"),
-            source="mysqld's start-up arithmetic: files = max(10 + C + 2 T, 5 C)",
-        )
-
     def raise_open_files(self, situation: Situation) -> Remedy | None:
         if situation.target_kind != self.kind:
             return None
-        why = "the files open at the highest level, plus a fifth"
-        chain = partial(_file_chain, situation, why=why)
+        chain = partial(_file_chain, situation, why="the files open at the highest level, plus a fifth")
         return more_open_files(situation, chain, f"{self.kind}.open_files_limit")
+
+
+def _files_of_connections(situation: Situation, connections: int) -> tuple[Change, ...]:
+    tables = whole(situation.effective, "table_open_cache", 2000)
+    files = max(OTHER_FILES + connections + 2 * tables, 5 * connections)
+    return _file_chain(situation, files, "each connection needs a descriptor besides the cached tables")
 
 
 def _file_chain(situation: Situation, files: int, why: str) -> tuple[Change, ...]:

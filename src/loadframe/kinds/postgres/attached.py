@@ -16,10 +16,10 @@ from loadframe.formats.named_files import LARGEST_OPTION_FILE, read_text_up_to
 from loadframe.formats.said import words
 from loadframe.host.identity import parent_of
 from loadframe.kinds.base import ServerAddress
-from loadframe.kinds.catalogue import SettingSpec, as_shown, on_or_off
+from loadframe.kinds.catalogue import SettingSpec, on_or_off
 from loadframe.kinds.database import SCHEMA, AttachedDatabase
 from loadframe.kinds.own_counts import Waited
-from loadframe.kinds.postgres.control import PORT, Control
+from loadframe.kinds.postgres.control import PORT, Control, in_our_units
 from loadframe.kinds.postgres.counters import ASKED, CATALOGUE, OLDEST, WAITING, counted, statement
 from loadframe.model import Endpoint, SettingValue
 
@@ -47,7 +47,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         " AND state <> 'idle' AND (query LIKE %s OR query LIKE %s)"
     )
     patterns = ("ALTER SYSTEM %", f"%SCHEMA%{SCHEMA}%")
-    counter_specs = ASKED
+    catalogue, counter_specs = CATALOGUE, ASKED
 
     def __init__(self, asked: ServerAddress) -> None:
         """Connect to asked.address: the folder of a socket, or the socket, or HOST[:PORT]; empty: by the option file
@@ -111,9 +111,6 @@ class AttachedPostgres(AttachedDatabase[Control]):
         """Read by one statement. What only the log has (refused connections) is left out."""
         return counted(self._control.row(self._statement), self._waited)
 
-    def effective(self) -> dict[str, SettingValue]:
-        return read_settings(self._control, list(CATALOGUE.names()))
-
     def read(self, name: str) -> SettingValue:
         """The value that ALTER SYSTEM has written; "" where other configuration or the default rules."""
         self.settle()
@@ -142,7 +139,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         )
         return {name: in_our_units(CATALOGUE.get(name), setting, unit) for name, setting, unit in rows}
 
-    def _told_pid(self) -> int | None:
+    def _reported_pid(self) -> int | None:
         return parent_of(self._control.pid()) if self.local() else None
 
     def _peer(self) -> int | None:
@@ -157,8 +154,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         container's port)."""
         if self._where["host"].startswith("/") or not self._here:
             return self._here
-        (same,) = self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)
-        return bool(same)
+        return bool(self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)[0])
 
     def endpoint(self) -> Endpoint:
         """As that of a private server, in our database; a password that only libpq knows is left to it."""
@@ -263,7 +259,7 @@ class _Marked(Control):
         super().__init__({**where, "options": f"-c {SENT}={self.mark} -c search_path={self.mark}"}, lambda: None)
 
     def lacking(self) -> str:
-        """Why it is no connection to a server itself; "" where it is one."""
+        """Why this is no connection to a server itself; "" where it is one."""
         _, arrived, path, _ = self.one(STATE, int, str, str, str)
         if (arrived, path) != (self.mark, self.mark):
             return f"the start-up parameter options does not arrive (search_path is {path})"
@@ -286,28 +282,11 @@ def _shared(first: _Marked, second: _Marked) -> str:
     before = [first.process(), second.process()]
     second.ask("BEGIN")
     held, free = second.process(), first.process()
-    pids = [pid for pid, _ in (*before, free, held)]
-    if len({started for _, started in (*before, free, held)}) > 1:
+    pids, starts = zip(*before, free, held, strict=True)
+    if len(set(starts)) > 1:
         return "two connections reach two servers, which were started at different times"
-    return "" if before == [free, held] and free != held else f"two connections share or change their processes: {pids}"
-
-
-def read_settings(control: Control, names: list[str]) -> dict[str, SettingValue]:
-    rows = control.ask("SELECT name, setting, unit FROM pg_settings WHERE lower(name) = ANY(%s)", [names])
-    return {name.lower(): in_our_units(CATALOGUE.get(name.lower()), setting, unit) for name, setting, unit in rows}
-
-
-def in_our_units(spec: SettingSpec | None, setting: str, unit: str | None) -> SettingValue:
-    """A value as pg_settings shows it, in canonical form where the catalogue knows it: 16384 of 8kB are 134217728."""
-    if spec is None:
-        return as_shown(setting)
-    text = setting
-    if spec.kind == "bytes" and unit and setting != "-1":
-        number = unit.rstrip("kMB")  # B, kB, MB, or a number of kB ("8kB")
-        text = str(int(setting) * int(number or 1) * {"B": 1, "kB": 2**10, "MB": 2**20}[unit.removeprefix(number)])
-    elif spec.kind == "duration" and unit and setting != "-1":
-        text = f"{setting}{unit}"
-    return CATALOGUE.shown(spec.name, text)
+    right = before == [free, held] and free != held
+    return "" if right else f"two connections share or change their processes: {list(pids)}"
 
 
 def word(spec: SettingSpec | None, value: SettingValue) -> str:

@@ -3,7 +3,7 @@
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from loadframe.connections.bounds import MIB
@@ -11,7 +11,10 @@ from loadframe.connections.postgres_connection import connect, driver
 from loadframe.connections.unix_socket import listening, peer
 from loadframe.errors import TargetError
 from loadframe.kinds import database
-from loadframe.kinds.database import BUSY_REMEDY, Answer
+from loadframe.kinds.catalogue import Catalogue, SettingSpec, as_shown
+from loadframe.kinds.database import BUSY_REMEDY
+from loadframe.kinds.postgres.counters import CATALOGUE
+from loadframe.model import SettingValue
 
 PORT = 5432
 ANSWER_BYTES, ANSWER_S = 16 * MIB, 30.0
@@ -39,12 +42,10 @@ class Control(database.Control):
             raise self.is_other(statement, f"{len(rows)} rows")
         return dict(zip(names, rows[0], strict=True))
 
-    def one(self, statement: str, *types: type) -> tuple[Any, ...]:
-        """The one row of a statement, with columns of these types. TargetError for any other answer."""
-        rows = self.ask(statement)
-        if len(rows) != 1 or [type(value) for value in rows[0]] != list(types):
-            raise self.is_other(statement, rows)
-        return rows[0]
+    def variables(self, catalogue: Catalogue, names: Iterable[str]) -> dict[str, SettingValue]:
+        listed = "SELECT name, setting, unit FROM pg_settings WHERE lower(name) = ANY(%s)"
+        rows = ((name.lower(), setting, unit) for name, setting, unit in self.ask(listed, [list(names)]))
+        return {name: in_our_units(catalogue.get(name), setting, unit) for name, setting, unit in rows}
 
     def reload(self, who: str, within_s: float, log: Callable[[], str] = str) -> None:
         """Have the server read its configuration, and return once the postmaster has. TargetError after within_s. who:
@@ -73,17 +74,9 @@ class Control(database.Control):
 
     def _connected(self) -> Any:
         where = {**OURS, **self._where}
-        return connect(where, most_bytes=ANSWER_BYTES, within_s=ANSWER_S, silence_s=self.patience_s)
-
-    def _ask(self, statement: str, values: Sequence[Any]) -> Answer:
-        if self._connection is None:
-            self._connection = self._connected()
-            self._backend = self._connection.info.backend_pid
-        with self._connection.cursor() as cursor:
-            cursor.execute(statement.encode(), values or None)
-            if cursor.description is None:
-                return [], []
-            return cursor.fetchall(), [column.name for column in cursor.description]
+        connection = connect(where, most_bytes=ANSWER_BYTES, within_s=ANSWER_S, silence_s=self.patience_s)
+        self._backend = connection.info.backend_pid
+        return connection
 
     def _is_lost(self, error: Exception) -> bool:
         return bool(self._connection.broken)
@@ -100,3 +93,16 @@ class Control(database.Control):
 
     def _let_go(self, connection: Any) -> None:
         connection.close()
+
+
+def in_our_units(spec: SettingSpec | None, setting: str, unit: str | None) -> SettingValue:
+    """A value as pg_settings shows it, in canonical form where the catalogue knows it: 16384 of 8kB are 134217728."""
+    if spec is None:
+        return as_shown(setting)
+    text = setting
+    if spec.kind == "bytes" and unit and setting != "-1":
+        number = unit.rstrip("kMB")  # B, kB, MB, or a number of kB ("8kB")
+        text = str(int(setting) * int(number or 1) * {"B": 1, "kB": 2**10, "MB": 2**20}[unit.removeprefix(number)])
+    elif spec.kind == "duration" and unit and setting != "-1":
+        text = f"{setting}{unit}"
+    return CATALOGUE.shown(spec.name, text)

@@ -37,18 +37,20 @@ WAITING = {
 """Waits of a connection that works on a statement ("Wait Events"): WALSync and WALWrite are the wait for a commit to
 reach the disk."""
 
-_ACTIVITY = """
+_THEIRS = "backend_type = 'client backend' AND pid <> pg_backend_pid()"
+_ACTIVE = f"{_THEIRS} AND state = 'active'"
+_WAITS = ", ".join(f"count(*) FILTER (WHERE {_ACTIVE} AND {wait}) AS {name}" for name, wait in WAITING.items())
+_ACTIVITY = f"""
     SELECT count(*) FILTER (WHERE backend_type = 'client backend') AS connections,
-           count(*) FILTER (WHERE {theirs} AND state = 'active') AS active,
-           count(*) FILTER (WHERE {theirs} AND state LIKE 'idle in transaction%') AS idle_in_transaction,
-           count(*) FILTER (WHERE {theirs} AND {lock}) AS lock_waiters,
+           count(*) FILTER (WHERE {_ACTIVE}) AS active,
+           count(*) FILTER (WHERE {_THEIRS} AND state LIKE 'idle in transaction%') AS idle_in_transaction,
+           count(*) FILTER (WHERE {_THEIRS} AND {WAITING["waiting_lock"]}) AS lock_waiters,
            count(*) FILTER (WHERE backend_type = 'autovacuum worker') AS autovacuum_workers,
            count(*) FILTER (WHERE backend_type IN ('parallel worker', 'logical replication worker')
                             OR backend_type LIKE '%background worker%') AS worker_processes,
-           {waiting}
+           {_WAITS}
     FROM pg_stat_activity
 """
-_THEIRS = "backend_type = 'client backend' AND pid <> pg_backend_pid()"
 
 _DATABASES = """
     SELECT sum(xact_commit) AS commits, sum(xact_rollback) AS rollbacks, sum(sessions) AS sessions,
@@ -99,16 +101,13 @@ _SETTINGS = (
 
 def statement(version: int) -> str:
     """The statement for a server of this version (server_version_num, from 140000 on): one row with every number."""
-    waiting = (f"count(*) FILTER (WHERE {_THEIRS} AND state = 'active' AND {what}) AS {name}"
-               for name, what in WAITING.items())  # fmt: skip
-    activity = _ACTIVITY.format(theirs=_THEIRS, lock=WAITING["waiting_lock"], waiting=", ".join(waiting))
     kept = ("superuser_reserved_connections", *(("reserved_connections",) if version >= RESERVED_CONNECTIONS else ()))
     names = dict.fromkeys((*_SETTINGS, *kept))
     settings = [f"current_setting('{name}')::int AS {name}" for name in names]
     settings.append("current_setting('checkpoint_completion_target')::float8 AS checkpoint_completion_target")
     ceilings = _CEILINGS.format(reserved=" - ".join(kept), settings=", ".join(settings))
     checkpoints = _CHECKPOINTER if version >= SEPARATE_CHECKPOINTER else _CHECKPOINTS
-    parts = enumerate((activity, _DATABASES, checkpoints, _WAL, ceilings))
+    parts = enumerate((_ACTIVITY, _DATABASES, checkpoints, _WAL, ceilings))
     return "SELECT * FROM " + ", ".join(f"({part.strip()}) AS part_{number}" for number, part in parts)
 
 

@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from loadframe.connections.postgres_connection import driver, program
@@ -18,7 +19,7 @@ from loadframe.kinds.base import shard_name
 from loadframe.kinds.database import DatabaseTarget, check_passed_on
 from loadframe.kinds.kind import Attachable, KindOfTarget, SettingsFile
 from loadframe.kinds.own_counts import LogCounts, Waited
-from loadframe.kinds.postgres.attached import CHILDREN, PASSWORD, AttachedPostgres, host_of, read_settings, word
+from loadframe.kinds.postgres.attached import CHILDREN, PASSWORD, AttachedPostgres, host_of, word
 from loadframe.kinds.postgres.control import PORT, Control
 from loadframe.kinds.postgres.counters import (
     ASKED,
@@ -37,11 +38,9 @@ from loadframe.kinds.private_server import (
     Package,
     ask,
     do_all,
-    soft_nofile,
     write_readable,
     write_secret,
 )
-from loadframe.kinds.private_target import NOFILE
 from loadframe.model import Endpoint, Requirement, SettingValue, TargetState
 
 PACKAGE = Package(
@@ -86,9 +85,6 @@ class PostgresTarget(DatabaseTarget[Control]):
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """The settings in canonical form; the installed server is asked about those outside of the catalogue.
-        StudyError."""
-
         def known() -> dict[str, str]:
             return described(PACKAGE.required())
 
@@ -169,10 +165,6 @@ class PostgresTarget(DatabaseTarget[Control]):
         """Whether it could not start a process for a connection: it goes on, and accepts no client."""
         return self._log_counts.read()[NO_PROCESS] > self._without_process
 
-    def effective(self) -> dict[str, SettingValue]:
-        names = list(dict.fromkeys([*CATALOGUE.names(), *self._running().settings]))
-        return {**read_settings(self._talk(), names), NOFILE: soft_nofile(self.pid)}
-
     def counters(self) -> dict[str, float]:
         row = self._talk().row(self._statement)
         return {**counted(row, self._waited), REFUSALS[0].name: float(self._log_counts.read()[REFUSED])}
@@ -198,14 +190,10 @@ class PostgresTarget(DatabaseTarget[Control]):
         self.give(secret)
         self.data.mkdir(mode=0o700)
         self.give(self.data)
-        command = [
-            self.required("initdb"),
-            f"--pgdata={self.data}",
-            f"--username={self.control_account.user}",
-            f"--pwfile={secret}",
-        ]
         # --no-sync: data that a power loss may take are temporary anyhow.
-        command += ["--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"]
+        plain = ("--auth=scram-sha-256", "--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions")
+        own = (f"--pgdata={self.data}", f"--username={self.control_account.user}", f"--pwfile={secret}")
+        command = (self.required("initdb"), *own, *plain)
         try:
             self.run_once(command, "initdb.log")
         finally:
@@ -331,7 +319,7 @@ class PostgresShards:
         }
 
     def pids(self) -> tuple[int, ...]:
-        return tuple(pid for pids in self.processes().values() for pid in pids)
+        return tuple(chain.from_iterable(self.processes().values()))
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return {name: shard.pids() for name, shard in self._shards.items()}

@@ -18,7 +18,6 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*", re.S)
 _SHELL = re.compile(r"^(\||\|\||&&|&|;|<|>|>>|2>|2>&1)$")
 _PORT_FLAGS = ("--port", "-p", "--http-port", "--listen-port", "--server.port", "-Dserver.port")
 _ADDRESS_FLAGS = ("--bind", "-b", "--listen", "--http", "--http-socket", "--address", "--addr")
-_LOWEST, _HIGHEST = 1, 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +196,7 @@ def _named(line: CommandLine) -> int | None:
         elif flag in _ADDRESS_FLAGS:
             candidates.append(value.rpartition(":")[2])
     numbers = [int(text) for text in candidates if text.isascii() and text.isdigit()]
-    return next((number for number in numbers if _LOWEST <= number <= _HIGHEST), None)
+    return next((number for number in numbers if 0 < number < 65536), None)
 
 
 def with_knobs(line: CommandLine, given: Sequence[Given]) -> CommandLine:

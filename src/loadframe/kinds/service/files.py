@@ -128,8 +128,8 @@ class OwnFile:
             kept = self._kept()
             if not kept.exists():
                 return None
-            now = self._found(self._now()[0], key)
-            return None if now == self._found(_kept_text(kept), key) else now
+            now, before = (found(text, self._format, key) for text in (self._now()[0], _kept_text(kept)))
+            return None if now == before else now
         except (OSError, ValueError) as error:
             raise self._refused(key, error) from error
 
@@ -138,7 +138,7 @@ class OwnFile:
         changed the file meanwhile. ChangeError."""
         try:
             (now, status), kept = self._now(), self._kept()
-            if self._found(now, key) is None:
+            if found(now, self._format, key) is None:
                 raise ValueError("it has no such key")
             if not kept.exists() or self._values(_kept_text(kept)) == self._values(now):
                 write_durably(kept, now)
@@ -166,10 +166,7 @@ class OwnFile:
         return made == now
 
     def _values(self, text: str) -> dict[str, SettingValue | None]:
-        return {key: self._found(text, key) for key in self._keys}
-
-    def _found(self, text: str, key: str) -> SettingValue | None:
-        return found(text, self._format, key)
+        return {key: found(text, self._format, key) for key in self._keys}
 
     def _kept(self) -> Path:
         folder = private_folder(state_directory() / "files", "keep a file as it was")
@@ -239,9 +236,7 @@ def _numbers(tables: Any, before: str, deep: int) -> Iterator[tuple[str, int]]:
 def _put(tables: Any, key: str, value: SettingValue) -> None:
     *path, last = parts_of(key)
     for part in path:
-        if not isinstance(tables, dict):
-            break
-        tables = tables.setdefault(part, {})
+        tables = tables.setdefault(part, {}) if isinstance(tables, dict) else None
     if not isinstance(tables, dict):
         raise ValueError(f"{key} is below a single value")
     if isinstance(tables.get(last), dict | list):
@@ -305,8 +300,7 @@ def _edit_yaml(text: str, key: str, value: SettingValue) -> str:
 
 
 def _edit_json(text: str, key: str, value: SettingValue) -> str:
-    tables = _json(text)
-    _put(tables, key, value)
+    _put(tables := _json(text), key, value)
     return json.dumps(tables, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -20,10 +20,8 @@ from loadframe.study.service_tables import ReadBackTable, ReadyTable
 
 MOST_BYTES, WITHIN_S = 1 << 20, 10.0
 FORM = "For example http://127.0.0.1:{port}/config."
-Run = Callable[[Sequence[str]], str]
 TOO_HIGH = 500
 LOOK_S = 2.0
-Status = Callable[[Sequence[str]], int]
 
 
 def get(url: str, *, within_s: float = WITHIN_S) -> tuple[int, bytes]:
@@ -49,20 +47,24 @@ def here(host: str, port: int) -> address.Place:
 
 
 def read(
-    name: str, table: ReadBackTable, run: Run, fill: Callable[[str], str], text_of: Callable[[Path], str]
+    name: str,
+    table: ReadBackTable,
+    values: Mapping[str, str],
+    run: Callable[[Sequence[str]], str],
+    text_of: Callable[[Path], str],
 ) -> SettingValue:
-    """The value in use. fill: replaces names in braces; text_of: reads a file as the service. TargetError."""
+    """The value in use. values: for names in braces; text_of: reads a file as the service. TargetError."""
     if table.command:
-        command = [fill(word) for word in table.command]
+        command = [filled(word, values) for word in table.command]
         said = run(command).strip()
         if not said or len(said) > 1000 or len(said.splitlines()) > 1:
             raise _unread(name, f"`{words(' '.join(command), 200)}` printed {words(repr(said), 80)}")
         return words(said)
     if table.file:
-        place, key = fill(table.file), table.key
+        place, key = filled(table.file, values), table.key
         text = text_of(Path(place))
     else:
-        place, key = fill(table.json_), table.field
+        place, key = filled(table.json_, values), table.field
         text = _answer(name, place)
     try:
         format_ = "json" if not table.file else table.format or files.of_name(Path(place).name)
@@ -97,8 +99,10 @@ def _unread(name: str, fact: str) -> TargetError:
 class Readiness:
     """What one start waits for. missing: what was not there at the last look, in words that follow a colon."""
 
-    def __init__(self, table: ReadyTable, values: Mapping[str, str], log: Path, run: Status) -> None:
-        """values: for names in braces. log: its output; only new lines count."""
+    def __init__(
+        self, table: ReadyTable, values: Mapping[str, str], log: Path, run: Callable[[Sequence[str]], int]
+    ) -> None:
+        """values: for names in braces. log: its output; only new lines count. run: the exit status of a command."""
         self._port = int(values["port"])
         self._http, self._tcp, said = (filled(text, values) for text in (table.http, table.tcp, table.log))
         self._command = [filled(word, values) for word in table.command]
@@ -109,10 +113,10 @@ class Readiness:
 
     def look(self) -> bool:
         """Whether it is ready now. StudyError where another machine would be asked."""
-        self.missing = self._look()
+        self.missing = self._lacking()
         return not self.missing
 
-    def _look(self) -> str:
+    def _lacking(self) -> str:
         if self._log is not None and self._log.read() == self._before:
             return f"no line of its output has the words {self._said!r}"
         missing = _unanswered(self._http) if self._http else ""

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from loadframe.errors import MissingTool, TargetError
@@ -16,25 +17,13 @@ from loadframe.kinds.private_server import CHECK_TIMEOUT_S, DIED, TAIL_BYTES, Pr
 from loadframe.kinds.service.discovery import Found, find, where
 from loadframe.kinds.service.files import Files
 from loadframe.kinds.service.read_back import Readiness, accepts
-from loadframe.kinds.service.words import (
-    filled,
-    not_passed,
-    of_environment,
-    passed,
-    places,
-    shown,
-    texts_of,
-)
+from loadframe.kinds.service.words import filled, not_passed, of_environment, passed, places, shown, texts_of
 from loadframe.model import TargetState
 from loadframe.study.declaration import TargetTable
 from loadframe.study.service_tables import ReadyTable, WithTable
 
 MOST_TOLD = 5
 MOST_LOG_BYTES = 64 << 20
-KILLED = "{} did not end within {:g} s of SIGTERM and was killed; what it does at its end is left out."
-WROTE = "{} writes much: of its output only the end is kept once it is longer than {} MiB."
-OTHER = "{} is {}: the first one in PATH, {}, cannot be run by the user {}, who runs the service."
-NOT_ENDED = "had not ended after {:g} s, printed without an end, or was killed (signal {})"
 MOST_LOOKS = 20
 LOOK_AGAIN_S = 0.05
 MARK = "LOADFRAME_SERVICE"
@@ -58,7 +47,7 @@ class Server(PrivateServer):
         fixed = where(str(target.listen))[1] if target.listen is not None else 0
         super().__init__(lease, helper or "service", user, fixed)
         self.name = f"The helper {helper}" if helper else "The service"
-        self._beside: Mapping[str, str] = {}
+        self._of_helpers: Mapping[str, str] = {}
         self.noted: dict[str, None] = {}
         """Sentences for the report, each once."""
         self.data = self.folder / "data"
@@ -77,17 +66,16 @@ class Server(PrivateServer):
     def version(self) -> str:
         return f"service {Path(self._target.command[0]).name}"
 
-    def begin(self, state: TargetState, allowance: Allowance, beside: Mapping[str, str]) -> None:
-        """Start it and return once it is ready. beside: values for its helpers' names in braces."""
+    def begin(self, state: TargetState, allowance: Allowance, of_helpers: Mapping[str, str]) -> None:
+        """Start it and return once it is ready. of_helpers: values for its helpers' names in braces."""
         self.take_port()
-        self._beside = beside
+        self._of_helpers = of_helpers
         values = self.values(state)
         self.files.write(state, values)
         within_s = (ready := self._target.ready or ReadyTable()).within
         until_s = time.monotonic() + within_s
 
         def exit_status(command: Sequence[str]) -> int:
-            """The exit status of a command that says whether it is ready; it has only the time left for that."""
             left_s = max(LOOK_AGAIN_S, until_s - time.monotonic())
             return self.said_to_its_end(self._findable(command), allowance, passed(self._target), within_s=left_s)[0]
 
@@ -162,7 +150,10 @@ class Server(PrivateServer):
         with self.log.open("r+b") as log:
             if log.seek(0, os.SEEK_END) <= MOST_LOG_BYTES:
                 return
-            self.noted[WROTE.format(self.name, MOST_LOG_BYTES >> 20)] = None
+            size = f"{MOST_LOG_BYTES >> 20} MiB"
+            self.noted.setdefault(
+                f"{self.name} writes much: of its output only the end is kept once it is longer than {size}."
+            )
             log.seek(-TAIL_BYTES, os.SEEK_END)
             tail = log.read(TAIL_BYTES)
             log.truncate(0)  # the service appends
@@ -173,7 +164,7 @@ class Server(PrivateServer):
         """The values for names in braces, in a state."""
         settings = {name: shown(value) for name, value in state.settings.items()}
         own = {"port": str(self.port), "data": str(self.data)}
-        return {**settings, **self._beside, **self.files.places(), **own, **of_environment(self._target)}
+        return {**settings, **self._of_helpers, **self.files.places(), **own, **of_environment(self._target)}
 
     def run(self, command: Sequence[str], allowance: Allowance, fact: str) -> str:
         """Run a command of the study to its end, as the service's user; its output. MissingTool, TargetError."""
@@ -182,7 +173,10 @@ class Server(PrivateServer):
         except MissingTool as error:
             raise MissingTool(f"{fact}: {error.fact}", remedy=error.remedy) from error
         if status != 0:
-            ended = f"ended with exit status {status}" if status > 0 else NOT_ENDED.format(CHECK_TIMEOUT_S, -status)
+            ended = f"ended with exit status {status}"
+            if status < 0:
+                late = f"had not ended after {CHECK_TIMEOUT_S:g} s, printed without an end"
+                ended = f"{late}, or was killed (signal {-status})"
             raise TargetError(
                 f"{fact}: `{' '.join(command)}` {ended}",
                 remedy=f"{'Its last lines say why; correct' if said else 'Correct'} the command in the study.",
@@ -200,7 +194,8 @@ class Server(PrivateServer):
         family = identity.family(self._process.pid)
         self.ask_to_end()
         if not self._wait(self._target.stop_within):
-            self.noted[KILLED.format(self.name, self._target.stop_within)] = None
+            late = f"{self.name} did not end within {self._target.stop_within:g} s of SIGTERM and was killed"
+            self.noted.setdefault(f"{late}; what it does at its end is left out.")
             self._process.kill()
             self._process.wait()
         self._process = None
@@ -241,7 +236,8 @@ class Server(PrivateServer):
             return list(command)
         program, first = runnable(command[0], self.user, self._lease.user), located(command[0])
         if program is not None and first is not None and program != first:
-            self.noted[OTHER.format(command[0], program, first, self.user)] = None
+            why = f"the first one in PATH, {first}, cannot be run by the user {self.user}, who runs the service"
+            self.noted.setdefault(f"{command[0]} is {program}: {why}.")
         return [program or command[0], *command[1:]]
 
     def _where(self) -> Path:
@@ -310,18 +306,17 @@ class Company:
         return {f"{name.replace('-', '_')}_port": str(server.port) for name, server in self._servers.items()}
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        pids = {name: server.pid for name, server in self._servers.items()}
-        ours = {name: () if pid is None else family(pid) for name, pid in pids.items()}
-        return {name: ours[name] if name in ours else self._of(name) for name in self._tables}
+        return {name: self._pids(name) for name in self._tables}
 
-    def _of(self, name: str) -> tuple[int, ...]:
-        pids = self._found[name].pids() if name in self._found else ()
-        if pids or name not in self._found or self._tables[name].pid is not None:
-            return pids
-        try:
-            self._found[name] = find(as_target(self._tables[name]))
-        except TargetError:
+    def _pids(self, name: str) -> tuple[int, ...]:
+        if name in self._servers:
+            pid = self._servers[name].pid
+            return () if pid is None else family(pid)
+        if name not in self._found:
             return ()
+        if not self._found[name].pids() and self._tables[name].pid is None:
+            with suppress(TargetError):
+                self._found[name] = find(as_target(self._tables[name]))
         return self._found[name].pids()
 
 

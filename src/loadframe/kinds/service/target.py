@@ -1,12 +1,12 @@
 """A service of the user's own, started privately as an unprivileged user."""
 
-import functools
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -36,7 +36,6 @@ WITHIN_S = 30.0
 MOST_BYTES = 1 << 20
 SETTLED_S, LOOK_EVERY_S = 5.0, 0.05
 RESTARTED_S = 120.0
-REPLACED = "{} ended while it was measured (pid {}), and pid {} took its place: steps before and after may differ."
 BY_HAND = "See the service's own log; `loadframe changes revert` sets the file back and restarts it."
 
 
@@ -115,15 +114,13 @@ class ServiceTarget(PrivateTarget, Server):
 
     def _entered(self, state: TargetState) -> None:
         self._effective = used = dict(state.settings)
-        values = self.values(state)
-        run = functools.partial(self.run, allowance=self._allowed(state))
+        values, allowance = self.values(state), self._allowed(state)
         for name, table in self._target.setting.items():
             if table.read_back is not None:
-                fill = functools.partial(filled, values=values)
-                run_it = functools.partial(run, fact=f"target.setting.{name}.read_back")
-                value = read(name, table.read_back, run_it, fill, self.files.text_of)
+                run = partial(self.run, allowance=allowance, fact=f"target.setting.{name}.read_back")
+                value = read(name, table.read_back, values, run, self.files.text_of)
                 used[name] = self.catalogue.shown(name, shown(value))
-        self._state = replace(state)
+        self._state = state
 
 
 class RunningService:
@@ -187,8 +184,7 @@ class RunningService:
                 f"target.setting.{name} has no read_back, so what a running service uses is not known",
                 remedy="Say where its value is read: it must be known to be put back.",
             )
-        fill = functools.partial(filled, values=self._values())
-        value = read(name, table.read_back, self._run, fill, self._text_of)
+        value = read(name, table.read_back, self._values(), self._run, self._text_of)
         return self._catalogue.shown(name, shown(value))
 
     def write(self, name: str, value: SettingValue) -> None:
@@ -221,8 +217,7 @@ class RunningService:
     def pid(self) -> int | None:
         return next(iter(self.pids()), None)
 
-    def listener(self) -> int | None:
-        return self.pid()
+    listener = pid
 
     def pids(self) -> tuple[int, ...]:
         """All its processes now. A restarted one is found by its port or its group."""
@@ -231,7 +226,9 @@ class RunningService:
                 service = find(self._target)
                 if service.first and not self._restarting:  # it may be another program now
                     pids = " and ".join(str(process.pid) for process in self._found.first)
-                    self._noted[REPLACED.format(self.words, pids, service.first[0].pid)] = None
+                    ended = f"{self.words} ended while it was measured (pid {pids})"
+                    then = f"pid {service.first[0].pid} took its place: steps before and after may differ"
+                    self._noted.setdefault(f"{ended}, and {then}.")
                 self._found = service
         return self._found.pids()
 
@@ -309,14 +306,9 @@ class RunningService:
             finally:
                 process.kill()  # no effect where it has ended
                 process.wait()
-            if not in_time:
-                raise TargetError(
-                    f"`{command_line}` did not end within {WITHIN_S:g} s, or prints without an end",
-                    remedy="Correct it.",
-                )
-            text = to_its_end.last_printed(output)
-        if (status := process.returncode) != 0:
-            raise TargetError(
-                f"`{command_line}` ended with exit status {status}", remedy="Correct it.", details=text[-2000:]
-            )
+            text, fact = to_its_end.last_printed(output), f"ended with exit status {process.returncode}"
+        if not in_time:
+            text, fact = "", f"did not end within {WITHIN_S:g} s, or prints without an end"
+        if not in_time or process.returncode != 0:
+            raise TargetError(f"`{command_line}` {fact}", remedy="Correct it.", details=text[-2000:])
         return text

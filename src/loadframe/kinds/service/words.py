@@ -19,11 +19,6 @@ NAME = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+")
 KIND = "service"
 SOURCE = "a service has the settings that its study declares: [target.setting.NAME]"
 CATALOGUE = Catalogue(kind=KIND, source=SOURCE, specs=())
-_FORMS: tuple[tuple[Kind, type | tuple[type, ...]], ...] = (
-    ("boolean", bool),
-    ("integer", int),
-    ("number", (int, float)),
-)
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
@@ -74,7 +69,9 @@ def shown(value: SettingValue) -> str:
 
 
 def _spec(knob: Knob, dynamic: bool) -> SettingSpec:
-    kind = _kind_of(knob)
+    types = {type(value) for value in knob.values or (knob.low or 0, knob.high or 0)}
+    kind: Kind = "integer" if types == {int} else "number" if types <= {int, float} else "text"
+    kind = "boolean" if types == {bool} else kind
     words = tuple(value for value in knob.values if isinstance(value, str | int) and not isinstance(value, bool))
     listed = kind in ("integer", "text") and len(words) == len(knob.values)
     numbers = [float(value) for value in knob.values if kind == "number"]
@@ -91,20 +88,11 @@ def _spec(knob: Knob, dynamic: bool) -> SettingSpec:
     )
 
 
-def _kind_of(knob: Knob) -> Kind:
-    values = knob.values or (knob.low or 0, knob.high or 0)
-    for kind, form in _FORMS:
-        if all(isinstance(value, form) and isinstance(value, bool) == (form is bool) for value in values):
-            return kind
-    return "text"
-
-
 def tunable(knob: Knob) -> Tunable:
     if not knob.values:
         return Tunable(knob.name, low=knob.low or 0.0, high=knob.high)
-    if knob.gives_up is None:
-        return Tunable(knob.name, knob.values)
-    return Tunable(knob.name, knob.values[:1], relaxed=knob.values[1:])
+    strict = len(knob.values) if knob.gives_up is None else 1
+    return Tunable(knob.name, knob.values[:strict], relaxed=knob.values[strict:])
 
 
 def catalogue(knobs: Iterable[tuple[Knob, bool]]) -> Catalogue:

@@ -11,6 +11,7 @@ from loadframe.formats.json_text import write_json
 from loadframe.host.leases import Lease, filesystem
 from loadframe.host.privilege import make_private, rights_of
 from loadframe.host.processes import Resources, stated
+from loadframe.kinds.base import Target
 from loadframe.kinds.catalogue import catalogue_in, counters_in, tunables_in
 from loadframe.kinds.kind import KindOfTarget, SettingsFile
 from loadframe.model import Endpoint, Requirement, SettingValue, TargetState
@@ -31,7 +32,7 @@ PERSISTENT_JOURNAL_MODES = frozenset({"WAL", "DELETE"})
 COUNTERS = tuple(counters_in(_FILE.with_name("metrics.txt"), "file").values())
 
 
-class SqliteTarget:
+class SqliteTarget(Target):
     """See kinds.base.Target. The file keeps page_size and WAL; each connection sets the rest, which `endpoint` has as
     JSON in options["pragmas"]."""
 
@@ -105,13 +106,7 @@ class SqliteTarget:
 
     def counters(self) -> dict[str, float]:
         self._started()
-        return {
-            "database_bytes": _size(self._file),
-            "wal_bytes": _size(self._file.with_name(self._file.name + "-wal")),
-        }
-
-    def pids(self) -> tuple[int, ...]:
-        return ()
+        return {"database_bytes": _size(self._file), "wal_bytes": _size(self._file.with_name(self._file.name + "-wal"))}
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return {}
@@ -131,9 +126,6 @@ class SqliteTarget:
 
     def version(self) -> str:
         return f"SQLite {sqlite3.sqlite_version}"
-
-    def log_tail(self, lines: int = 20) -> str:
-        return ""
 
     def describe(self) -> Mapping[str, str]:
         place = filesystem(self._folder)

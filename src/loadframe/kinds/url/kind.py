@@ -12,10 +12,11 @@ from loadframe.connections.http_connection import ERRORS, Connection
 from loadframe.connections.http_words import wrong_path
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import why
+from loadframe.kinds.base import Target
 from loadframe.kinds.behind import Behind
 from loadframe.kinds.catalogue import catalogue_in
 from loadframe.kinds.kind import ByAddress, KindOfTarget
-from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
+from loadframe.model import Endpoint, SettingValue, TargetState
 from loadframe.study import exposed_tables
 
 CATALOGUE = catalogue_in(Path(__file__).with_name("settings.toml"))
@@ -28,12 +29,12 @@ UNSEEN = (
 ELSEWHERE = "It is not on this machine, so its processes are not recorded."
 
 
-class UrlTarget:
+class UrlTarget(Target):
     """See kinds.base.Target. It is neither started nor stopped, and never changed."""
 
     kind = "url"
     embedded = False
-    counter_specs: tuple[CounterSpec, ...] = ()
+    counter_specs = ()
 
     def __init__(self) -> None:
         self._state: TargetState | None = None
@@ -94,9 +95,6 @@ class UrlTarget:
     def pids(self) -> tuple[int, ...]:
         return () if self._state is None or self._behind is None else self._behind.pids()
 
-    def processes(self) -> Mapping[str, tuple[int, ...]]:
-        return {"target": self.pids()}
-
     def endpoint(self) -> Endpoint:
         """address: numeric, and the port. options: `paths`, separated by blanks; `host`, for that header."""
         settings, place = self._known().settings, self._place
@@ -110,9 +108,6 @@ class UrlTarget:
 
     def version(self) -> str:
         return "url"
-
-    def log_tail(self, lines: int = 20) -> str:
-        return ""
 
     def describe(self) -> Mapping[str, str]:
         return {"data": str(self._known().settings["url"])}

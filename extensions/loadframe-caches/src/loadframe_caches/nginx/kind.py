@@ -109,7 +109,6 @@ class NginxTarget(PrivateTarget, Server):
         self.begin(wanted, allowance, lambda: self._ready(wanted))
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """Replace the workers by new ones in this state."""
         assert self.pid is not None, "a server that runs has a process"
         self.configure(wanted, self._allowed(wanted))
         self._lost = self.logged()[NO_WORKER]

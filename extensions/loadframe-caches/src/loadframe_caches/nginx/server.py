@@ -84,7 +84,6 @@ class Server(ConfiguredServer):
 
     @property
     def socket(self) -> Path:
-        """The socket of its status."""
         return self.folder / "run" / "status.sock"
 
     def prepare(self) -> None:
@@ -139,7 +138,7 @@ class Server(ConfiguredServer):
         return []
 
     def what_it_serves(self, settings: Mapping[str, SettingValue]) -> list[str]:
-        """The directives that say where answers come from, without their semicolons."""
+        """The directives that say where answers come from."""
         return [f"root {self.files}"]
 
 
@@ -151,10 +150,10 @@ def written(context: Context, settings: Mapping[str, SettingValue]) -> list[str]
     """The directives of a context, without their semicolons; one without a configured setting is left out."""
     directives = []
     for form in DIRECTIVES[context]:
-        names = names_of(form)
-        is_off = any(name in LEFT_OUT and settings.get(name) in (None, _spec(name).default) for name in names)
-        if not is_off and any(name in settings for name in names):
-            directives.append(form.format(**{name: word(_spec(name), settings.get(name)) for name in names}))
+        specs = [CACHE_CATALOGUE.known(name) for name in names_of(form)]  # it has all of the web server's
+        is_off = any(spec.name in LEFT_OUT and settings.get(spec.name) in (None, spec.default) for spec in specs)
+        if not is_off and any(spec.name in settings for spec in specs):
+            directives.append(form.format(**{spec.name: word(spec, settings.get(spec.name)) for spec in specs}))
     return directives
 
 
@@ -183,10 +182,6 @@ def word(spec: SettingSpec, value: SettingValue | None) -> str:
     return "off" if value == -1 else f"{on_or_off(value)}{spec.unit}"
 
 
-def _spec(name: str) -> SettingSpec:
-    return CACHE_CATALOGUE.known(name)  # it has all of the web server's
-
-
 class Status:
     """The status of one nginx; safe to use from several threads, one at a time."""
 
@@ -201,7 +196,7 @@ class Status:
                 if attempt:
                     time.sleep(PAUSE_S)
                 try:
-                    return self._ask()
+                    return parse(body(self._connection.get("/")).decode(errors="replace"))
                 except (FileNotFoundError, ConnectionRefusedError, TimeoutError):  # it is gone, or busy
                     self._connection.close()
                     return {}
@@ -218,9 +213,6 @@ class Status:
     def close(self) -> None:
         with self._lock:
             self._connection.close()
-
-    def _ask(self) -> dict[str, float]:
-        return parse(body(self._connection.get("/")).decode(errors="replace"))
 
 
 class NoRoom(Exception):  # noqa: N818 - it is a state of nginx

@@ -1,6 +1,5 @@
-"""Squid as a kind of target: a private cache in front of an origin of its own, with one process, an own folder, an own
-port of 127.0.0.1 and an unprivileged user. Its store on the disk (cache_dir_kind) survives a restart, that in memory
-does not."""
+"""Squid as a kind of target: a private cache in front of an origin of its own, with one process. Its store on the disk
+(cache_dir_kind) survives a restart, that in memory does not."""
 
 import os
 import re
@@ -64,10 +63,8 @@ manager: else it also caches, or collapses, the manager's pages."""
 
 
 class SquidTarget(CacheTarget, ConfiguredServer):
-    """See kinds.base.Target and CacheTarget. A change of state is a reconfiguration, or a restart where needed.
-
-    One process, with threads where cache_dir_kind is aufs. SIGTERM ends it a second later, with its index written;
-    SIGHUP reconfigures it (squid(8)). It uses named shared memory."""
+    """A change of state is a reconfiguration (SIGHUP), or a restart where needed. SIGTERM ends it a second later, with
+    its index written (squid(8)). It uses named shared memory."""
 
     kind = "squid"
     catalogue = CATALOGUE
@@ -145,7 +142,7 @@ class SquidTarget(CacheTarget, ConfiguredServer):
         self._manager.close()
 
     def _ready(self) -> bool:
-        """Whether the configuration that was written last is in effect, for a client that connects now."""
+        """Whether the last configuration is in effect, for a client that connects now."""
         assert self.port is not None, "it listens on a port"
         self._manager.connect_to(self.port)
         return mark(self._manager.page("config") or "") == self._mark
@@ -185,12 +182,11 @@ class SquidTarget(CacheTarget, ConfiguredServer):
         }
 
     def _logged(self, words: bytes) -> int:
-        """How many lines of its log have these words."""
         return self._log_counts.read()[words]
 
     @property
     def _mark(self) -> str:
-        """Identifies the configuration that was written last."""
+        """Of the last configuration."""
         return f"state-{self._configured}"
 
     def command_for(self, configuration: Path, *options: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import ctypes
 import ctypes.util
 import http.client
 import json
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,7 +34,6 @@ COUNTERS = counters_in(_METRICS, "vsc")
 ALL_COUNTERS = tuple(counters_in(_METRICS).values())
 
 INSTALL = "apt-get install varnish"
-OF_STORAGE = ("SMA.objects.", "SMF.objects.")
 PACKAGE = Package("Varnish", ("varnishd", "varnishadm"), INSTALL, ("-V",), r"varnish-(\d[\w.]*)")
 ANSWER_S = 30.0
 STORAGE = "objects"
@@ -71,7 +71,8 @@ class Counters:
 
         def note(_: Any, point: Any) -> int:
             if point:  # the last call has no point
-                counters[_known(point.contents.name.decode())] = int(point.contents.ptr[0])
+                name = re.sub(r"^SM[AF]\.objects\.", "STORAGE.", point.contents.name.decode())
+                counters[name] = int(point.contents.ptr[0])
             return 0
 
         with rights_of(self._user, self._group):
@@ -98,10 +99,6 @@ class Counters:
                 remedy="Its log says whether it still runs.",
             )
         self._vsm, self._vsc = vsm, api.VSC_New()
-
-
-def _known(name: str) -> str:
-    return next((f"STORAGE.{name.removeprefix(kind)}" for kind in OF_STORAGE if name.startswith(kind)), name)
 
 
 def _load() -> Any:

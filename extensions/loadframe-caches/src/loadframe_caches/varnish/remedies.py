@@ -1,15 +1,6 @@
 """Remedies of Varnish."""
 
-from loadframe.knowledge.remedy import (
-    Builders,
-    Situation,
-    enlarged,
-    raised,
-    round_up,
-    server_change,
-    text,
-    whole,
-)
+from loadframe.knowledge.remedy import Builders, Situation, enlarged, raised, round_up, server_change, text, whole
 from loadframe.model import Price, Remedy
 
 DOCUMENTATION = "varnishd(1), -s"
@@ -48,7 +39,4 @@ def _more_storage(situation: Situation) -> Remedy | None:
     )(situation)
 
 
-BUILDERS: Builders = {
-    "varnish.threads": (_more_threads,),
-    "varnish.storage": (_more_storage,),
-}
+BUILDERS: Builders = {"varnish.threads": (_more_threads,), "varnish.storage": (_more_storage,)}
