@@ -1,5 +1,5 @@
-"""Processes that benchmarks/recorder.py starts: `floor.py idle THREADS`, `floor.py serve THREADS CONNECTIONS`, and the
-floor, `floor.py PID FILE INTERVAL`.
+"""Processes that benchmarks/recorder.py starts: `floor.py idle THREADS`, `floor.py serve THREADS CONNECTIONS`,
+`floor.py processes COUNT`, and the floor, `floor.py PID FILE INTERVAL`.
 
 The floor is the least that recording can cost in Python: it preads the same files as Loadframe's recorder at the same
 ticks and writes them as they are. It imports nothing heavy, as the recorder does.
@@ -42,6 +42,16 @@ def serve(threads: int, connections: int) -> None:
         else:
             threading.Thread(target=never.wait, daemon=True).start()
     print("ready", flush=True)
+    sys.stdin.read()
+
+
+def processes(count: int) -> None:
+    """A process with so many children, whose pids it prints; all sleep until stdin is closed."""
+    children = []
+    while len(children) < count and (pid := os.fork()):
+        children.append(pid)
+    if len(children) == count:
+        print(*children, flush=True)
     sys.stdin.read()
 
 
@@ -117,6 +127,8 @@ def _floor_files(pid: int) -> tuple[list[int], list[int]]:
 if __name__ == "__main__":
     if sys.argv[1] == "idle":
         idle(int(sys.argv[2]))
+    elif sys.argv[1] == "processes":
+        processes(int(sys.argv[2]))
     elif sys.argv[1] == "serve":
         serve(int(sys.argv[2]), int(sys.argv[3]))
     else:

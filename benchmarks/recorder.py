@@ -1,7 +1,7 @@
 """What recording costs on this machine: python benchmarks/recorder.py [--seconds S] [--blocks N] [--minutes M]
-    [--service]
+    [--service] [--processes]
 
-Three tables, each from one run:
+Four tables, each from one run:
 
 1. CPU per tick, CPU per second and memory of Loadframe's recorder beside the bare floor (a loop in the same language
    that preads the same files and writes them as they are) and beside atop, sadc, collectl and vmstat, which write what
@@ -17,6 +17,9 @@ Three tables, each from one run:
 
 3. CPU per second of the recorder beside a service of 50 threads, without connections and with 200 of them (they cost
    what is read of sockets), and beside none. --service: this one alone.
+4. CPU per second of the recorder beside 1, 10, 100 and 300 idle processes, and of a loop in C (reads.c, which cc
+   compiles) that reads again what the recorder has read, as often and at the same ticks, and does nothing with it. How
+   often each process was read in full is the table's last column. --processes: this one alone.
 
 Then one line per goal: met, or missed and by how much. Ends with 1 where one was missed. Peers come from Debian's
 packages (atop, sysstat, collectl, procps); one that is not installed is left out and named.
@@ -35,7 +38,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,14 +52,20 @@ from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, Resources, spawn
 from loadframe.kinds import registry as targets
 from loadframe.model import Endpoint, TargetState
+from loadframe.recording import socket_rows as diag
 from loadframe.recording.control import Recorder
+from loadframe.recording.process_metrics import parse_tasks, split_source
+from loadframe.recording.readers import RecordingReader
 
 THREADS = (80, 1_000, 10_000)
+PROCESSES = (1, 10, 100, 300)
 SERVICE_THREADS, SERVICE_CONNECTIONS = 50, (0, 200)
 HELPERS = str(Path(__file__).with_name("floor.py"))
+READS = Path(__file__).with_name("reads.c")
 WARM_UP_S = 2.5
 STARTED_S = 15.0
 FLOOR_GOAL, ATOP_GOAL, THROUGHPUT_GOAL, MEMORY_GOAL_BYTES = 1.5, 0.1, 0.005, 25 * 2**20
+C_GOAL = 3.0
 HALF_S = 0.5
 GUARD_S = 0.05
 RESAMPLES = 4000
@@ -250,6 +259,107 @@ def service_costs(blocks: int, seconds: float) -> None:
         print(f"  {name}: {cost.second_ms:.1f} ms of CPU per second, {cost.written_bytes / 1024:.1f} KiB written")
 
 
+# --- the fourth table ---
+
+
+def process_costs(blocks: int, seconds: float) -> bool:
+    """Print what the recorder takes beside so many processes, and what the loop in C does; whether the goal is met."""
+    print(f"{'processes':>9}  {'recorder':>12} {'loop in C':>12} {'ratio':>6}  each process in full")
+    ratios = {}
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        program = Path(name) / "reads"
+        subprocess.run(["cc", "-O2", "-o", program, READS], check=True)
+        for count in PROCESSES:
+            command = [sys.executable, HELPERS, "processes", str(count)]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+                assert process.stdout is not None and process.stdin is not None
+                pids = process.stdout.readline().decode().split()
+                pairs = [_both(program, pids, seconds) for _ in range(blocks)]
+                process.stdin.close()
+            ours, bare, looks = (statistics.median(values) for values in zip(*pairs, strict=True))
+            ratios[count] = statistics.median(recorder / loop for recorder, loop, _ in pairs)
+            shown = f"{ours:>9.2f} ms {bare:>9.2f} ms {ratios[count]:>6.2f}  {looks:.1f} times per second"
+            print(f"{count:>9}  {shown}", flush=True)
+    met = True
+    for count, ratio in ratios.items():
+        met &= goal(f"{count} processes, CPU over that of the loop in C", ratio, C_GOAL, _plain)
+    return met
+
+
+def _both(program: Path, pids: list[str], seconds: float) -> tuple[float, float, float]:
+    """ms of CPU per second of the recorder and of the loop, and how often per second each process was read in full."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        path = Path(name) / "raw.lfr"
+        recorder = _run(python("loadframe.recording.recorder", str(path)), stdin=subprocess.PIPE)
+        assert recorder.stdin is not None
+        recorder.stdin.write(f'{{"do": "follow", "component": "target", "pids": [{", ".join(pids)}]}}\n'.encode())
+        recorder.stdin.flush()
+        ours = _second_ms(recorder, seconds)
+        recorder.stdin.close()
+        recorder.wait()
+        with RecordingReader(path) as reader:
+            ticks = [[*_reads(tick.entries)] for tick in reader.all_ticks() if tick.sample]
+    ticks = ticks[-round(10 * seconds) :]
+    things = {thing: number for number, thing in enumerate(dict.fromkeys(thing for tick in ticks for thing in tick))}
+    lines = [f"100000000 {len(things)}", *things, str(len(ticks))]
+    lines += [" ".join(map(str, (len(tick), *(things[thing] for thing in tick)))) for tick in ticks]
+    loop = _run([str(program)], stdin=subprocess.PIPE)
+    assert loop.stdin is not None
+    loop.stdin.write("\n".join(lines).encode())
+    loop.stdin.close()
+    bare = _second_ms(loop, seconds)
+    loop.kill()
+    loop.wait()
+    stats = {f"r /proc/{pid}/stat" for pid in pids}
+    looks = sum(thing in stats for tick in ticks for thing in tick) / len(pids)
+    return ours, bare, looks / len(ticks) * 10
+
+
+def _second_ms(process: subprocess.Popen[bytes], seconds: float) -> float:
+    time.sleep(WARM_UP_S)
+    before_s, began_s = cpu_s(process.pid), time.monotonic()
+    time.sleep(seconds)
+    return (cpu_s(process.pid) - before_s) / (time.monotonic() - began_s) * 1e3
+
+
+def _reads(entries: Mapping[str, bytes]) -> Iterator[str]:
+    """What was read for the entries of a tick: kind (as in reads.c) and path."""
+    if any(source.endswith(":sockets") for source in entries):
+        yield from _REQUESTS
+    for source, text in entries.items():
+        if (process := split_source(source)) is None:
+            path = source.partition(":")[2]
+            if path.startswith("/"):
+                yield f"r {path}"
+            continue
+        _, pid, word = process
+        if word in _KINDS:
+            yield _KINDS[word].format(pid)
+        elif word in _OF_THREADS:
+            for row in parse_tasks(text):
+                files = zip(_OF_THREADS[word], (row.stat, row.schedstat, row.wchan), strict=True)
+                yield from (f"r /proc/{pid}/task/{row.thread}/{file}" for file, read in files if file and read)
+        elif f":/proc/{pid}/" in source:
+            yield f"r /proc/{pid}/{word}"
+
+
+_STATES = 1 << diag.ESTABLISHED | 1 << diag.SYN_SENT | 1 << diag.CLOSE_WAIT | 1 << diag.LISTEN
+_MESSAGES = [diag.inet_request(family, _STATES, extensions=1 << 1) for family in diag.FAMILIES]
+_REQUESTS = [
+    "d " + (diag.HEADER.pack(diag.HEADER.size + len(message), diag.BY_FAMILY, diag.DUMP, 1, 0) + message).hex()
+    for message in (*_MESSAGES, diag.unix_request(1 << diag.ESTABLISHED | 1 << diag.LISTEN))
+]
+"""The kernel lists all sockets."""
+_KINDS = {"cpu": "c /proc/{}", "fd": "s /proc/{}/fd", "threads": "s /proc/{}/task", "exe": "l /proc/{}/exe"}
+_OF_THREADS = {
+    "tasks": ("stat", "", "wchan"),
+    "task-schedstat": ("", "schedstat", ""),
+    "task-status": ("status", "", ""),
+    "task-syscall": ("syscall", "", ""),
+}
+"""By the last word of a source: what is read for it."""
+
+
 # --- the second table ---
 
 
@@ -421,8 +531,11 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=5.0, help="length of one block of one tool")
     parser.add_argument("--blocks", type=int, default=3)
     parser.add_argument("--service", action="store_true", help="the third table alone")
+    parser.add_argument("--processes", action="store_true", help="the fourth table alone")
     parser.add_argument("--minutes", type=float, default=4.0, help="length of the sysbench run; 0: none")
     arguments = parser.parse_args()
+    if arguments.processes:
+        return 0 if process_costs(max(1, arguments.blocks), arguments.seconds) else 1
     if arguments.service or arguments.blocks:
         service_costs(max(1, arguments.blocks), arguments.seconds)
     if arguments.service:
@@ -432,6 +545,8 @@ def main() -> int:
         if not shutil.which(tool.program):
             print(f"{tool.name} is not installed: left out (apt-get install atop sysstat collectl procps)")
     met = judge(costs(tools, arguments.blocks, arguments.seconds)) if arguments.blocks else True
+    if arguments.blocks:
+        met &= process_costs(arguments.blocks, arguments.seconds)
     if arguments.minutes:
         try:
             met &= judge_change(throughput_change(arguments.minutes))

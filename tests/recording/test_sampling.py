@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import resource
 import shutil
 import subprocess
@@ -20,7 +22,7 @@ from loadframe.recording.held_files import Descriptors
 from loadframe.recording.metrics import window_metrics
 from loadframe.recording.process_metrics import parse_tasks
 from loadframe.recording.readers import RecordingReader
-from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles
+from loadframe.recording.sampling import CgroupFiles, ProcessFiles, SystemFiles, size_counts_open_files
 
 FACTS = Facts(0.1, 100, 2, 4096, 0.5, 0.0, 1e9)
 DATA = Path(__file__).parent.parent / "data" / "proc"
@@ -217,6 +219,11 @@ def test_where_no_descriptor_is_left_a_thread_is_passed_over_and_not_taken_for_e
     times = [row for tick in ticks[2:] for row in parse_tasks(tick.entries["target:7:task-schedstat"])]
     assert times
     assert all(row.schedstat for row in times)
+
+
+def test_open_files_are_listed_only_where_the_kernel_does_not_count_them() -> None:
+    release = tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
+    assert size_counts_open_files(Path("/")) == (release >= (6, 2))
 
 
 def test_a_process_that_ends_while_its_files_are_opened_is_not_followed(tree: Path, recording: Recording) -> None:

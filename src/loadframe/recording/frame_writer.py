@@ -47,6 +47,7 @@ class FrameWriter:
     def __init__(self, path: Path, facts: Facts, descriptor: int | None = None) -> None:
         self._path = path
         self._ids: dict[str, int] = {}
+        self._named: dict[str, bytes] = {}
         self._next_id = 0
         self._retired: list[str] = []
         self.buffer = bytearray(_BUFFER_BYTES)
@@ -70,6 +71,8 @@ class FrameWriter:
         """Its id. Every block names the sources in use."""
         if name not in self._ids:
             self._ids[name] = self._next_id
+            encoded = SOURCE_ID.pack(self._next_id) + name.encode()
+            self._named[name] = RECORD.pack(SOURCE, len(encoded)) + encoded
             self._next_id += 1
         elif name in self._retired:
             self._retired.remove(name)
@@ -172,14 +175,11 @@ class FrameWriter:
         """From here on a kill -9 of the recorder cannot lose it."""
         if self._first_s > self._last_s:
             return
-        names = b"".join(
-            RECORD.pack(SOURCE, SOURCE_ID.size + len(encoded)) + SOURCE_ID.pack(number) + encoded
-            for encoded, number in ((name.encode(), number) for name, number in self._ids.items())
-        )
+        names = b"".join(self._named.values())
         self._make_room(len(names))
         self.append(names)
         for name in self._retired:
-            del self._ids[name]
+            del self._ids[name], self._named[name]
         self._retired.clear()
         frame = self._compressor.compress(self._view[: self.end])
         head = BLOCK_HEADER.pack(BLOCK_MAGIC, len(frame), self.end, self._first_s, self._last_s, 0)[:-4]

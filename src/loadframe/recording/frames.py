@@ -24,9 +24,9 @@ LARGEST_FRAME_BYTES = LARGEST_BLOCK_BYTES + (LARGEST_BLOCK_BYTES >> 7)
 """What cannot be compressed grows by less than that (ZSTD_compressBound)."""
 FREE_BYTES, PER_BYTE = 8 << 20, 20
 """The most that a block holds: FREE_BYTES, plus PER_BYTE for each of its bytes in the file."""
-MOST_RECORDS, MOST_ENTRIES = 5_000, 50_000
-"""Most of each in a block, which has a few dozen records: a million small ones would take far more memory than their
-bytes."""
+MOST_RECORDS, MOST_ENTRIES = 50_000, 50_000
+"""Most of each in a block, which has a few dozen records and one for each source, 17 of a process: a million small ones
+would take far more memory than their bytes."""
 MOST_BLOCKS = 1_000_000
 """At the recorder's pace, more than a week."""
 MOST_SEARCHED = 100_000

@@ -54,6 +54,12 @@ def after(first: ProcessStat, ended: Sequence[ProcessStat]) -> ProcessStat:
     return replace(first, **{f"children_{name}": getattr(first, f"children_{name}") + n for name, n in of_all.items()})
 
 
+def with_clock(seen: ProcessStat, clock_ns: int, facts: Facts) -> ProcessStat:
+    """With the CPU time that the process's clock has counted since."""
+    ticks = int(clock_ns / NS * facts.clock_ticks_per_s) - seen.user_ticks
+    return replace(seen, system_ticks=max(seen.system_ticks, ticks))
+
+
 _IO = {"io.read_bytes": ("read_bytes",), "io.write_bytes": ("write_bytes",), "io.write_calls": ("syscw",)}
 CLOCK_CORES, CHILDREN_CORES, RECORDER_CORES = "cpu.of its clock", "cpu.of its children", "recorder.cpu.cores"
 STAT, CLOCK, IO = "stat", "cpu", "io"
@@ -147,9 +153,9 @@ def parse_tasks(data: bytes) -> list[TaskTexts]:
     return tasks
 
 
-HELD = frozenset({STAT, "status", "limits", "fd"})
-"""The latest text of these stays valid: with thousands of threads they are read once per second."""
-KINDS = frozenset({*HELD, CLOCK, IO, "threads", "tasks"})
+HELD = frozenset({STAT, "status", "limits", "fd", "threads", "tasks"})
+"""The latest text of these stays valid: with thousands of threads, or many processes, they are read once per second."""
+KINDS = frozenset({*HELD, CLOCK, IO})
 """The last words of the names of a process's sources."""
 
 
@@ -246,24 +252,30 @@ def split_source(name: str) -> tuple[str, int, str] | None:
 
 
 def is_there(entries: Entries) -> bool:
-    return STAT in entries or "threads" in entries or "tasks" in entries
+    return not entries.keys().isdisjoint((STAT, CLOCK, "threads", "tasks"))
 
 
 class ComponentTrack:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._rows = process_rows(facts.clock_ticks_per_s)
-        self._before: dict[int, dict[str, tuple[float, object]]] = {}
+        self._before: dict[int, dict[str, tuple[float, object, Metrics]]] = {}
         self._held: dict[int, dict[str, bytes]] = {}
+        self._ended: dict[int, list[ProcessStat]] = {}
 
     def step(self, at_s: float, before_s: float | None, processes: Mapping[int, Entries]) -> Metrics:
         """before_s: time of the tick before. A process born since then counts from zero; an older one that was not
-        followed then counts from here on."""
+        followed then counts from here on. If a file is read of some of the processes only, the rates that it had of
+        the others count."""
         there = {pid: entries for pid, entries in processes.items() if is_there(entries)}
-        ended: dict[int, list[ProcessStat]] = {}
         for pid, seen in self._before.items():
             if pid not in there and STAT in seen and isinstance(last := seen[STAT][1], ProcessStat):
-                ended.setdefault(last.parent, []).append(last)
+                clock_s, clock, _ = seen.get(CLOCK, (0.0, None, {}))
+                if isinstance(clock, int) and clock_s > seen[STAT][0]:
+                    last = with_clock(last, clock, self._facts)
+                self._ended.setdefault(last.parent, []).append(last)
+        self._ended = {pid: ended for pid, ended in self._ended.items() if pid in there}
+        read = {row.source for row in self._rows if any(row.source in entries for entries in there.values())}
         self._before = {pid: self._before.get(pid, {}) for pid in there}
         self._held = {
             pid: {**self._held.get(pid, {}), **{name: entries[name] for name in HELD & entries.keys()}}
@@ -271,21 +283,23 @@ class ComponentTrack:
         }
 
         def rates(pid: int, entries: Entries, row: Derivation) -> Metrics:
-            if row.source not in entries:
-                return {}
-            reading = row.reading(entries)
             before = self._before[pid].get(row.source)
-            self._before[pid][row.source] = at_s, reading
+            if row.source not in entries:
+                return before[2] if before is not None and row.source in read else {}
+            reading = row.reading(entries)
+            self._before[pid][row.source] = at_s, reading, {}
             if before is None:
                 if before_s is None:
                     return {}
                 born = born_since(parse_stat(entries.get(STAT, b"")), before_s, self._facts)
-                before = before_s, BORN[row.source] if born else reading
-            then_s, first = before
+                before = before_s, BORN[row.source] if born else reading, {}
+            then_s, first, _ = before
             if at_s <= then_s:
                 return {}
-            first = after(first, ended.get(pid, ())) if isinstance(first, ProcessStat) else first
-            return row.between(first, reading, at_s - then_s)
+            first = after(first, self._ended.pop(pid, ())) if isinstance(first, ProcessStat) else first
+            grown = row.between(first, reading, at_s - then_s)
+            self._before[pid][row.source] = at_s, reading, grown
+            return grown
 
         of_each = [
             with_cores(gather(partial(rates, pid, entries, row) for row in self._rows))

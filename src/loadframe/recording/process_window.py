@@ -1,6 +1,6 @@
 """The followed processes in a window. What is recorded at each tick is compared between a process's first and last tick
-in it, from zero if born in it; what is recorded less often between the two readings nearest to its edges. Of threads
-that are looked at in turn the sample stands for all."""
+in it, from zero if born in it; what is recorded less often, because processes are looked at in turn, between the two
+readings nearest to its edges. Of threads that are looked at in turn the sample stands for all."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +12,7 @@ from loadframe.recording.derivation import Derivation, Metrics, Window, gather, 
 from loadframe.recording.frames import Entries, Tick
 from loadframe.recording.process_metrics import (
     BORN,
+    CLOCK,
     HELD,
     NS,
     POLLING,
@@ -29,6 +30,7 @@ from loadframe.recording.process_metrics import (
     parse_tasks,
     process_rows,
     split_source,
+    with_clock,
     with_cores,
 )
 from loadframe.recording.procfs import ProcessStat
@@ -65,9 +67,22 @@ class ProcessInWindow:
     def present(self) -> list[Tick]:
         return [tick for tick in self.window.ticks if is_there(tick.entries)]
 
+    @property
+    def share(self) -> float:
+        """Of the window: how long it was there."""
+        return len(self.present) / len(self.window.ticks)
+
     @cached_property
     def last_stat(self) -> ProcessStat:
         return parse_stat(self.held.ticks[-1].entries.get(STAT, b""))
+
+    @cached_property
+    def last_seen(self) -> ProcessStat:
+        """With the CPU time since its last stat."""
+        last = self.present[-1].entries
+        if STAT in last or CLOCK not in last:
+            return self.last_stat
+        return with_clock(self.last_stat, procfs.parse_count(last[CLOCK]), self.window.facts)
 
     @cached_property
     def parent(self) -> int:
@@ -78,20 +93,33 @@ class ProcessInWindow:
 
     def pair(self, row: Derivation) -> tuple[object, object, float]:
         """As Window.pair. What is recorded at each tick spans the whole window, from zero if the process was born in
-        it."""
+        it; so does what was recorded less often of one that was born in it, up to its last look."""
         inside = [tick for tick in self.window.ticks if row.source in tick.entries]
-        if inside and inside[0] is self.present[0] and inside[-1] is self.present[-1]:
-            born = born_since(self.last_stat, self.window.ticks[0].monotonic_s, self.window.facts)
+        born = born_since(self.last_stat, self.window.ticks[0].monotonic_s, self.window.facts)
+        if inside and (born or (inside[0] is self.present[0] and inside[-1] is self.present[-1])):
             first = BORN[row.source] if born else row.reading(inside[0].entries)
             return first, row.reading(inside[-1].entries), self.window.elapsed_s
-        return self.window.pair(row)
+        looks = [tick for tick in self.window.around if row.source in tick.entries]
+        pair = self._nearest([tick.monotonic_s for tick in looks])
+        if pair is None:
+            raise RecordingError(f"The {row.source} of process {self.pid} was not recorded twice.")
+        first, last = looks[pair[0]], looks[pair[1]]
+        elapsed_s = last.monotonic_s - first.monotonic_s or self.window.elapsed_s
+        return row.reading(first.entries), row.reading(last.entries), elapsed_s / self.share
+
+    def _nearest(self, times: Sequence[float]) -> tuple[int, int] | None:
+        """As nearest_pair; of a process that ended before its next turn the last two, or one twice."""
+        pair = nearest_pair(times, self.window.start_s, self.window.end_s)
+        if pair is None and times and self.share < 1:
+            return max(0, len(times) - 2), len(times) - 1
+        return pair
 
     @cached_property
     def rates(self) -> Metrics:
         def of(row: Derivation) -> Metrics:
             first, last, elapsed_s = self.pair(row)
             if isinstance(first, ProcessStat):
-                first = after(first, [child.last_stat for child in self.ended_children])
+                first = after(first, [child.last_seen for child in self.ended_children])
             return row.between(first, last, elapsed_s)
 
         return with_cores(gather(partial(of, row) for row in process_rows(self.window.facts.clock_ticks_per_s)))
@@ -137,7 +165,8 @@ class ProcessInWindow:
         self, source: str, numbers: Callable[[TaskTexts], tuple[int, int] | None]
     ) -> dict[int, tuple[float, float]]:
         """If all threads are looked at each time, a thread that is new began from zero, and counts for the part of the
-        window that it lived."""
+        window that it lived. Between two looks of a process that has its turn less often, its rate is taken to be the
+        same."""
         sights: dict[int, list[Sight]] = {}
         complete, before_s = True, None
         for tick in self.window.around:
@@ -150,21 +179,23 @@ class ProcessInWindow:
                     born: list[Sight] = [(before_s, (0, 0))] if complete and before_s is not None else []
                     sights.setdefault(row.thread, born).append((tick.monotonic_s, counts))
             before_s = tick.monotonic_s
-        grown = {thread: self._grown(seen, complete) for thread, seen in sights.items()}
+        turns = any(source not in tick.entries for tick in self.present)
+        grown = {thread: self._grown(seen, complete=complete, turns=turns) for thread, seen in sights.items()}
         return {thread: rates for thread, rates in grown.items() if rates is not None}
 
-    def _grown(self, seen: Sequence[Sight], complete: bool) -> tuple[float, float] | None:
+    def _grown(self, seen: Sequence[Sight], *, complete: bool, turns: bool) -> tuple[float, float] | None:
         window = self.window
-        if complete:
+        if complete and not turns:
             first_s, last_s = window.ticks[0].monotonic_s, window.ticks[-1].monotonic_s
             inside = [sight for sight in seen if sight[0] <= last_s]
             before = [sight for sight in inside if sight[0] <= first_s]
             chosen = [*before[-1:], *inside[len(before) :]]
             elapsed_s = window.elapsed_s
         else:
-            pair = nearest_pair([at_s for at_s, _ in seen], window.start_s, window.end_s)
+            times = [at_s for at_s, _ in seen]
+            pair = self._nearest(times) if complete else nearest_pair(times, window.start_s, window.end_s)
             chosen = [seen[index] for index in pair or ()]
-            elapsed_s = chosen[-1][0] - chosen[0][0] if chosen else 0.0
+            elapsed_s = ((times[pair[1]] - times[pair[0]]) or window.elapsed_s) / self.share if pair else 0.0
         if not chosen:
             return None
         first, last = chosen[0][1], chosen[-1][1]

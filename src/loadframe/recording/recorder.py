@@ -7,11 +7,13 @@ import argparse
 import ctypes
 import gc
 import json
+import math
 import os
 import select
 import signal
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,10 @@ from loadframe.recording.socket_sampling import SocketSampler
 
 BLOCK_S = 1.0
 """The most that a kill -9 can lose."""
+LOOKS_PER_TICK, MOST_PARENTS = 16, 8
+"""Processes that are looked at in full at a tick: all, or else in turn so many, or a tenth of them at ticks of 0.1 s:
+each at least once per second. Of the others it is recorded that they live, and their CPU time. Parents among these are
+looked at each time."""
 _PR_SET_PDEATHSIG = 1
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _KEPT_BYTES = -1, -3, 4 * 1024 * 1024
 _SAME_MOMENT_S = 0.001
@@ -77,7 +83,7 @@ class RecorderProcess:
                 self._take_commands()
             now_s = time.monotonic()
             if now_s >= self._next_s and not self._stopping:
-                self._tick(now_s)
+                self.tick(now_s)
         self.close()
         if self._asked_to_stop is not None:
             _answer({"number": self._asked_to_stop, "cost": self.cost()})
@@ -168,7 +174,20 @@ class RecorderProcess:
         except OSError as error:
             self._report_unrecorded(f"control group of the {component}", error)
 
-    def _tick(self, now_s: float) -> None:
+    def _looked_at(self) -> Collection[ProcessFiles]:
+        """The processes that have their turn: those that were not looked at for longest, and parents always, because
+        they inherit the numbers of children that end."""
+        followed = self._followed.values()
+        if len(followed) <= LOOKS_PER_TICK:
+            return followed
+        whose = {(files.component, files.parent) for files in followed}
+        parents = [self._followed[key] for key in sorted(whose & self._followed.keys())[:MOST_PARENTS]]
+        others = sorted((files for files in followed if files not in parents), key=lambda files: files.looked_s)
+        ticks_per_s = max(1, int(1 / self._interval_s))
+        return {*parents, *others[: max(LOOKS_PER_TICK - len(parents), math.ceil(len(others) / ticks_per_s))]}
+
+    def tick(self, now_s: float) -> None:
+        """Record what is due."""
         # More than half an interval after its time a tick is late; missed ones count as late, too.
         lateness_s = now_s - self._next_s
         missed = int(lateness_s / self._interval_s)
@@ -180,8 +199,9 @@ class RecorderProcess:
         writer.put(*self._machine)
         for cgroup in self._cgroups.values():
             cgroup.sample(now_s)
+        looked_at = self._looked_at()
         for key, files in tuple(self._followed.items()):
-            if not files.sample(now_s):
+            if not (files.sample(now_s) if files in looked_at else files.census()):
                 self._followed.pop(key).close()
         self.sockets.sample(now_s, self._followed.values())
         writer.end_record()

@@ -2,6 +2,7 @@
 straight into the recording's buffer, nothing is parsed. An open file also protects from reused pids: once its process
 is gone it answers ESRCH."""
 
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -104,8 +105,8 @@ class CgroupFiles(HeldFiles):
 def size_counts_open_files(root: Path) -> bool:
     """Whether the size of /proc/PID/fd is the number of open files (Linux 6.2 and later)."""
     path = root / "proc/self/fd"
-    with suppress(OSError), opened(str(path)) as folder:
-        return os.stat(path).st_size == len(os.listdir(folder)) > 0  # noqa: PTH116, PTH208 - held open, not by path
+    with suppress(OSError):
+        return 0 < path.stat().st_size == len(list(path.iterdir())) - 1  # listing it has it open itself
     return False
 
 
@@ -124,6 +125,8 @@ class ProcessFiles(HeldFiles):
         self._looks_for_jvm = LOOKS_FOR_JVM
         # Of a recorded tree only the files are available, not the clocks of its processes.
         self._clock = (~pid << 3) | _CPU_CLOCK_OF_PROCESS if root == Path("/") else None
+        self.looked_s = -math.inf
+        """When everything was last looked at."""
         self.directory = os.open(root / f"proc/{pid}", _FOLDER)
         try:
             tasks_directory = os.open("task", _FOLDER, dir_fd=self.directory)
@@ -139,12 +142,29 @@ class ProcessFiles(HeldFiles):
                     self.open(held, f"{prefix}:/proc/{pid}/{name}", name, self.directory)
                     if not self.each_tick:
                         raise ProcessLookupError(f"process {pid} ended while its files were opened")
+            _, *words = os.pread(self.each_tick[0][1], 4096, 0).rpartition(b")")[2].split()
+            self.parent = int(words[0]) if words else 0
         except OSError:
             self.close()
             raise
 
+    def census(self) -> bool:
+        """As `sample`, but only that it lives, and its CPU time; nothing before everything was looked at."""
+        if self.looked_s == -math.inf:
+            return True
+        if self._clock is None or self._threads.count > MANY_THREADS:
+            self._threads.put_count()
+            return True
+        try:
+            self._writer.put(self._sources["cpu"], b"%d\n" % time.clock_gettime_ns(self._clock))
+        except OSError:
+            self._writer.put(self._sources["gone"], GONE)
+            return False
+        return True
+
     def sample(self, now_s: float) -> bool:
         """False (and an entry that says so) once the process is gone."""
+        self.looked_s = now_s
         second = self.is_second(now_s)
         due = second or self._threads.count <= MANY_THREADS
         try:

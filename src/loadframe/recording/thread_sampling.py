@@ -68,7 +68,7 @@ class Threads:
             self._notice_changes(second)
         except OSError:  # gone at this very moment; the next tick records it
             return
-        self._writer.put(self._sources["threads"], b"%d\n" % self.count)
+        self.put_count()
         wanted = min(len(self._order), CENSUS_MOST_PER_S) * self._interval_s
         census = self._census.of(self._order, max(self._least, round(wanted)))
         # A different start at each round, or some would never be read.
@@ -80,6 +80,9 @@ class Threads:
             self._sample_calls(around[: self._asked])
         self._rows("task-schedstat", (self._cpu_times.of(self._order, self._times), (_SCHEDSTAT,)))
         self._rows("task-status", (self._statuses.of(self._order, self._switches), (_STATUS,)))
+
+    def put_count(self) -> None:
+        self._writer.put(self._sources["threads"], b"%d\n" % self.count)
 
     def _notice_changes(self, second: bool) -> None:
         """Of many threads, once per second at most."""

@@ -4,6 +4,7 @@ stand for all."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from loadframe.recording import procfs
 from loadframe.recording.derivation import Metrics, nearest, texts_of
@@ -53,9 +54,11 @@ def _of_process(
     process: ProcessInWindow, connections: Connections, calls: Mapping[int, Call]
 ) -> dict[Place, float] | None:
     looked = [tick for tick in process.window.ticks if tick.entries.get("tasks")]
+    if not looked:  # a short window: it had no turn
+        looked = [tick for tick in process.held.ticks[-1:] if tick.entries.get("tasks")]
     if not looked:
         return None
-    threads = sum(map(procfs.parse_count, texts_of(looked, "threads"))) / len(process.window.ticks)
+    threads = process.share * fmean(map(procfs.parse_count, texts_of(looked, "threads") or [b"0"]))
     states, places = _census(process, connections, calls, looked)
     running, runnable = _awake(process, threads, states)
     asleep = max(0.0, threads - running - runnable)
