@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LONGEST_S = 120.0
-_told: ContextVar[Callable[[], float] | None] = ContextVar("told", default=None)
+_instant: ContextVar[Callable[[], float] | None] = ContextVar("instant", default=None)
 ARRIVALS = "arrivals"
 READY_WITHIN_S = 10.0
 POLL_S = 0.005
@@ -31,28 +31,27 @@ HEAD_START_S = 0.05
 @contextmanager
 def when(instant: Callable[[], float]) -> Iterator[None]:
     """Drivers started within call `instant` once all is ready, and begin at its future instant (CLOCK_MONOTONIC, s)."""
-    before = _told.set(instant)
+    before = _instant.set(instant)
     try:
         yield
     finally:
-        _told.reset(before)
+        _instant.reset(before)
 
 
 def instant_s(in_a_moment_s: float) -> float:
     """When a driver that is ready now begins (CLOCK_MONOTONIC, s)."""
-    instant = _told.get()
+    instant = _instant.get()
     return time.monotonic() + in_a_moment_s if instant is None else instant()
 
 
 def longest_s() -> float:
     """The most that may pass between being ready and the instant."""
-    return 0.0 if _told.get() is None else LONGEST_S
+    return 0.0 if _instant.get() is None else LONGEST_S
 
 
 def wait() -> None:
     """Return at the instant, for a driver that begins as soon as it is started."""
-    if (instant := _told.get()) is not None:
-        time.sleep(max(0.0, instant() - time.monotonic()))
+    time.sleep(max(0.0, instant_s(0.0) - time.monotonic()))
 
 
 @dataclass(frozen=True, slots=True)

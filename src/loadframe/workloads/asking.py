@@ -21,7 +21,7 @@ LARGEST_OBJECT = 256 << 20
 HEADERS_BYTES = 1 << 20
 RECOVERS_WITHIN_S = 75.0
 """What a step used up comes back in that time: ports stay in TIME_WAIT for 60 s (tcp(7))."""
-STARTED_ANEW_AFTER_S = 20.0
+STARTED_AGAIN_AFTER_S = 20.0
 """Less for a server that Loadframe can restart: two requests without an answer (TIMEOUT_S); our choice."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
@@ -61,6 +61,11 @@ def ask(
         ) from error
 
 
+def strange(endpoint: Endpoint, path: str, what: str, remedy: str) -> TargetError:
+    """The error for an answer that is not the right one."""
+    return TargetError(f"The server at {endpoint.address} answers {path} with {what}", remedy=remedy)
+
+
 def met(
     endpoint: Endpoint, path: str, ask: Callable[[], Met], refused: Callable[[Met], bool] = lambda _: False
 ) -> tuple[Met, float]:
@@ -78,7 +83,7 @@ def met(
             if not why:
                 raise
         waits = endpoint.attached or why in _OF_PORTS  # a restart frees no ports
-        within_s = RECOVERS_WITHIN_S if waits else min(STARTED_ANEW_AFTER_S, RECOVERS_WITHIN_S)
+        within_s = RECOVERS_WITHIN_S if waits else min(STARTED_AGAIN_AFTER_S, RECOVERS_WITHIN_S)
         if (waited_s := time.monotonic() - begun_s) + pause_s > within_s:
             if failure is not None:
                 raise NotRecovered(

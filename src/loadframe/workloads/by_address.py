@@ -10,12 +10,12 @@ from loadframe.errors import NotRecovered, StudyError, TargetError
 from loadframe.model import Checked, Declared, Endpoint, Request
 from loadframe.units import show
 from loadframe.workloads import sessions
-from loadframe.workloads.asking import Answer, ask, met
+from loadframe.workloads.asking import Answer, ask, met, strange
 from loadframe.workloads.http_driver import Ask, Learnt
-from loadframe.workloads.sessions import body_of, headers_of, variables
+from loadframe.workloads.sessions import variables, with_secrets
 
 KINDS = frozenset({"service", "url"})
-PATHS = "workload.options.paths"
+PATHS, ITS_LOG = "workload.options.paths", "Its log says why."
 FOR_OTHERS = "LOADFRAME_"
 WRITING = tuple(method for method in METHODS if method not in SAFE)
 
@@ -42,7 +42,14 @@ class ByAddress:
                 raise StudyError(
                     f"{PATHS}: {path[:100]!r} cannot be asked for: {why}.", remedy="For example '/ /about'."
                 )
-        self._refuse_two_sessions()
+        if self._login is not None:
+            taken = {"cookie", *(("authorization",) if self._login.token else ())}
+            for request in self._declared:
+                if twice := [name for name, _ in request.headers if name.lower() in taken]:
+                    raise StudyError(
+                        f"The request {request.name!r} has a header {twice[0]!r}, and [workload.login] sets it too.",
+                        remedy="Leave one of them out.",
+                    )
         login = () if self._login is None else self._login.requests
         self.secret = frozenset(name for request in (*self._declared, *login) for name in variables(request))
         self._of_study: tuple[Ask, ...] = ()
@@ -73,7 +80,8 @@ class ByAddress:
                 remedy="If its owner agrees: workload.options.writes = true. Loadframe does not undo what they change.",
             )
         self._of_study = tuple(self._ask(request, number) for number, request in enumerate(self._declared))
-        self._steps = () if self._login is None else sessions.steps_of(self._login)
+        if self._login is not None:  # redirections are accepted
+            self._steps = tuple(with_secrets(step, 399) for step in self._login.requests)
 
     def refuse_to_tell(self, endpoint: Endpoint) -> None:
         """StudyError if a study, which may be a stranger's, would send any variable to another machine."""
@@ -114,25 +122,20 @@ class ByAddress:
         if waited_s:
             self._recoveries.append(waited_s)
         if answer.status != http.client.OK:
-            raise TargetError(
-                f"The server at {endpoint.address} answers {path} with status {answer.status}",
-                remedy="Its log says why.",
-            )
-        if wrong := wrong_words(answer.body, page.contains, page.fails):
-            raise TargetError(
-                f"The server at {endpoint.address} answers {path} with a body that {wrong}", remedy="Its log says why."
-            )
-        if not alike(answer.body, page.known.body, page.checked):
-            raise TargetError(
-                f"The server at {endpoint.address} answers {path} with {len(answer.body)} bytes, which are not the "
-                f"{len(page.known.body)} that it should have",
-                remedy='Where it may change: workload.options.checked = "length", "size" or "status".',
-            )
-        if page.checked == "size":
-            self._known = tuple(
-                _again(known_page, len(answer.body), endpoint) if known_page is page else known_page
-                for known_page in self._known
-            )
+            raise strange(endpoint, path, f"status {answer.status}", ITS_LOG)
+        if wrong := wrong_words(answer.body, page):
+            raise strange(endpoint, path, wrong, ITS_LOG)
+        size, known = len(answer.body), page.known
+        if not alike(answer.body, known.body, page.checked):
+            remedy = 'Where it may change: workload.options.checked = "length", "size" or "status".'
+            raise strange(endpoint, path, other_size(size, len(known.body)), remedy)
+        if page.checked == "size":  # lists grow from step to step
+            if size < known.least:
+                what = f"{size:,} bytes; it had {known.shortest:,} or more before"
+                remedy = 'Where its size may vary so much: workload.options.checked = "status".'
+                raise strange(endpoint, path, what, remedy)
+            grown = replace(page, known=replace(known, longest=max(known.longest, size)))
+            self._known = tuple(grown if other is page else other for other in self._known)
 
     def asks(self, endpoint: Endpoint) -> tuple[Ask, ...]:
         if self._known is None:
@@ -157,32 +160,9 @@ class ByAddress:
             return (f"Before a step the server refused for {longest}, {back}",)
         return (f"Before {len(self._recoveries)} steps the server refused for {longest} at most, {back}",)
 
-    def _refuse_two_sessions(self) -> None:
-        if self._login is None:
-            return
-        taken = {"cookie", *(("authorization",) if self._login.token else ())}
-        for request in self._declared:
-            if twice := [name for name, _ in request.headers if name.lower() in taken]:
-                raise StudyError(
-                    f"The request {request.name!r} has a header {twice[0]!r}, and [workload.login] sets it too.",
-                    remedy="Leave one of them out.",
-                )
-
     def _ask(self, request: Request, operation: int) -> Ask:
-        lowest, highest = (200, 299) if request.method != "GET" else (http.client.OK, http.client.OK)
-        return Ask(
-            request.method,
-            request.path,
-            headers_of(request),
-            body_of(request),
-            operation,
-            request.weight,
-            lowest=request.expect or lowest,
-            highest=request.expect or highest,
-            checked=self._checked_of(request),
-            contains=request.contains.encode(),
-            fails=request.fails.encode(),
-        )
+        highest = 200 if request.method == "GET" else 299
+        return with_secrets(request, highest, operation=operation, checked=self._checked_of(request))
 
     def _checked_of(self, request: Request) -> Checked:
         """A page whose words are known is checked by these rather than by its size."""
@@ -216,23 +196,18 @@ class ByAddress:
         status, body = answer.status, answer.body
         if status != http.client.OK:
             otherwise = f", or say expect = {status}" if self._declared else ""
-            raise TargetError(
-                f"The server at {endpoint.address} answers {page.path} with status {status}",
-                remedy=f"Name paths that it answers with 200{otherwise} ({where}).",
-            )
+            remedy = f"Name paths that it answers with 200{otherwise} ({where})."
+            raise strange(endpoint, page.path, f"status {status}", remedy)
         if not alike(body, again, page.checked):
             what, enough = ("bytes", "length") if len(body) == len(again) else ("lengths", "size")
-            raise TargetError(
-                f"The server at {endpoint.address} answers {page.path} with different {what} each time, so it cannot "
-                "be checked",
-                remedy=f'Set workload.options.checked = "{enough}" to have no more than that of its answers '
-                f"checked, or leave this path out ({where}).",
+            remedy = (
+                f'Set workload.options.checked = "{enough}" to have no more than that of its answers checked, or leave '
+                f"this path out ({where})."
             )
-        if wrong := wrong_words(body, page.contains, page.fails):
-            raise TargetError(
-                f"The server at {endpoint.address} answers {page.path} with a body that {wrong}",
-                remedy=f"Correct contains and fails of this request ({where}), or see the server's log.",
-            )
+            raise strange(endpoint, page.path, f"different {what} each time, so it cannot be checked", remedy)
+        if wrong := wrong_words(body, page):
+            remedy = f"Correct contains and fails of this request ({where}), or see the server's log."
+            raise strange(endpoint, page.path, wrong, remedy)
         kept = body if page.checked in ("bytes", "length") else b""
         return Learnt(kept, *sorted((len(body), len(again))))
 
@@ -255,25 +230,18 @@ def _is_page(request: Ask) -> bool:
     return request.method == "GET" and request.lowest == request.highest == http.client.OK
 
 
-def _again(page: Ask, size: int, endpoint: Endpoint) -> Ask:
-    """A page that has grown: lists grow from step to step. Raises TargetError if it is much shorter."""
-    if size < page.known.least:
-        raise TargetError(
-            f"The server at {endpoint.address} answers {page.path} with {size:,} bytes; it had "
-            f"{page.known.shortest:,} or more before",
-            remedy='Where its size may vary so much: workload.options.checked = "status".',
-        )
-    return replace(page, known=replace(page.known, longest=max(page.known.longest, size)))
-
-
 def alike(body: bytes, other: bytes, checked: Checked) -> bool:
     return {"bytes": body == other, "length": len(body) == len(other)}.get(checked, True)
 
 
-def wrong_words(body: bytes, contains: bytes, fails: bytes) -> str:
-    """What is wrong with the words of an answer, to follow "a body that"; "" for nothing."""
-    if fails and fails in body:
-        return f"has {fails.decode()!r}, which no right one has"
-    if contains and contains not in body:
-        return f"does not have {contains.decode()!r}"
+def wrong_words(body: bytes, page: Ask) -> str:
+    """What is wrong with the words of an answer; "" for nothing."""
+    if page.fails and page.fails in body:
+        return f"a body that has {page.fails.decode()!r}, which no right one has"
+    if page.contains and page.contains not in body:
+        return f"a body that does not have {page.contains.decode()!r}"
     return ""
+
+
+def other_size(size: int, wanted: int) -> str:
+    return f"{size} bytes, which are not the {wanted} that it should have"

@@ -9,8 +9,9 @@ from loadframe.errors import MissingTool, StudyError
 from loadframe.host.environment import located
 from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Endpoint, Requirement
 from loadframe.workloads import step_files
-from loadframe.workloads.base import STAGES_FILE, KindOfWorkload
-from loadframe.workloads.options import choice, rules, whole
+from loadframe.workloads.base import STAGES_FILE
+from loadframe.workloads.common import registration
+from loadframe.workloads.options import choice, whole
 from loadframe.workloads.own_program import STDERR, STDOUT, OwnProgram
 
 UNDECLARED = "undeclared"
@@ -99,10 +100,8 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
     return (Requirement(kind, "a program of yours", "the one that workload.command names", "write one"),)
 
 
-KIND = KindOfWorkload(
-    Command.kind,
+KIND = registration(
     Command,
-    rules(CommandOptions),
     requirements,
     tables=frozenset({"command"}),
     required=("command", "loop"),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from loadframe.host.processes import Allowance
-from loadframe.model import Declared, Endpoint, SettingValue
-from loadframe.workloads.options import read_options, whole_level
+from loadframe.model import Declared, Endpoint, Requirement, SettingValue
+from loadframe.workloads.base import KindOfWorkload, Workload
+from loadframe.workloads.options import read_options, rules, whole_level
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -83,6 +84,17 @@ class Common(Generic[Options]):
     def rate(self, level: int) -> int | None:
         """The requests per second of a level in an open loop; None in a closed one."""
         return None
+
+
+class OfModel(Workload, Protocol):
+    model: Any
+
+
+def registration(
+    workload: type[OfModel], requirements: Callable[[str], tuple[Requirement, ...]], **more: Any
+) -> KindOfWorkload:
+    """The record of a workload with the options of its model. more: other fields of KindOfWorkload."""
+    return KindOfWorkload(workload.kind, workload, rules(workload.model), requirements, **more)
 
 
 def thinking(think_s: float) -> str:

@@ -9,11 +9,11 @@ from loadframe.errors import StudyError
 from loadframe.host.environment import python_package
 from loadframe.model import Endpoint
 from loadframe.workloads import databases
-from loadframe.workloads.base import KindOfWorkload, demand
-from loadframe.workloads.common import AtRate
+from loadframe.workloads.base import demand
+from loadframe.workloads.common import AtRate, registration
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.mariadb import ENGINES, MARIADB_ALONE
-from loadframe.workloads.options import choice, mix_of, rules, whole
+from loadframe.workloads.options import choice, mix_of, whole
 from loadframe.workloads.sysbench import OURS, BySysbench, requirements
 
 MOST_THREADS = 4096
@@ -127,4 +127,4 @@ class OltpAtRate(AtRate, Oltp):
     served_by = "threads"
 
 
-KIND = KindOfWorkload(Oltp.kind, Oltp, rules(OltpOptions), requirements, other_axes={"rate": OltpAtRate})
+KIND = registration(Oltp, requirements, other_axes={"rate": OltpAtRate})

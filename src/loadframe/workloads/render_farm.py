@@ -20,11 +20,12 @@ from loadframe.connections.mariadb_connection import server_version
 from loadframe.host.environment import python_package
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files, sysbench
-from loadframe.workloads.base import KindOfWorkload, demand
+from loadframe.workloads.base import demand
+from loadframe.workloads.common import registration
 from loadframe.workloads.databases import InOwnSchema, await_gone, make_schema_over, name_of
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.mariadb import ENGINES, ask, connected, execute, schema_of
-from loadframe.workloads.options import choice, mix_of, rules, whole
+from loadframe.workloads.options import choice, mix_of, whole
 
 if TYPE_CHECKING:
     from loadframe.workloads.mariadb import Connection
@@ -215,5 +216,5 @@ class RenderFarmBurst(Farm[BurstOptions]):
         return self.run("render_farm_burst.lua", endpoint, folder, None, own)
 
 
-KIND = KindOfWorkload(RenderFarm.kind, RenderFarm, rules(RenderFarmOptions), requirements)
-BURST = KindOfWorkload(RenderFarmBurst.kind, RenderFarmBurst, rules(BurstOptions), requirements)
+KIND = registration(RenderFarm, requirements)
+BURST = registration(RenderFarmBurst, requirements)

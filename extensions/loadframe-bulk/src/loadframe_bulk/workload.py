@@ -14,10 +14,10 @@ from loadframe.host.environment import importing, python, python_package
 from loadframe.host.privilege import Privilege, make_private
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files
-from loadframe.workloads.base import STAGES_FILE, KindOfWorkload
-from loadframe.workloads.common import Common
+from loadframe.workloads.base import STAGES_FILE
+from loadframe.workloads.common import Common, registration
 from loadframe.workloads.driving import ProcessDriver, Worker, start_together
-from loadframe.workloads.options import rules, whole
+from loadframe.workloads.options import whole
 from loadframe_bulk import store
 from loadframe_bulk.client import valid_rows
 from loadframe_bulk.store import NOTHING, Content
@@ -193,9 +193,7 @@ def _explained() -> Iterator[None]:
         ) from error
 
 
-KIND = KindOfWorkload(
-    BulkIngest.kind, BulkIngest, rules(BulkIngestOptions), requirements, other_axes={"files_per_gib": BulkIngestBySize}
-)
+KIND = registration(BulkIngest, requirements, other_axes={"files_per_gib": BulkIngestBySize})
 
 
 PIECE_BYTES = 1 << 20

@@ -16,11 +16,10 @@ from loadframe.errors import StudyError
 from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.named_files import read_up_to
 from loadframe.formats.plain_numbers import is_number
-from loadframe.workloads.base import KindOfWorkload
-from loadframe.workloads.common import AtRate, thinking
+from loadframe.workloads.common import AtRate, registration, thinking
 from loadframe.workloads.http_driver import MOST_CONNECTIONS, Ask, Order, requirements
-from loadframe.workloads.options import choice, rules, switch, text, whole
-from loadframe_drivers.recorded import Recorded, http_parts, told
+from loadframe.workloads.options import choice, switch, text, whole
+from loadframe_drivers.recorded import Recorded, http_parts, left_out_sentences
 
 LARGEST_BODY = 1 << 20
 THOUGHT_S = 0.5
@@ -63,6 +62,7 @@ class Har(Recorded[HarOptions]):
 
     def set_up(self) -> None:
         super().set_up()
+        self._think = self.options.think == "recorded"
         if self.options.keep_cookies and self.declared.login is not None:
             raise StudyError(
                 "workload.options.keep_cookies and [workload.login]: a session comes from one of them.",
@@ -93,49 +93,13 @@ class Har(Recorded[HarOptions]):
         return (
             f"har: {len(session.recalled):,} requests to {session.origin} are sent, "
             + ("one after the other on one connection" if self.order == "walk" else "in any order"),
-            *(f"har: {sentence}" for sentence in told(session.left_out)),
+            *(f"har: {sentence}" for sentence in left_out_sentences(session.left_out)),
             *((f"har: secrets were dropped: {dropped} requests (workload.options.keep_cookies)",) if dropped else ()),
             *((thinking(think_s),) if think_s else ()),
         )
 
     @cached_property
     def _session(self) -> _Session:
-        entries, strange = self._entries()
-        origin = self.options.origin.rstrip("/") or entries[0].origin
-        left_out: Counter[str] = Counter({"no request of HTTP with a time": strange} if strange else {})
-        dropped: Counter[str] = Counter()
-        recalled: list[Ask] = []
-        names: list[str] = []
-        ended_s = float("inf")
-        for entry in entries:
-            if why := self._why_not(entry, origin):
-                left_out[why] += 1
-                continue
-            pause_s = entry.started_s - ended_s
-            ended_s = max(entry.ended_s, ended_s) if recalled else entry.ended_s
-            names.append(f"{entry.method} {entry.path.partition('?')[0]}"[:63])
-            recalled.append(self._recall(entry, pause_s, dropped))
-        if not recalled:
-            raise StudyError(
-                f"The HAR {str(self.file)!r} has no request to {origin} that can be sent"
-                f"{''.join(f'; {sentence}' for sentence in told(left_out))}.",
-                remedy="Name another one with workload.options.origin.",
-            )
-        frequent = [name for name, _ in Counter(names).most_common(MOST_OPERATIONS)]
-        operations = (*frequent, *([OTHERS] if len(set(names)) > len(frequent) else []))
-        numbers = {name: at for at, name in enumerate(frequent)}
-        return _Session(
-            tuple(
-                replace(request, operation=numbers.get(name, len(frequent)))
-                for request, name in zip(recalled, names, strict=True)
-            ),
-            operations,
-            origin,
-            left_out,
-            dropped,
-        )
-
-    def _entries(self) -> tuple[tuple[Entry, ...], int]:
         try:
             content = read_up_to(self.file, LARGEST_BYTES)
             if len(content) > LARGEST_BYTES:
@@ -148,7 +112,33 @@ class Har(Recorded[HarOptions]):
                 f"The HAR {str(self.file)!r} cannot be used: {getattr(error, 'strerror', None) or error}.",
                 remedy="Save it from a browser's network panel (HAR 1.2; workload.options.file).",
             ) from error
-        return entries, strange
+        origin = self.options.origin.rstrip("/") or entries[0].origin
+        left_out: Counter[str] = Counter({"no request of HTTP with a time": strange} if strange else {})
+        dropped: Counter[str] = Counter()
+        recalled: list[Ask] = []
+        names: list[str] = []
+        ended_s = float("inf")
+        for entry in entries:
+            if why := self._why_not(entry, origin):
+                left_out[why] += 1
+                continue
+            pause_s = entry.started_s - ended_s
+            think_s = min(pause_s, LONGEST_THINK_S) if self._think and pause_s >= THOUGHT_S else 0.0
+            ended_s = max(entry.ended_s, ended_s) if recalled else entry.ended_s
+            names.append(f"{entry.method} {entry.path.partition('?')[0]}"[:63])
+            headers, body = tuple(self._kept(entry, dropped)), entry.body.encode() if entry.method != "GET" else b""
+            recalled.append(Ask(entry.method, entry.path, headers, body, highest=399, think_s=think_s))
+        if not recalled:
+            raise StudyError(
+                f"The HAR {str(self.file)!r} has no request to {origin} that can be sent"
+                f"{''.join(f'; {sentence}' for sentence in left_out_sentences(left_out))}.",
+                remedy="Name another one with workload.options.origin.",
+            )
+        frequent = [name for name, _ in Counter(names).most_common(MOST_OPERATIONS)]
+        operations = (*frequent, *([OTHERS] if len(set(names)) > len(frequent) else []))
+        numbers = [frequent.index(name) if name in frequent else len(frequent) for name in names]
+        requests = tuple(replace(ask, operation=number) for ask, number in zip(recalled, numbers, strict=True))
+        return _Session(requests, operations, origin, left_out, dropped)
 
     def _why_not(self, entry: Entry, origin: str) -> str:
         if entry.origin != origin:
@@ -162,11 +152,6 @@ class Har(Recorded[HarOptions]):
         if len(entry.body) > LARGEST_BODY:
             return f"a body of more than {LARGEST_BODY >> 20} MiB"
         return self.not_sent(entry.method)
-
-    def _recall(self, entry: Entry, pause_s: float, dropped: Counter[str]) -> Ask:
-        think_s = min(pause_s, LONGEST_THINK_S) if pause_s >= THOUGHT_S and self.options.think == "recorded" else 0.0
-        body = entry.body.encode() if entry.method != "GET" else b""
-        return Ask(entry.method, entry.path, tuple(self._kept(entry, dropped)), body, highest=399, think_s=think_s)
 
     def _kept(self, entry: Entry, dropped: Counter[str]) -> Iterator[tuple[str, str]]:
         """Headers to send; secrets that are not sent are counted by name."""
@@ -186,10 +171,8 @@ class HarAtRate(AtRate, Har):
     order: Order = "draw"
 
 
-KIND = KindOfWorkload(
-    Har.kind,
+KIND = registration(
     Har,
-    rules(HarOptions),
     requirements,
     other_axes={"rate": HarAtRate},
     tables=frozenset({"login"}),

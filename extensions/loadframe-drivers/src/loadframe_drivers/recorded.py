@@ -72,8 +72,7 @@ class Recorded(ByWrk[Options]):
 
     def plan(self, endpoint: Endpoint, level: int, folder: Path) -> Plan:
         sessions = self._sessions.open_sessions(endpoint, self.clients(level))
-        secret = self._sessions.secret
-        return self.plan_of(self.recalled(), endpoint, folder, sessions, order=self.order, secret=secret)
+        return Plan(self.recalled(), sessions, order=self.order, secret=self._sessions.secret)
 
     def _first(self) -> str:
         return next((request.path for request in self.recalled() if request.method == "GET"), "/")
@@ -90,7 +89,7 @@ def http_parts(url: str) -> tuple[SplitResult, str] | None:
     return parts, (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
-def told(counts: Mapping[str, int]) -> Iterable[str]:
-    """What was left out, in words, the most frequent first."""
+def left_out_sentences(counts: Mapping[str, int]) -> Iterable[str]:
+    """The most frequent first."""
     for why, count in sorted(counts.items(), key=lambda pair: -pair[1]):
         yield f"{count:,} {'request was' if count == 1 else 'requests were'} left out: {why}"

@@ -39,13 +39,8 @@ class OwnKeys:
         self._where, self.database, self._mark = address, database, mark
         self.name = f"keys in database {database}"
         self.words = f"Redis at {address}"
-        self.address: Mapping[str, str] = {
-            "kind": "keys",
-            "address": address,
-            "database": str(database),
-            "mark": mark,
-        }
         self.options = {DATABASE: str(database)}
+        self.address: Mapping[str, str] = {"kind": "keys", "address": address, "mark": mark, **self.options}
 
     @staticmethod
     def of(endpoint: Endpoint) -> "OwnKeys | None":

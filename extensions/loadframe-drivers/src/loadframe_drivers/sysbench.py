@@ -14,10 +14,10 @@ from loadframe.host.environment import NO_FOLDER, environment, located, python_p
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import databases, postgres, sysbench
-from loadframe.workloads.base import KindOfWorkload, demand
-from loadframe.workloads.common import AtRate
+from loadframe.workloads.base import demand
+from loadframe.workloads.common import AtRate, registration
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.options import choice, did_you_mean, rules, whole
+from loadframe.workloads.options import choice, did_you_mean, whole
 from loadframe.workloads.sysbench import BySysbench, Options, requirements
 
 SCRIPTS = (
@@ -125,9 +125,7 @@ class SysbenchAtRate(AtRate, Sysbench):
     axis_unit = "transactions/s"
 
 
-KIND = KindOfWorkload(
-    Sysbench.kind, Sysbench, rules(SysbenchOptions), requirements, other_axes={"rate": SysbenchAtRate}
-)
+KIND = registration(Sysbench, requirements, other_axes={"rate": SysbenchAtRate})
 
 
 def run_script(script: Path, what: str, endpoint: Endpoint, allowance: Allowance, options: Options) -> None:
