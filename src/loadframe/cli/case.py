@@ -48,17 +48,9 @@ def show(name: Name, as_json: Json = False) -> None:
     with command(as_json):
         case = loadframe.case(name)
         if as_json:
-            emit(
-                {
-                    "schema": "loadframe.case/1",
-                    "name": case.name,
-                    "title": case.title,
-                    "story": case.story,
-                    "needs": case.needs,
-                    "studies": {which: case.study(which=which).resolved() for which in case.studies},
-                    "readme": case.readme(),
-                }
-            )
+            facts = {"name": case.name, "title": case.title, "story": case.story, "needs": case.needs}
+            studies = {which: case.study(which=which).resolved() for which in case.studies}
+            emit({"schema": "loadframe.case/1", **facts, "studies": studies, "readme": case.readme()})
         else:
             answer(case.readme())
 
@@ -102,18 +94,15 @@ def run_case(
             remedy=f"Choose one of them with --study: {', '.join(names)}.",
         )
     far = over is not None
-    studies = {
-        study_name: case.study(profile=profile, which=study_name, overrides=overrides, over_fleet=far)
-        for study_name in names
-    }
+    studies = [case.study(profile=profile, which=chosen, overrides=overrides, over_fleet=far) for chosen in names]
     shapes: dict[str, Any] = {}
-    for study_name, study in studies.items():
+    for chosen, study in zip(names, studies, strict=True):
         if shapes and not as_json:
             answer()
-        shapes[study_name] = carry_out(case.verb, study, runs, as_json, over)
+        shape = shapes[chosen] = carry_out(case.verb, study, runs, as_json, over)
         reached["studies"] = shapes
     if as_json and len(shapes) == 1:
-        emit(next(iter(shapes.values())), run=next(iter(shapes.values()))["run"])
+        emit(shape, run=shape["run"])
     elif as_json:
         emit({"schema": "loadframe.case-run/1", "case": name, "studies": shapes})
 

@@ -43,9 +43,7 @@ def compare(
     github: Annotated[
         bool, typer.Option("--github", help="In GitHub Actions: also write a job summary and an annotation.")
     ] = False,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Also write the verdicts as JUnit XML.")
-    ] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the verdicts as JUnit XML.")] = None,
     overrides: Sets = None,
     runs: Runs = RUNS,
     as_json: Json = False,

@@ -140,15 +140,11 @@ def capacity(
     study: Annotated[Path, typer.Argument(help="A study file (TOML) with an objective.")],
     hold: Annotated[
         str | None,
-        typer.Option(
-            "--hold", metavar="TIME", help="Total time for which the level must meet the objective, for example 60s."
-        ),
+        typer.Option(metavar="TIME", help="Total time for which the level must meet the objective, for example 60s."),
     ] = None,
     guess: Annotated[
         str | None,
-        typer.Option(
-            "--guess", metavar="LOW..HIGH", help="The expected capacity: a load, or a forecast's 90 % interval."
-        ),
+        typer.Option(metavar="LOW..HIGH", help="The expected capacity: a load, or a forecast's 90 % interval."),
     ] = None,
     overrides: Sets = None,
     runs: Runs = RUNS,
@@ -157,17 +153,11 @@ def capacity(
 ) -> None:
     """Find the highest load that meets the objective, searching from below. Changes nothing."""
     with command(as_json, measures=True):
-        outcome = result_of(
-            loadframe.capacity,
-            loadframe.load_study(study, overrides or []),
-            as_json,
-            over,
-            capacities=True,
-            guess=None if guess is None else _interval(guess),
-            hold_s=0.0 if hold is None else duration_of("--hold", hold, "60s"),
-            runs=runs,
-        )
-        tell(outcome, as_json)
+        declared = loadframe.load_study(study, overrides or [])
+        expected = None if guess is None else _interval(guess)
+        hold_s = 0.0 if hold is None else duration_of("--hold", hold, "60s")
+        search = partial(loadframe.capacity, guess=expected, hold_s=hold_s)
+        tell(result_of(search, declared, as_json, over, capacities=True, runs=runs), as_json)
 
 
 def _interval(text: str) -> "LoadInterval":
@@ -203,33 +193,32 @@ def ladder(
 
 
 def limits(
-    pid: Annotated[int | None, typer.Option("--pid", metavar="P", help="The pid of a process on this machine.")] = None,
+    pid: Annotated[int | None, typer.Option(metavar="P", help="The pid of a process on this machine.")] = None,
     target: Annotated[
-        Path | None, typer.Option("--target", metavar="STUDY", help="A study; its target is started for the reading.")
+        Path | None, typer.Option(metavar="STUDY", help="A study; its target is started for the reading.")
     ] = None,
     attach: Annotated[
         str | None,
         typer.Option(
-            "--attach",
             metavar="KIND:ADDRESS",
             help="A running server: mariadb:SOCKET, postgres:SOCKET_DIR, or KIND:HOST:PORT. It is only read.",
         ),
     ] = None,
     option_file: Annotated[
         Path | None,
-        typer.Option("--option-file", metavar="FILE", help="The account for --attach, in section [client] or [NAME]."),
+        typer.Option(metavar="FILE", help="The account for --attach, in section [client] or [NAME]."),
     ] = None,
     user: Annotated[
         str,
-        typer.Option("--user", help="The account's name. The password comes from the file, MYSQL_PWD or PGPASSWORD."),
+        typer.Option(help="The account's name. The password comes from the file, MYSQL_PWD or PGPASSWORD."),
     ] = "",
     over: Annotated[
         str | None,
-        typer.Option("--over", metavar="TIME", help="Watch for this long, for example 10m, and say what runs out."),
+        typer.Option(metavar="TIME", help="Watch for this long, for example 10m, and say what runs out."),
     ] = None,
     stages: Annotated[
         list[Path] | None,
-        typer.Option("--stages", metavar="FILE", help="A file in which a pipeline prints what its stages do."),
+        typer.Option(metavar="FILE", help="A file in which a pipeline prints what its stages do."),
     ] = None,
     overrides: Sets = None,
     as_json: Json = False,

@@ -62,7 +62,6 @@ def ask(
 
 
 def strange(endpoint: Endpoint, path: str, what: str, remedy: str) -> TargetError:
-    """The error for an answer that is not the right one."""
     return TargetError(f"The server at {endpoint.address} answers {path} with {what}", remedy=remedy)
 
 

@@ -66,12 +66,12 @@ class ByAddress:
         return tuple(request.name for request in self._declared)
 
     def names_checked(self, checked: Checked) -> tuple[str, ...]:
-        """The names of declared requests whose answers are checked no further than this."""
+        """Of declared requests whose answers are checked no further than this."""
         unspoken = (request for request in self._declared if not (request.contains or request.fails))
         return tuple(request.name for request in unspoken if self._checked_of(request) == checked)
 
     def prepare(self, *, running: bool) -> None:
-        """Read what is to be sent. Raises StudyError: see SendsRequests.check_requests."""
+        """See SendsRequests.check_requests."""
         writing = [request for request in self._declared if request.method in WRITING]
         if running and writing and not self._writes:
             raise StudyError(

@@ -136,7 +136,7 @@ def read(file: IO[bytes], names: list[str], *, cut_off: bool, grouping: bool = F
 
 
 def whole_lines(file: IO[bytes], *, cut_off: bool) -> Iterator[tuple[int, bytes]]:
-    """The non-empty lines, stripped, with their numbers. LineError."""
+    """Non-empty, stripped, with their numbers. LineError."""
     number = 0
     while line := file.readline(MOST_LINE_BYTES + 1):
         number += 1

@@ -117,7 +117,7 @@ Made = tuple[Requests, NDArray[np.uint64], tuple[str, ...]]
 
 
 def of_lines(lines: Lines, life: Life) -> Output:
-    """Requests from lines. Raises ClockError."""
+    """Raises ClockError."""
     if not len(lines):
         return Output(_sorted(*(np.empty(0) for _ in range(4)))[0])
     requests, moved_bytes, marks = _of_seconds(lines, life) if lines.seconds else _of_requests(lines, life)

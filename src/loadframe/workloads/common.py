@@ -19,7 +19,7 @@ HIGHEST_RATE = 200_000
 
 
 class Common(Generic[Options]):
-    """See base.Workload. model: of its options. levels: the least and the greatest of its axis."""
+    """model: of its options. levels: the least and the greatest of its axis."""
 
     kind: str
     axes: frozenset[str]
@@ -72,7 +72,7 @@ class Common(Generic[Options]):
         return f"{level:g} {self.axis_unit.removesuffix('s') if level == 1 else self.axis_unit}"
 
     def clients(self, level: int) -> int:
-        """The connections that a level uses."""
+        """That a level uses."""
         return level
 
     def after_step(self, endpoint: Endpoint) -> None:
@@ -98,7 +98,7 @@ def registration(
 
 
 def thinking(think_s: float) -> str:
-    """How long users pause (s), in words for the report."""
+    """In words for the report; in seconds."""
     pause = f"{think_s:.3g} s" if think_s >= 1 else f"{1e3 * think_s:.3g} ms"
     return f"A user thinks for {pause} on average between an answer and the next request: N = X (R + Z) with this Z."
 

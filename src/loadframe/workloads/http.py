@@ -207,7 +207,7 @@ class HttpByWorkingSet(Http):
     _installed = 1
 
     def check_level(self, level: float) -> int:
-        """The bytes of all objects together. Raises StudyError if that takes too many objects."""
+        """In bytes. Raises StudyError if that takes too many objects."""
         total = whole_level(self.kind, "working_set", level, 1, LARGEST_SET_MIB) << 20
         if total > MOST_OBJECTS * self.objects.smallest:
             raise StudyError(

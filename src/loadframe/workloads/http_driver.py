@@ -165,21 +165,20 @@ def trials() -> tuple[tuple[str, ...], ...]:
 
 
 class ByWrk(Common[Options]):
-    """A workload whose requests wrk sends. Its options have `keep_alive`."""
+    """Its options have `keep_alive`."""
 
     trials = staticmethod(trials)
     levels = (1, MOST_CONNECTIONS)
 
     def plan(self, endpoint: Endpoint, level: int, folder: Path) -> Plan:
-        """What wrk sends at a level. What it reads is written into the folder."""
+        """What wrk reads for it is written into the folder."""
         raise NotImplementedError
 
     def schedule(self, level: int, duration_s: float) -> float | Schedule | None:
-        """When requests begin: at a rate, or by a schedule. None: a closed loop."""
+        """None: a closed loop."""
         return self.rate(level)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Each thread writes `requests-N.log` and `bytes-N.log`."""
         demand(requirements(self.kind))
         level, folder = self.check_level(level), folder.resolve()
         plan, host, close = self.plan(endpoint, level, folder), host_of(endpoint), not self.options.keep_alive  # type: ignore[attr-defined]

@@ -63,7 +63,7 @@ class OutputDriver(ProcessDriver):
         return tuple(dict.fromkeys(member for pid in super().pids() for member in family(pid)))
 
     def running(self) -> bool:
-        """Whether load is still made. Also ends a driver that prints without end."""
+        """Also ends a driver that prints without end."""
         for path, most in self.bounds.items():
             if not self._flooded and step_files.size(path) > most:
                 self._flooded = f"it wrote more than {most >> 20} MiB into {path.name}"
@@ -100,7 +100,7 @@ class OutputDriver(ProcessDriver):
         return self._printed_output().marks
 
     def requests(self) -> Requests:
-        """What it did. WorkloadError also if its output cannot be what it did."""
+        """WorkloadError also if its output cannot be what it did."""
         if not self.running() and self._failed is None:
             if self._flooded:
                 raise self._failure(f"The driver {self.name} was ended: {self._flooded}.", "Let it print less.")
@@ -109,7 +109,7 @@ class OutputDriver(ProcessDriver):
         return super().requests()
 
     def kill(self) -> None:
-        """End it at once; also ends what has left its process group."""
+        """Also ends what has left its process group."""
         started = [process for pid in self.pids() if (process := identify(pid)) is not None]
         super().kill()
         # A process in the midst of execve shows no environment; one that has left its parent has no parent here.
@@ -215,11 +215,10 @@ class OwnProgram(Common[Options], Generic[Options]):
         raise NotImplementedError
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """Its environment in addition to what all get."""
+        """In addition to what all get."""
         return {}
 
     def reads(self, folder: Path) -> Path:
-        """Which of its files is read at its end."""
         return folder / self.files[0]
 
     def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
@@ -227,7 +226,7 @@ class OwnProgram(Common[Options], Generic[Options]):
         return command_lines.read(file, self.names, cut_off=cut_off)
 
     def written(self, folder: Path, life: Life, *, cut_off: bool) -> Output:
-        """What it wrote into the folder of a step. Raises LineError, ClockError."""
+        """Raises LineError, ClockError."""
         path = self.reads(folder)
         if (file := step_files.opened(path)) is None:
             if not self.makes_files:

@@ -81,7 +81,7 @@ class Farm(InOwnSchema, sysbench.BySysbench[Options]):
             )
 
     def create_jobs(self, connection: Connection, schema: str, jobs: Sequence[int]) -> None:
-        """Create these jobs with their rows, replacing half-made ones. schema: as statements name it."""
+        """With their rows, replacing half-made ones. schema: as statements name it."""
         # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
         # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
         made = f"(PRIMARY KEY (id)) ENGINE = {self.options.engine} SELECT * FROM {schema}.template"
@@ -97,7 +97,7 @@ class Farm(InOwnSchema, sysbench.BySysbench[Options]):
     def run(
         self, script: str, endpoint: Endpoint, folder: Path, seconds: float | None, own: sysbench.Options
     ) -> ProcessDriver:
-        """Start sysbench with this script and its own options. seconds: as in start_script."""
+        """own: options of the script. seconds: as in start_script."""
         tables = ",".join(TABLE_KINDS[: self.options.tables_per_job])
         filled = "after" if endpoint.kind == "mysql" else "made"
         return self.start_script(
@@ -160,7 +160,7 @@ class RenderFarm(Farm[RenderFarmOptions]):
         self._mix = mix_of(self.options, MIX)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Grow the pool of prepared jobs to the level. It never shrinks: jobs beyond the level are left alone."""
+        """The pool of prepared jobs grows to the level. Jobs beyond it are left alone."""
         wanted = self.check_level(level)
         with connected(endpoint, f"{wanted} active jobs") as connection:
             tidy(connection, endpoint)

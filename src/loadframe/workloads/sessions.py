@@ -51,7 +51,7 @@ def with_secrets(request: Request, highest: int, *, operation: int = 0, checked:
 
 
 def open_sessions(endpoint: Endpoint, steps: Sequence[Ask], token: str, count: int) -> list[Headers]:
-    """Log in `count` times. TargetError if the server refuses, or sends an invalid cookie or token."""
+    """TargetError if the server refuses, or sends an invalid cookie or token."""
     with ThreadPoolExecutor(min(AT_ONCE, count)) as pool:
         return list(pool.map(lambda _: log_in(endpoint, steps, token), range(count)))  # ends the others where one fails
 
@@ -115,7 +115,7 @@ def variables(request: Request) -> frozenset[str]:
 
 
 def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
-    """Headers with secrets filled in. StudyError if one is missing, or cannot stand in a header."""
+    """With secrets filled in. StudyError if one is missing, or cannot stand in a header."""
     headers = tuple((name, _filled(value, str)) for name, value in request.headers)
     for name, value in headers:
         if (why := wrong_header(name, value)) is not None:

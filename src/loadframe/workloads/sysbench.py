@@ -41,8 +41,6 @@ def trials() -> tuple[tuple[str, ...], ...]:
 
 
 class BySysbench(Common[ModelOptions]):
-    """A workload whose requests a script of ours sends."""
-
     trials = staticmethod(trials)
 
     def start_script(

@@ -40,8 +40,6 @@ class BulkIngestOptions:
 
 
 class BulkIngest(Common[BulkIngestOptions]):
-    """As many pipelines as the level says load files of one size."""
-
     kind = "bulk-ingest"
     target_kinds = frozenset({"sharded bulk-loader"})
     axes = frozenset({"pipelines"})
@@ -88,7 +86,7 @@ class BulkIngest(Common[BulkIngestOptions]):
         return start_together(self.kind, workers, self.allowance, duration_s)
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Compare what was sent with what is there. Raises WorkloadError if a row is lost or duplicated."""
+        """Raises WorkloadError if a row is lost or duplicated."""
         shards = shards_of(endpoint)
         with _explained():
             wrong = store.wrong(
@@ -205,7 +203,7 @@ BROKEN_EVERY = 500
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file, and what of it should arrive."""
+    """content: what of it should arrive."""
 
     path: Path
     content: Content

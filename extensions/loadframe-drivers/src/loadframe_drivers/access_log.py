@@ -284,7 +284,7 @@ def _path(target: str) -> str | None:
 
 
 def lines(path: Path) -> Iterator[str | None]:
-    """The lines of a log, also a gzipped one; None for one longer than LONGEST_LINE. Raises OSError."""
+    """Also of a gzipped log; None for one longer than LONGEST_LINE. Raises OSError."""
     with os.fdopen(regular(path), "rb") as raw:
         packed = raw.peek(len(GZIP))[: len(GZIP)] == GZIP
         file: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw

@@ -166,7 +166,7 @@ class Har(Recorded[HarOptions]):
 
 
 class HarAtRate(AtRate, Har):
-    """The same requests at a given rate, in random order: see AtRate."""
+    """In random order: see AtRate."""
 
     order: Order = "draw"
 

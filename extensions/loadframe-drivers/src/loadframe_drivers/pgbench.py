@@ -185,7 +185,7 @@ class PgbenchDriver(ProcessDriver):
     _asked: bool = field(default=False, init=False)
 
     def running(self) -> bool:
-        """Whether load is still made. Also asks the driver to end once its time is up."""
+        """Also asks the driver to end once its time is up."""
         if self.end_s is not None and time.monotonic() > self.end_s:
             self._ask()
         return super().running()
@@ -212,7 +212,7 @@ class PgbenchDriver(ProcessDriver):
         return sum(offered(log, start_s, end_s, rate, **known) for log in self.logs)
 
     def kill(self) -> None:
-        """End it at once, giving it END_S to write its log."""
+        """It gets END_S to write its log."""
         if self.pids():
             self._killed = True
             self._ask()

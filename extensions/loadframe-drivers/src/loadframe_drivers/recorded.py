@@ -30,15 +30,14 @@ class Recorded(ByWrk[Options]):
 
     @abstractmethod
     def recalled(self) -> Sequence[Ask]:
-        """The requests, from the file. Raises StudyError if it cannot be used."""
+        """From the file. Raises StudyError if it cannot be used."""
 
     @abstractmethod
-    def notes(self) -> tuple[str, ...]:
-        """See SendsRequests."""
+    def notes(self) -> tuple[str, ...]: ...
 
     @property
     def file(self) -> Path:
-        """The file to replay. Raises StudyError for a path without meaning."""
+        """Raises StudyError for a path without meaning."""
         try:
             return Path(self.options.file).expanduser().absolute()
         except RuntimeError as error:  # a ~name that has no home
@@ -47,7 +46,7 @@ class Recorded(ByWrk[Options]):
             ) from None
 
     def not_sent(self, method: str) -> str:
-        """Why requests of this method are left out; "" if they are sent."""
+        """Why; "" if they are sent."""
         if method not in METHODS:
             return f"{method}, because {NOT_SENT.get(method, 'it is not one that Loadframe sends')}"
         if method in SAFE or self.options.writes:

@@ -76,7 +76,7 @@ class Report:
 
 
 def read_report(text: str) -> Report:
-    """Raises ValueError, in words, for text that is no report of redis-benchmark."""
+    """Raises ValueError for other text."""
     title, requests, rate = TITLE.search(text), REQUESTS.search(text), RATE.search(text)
     if title is None or requests is None or rate is None:
         raise ValueError("it is no report of redis-benchmark 7 (title, number of requests, throughput summary)")
@@ -202,7 +202,7 @@ class Redis(OwnProgram[RedisOptions]):
             demand((Requirement(self.kind, MEMTIER, located(MEMTIER), GET_MEMTIER),))
 
     def own_place(self, endpoint: Endpoint) -> OwnKeys:
-        """Where it makes keys in a Redis that is not ours."""
+        """In a Redis that is not ours."""
         return OwnKeys.found(endpoint.address, endpoint.options[MARK], self.needs_bytes())
 
     def needs_bytes(self) -> int | None:
@@ -216,7 +216,7 @@ class Redis(OwnProgram[RedisOptions]):
         return given.keys * (BYTES_OF_A_KEY + (0 if test in WITHOUT_VALUES else 2 * given.data_bytes))
 
     def install(self, endpoint: Endpoint) -> None:
-        """As in the base class; also marks the database of a Redis that is not ours."""
+        """Also marks the database of a Redis that is not ours."""
         super().install(endpoint)
         if (keys := OwnKeys.of(endpoint)) is not None:
             keys.make()
@@ -251,7 +251,6 @@ class Redis(OwnProgram[RedisOptions]):
         ]
 
     def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
-        """Each line is a part of redis_relay."""
         lines = Lines(self.names)
         for number, line in whole_lines(file, cut_off=True):
             try:

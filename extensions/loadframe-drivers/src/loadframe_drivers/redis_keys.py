@@ -35,7 +35,6 @@ class OwnKeys:
     """See changes.places.OwnPlace: its only setting, keys with our mark, can only be set to GONE."""
 
     def __init__(self, address: str, database: int, mark: str) -> None:
-        """address: HOST:PORT."""
         self._where, self.database, self._mark = address, database, mark
         self.name = f"keys in database {database}"
         self.words = f"Redis at {address}"
@@ -113,7 +112,7 @@ class OwnKeys:
         )
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Remove the keys of the load, and last the mark."""
+        """The mark is removed last."""
         with self._selected() as ask:
             if ask("EXISTS", self._mark):
                 for keys in _of_the_load(ask):
@@ -171,7 +170,7 @@ def _check_room(address: str, memory: str, needs_bytes: int | None) -> None:
 
 @contextmanager
 def _asking(address: str) -> Iterator[Any]:
-    """Yields a function that sends a command and returns its answer. Raises TargetError."""
+    """Sends a command and returns its answer. Raises TargetError."""
     host, port = parted(address, PORT)
     try:
         with (

@@ -49,7 +49,7 @@ class SysbenchOptions:
 
 
 class Sysbench(databases.InOwnSchema, BySysbench[SysbenchOptions]):
-    """Options: SysbenchOptions, and whatever the script of the installed sysbench has."""
+    """Its options are also those of the script."""
 
     kind = "sysbench"
     target_kinds = databases.KINDS
@@ -129,7 +129,7 @@ KIND = registration(Sysbench, requirements, other_axes={"rate": SysbenchAtRate})
 
 
 def run_script(script: Path, what: str, endpoint: Endpoint, allowance: Allowance, options: Options) -> None:
-    """Run a command of a script ("prepare") to its end. Raises TargetError, with what it printed, if it fails."""
+    """what: a command of it ("prepare"). Raises TargetError, with what it printed."""
     if (said := sysbench.said(script, what, endpoint, allowance, options)) is not None:
         raise TargetError(
             f"sysbench {script.stem} {what} failed.",
@@ -181,7 +181,7 @@ def read_help(text: str) -> dict[str, str]:
 
 @functools.cache
 def installed(script: str) -> Installed:
-    """What the installed sysbench has for this script. Raises MissingTool without sysbench or without the script."""
+    """Raises MissingTool without sysbench or without the script."""
     folder = sysbench.scripts()
     path = folder / f"{script}.lua" if folder is not None else None
     if path is None or not path.exists():
