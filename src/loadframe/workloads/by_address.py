@@ -1,6 +1,7 @@
 """What a server known by its address is asked for: paths, or a study's requests, in sessions that log in first."""
 
 import http.client
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from loadframe.connections.address import is_here, parted
@@ -92,17 +93,11 @@ class ByAddress:
                 remedy=f"Only variables whose names begin with {FOR_OTHERS} are sent there: put the secret into one.",
             )
 
-    def forget(self) -> None:
-        self._known = None
-
     def check(self, endpoint: Endpoint) -> None:
-        """Learn the answers, or compare one with the known one; a server that is temporarily unable is asked again for
-        a while. StudyError if the load is not allowed; NotRecovered if that goes on; TargetError if it answers
-        otherwise."""
+        """Compare an answer with the known one; a server that is temporarily unable is asked again for a while.
+        NotRecovered if that goes on; TargetError if it answers otherwise; others as `learn`."""
         if self._known is None:
-            self.refuse_to_tell(endpoint)
-            self.prepare(running=endpoint.attached)
-            self._learn(endpoint)
+            self.learn(endpoint)
             return
         page = next(filter(_is_page, self._known), None)
         if page is None:
@@ -138,16 +133,14 @@ class ByAddress:
             self._known = tuple(grown if other is page else other for other in self._known)
 
     def asks(self, endpoint: Endpoint) -> tuple[Ask, ...]:
-        if self._known is None:
-            self.check(endpoint)
-        assert self._known is not None, "they have just been learnt"
-        return self._known
+        return self._known or self.learn(endpoint)
 
     def open_sessions(self, endpoint: Endpoint, count: int) -> list[bytes]:
         """Additional headers of each connection; none without a login. Raises TargetError if the server refuses one."""
         if self._login is None:
             return []
-        opened = sessions.open_sessions(endpoint, self._steps, self._login.token, count)
+        with ThreadPoolExecutor(min(sessions.AT_ONCE, count)) as pool:
+            opened = list(pool.map(self._session, [endpoint] * count))  # ends the others where one fails
         return ["".join(f"{name}: {value}\r\n" for name, value in headers).encode("latin-1") for headers in opened]
 
     @property
@@ -170,7 +163,10 @@ class ByAddress:
         page = request.method == "GET" and request.expect in (None, http.client.OK)
         return request.checked or (self._checked if page and not said else "status")
 
-    def _learn(self, endpoint: Endpoint) -> None:
+    def learn(self, endpoint: Endpoint) -> tuple[Ask, ...]:
+        """The requests with what their pages answer. StudyError if the load is not allowed; TargetError."""
+        self.refuse_to_tell(endpoint)
+        self.prepare(running=endpoint.attached)
         paths = self._paths or endpoint.options.get("paths", "/").split()
         weighed = [Request("get", "GET", path, weight=rank**-self._exponent) for rank, path in enumerate(paths, 1)]
         sent = self._of_study or tuple(self._ask(request, 0) for request in weighed)
@@ -188,6 +184,7 @@ class ByAddress:
                     remedy=f"Name fewer or shorter ones ({where}).",
                 )
         self._known = tuple(known)
+        return self._known
 
     def _learnt(self, endpoint: Endpoint, page: Ask, session: sessions.Headers, where: str) -> Learnt:
         """What a page answers, asked twice. where: the study's key that names the pages, for advice. TargetError if it

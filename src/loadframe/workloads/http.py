@@ -113,8 +113,7 @@ class Http(ByWrk[HttpOptions]):
     def install(self, endpoint: Endpoint) -> None:
         demand(requirements(self.kind))
         if not self._is_ours(endpoint):
-            self._asked.forget()
-            self._asked.check(endpoint)
+            self._asked.learn(endpoint)
         elif ELSEWHERE not in endpoint.options:
             self.make_objects(endpoint)
 

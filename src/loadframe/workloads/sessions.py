@@ -5,7 +5,6 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote_plus
 
 from loadframe.connections.http_words import TOKEN, VALUE, wrong_header
@@ -48,12 +47,6 @@ def with_secrets(request: Request, highest: int, *, operation: int = 0, checked:
         contains=request.contains.encode(),
         fails=request.fails.encode(),
     )
-
-
-def open_sessions(endpoint: Endpoint, steps: Sequence[Ask], token: str, count: int) -> list[Headers]:
-    """TargetError if the server refuses, or sends an invalid cookie or token."""
-    with ThreadPoolExecutor(min(AT_ONCE, count)) as pool:
-        return list(pool.map(lambda _: log_in(endpoint, steps, token), range(count)))  # ends the others where one fails
 
 
 def log_in(endpoint: Endpoint, steps: Sequence[Ask], token: str) -> Headers:

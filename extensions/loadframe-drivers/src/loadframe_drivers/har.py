@@ -212,8 +212,7 @@ def parse_har(text: bytes) -> tuple[tuple[Entry, ...], int]:
         document = parse_json(text)
     except JsonError as error:
         raise HarError(f"it is no JSON that can be read: {error}") from error
-    log = document.get("log") if isinstance(document, dict) else None
-    given = log.get("entries") if isinstance(log, dict) else None
+    given = _at(document, "log", "entries")
     if not isinstance(given, list):
         raise HarError("it has no log.entries")
     if len(given) > MOST_ENTRIES:
@@ -223,20 +222,14 @@ def parse_har(text: bytes) -> tuple[tuple[Entry, ...], int]:
 
 
 def _entry(given: Any) -> Entry | None:
-    if not isinstance(given, dict):
+    address, method = _address(_at(given, "request", "url")), _at(given, "request", "method")
+    started_s, response = _moment(_at(given, "startedDateTime")), _at(given, "response")
+    if address is None or started_s is None or not isinstance(method, str) or not isinstance(response, dict):
         return None
-    request, response = given.get("request"), given.get("response")
-    if not isinstance(request, dict) or not isinstance(response, dict):
-        return None
-    address = _address(request.get("url"))
-    started_s = _moment(given.get("startedDateTime"))
-    method, status = request.get("method"), response.get("status")
-    if address is None or started_s is None or not isinstance(method, str):
-        return None
-    headers, posted, taken_ms = request.get("headers"), request.get("postData"), given.get("time")
-    listed = (header for header in (headers if isinstance(headers, list) else []) if isinstance(header, dict))
-    named = ((header.get("name"), header.get("value")) for header in listed)
-    text = posted.get("text") if isinstance(posted, dict) else None
+    headers, text = _at(given, "request", "headers"), _at(given, "request", "postData", "text")
+    status, taken_ms = response.get("status"), given.get("time")
+    listed = headers if isinstance(headers, list) else []
+    named = ((_at(header, "name"), _at(header, "value")) for header in listed)
     return Entry(
         started_s=started_s,
         ended_s=started_s + (max(0.0, taken_ms) / 1000 if is_number(taken_ms) else 0.0),
@@ -247,6 +240,13 @@ def _entry(given: Any) -> Entry | None:
         body=text if isinstance(text, str) else "",
         status=int(status) if is_number(status) and 0 <= status <= 599 else 0,
     )
+
+
+def _at(given: Any, *names: str) -> Any:
+    """What lies below these names; None for nothing."""
+    for name in names:
+        given = given.get(name) if isinstance(given, dict) else None
+    return given
 
 
 def _address(url: object) -> tuple[str, str] | None:

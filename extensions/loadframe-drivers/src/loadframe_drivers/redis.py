@@ -127,9 +127,8 @@ def _points(text: str, count: int) -> list[tuple[int, float]]:
         raise ValueError("its distribution has more requests than it sent, or latencies that cannot be")
     rising: list[tuple[int, float]] = []
     for many, ms in sorted(known, key=lambda point: (point[1], point[0])):
-        if rising and many <= rising[-1][0]:
-            continue
-        rising.append((many, ms))
+        if not rising or many > rising[-1][0]:
+            rising.append((many, ms))
     if rising[-1][0] < count:
         raise ValueError(f"its distribution has {rising[-1][0]:,} of its {count:,} requests")
     return rising
