@@ -82,12 +82,10 @@ PRODUCTION = "production"
 REMEDY = "Give a run folder, CSV, the JSON of a Prometheus range query, or what `sadf -j` or `sadf -d` writes."
 
 LoadOf = Annotated[
-    str | None,
-    typer.Option(metavar="SERIES", help="For production data: which column or series is the load."),
+    str | None, typer.Option(metavar="SERIES", help="For production data: which column or series is the load.")
 ]
 ThroughputOf = Annotated[
-    str | None,
-    typer.Option(metavar="SERIES", help="Which is the throughput; counters become rates."),
+    str | None, typer.Option(metavar="SERIES", help="Which is the throughput; counters become rates.")
 ]
 ResponseOf = Annotated[
     str | None,
@@ -95,12 +93,10 @@ ResponseOf = Annotated[
 ]
 ResponseIs = Annotated[str, typer.Option(metavar="mean|p95", help="What of the response times it is.")]
 UseOf = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME=SERIES", help="Which is the use of a resource, a share from 0 to 1."),
+    list[str] | None, typer.Option(metavar="NAME=SERIES", help="Which is the use of a resource, a share from 0 to 1.")
 ]
 CountersOf = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="A series that counts up, if its name does not say."),
+    list[str] | None, typer.Option(metavar="NAME", help="A series that counts up, if its name does not say.")
 ]
 AlsoFrom = Annotated[list[str] | None, typer.Option(metavar="FILE", help="A further file, joined by its times.")]
 TreatmentOf = Annotated[
@@ -180,8 +176,7 @@ def curve(
     ],
     treatment: TreatmentOf = None,
     within_latency_p95_ms: Annotated[
-        float | None,
-        typer.Option(metavar="MS", help="The latency objective for the capacity."),
+        float | None, typer.Option(metavar="MS", help="The latency objective for the capacity.")
     ] = None,
     load: LoadOf = None,
     throughput: ThroughputOf = None,
@@ -234,18 +229,15 @@ def predict(
     up_to: Annotated[
         float | None,
         typer.Option(
-            metavar="LOAD",
-            help="Forecast from the loads up to this one, and score the forecast at the others.",
+            metavar="LOAD", help="Forecast from the loads up to this one, and score the forecast at the others."
         ),
     ] = None,
     load_is: Annotated[
-        str | None,
-        typer.Option(metavar="clients|rate", help="What the load counts, if the data do not say."),
+        str | None, typer.Option(metavar="clients|rate", help="What the load counts, if the data do not say.")
     ] = None,
     treatment: TreatmentOf = None,
     verify: Annotated[
-        Path | None,
-        typer.Option(metavar="STUDY", help="Measure the loads of --at, and score the forecast."),
+        Path | None, typer.Option(metavar="STUDY", help="Measure the loads of --at, and score the forecast.")
     ] = None,
     load: LoadOf = None,
     throughput: ThroughputOf = None,

@@ -26,8 +26,7 @@ def init(
         str | None, typer.Option("--command", metavar="COMMAND", help="The command that starts your service.")
     ] = None,
     port: Annotated[
-        int | None,
-        typer.Option(min=1, max=65535, help="The port on which it listens; alone: a service that runs."),
+        int | None, typer.Option(min=1, max=65535, help="The port on which it listens; alone: a service that runs.")
     ] = None,
     pid: Annotated[
         int | None,

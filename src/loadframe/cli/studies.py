@@ -205,20 +205,16 @@ def limits(
         ),
     ] = None,
     option_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The account for --attach, in section [client] or [NAME]."),
+        Path | None, typer.Option(metavar="FILE", help="The account for --attach, in section [client] or [NAME].")
     ] = None,
     user: Annotated[
-        str,
-        typer.Option(help="The account's name. The password comes from the file, MYSQL_PWD or PGPASSWORD."),
+        str, typer.Option(help="The account's name. The password comes from the file, MYSQL_PWD or PGPASSWORD.")
     ] = "",
     over: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Watch for this long, for example 10m, and say what runs out."),
+        str | None, typer.Option(metavar="TIME", help="Watch for this long, for example 10m, and say what runs out.")
     ] = None,
     stages: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="A file in which a pipeline prints what its stages do."),
+        list[Path] | None, typer.Option(metavar="FILE", help="A file in which a pipeline prints what its stages do.")
     ] = None,
     overrides: Sets = None,
     as_json: Json = False,

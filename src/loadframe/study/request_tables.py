@@ -146,6 +146,5 @@ class ThinkTable(Table):
 
 
 ThinkTime = Annotated[
-    ThinkTable,
-    BeforeValidator(lambda value: {"mean": value} if isinstance(value, str) or is_number(value) else value),
+    ThinkTable, BeforeValidator(lambda value: {"mean": value} if isinstance(value, str) or is_number(value) else value)
 ]

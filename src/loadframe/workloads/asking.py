@@ -41,11 +41,7 @@ def host_of(endpoint: Endpoint) -> str:
 
 
 def ask(
-    endpoint: Endpoint,
-    path: str,
-    method: str = "GET",
-    headers: Sequence[tuple[str, str]] = (),
-    content: bytes = b"",
+    endpoint: Endpoint, path: str, method: str = "GET", headers: Sequence[tuple[str, str]] = (), content: bytes = b""
 ) -> Answer:
     """One request on a connection of its own. Raises TargetError if no answer is complete within WHOLE_S."""
     most, host = LARGEST_OBJECT + HEADERS_BYTES, host_of(endpoint)

@@ -66,11 +66,7 @@ class Command(OwnProgram[CommandOptions]):
             return ()
         files = [Path(word).absolute() for word in self._command[1:] if word and Path(word).is_file()]
         runs = located(self._command[0]) or str(Path(self._command[0]).absolute())
-        return (
-            ("test", "-x", runs),
-            ("test", "-x", str(Path.cwd())),
-            *(("test", "-r", str(file)) for file in files),
-        )
+        return (("test", "-x", runs), ("test", "-x", str(Path.cwd())), *(("test", "-r", str(file)) for file in files))
 
     def demand(self) -> None:
         program = self._command[0] if self._command else ""
@@ -100,10 +96,4 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
     return (Requirement(kind, "a program of yours", "the one that workload.command names", "write one"),)
 
 
-KIND = registration(
-    Command,
-    requirements,
-    tables=frozenset({"command"}),
-    required=("command", "loop"),
-    any_axis=True,
-)
+KIND = registration(Command, requirements, tables=frozenset({"command"}), required=("command", "loop"), any_axis=True)

@@ -83,8 +83,7 @@ class Oltp(databases.InOwnSchema, BySysbench[OltpOptions]):
         demand((*requirements(self.kind), python_package(self.kind, *engine.PACKAGE)))
         if endpoint.kind == "postgres" and options.engine != OltpOptions.engine:
             raise StudyError(
-                f"workload.options.engine = {options.engine!r}: PostgreSQL has no storage engines",
-                remedy="Omit it.",
+                f"workload.options.engine = {options.engine!r}: PostgreSQL has no storage engines", remedy="Omit it."
             )
         if endpoint.kind == "mysql" and options.engine == MARIADB_ALONE:
             raise StudyError(

@@ -89,7 +89,7 @@ class AccessLog(Recorded[AccessLogOptions]):
         rate = len(stretch.numbers) / stretch.span_s
         notes = [
             f"access-log: {len(stretch.numbers):,} requests of {stretch.span_s:,.0f} s are replayed, {rate:,.3g}/s at "
-            "speed 1, without headers and bodies, which the log does not have",
+            "speed 1, without headers and bodies, which the log does not have"
         ]
         if stretch.unread:
             notes.append(f"access-log: {stretch.unread:,} of {stretch.lines:,} lines have no request that can be read")
@@ -111,12 +111,7 @@ class AccessLog(Recorded[AccessLogOptions]):
         )
 
 
-KIND = registration(
-    AccessLog,
-    requirements,
-    tables=frozenset({"login"}),
-    required=("file",),
-)
+KIND = registration(AccessLog, requirements, tables=frozenset({"login"}), required=("file",))
 
 
 MOST_REQUESTS = 300_000

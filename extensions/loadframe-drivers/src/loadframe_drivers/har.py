@@ -171,13 +171,7 @@ class HarAtRate(AtRate, Har):
     order: Order = "draw"
 
 
-KIND = registration(
-    Har,
-    requirements,
-    other_axes={"rate": HarAtRate},
-    tables=frozenset({"login"}),
-    required=("file",),
-)
+KIND = registration(Har, requirements, other_axes={"rate": HarAtRate}, tables=frozenset({"login"}), required=("file",))
 
 
 # --- the file ---
