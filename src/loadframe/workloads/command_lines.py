@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from loadframe.formats.hdr_histogram import Histogram, decode
 from loadframe.formats.json_text import JsonError, parse_json
-from loadframe.formats.said import words
-from loadframe.workloads.options import did_you_mean
+from loadframe.formats.said import did_you_mean, words
 
 MOST_LINE_BYTES = 1 << 20
 MOST_REQUESTS = 50_000_000

@@ -6,12 +6,12 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadframe.errors import StudyError
 from loadframe.formats.named_files import read_up_to
+from loadframe.formats.said import did_you_mean
 from loadframe.model import SettingValue
 
 if TYPE_CHECKING:
@@ -122,12 +122,6 @@ def read_options(model: type[Model], kind: str, options: Mapping[str, SettingVal
                 remedy=f"It must be {rule.right}: {rule.what}. The default is {default!r}.",
             )
     return model(**options)
-
-
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """A question that ends in a blank if one of the known words is close, else ""."""
-    close = get_close_matches(word, known, n=1)
-    return f"Did you mean {close[0]!r}? " if close else ""
 
 
 def whole_level(kind: str, axis: str, level: float, low: int, high: int) -> int:

@@ -9,10 +9,10 @@ from importlib import import_module
 from loadframe import workloads
 from loadframe.entry_points import EXTENSIONS, WORKLOADS_GROUP, Registry, not_installed
 from loadframe.errors import StudyError
+from loadframe.formats.said import did_you_mean
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Knob, Requirement, SettingValue
 from loadframe.workloads.base import KindOfWorkload, Workload
-from loadframe.workloads.options import did_you_mean
 
 NO_COMMAND = 'Name the program, for example command = ["python3", "driver.py"].'
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from loadframe.connections.address import parted
 from loadframe.errors import TargetError
-from loadframe.formats.said import words
+from loadframe.formats.said import why
 from loadframe.model import Endpoint, SettingValue
 from loadframe.units import show
 from loadframe.workloads.databases import MARK
@@ -187,7 +187,7 @@ def _asking(address: str) -> Iterator[Any]:
             yield ask
     except (OSError, ValueError, _RefusedError) as error:
         raise TargetError(
-            f"What answers at {address} refused the load keys of its own: {words(error) or type(error).__name__}",
+            f"What answers at {address} refused the load keys of its own: {why(error)}",
             remedy="A Redis without a password is expected there.",
         ) from error
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from loadframe.errors import MissingTool, StudyError, TargetError
+from loadframe.formats.said import did_you_mean
 from loadframe.host.environment import NO_FOLDER, environment, located, python_package
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
@@ -17,7 +18,7 @@ from loadframe.workloads import databases, postgres, sysbench
 from loadframe.workloads.base import demand
 from loadframe.workloads.common import AtRate, registration
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.options import choice, did_you_mean, whole
+from loadframe.workloads.options import choice, whole
 from loadframe.workloads.sysbench import BySysbench, Options, requirements
 
 SCRIPTS = (
