@@ -168,9 +168,8 @@ def _interval(text: str) -> "LoadInterval":
     low = float(match[1]) if match else 0.0
     high = float(match[2]) if match and match[2] else low
     if not 0 < low <= high <= HIGHEST:
-        raise UsageError(
-            f"--guess {text!r} is neither a load nor an interval", remedy="For example --guess 500..700 or --guess 600."
-        )
+        remedy = "For example --guess 500..700 or --guess 600."
+        raise UsageError(f"--guess {text!r} is neither a load nor an interval", remedy=remedy)
     if low == high:
         return LoadInterval(low, low / LONE_GUESS, low * LONE_GUESS)
     return LoadInterval((low * high) ** 0.5, low, high)
