@@ -168,11 +168,8 @@ def with_margin(comparison: Comparison, allowed: float | None) -> Comparison:
     """And, where the data cannot decide, how much more is needed."""
     what = "blocks" if comparison.verdict.block_ratios else "values" if comparison.by else "steps"
     if allowed is None:
-        return (
-            comparison
-            if comparison.verdict.decided
-            else replace(comparison, needed=samples.needed(comparison.verdict, what))
-        )
+        needed = None if comparison.verdict.decided else samples.needed(comparison.verdict, what)
+        return replace(comparison, needed=needed)
     answer = verdicts.margin(comparison.verdict, allowed, lower_is_better=comparison.lower_is_better)
     edge = 1 + allowed if comparison.lower_is_better else 1 - allowed
     needed = samples.needed(comparison.verdict, what, edge=edge) if answer == "cannot-tell" else None

@@ -100,8 +100,7 @@ class RequestTable(SentTable):
 
     def record(self, name: str = "") -> Request:
         sent = super().record(self.name or f"{self.method} {self.path}"[:63])
-        known = replace(sent, contains=self.contains, fails=self.fails)
-        return replace(known, weight=self.weight, checked=self.checked)
+        return replace(sent, weight=self.weight, checked=self.checked, contains=self.contains, fails=self.fails)
 
 
 class LoginTable(Table):

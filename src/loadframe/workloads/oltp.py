@@ -2,7 +2,7 @@
 concurrency = threads, rate = requests/s, served by `threads` connections). read fetches one row by its key, update
 writes one row again, transfer changes two rows in one transaction."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from loadframe.errors import StudyError
@@ -79,7 +79,7 @@ class Oltp(databases.InOwnSchema, BySysbench[OltpOptions]):
 
     def install(self, endpoint: Endpoint) -> None:
         """Raises StudyError for an engine that the target does not have."""
-        engine, options = databases.engine_of(endpoint), self.options
+        engine, options, schema = databases.engine_of(endpoint), self.options, databases.name_of(endpoint)
         demand((*requirements(self.kind), python_package(self.kind, *engine.PACKAGE)))
         if endpoint.kind == "postgres" and options.engine != OltpOptions.engine:
             raise StudyError(
@@ -90,14 +90,11 @@ class Oltp(databases.InOwnSchema, BySysbench[OltpOptions]):
                 f"workload.options.engine = {options.engine!r}: MySQL does not have this storage engine",
                 remedy="Omit it, or choose another one.",
             )
-        schema = databases.name_of(endpoint)
-        given = {"payload_bytes": options.payload_bytes, "rows": options.rows, "engine": options.engine}
         with engine.anywhere(endpoint, "to make the tables") as connection:
             databases.make_schema_over(connection, endpoint)
             for number in range(1, options.tables + 1):
-                names = {"schema": schema, "table": f"{schema}.oltp_{number}"}
-                statements = [statement.format(**names, **given) for statement in TABLE[endpoint.kind]]
-                engine.execute(connection, statements)
+                given = {"schema": schema, "table": f"{schema}.oltp_{number}", **asdict(options)}
+                engine.execute(connection, [statement.format(**given) for statement in TABLE[endpoint.kind]])
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         databases.await_drivers_gone(endpoint, self.words_of(self.check_level(level)))
