@@ -181,7 +181,8 @@ class ByWrk(Common[Options]):
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         demand(requirements(self.kind))
         level, folder = self.check_level(level), folder.resolve()
-        plan, host, close = self.plan(endpoint, level, folder), host_of(endpoint), not self.options.keep_alive  # type: ignore[attr-defined]
+        close: bool = not self.options.keep_alive  # type: ignore[attr-defined]
+        plan, host = self.plan(endpoint, level, folder), host_of(endpoint)
         connections, rate = self.clients(level), self.schedule(level, duration_s)
         logs, sizes = (
             [folder / f"{what}-{thread}.log" for thread in range(connections)] for what in ("requests", "bytes")

@@ -154,7 +154,8 @@ class Stretch:
     ) -> Iterator[tuple[float, bool, int]]:
         """From the lines of a log: the time since the begin of the stretch (s), whether that is in whole seconds, and
         the number of each request. Ends where no later line can belong to the stretch."""
-        begin_s, path_bytes, kept = None, 0, 0
+        begin_s: float | None = None
+        path_bytes = kept = 0
         for line in log:
             self.lines += 1
             request = None if line is None else parse_line(line)
