@@ -84,7 +84,7 @@ class ByAddress:
         if self._login is not None:  # redirections are accepted
             self._steps = tuple(with_secrets(step, 399) for step in self._login.requests)
 
-    def refuse_to_tell(self, endpoint: Endpoint) -> None:
+    def check_secrets(self, endpoint: Endpoint) -> None:
         """StudyError if a study, which may be a stranger's, would send any variable to another machine."""
         others = sorted(name for name in self.secret if not name.startswith(FOR_OTHERS))
         if others and not is_here(parted(endpoint.address, "80")[0]):
@@ -165,7 +165,7 @@ class ByAddress:
 
     def learn(self, endpoint: Endpoint) -> tuple[Ask, ...]:
         """The requests with what their pages answer. StudyError if the load is not allowed; TargetError."""
-        self.refuse_to_tell(endpoint)
+        self.check_secrets(endpoint)
         self.prepare(running=endpoint.attached)
         paths = self._paths or endpoint.options.get("paths", "/").split()
         weighed = [Request("get", "GET", path, weight=rank**-self._exponent) for rank, path in enumerate(paths, 1)]

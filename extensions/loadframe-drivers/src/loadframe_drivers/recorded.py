@@ -60,7 +60,7 @@ class Recorded(ByWrk[Options]):
 
     def install(self, endpoint: Endpoint) -> None:
         demand(requirements(self.kind))
-        self._sessions.refuse_to_tell(endpoint)
+        self._sessions.check_secrets(endpoint)
         self.check_requests(running=endpoint.attached)
         ask(endpoint, self._first())
 
