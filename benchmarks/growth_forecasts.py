@@ -22,7 +22,6 @@ from scipy import stats
 
 from growth_loads import LOADS, RESULT
 from loadframe_watch.growth import size_forecast, size_law
-from loadframe_watch.growth.size_forecast import Memories
 from loadframe_watch.growth.size_law import LoadWindow
 
 CUTS, TIMES = (2, 4, 8, 16), (2.0, 4.0, 8.0, 16.0)
@@ -43,8 +42,8 @@ class Row:
     width: float
 
 
-def memories(load: Mapping[str, Any], entry_bytes: float) -> Memories:
-    """What the declaration says of the memory of the database."""
+def memories(load: Mapping[str, Any], entry_bytes: float) -> dict[str, float]:
+    """The entries that fill each memory of the database, as its declaration says."""
     held: dict[str, float] = {}
     if "cache_kib" in load:
         held["cache"] = 1024.0 * load["cache_kib"]
@@ -53,7 +52,7 @@ def memories(load: Mapping[str, Any], entry_bytes: float) -> Memories:
             held[name] = MIB * float(load["settings"][name].rstrip("MB"))
     if "memory" in load:
         held["cage"] = MIB * float(load["memory"].removesuffix("MiB"))
-    return Memories(held, entry_bytes)
+    return {name: size / entry_bytes for name, size in held.items()}
 
 
 def rival(method: str, windows: Sequence[LoadWindow], size: float) -> tuple[float, float, float]:

@@ -26,10 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadframe.analysis.stages import Limiting, Stage, limiting, stages_in
-from loadframe.metrics.pipelines import in_order
 from loadframe.recording.metrics import of_readings
-from loadframe.recording.stage_tail import StageTail
+from loadframe_pipelines.families import in_order
+from loadframe_pipelines.stage_tail import Tail
+from loadframe_pipelines.stages import Limiting, Stage, limiting, stages_in
 
 PROGRAM = Path(__file__).parent / "planted/services/press.py"
 WARM_S, GAINS = 0.7, 1.25
@@ -127,7 +127,7 @@ def ran(pipeline: Pipeline, seconds: float, more: Mapping[str, str] | None = Non
     stages = [word for stage in pipeline.stages for word in ("--stage", stage)]
     command = [sys.executable, str(PROGRAM), *stages, *pipeline.options, "--seconds", str(WARM_S + seconds)]
     with tempfile.TemporaryDirectory() as folder:
-        file, tail = Path(folder) / "stages.jsonl", StageTail()
+        file, tail = Path(folder) / "stages.jsonl", Tail()
         with file.open("w") as log, tail.watching([], [file]):
             subprocess.run(command, check=True, stdout=log, env=dict(more or {}), timeout=60 + 2 * seconds)
         cpu = Counter[str]()

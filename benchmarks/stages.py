@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from loadframe.analysis.stages import Limiting, Stage, limiting
+from loadframe_pipelines.stages import Limiting, Stage, limiting
 
 WARM_S, WINDOW_S = 20.0, 60.0
 GAINS = 1.1

@@ -22,11 +22,11 @@ from loadframe.connections.http_words import wrong_path
 from loadframe.errors import RecordingError
 from loadframe.formats.exposition import Exposed, ExpositionError, Pick, read_json, read_lines, read_prometheus
 from loadframe.formats.json_text import write_json
-from loadframe.formats.stage_lines import LARGEST
 from loadframe.host import listening
 from loadframe.kinds.exposed import Exposure, Taken
 from loadframe.kinds.service import files
-from loadframe.metrics import is_known, pipelines
+from loadframe.knowledge.families import derived
+from loadframe.metrics import is_known
 from loadframe.metrics.exposed import derived_metrics, split, with_quantiles
 from loadframe.model import SettingValue
 from loadframe.recording import jvm_sampling, procfs
@@ -35,7 +35,7 @@ from loadframe.recording.metrics import window_metrics
 from loadframe.recording.profiles import perf, profiler
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.series import metric_series
-from loadframe.recording.stage_tail import MOST_PROCESSES, StageTail
+from loadframe.reporting.exports import exported
 from loadframe.system.files import Folder, Whose
 from loadframe.workloads import command_lines
 from loadframe.workloads.command_lines import Lines
@@ -51,9 +51,11 @@ from loadframe_fleet.connection import command as agent_command
 from loadframe_fleet.declaration import HostTable
 from loadframe_fleet.declaration import load as load_fleet
 from loadframe_index import fanotify, inotify, recorded
+from loadframe_pipelines.stage_lines import LARGEST
+from loadframe_pipelines.stage_tail import MOST_PROCESSES, Tail
 from loadframe_watch.child import fitted
 from loadframe_watch.days import observed
-from loadframe_watch.exporting import WATCH_FORMATS, export_watch
+from loadframe_watch.exporting import WATCH_FORMATS
 from loadframe_watch.page import WatchView
 
 MOST_REFRESHES = 4
@@ -207,14 +209,14 @@ def read_access_log(path: Path) -> None:
 
 def read_stages(path: Path) -> None:
     """Each line of statistics is read, counted as nonsense or passed over; what follows from them is finite."""
-    tail = StageTail()
+    tail = Tail()
     with tail.watching([], [path]):
         pass
     readings = tail.readings()
     if any(not 0 <= value <= LARGEST * MOST_PROCESSES for one in readings for value in one.counters.values()):
         raise WrongAnswerError("a number was read that no stage can tell")
     for one in readings:
-        found = pipelines.derived(one.counters)
+        found = derived(one.counters)
         if not all(map(is_known, found)) or not all(map(math.isfinite, found.values())):
             raise WrongAnswerError("what follows from a line is no number, or has no name")
 
@@ -226,7 +228,7 @@ def read_watch(folder: Path) -> None:
         raise WrongAnswerError("a time was read that is no number")
     fitted(table)
     for one in WATCH_FORMATS:
-        export_watch(folder, one.name)
+        exported(WATCH_FORMATS, folder, folder, one.name)
 
 
 def read_watch_view(folder: Path) -> None:

@@ -21,6 +21,7 @@ VERBS_GROUP, EXECUTORS_GROUP = "loadframe.verbs", "loadframe.executors"
 VIEWS_GROUP, PAGES_GROUP = "loadframe.views", "loadframe.pages"
 EXPORTS_GROUP, DATA_GROUP = "loadframe.exports", "loadframe.data"
 ANSWERS_GROUP, READERS_GROUP = "loadframe.answers", "loadframe.readers"
+FAMILIES_GROUP = "loadframe.families"
 WHAT = {
     KINDS_GROUP: "kind",
     WORKLOADS_GROUP: "workload",
@@ -32,6 +33,7 @@ WHAT = {
     DATA_GROUP: "reader of data",
     ANSWERS_GROUP: "kind of answer",
     READERS_GROUP: "reader",
+    FAMILIES_GROUP: "family of metrics",
 }
 """Groups of entry points, by what they register."""
 EXTENSIONS: Mapping[str, Mapping[str, str]] = {
@@ -58,16 +60,20 @@ EXTENSIONS: Mapping[str, Mapping[str, str]] = {
     VIEWS_GROUP: {"terminal": "loadframe-live"},
     DATA_GROUP: {"production": "loadframe-watch"},
     ANSWERS_GROUP: {"tuning": "loadframe-tune"},
+    FAMILIES_GROUP: dict.fromkeys(("changelog", "pipeline"), "loadframe-pipelines"),
 }
 """What extensions of ours register, and the distribution of each."""
+NEEDED_BY = {"loadframe-bulk": "loadframe-pipelines", "loadframe-index": "loadframe-pipelines"}
+"""What is installed with an extension."""
 
 
 def not_installed(group: str, name: str, what: str) -> MissingTool:
     """The error where one of EXTENSIONS is missing. what: needs it, as a study or a command says it."""
     extension = EXTENSIONS[group][name]
+    places = " ".join(f"./extensions/{place}" for place in (NEEDED_BY.get(extension), extension) if place)
     return MissingTool(
         f"{what} needs the extension {extension}, which is not installed",
-        remedy=f"In a checkout: `make install`, or `pip install ./extensions/{extension}`.",
+        remedy=f"In a checkout: `make install`, or `pip install {places}`.",
     )
 
 

@@ -11,9 +11,10 @@ from dataclasses import replace
 import pytest
 
 from loadframe.model import Investigation, LoadInterval, More
-from loadframe.reporting import reports, stages
+from loadframe.reporting import reports
 from loadframe.reporting.json_shapes import investigation_json
 from loadframe.reporting.reports import render_page, render_text
+from loadframe_pipelines import report
 
 Told = Mapping[str, Mapping[str, float]]
 PIPELINE: Told = {
@@ -123,12 +124,12 @@ def test_it_is_said_where_more_threads_stop_helping(
     assert said in render_page(inv)
     found = investigation_json(inv)["enough"]
     assert found == (None if enough is None else {"load": enough.load, "low": enough.low, "high": enough.high})
-    assert stages.helping(jobs) == ""
+    assert report.summary(jobs) == ""
     entries = replace(inv, study=replace(study, axis="entries", axis_unit="entries"))
     assert investigation_json(entries)["enough"] is None
 
 
 def test_without_stages_nothing_is_said(farm: Investigation) -> None:
     assert "stages" not in reports.page_charts(farm)
-    assert stages.sentences(farm) == []
+    assert report.sentences(farm) == []
     assert investigation_json(farm)["stages"] == []

@@ -11,10 +11,10 @@ import pytest
 from loadframe.errors import MachineError
 from loadframe.experiments.beginning import suggested
 from loadframe.kinds.service.discovery import interpreter_of, is_go
-from loadframe.recording.stage_tail import StageTail
 from loadframe.system.files import regular_file
 from loadframe_drivers import access_log
 from loadframe_index.recorded import Recorded
+from loadframe_pipelines.stage_tail import Tail
 
 pytestmark = pytest.mark.timeout(20)
 NO_FILE = "not a regular file"
@@ -38,7 +38,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def of_a_stage_log(path: Path) -> tuple[str, ...]:
-    tail = StageTail()
+    tail = Tail()
     with tail.watching([], [path]):
         pass
     return tail.missing()

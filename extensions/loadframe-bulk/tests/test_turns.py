@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.formats.stage_lines import StageLine, parse_stage_line
 from loadframe_bulk.turns import LONGEST_FILE, Chain, Turn, lines, own_turn, write_regularly
+from loadframe_pipelines.stage_lines import StageLine, parse_stage_line
 
 CHAIN = Chain(("FIRST", "SECOND"), first=3)
 

@@ -9,6 +9,7 @@ import random
 import pytest
 
 from loadframe_watch.approaching import DAY_S, Days
+from loadframe_watch.records import as_json, of_json
 
 LIMIT = 100.0
 
@@ -20,8 +21,8 @@ def told(loads: list[tuple[float, float]]) -> list[tuple[float, float, float]]:
         days.take(at_s, load)
         coming = days.approach(LIMIT, LIMIT - 2, LIMIT + 2)
         if coming is not None:
-            assert coming.low_s <= coming.in_s <= coming.high_s
-            found.append((at_s, load, coming.in_s))
+            assert coming.ends.low <= coming.ends.load <= coming.ends.high
+            found.append((at_s, load, coming.ends.load))
     return found
 
 
@@ -94,7 +95,7 @@ def test_it_goes_on_after_it_was_written_down() -> None:
     days = Days()
     for at_s, load in breathing(3, 40.0):
         days.take(at_s, load)
-    again = Days.of_json(json.loads(json.dumps(days.as_json())))
+    again = of_json(Days, json.loads(json.dumps(as_json(days))))
     assert again == days
     with pytest.raises(ValueError, match="other fields"):
-        Days.of_json({})
+        of_json(Days, {})

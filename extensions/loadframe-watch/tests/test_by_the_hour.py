@@ -15,6 +15,7 @@ from loadframe_watch.observed.by_the_hour import driver
 from loadframe_watch.observed.learning import learn
 from loadframe_watch.observed.records import Observed
 from loadframe_watch.observed.report import render_learned
+from loadframe_watch.records import WatchPlan
 
 STEP_S, BEGAN_S = 300.0, 1.764e9
 Use = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -115,7 +116,7 @@ def test_a_watch_tells_no_limit_of_what_the_hour_drives(tmp_path: Path) -> None:
         lines += [f"{a},{b},{c}" for a, b, c in zip(rows.time_s, rows.load, rows.use["disk"], strict=True)]
         file = tmp_path / "rows.csv"
         file.write_text("\n".join(lines), encoding="utf-8")
-        told[use] = begin_from([str(file)], mapping_of((), ()), tmp_path / use.__name__)
+        told[use] = begin_from([str(file)], mapping_of((), ()), WatchPlan("", str(tmp_path / use.__name__)))
     assert not told[wide].model["limits"] and [one["id"] for one in told[straight].model["limits"]] == ["disk"]
     said = "The hour of the day drives it rather than the load: disk."
     assert said in told[wide].notes and said not in told[straight].notes

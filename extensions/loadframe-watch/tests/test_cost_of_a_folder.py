@@ -33,9 +33,11 @@ def read():
     return observed(folder)
 """,
     "export": """
-from loadframe_watch.exporting import export_watch
+from loadframe.reporting.exports import exported
+from loadframe_watch.exporting import WATCH_FORMATS
 def read():
-    return [export_watch(folder, name) for name in ("samples.csv", "alarms.csv", "gaps.csv", "openmetrics")]
+    names = "samples.csv", "alarms.csv", "gaps.csv", "openmetrics"
+    return [exported(WATCH_FORMATS, folder, folder, name) for name in names]
 """,
 }
 MEASURES = """

@@ -13,8 +13,9 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from loadframe.errors import RecordingError, UsageError
+from loadframe.reporting.exports import exported
 from loadframe_watch.days import lines
-from loadframe_watch.exporting import WATCH_FORMATS, export_watch, is_watch_folder
+from loadframe_watch.exporting import OF_WATCHES, WATCH_FORMATS, is_watch_folder
 from watch_farm import Farm, watching
 
 LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
@@ -33,6 +34,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         farm.clocks.wall_s += 3600
         watcher.tick()
     return found
+
+
+def export_watch(folder: Path, name: str) -> bytes:
+    return exported(WATCH_FORMATS, folder, folder, name, OF_WATCHES.of)
 
 
 def frame(folder: Path, name: str) -> tuple[polars.DataFrame, polars.DataFrame]:

@@ -127,7 +127,7 @@ def test_a_command_that_fails_is_said_with_its_last_words(capfd: pytest.CaptureF
     failed, _ = give(capfd, command=(sys.executable, "-c", "raise SystemExit('no pager')"))
     assert failed == ["the command did not take the alarm: no pager"]
     failed, _ = give(capfd, command=("no-such-program-of-ours",))
-    assert failed == ["no-such-program-of-ours is not in PATH"]
+    assert failed == ["Cannot run no-such-program-of-ours: No such file in PATH"]
 
 
 ENDLESS = "import sys\nwhile True: {}.write('no ' * 20000)"

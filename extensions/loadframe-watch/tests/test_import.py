@@ -19,7 +19,7 @@ from loadframe.errors import RunError, SampleError, UsageError
 from loadframe.model import LoadInterval
 from loadframe.system.files import Folder, Whose
 from loadframe_watch.days import days, lines
-from loadframe_watch.importing import begin_from, learn_from, mapping_of
+from loadframe_watch.importing import begin_from, mapping_of
 from loadframe_watch.observed.report import render_import
 from loadframe_watch.page import WatchView
 from loadframe_watch.records import ImportedWatch, WatchPlan
@@ -29,6 +29,8 @@ LOADFRAME = str(Path(sys.executable).with_name("loadframe"))
 USE = "mariadb.table_open_cache"
 AS = ("load=jobs", f"{USE}=tables / {CACHE}")
 STEP_S = 300.0
+ALONE = WatchPlan("", "")
+"""Without a folder: the answer alone."""
 
 
 def rows(days_: float, growth: float, ends_s: float) -> list[tuple[float, float, float]]:
@@ -65,7 +67,7 @@ def test_last_month_says_which_limit_is_reached_at_which_load_and_when(
     tmp_path: Path, write: Callable[[Path, list[tuple[float, float, float]]], Path]
 ) -> None:
     file = write(tmp_path, rows(14, 0.06, time.time()))
-    found = begin_from([str(file)], mapping_of(AS, ()), tmp_path / "w", load="active_jobs")
+    found = begin_from([str(file)], mapping_of(AS, ()), WatchPlan("", str(tmp_path / "w"), load="active_jobs"))
     (limit,) = found.model["limits"]
     assert limit["id"] == USE and limit["at_load"]["load"] == pytest.approx(BEND, rel=0.02)
     in_days = {name: (limit["at_s"][name] - found.to_s) / DAY_S for name in ("low", "value", "high")}
@@ -77,7 +79,7 @@ def test_last_month_says_which_limit_is_reached_at_which_load_and_when(
 
 def test_a_load_that_only_breathes_is_not_on_its_way(tmp_path: Path) -> None:
     file = as_csv(tmp_path, rows(14, 0.0, time.time()))
-    (limit,) = begin_from([str(file)], mapping_of(AS, ()), tmp_path / "w").model["limits"]
+    (limit,) = begin_from([str(file)], mapping_of(AS, ()), WatchPlan("", str(tmp_path / "w"))).model["limits"]
     assert limit["at_load"]["load"] == pytest.approx(BEND, rel=0.02) and limit["at_s"] is None
 
 
@@ -86,7 +88,7 @@ def test_a_watch_that_goes_on_from_there_speaks_on_its_first_days(tmp_path: Path
     """Without the import it does not know yet that the peaks rise."""
     if imported:
         plan = WatchPlan("a render farm", str(tmp_path / "w"), load="active_jobs", kinds=("process", "mariadb"))
-        begin_from([str(as_csv(tmp_path, rows(14, 0.06, BEGUN_S)))], mapping_of(AS, ()), tmp_path / "w", plan=plan)
+        begin_from([str(as_csv(tmp_path, rows(14, 0.06, BEGUN_S)))], mapping_of(AS, ()), plan)
     farm = Farm(5, 200 * (1 + 0.06 * 14), growth=0.06 / (1 + 0.06 * 14), clocks=SimulatedClocks(BEGUN_S + 60))
     with watching(farm, tmp_path / "w", STEP_S) as watcher:
         while farm.passed_s < 2 * DAY_S:
@@ -105,7 +107,7 @@ def test_a_change_of_the_system_is_told_with_what_was_learned_across_it(tmp_path
         (at_s, jobs, min(CACHE, tables * (0.6 if at_s < now_s - 5 * DAY_S else 1)))
         for at_s, jobs, tables in rows(14, 0.0, now_s)
     ]
-    told = begin_from([str(as_csv(tmp_path, found))], mapping_of(AS, ()), tmp_path / "w")
+    told = begin_from([str(as_csv(tmp_path, found))], mapping_of(AS, ()), WatchPlan("", str(tmp_path / "w")))
     (note,) = [one for one in told.notes if "rows from before it were learned from, too" in one]
     assert f"at equal load the use of {USE} is" in note and "higher from then on" in note
 
@@ -113,20 +115,22 @@ def test_a_change_of_the_system_is_told_with_what_was_learned_across_it(tmp_path
 def test_the_answer_alone_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     file = as_csv(tmp_path, rows(3, 0.0, time.time()))
-    told = [learn_from([str(file)], mapping_of(AS, ())) for _ in range(2)]
+    told = [begin_from([str(file)], mapping_of(AS, ()), ALONE) for _ in range(2)]
     assert list(tmp_path.iterdir()) == [file]
     assert told[0].model["limits"] and told[0].folder == "" and "Day files" not in render_import(told[0])
 
 
 def test_of_two_rows_no_bend_is_denied(tmp_path: Path) -> None:
     file = as_csv(tmp_path, rows(3, 0.0, time.time())[:2])
-    told = learn_from([str(file)], mapping_of(AS, ()))
+    told = begin_from([str(file)], mapping_of(AS, ()), ALONE)
     assert "No load is seen from which" not in render_import(told)
     assert any("cannot be told" in note for note in told.notes)
 
 
 def test_what_was_imported_alone_has_ended_and_was_not_killed(tmp_path: Path) -> None:
-    begin_from([str(as_csv(tmp_path, rows(3, 0.0, time.time())))], mapping_of(AS, ()), tmp_path / "w")
+    begin_from(
+        [str(as_csv(tmp_path, rows(3, 0.0, time.time())))], mapping_of(AS, ()), WatchPlan("", str(tmp_path / "w"))
+    )
     view = WatchView(Folder(tmp_path / "w", Whose.NAMED), "0/w")
     view.refresh()
     assert view.status == "ended"
@@ -134,7 +138,9 @@ def test_what_was_imported_alone_has_ended_and_was_not_killed(tmp_path: Path) ->
 
 
 def test_the_response_of_others_is_not_taken_for_that_of_the_unit_of_work(tmp_path: Path) -> None:
-    begin_from([str(as_csv(tmp_path, rows(3, 0.0, time.time())))], mapping_of(AS, ()), tmp_path / "w")
+    begin_from(
+        [str(as_csv(tmp_path, rows(3, 0.0, time.time())))], mapping_of(AS, ()), WatchPlan("", str(tmp_path / "w"))
+    )
     samples = [line.data for line in lines(tmp_path / "w", kinds=("sample",))]
     assert all("observed_response_s" in one and "response_s" not in one for one in samples)
 
@@ -159,7 +165,7 @@ def test_what_cannot_be_imported_is_refused_in_words_and_nothing_is_written(
     file = tmp_path / "rows"
     file.write_text(text)
     with pytest.raises((SampleError, UsageError), match=words) as refused:
-        begin_from([str(file)], mapping_of(terms, ()), tmp_path / "w")
+        begin_from([str(file)], mapping_of(terms, ()), WatchPlan("", str(tmp_path / "w")))
     assert refused.value.remedy and "\x1b" not in str(refused.value)
     assert not re.search("--(load|throughput|response|use)", str(refused.value))  # a watch has --as for these
     assert not (tmp_path / "w").exists()
@@ -167,10 +173,10 @@ def test_what_cannot_be_imported_is_refused_in_words_and_nothing_is_written(
 
 def test_rows_are_not_put_in_front_of_a_watch(tmp_path: Path) -> None:
     file = as_csv(tmp_path, rows(2, 0.0, time.time()))
-    begin_from([str(file)], mapping_of(AS, ()), tmp_path / "w")
+    begin_from([str(file)], mapping_of(AS, ()), WatchPlan("", str(tmp_path / "w")))
     before = sorted((path.name, path.stat().st_size) for path in (tmp_path / "w").iterdir())
     with pytest.raises(RunError, match="already has days of a watch"):
-        begin_from([str(file)], mapping_of(AS, ()), tmp_path / "w")
+        begin_from([str(file)], mapping_of(AS, ()), WatchPlan("", str(tmp_path / "w")))
     assert before == sorted((path.name, path.stat().st_size) for path in (tmp_path / "w").iterdir())
 
 
@@ -235,7 +241,7 @@ def test_a_backup_of_each_night_does_not_move_the_load_at_which_a_limit_is_full(
         text.append(f"{begun_s + 300 * at:.0f},{jobs:.2f},{0.93 if 2 <= hour < 2.7 else disk:.4f}")
     file = tmp_path / "month.csv"
     file.write_text("\n".join(text))
-    found = learn_from([str(file)], mapping_of(("load=jobs", "backups=disk"), ()))
+    found = begin_from([str(file)], mapping_of(("load=jobs", "backups=disk"), ()), ALONE)
     (limit,) = found.model["limits"]
     assert limit["at_load"]["low"] < 326 < limit["at_load"]["high"] < 360
     said = render_import(found, width=500)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from loadframe.model import Saturation
-from loadframe_watch.leaks import Leak
-from loadframe_watch.rows import in_words, unjudged
+from loadframe_watch.leaks import Leak, in_words, unjudged
 from watch_farm import BEGUN_S, MIB, Farm, watching
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from loadframe.analysis.series import autocorrelation_time
+from loadframe.errors import SampleError
 from loadframe_watch.observed.blocks import blocks
 from loadframe_watch.observed.learning import learn
 from loadframe_watch.observed.records import Observed
 from loadframe_watch.observed.report import render_learned
-from loadframe_watch.observed.rows import TooLittleError
 
 CAPACITY, IDLE, ROWS = 500.0, 0.05, 1500
 DEMAND_S = (1 - IDLE) / CAPACITY
@@ -133,7 +133,7 @@ def test_a_use_that_does_not_follow_the_load_is_full_nowhere() -> None:
     ],
 )
 def test_what_says_too_little_is_refused(rows: Observed, words: str) -> None:
-    with pytest.raises(TooLittleError, match=words):
+    with pytest.raises(SampleError, match=words):
         learn(rows)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import loadframe
 from loadframe.errors import StudyError
-from loadframe_watch.starting import Wishes, of_study
+from loadframe_watch.starting import of_study
 
 STUDY = """
 [study]
@@ -32,7 +32,7 @@ def test_a_web_address_is_asked_for_its_first_path(tmp_path: Path, paths: str, a
     """It is all that a watch has of it."""
     (tmp_path / "shop.toml").write_text(STUDY.format(paths=paths), encoding="utf-8")
     study = loadframe.load_study(tmp_path / "shop.toml", [])
-    unit = of_study(study, Wishes()).unit
+    unit = of_study(study).unit
     assert (unit["form"], unit["host"], unit["port"], unit["path"]) == ("http", "127.0.0.1", 8099, asked)
 
 
@@ -41,5 +41,5 @@ def test_a_unit_of_work_more_often_than_the_watch_looks_is_refused(tmp_path: Pat
     (tmp_path / "shop.toml").write_text(STUDY.format(paths=""), encoding="utf-8")
     study = loadframe.load_study(tmp_path / "shop.toml", ["watch.every=1s"])
     with pytest.raises(StudyError, match="due every 1 s, and the watch looks only every 10 s"):
-        of_study(study, Wishes())
-    assert of_study(study, Wishes(interval_s=1.0)).every_s == 1.0
+        of_study(study)
+    assert of_study(study, interval_s=1.0).every_s == 1.0

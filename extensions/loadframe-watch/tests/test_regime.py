@@ -9,6 +9,7 @@ import random
 import pytest
 
 from loadframe_watch.approaching import Rhythm
+from loadframe_watch.records import as_json, of_json
 from loadframe_watch.regime import FEWEST, Series, autoregression, widening
 
 ROW_S, DAY = 300.0, 288
@@ -70,11 +71,11 @@ def test_what_was_learned_goes_on_after_it_was_written_down() -> None:
     whole = told(given)
     series = Series(MONTH)
     first = told(given[: 4 * DAY], series)
-    again = Series.of_json(json.loads(json.dumps(series.as_json())))
+    again = of_json(Series, json.loads(json.dumps(as_json(series))))
     second = told(given[4 * DAY :], again, 4 * DAY)
     assert first + second == whole != []
     with pytest.raises(ValueError, match="other fields"):
-        Series.of_json({"values": []})
+        of_json(Series, {"values": []})
 
 
 def test_an_autoregression_finds_its_weights() -> None:
@@ -160,6 +161,6 @@ def test_a_clock_that_is_set_back_forgets_what_it_told_of_later() -> None:
         rhythm.add(t_s, None, t_s)
     assert rhythm.times_s == rhythm.values == [0.0, 200.0]
     with pytest.raises(ValueError, match="do not rise"):
-        Rhythm.of_json({"times_s": [1, 1], "loads": [None, None], "values": [0, 0]}, float)
+        of_json(Rhythm, {"times_s": [1, 1], "loads": [None, None], "values": [0, 0]})
     with pytest.raises(ValueError, match="fit together"):
-        Rhythm.of_json({"times_s": [1, 2], "loads": [None], "values": [0, 0]}, float)
+        of_json(Rhythm, {"times_s": [1, 2], "loads": [None], "values": [0, 0]})

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from loadframe_watch.growth import size_forecast
-from loadframe_watch.growth.size_forecast import Memories
 from loadframe_watch.growth.size_law import LoadWindow
 
 
@@ -46,7 +45,7 @@ def test_the_further_the_wider() -> None:
 
 
 def test_nothing_is_said_beyond_a_memory_that_was_not_left() -> None:
-    memories = Memories({"buffer_pool": 200e6}, entry_bytes=200.0)
+    memories = {"buffer_pool": 1e6}
     found = size_forecast.forecast(load(300_000), [400_000, 600_000, 10_000_000], memories)
     assert [point.entries for point in found.at] == [400_000]
     assert found.walls == {"buffer_pool": pytest.approx(1e6)}
@@ -55,7 +54,7 @@ def test_nothing_is_said_beyond_a_memory_that_was_not_left() -> None:
 
 
 def test_a_second_memory_behind_the_first_is_a_wall_as_well() -> None:
-    memories = Memories({"shared_buffers": 60_000 * 200.0, "cage": 1_500_000 * 200.0}, entry_bytes=200.0)
+    memories = {"shared_buffers": 60_000.0, "cage": 1_500_000.0}
     found = size_forecast.forecast(load(500_000, end=60_000), [700_000, 1_000_000], memories)
     assert found.end is not None
     assert found.end.memory == "shared_buffers"
@@ -66,7 +65,7 @@ def test_a_second_memory_behind_the_first_is_a_wall_as_well() -> None:
 def test_a_memory_is_not_left_because_more_bytes_are_written_than_it_has() -> None:
     """The indexes of a wide table are a part of its bytes: PostgreSQL left 16 MiB at 3.6 times the entries that they
     hold whole, and a forecast from there had been off by 74 %."""
-    memories = Memories({"shared_buffers": 100_000 * 200.0}, entry_bytes=200.0)
+    memories = {"shared_buffers": 100_000.0}
     found = size_forecast.forecast(load(300_000), [600_000], memories)
     assert not found.at
     assert "no end of it was seen up to 300,000" in found.not_at[0].because
@@ -78,7 +77,7 @@ def test_a_memory_is_not_left_because_more_bytes_are_written_than_it_has() -> No
 
 def test_a_memory_is_not_left_before_its_bytes_are_written() -> None:
     """InnoDB with 16 MiB became slower at 33,000 entries, with reads; at 78,000, of 113,000, three times as slow."""
-    memories = Memories({"buffer_pool": 110_000 * 200.0}, entry_bytes=200.0)
+    memories = {"buffer_pool": 110_000.0}
     early = size_forecast.forecast(load(80_000, end=20_000), [160_000], memories)
     assert early.end is not None and early.end.confirmed
     assert [one.entries for one in early.not_at] == [160_000]

@@ -23,7 +23,7 @@ from loadframe_watch.process import RealReader
 from loadframe_watch.records import WatchPlan
 from loadframe_watch.sampling import Look
 from loadframe_watch.sources import DatabaseCounters, run
-from loadframe_watch.starting import Wishes, of_study
+from loadframe_watch.starting import of_study
 from loadframe_watch.unit import work_of
 from waiting import await_that
 
@@ -154,7 +154,7 @@ def test_where_the_user_is_not_known_root_runs_nothing(tmp_path: Path) -> None:
     )
     (tmp_path / "study.toml").write_text(text, encoding="utf-8")
     with pytest.raises(StudyError, match="would be run as root"):
-        of_study(loadframe.load_study(tmp_path / "study.toml", []), Wishes(interval_s=1.0))
+        of_study(loadframe.load_study(tmp_path / "study.toml", []), interval_s=1.0)
 
 
 def plan_of(pid: int, port: int) -> WatchPlan:

@@ -377,6 +377,6 @@ class RealBench(Bench):
             study,
             self._rig,
             one_lock=self.workload.one_lock,
-            stages=self._loading.stages.counter_specs,
+            printed=self._loading.tail_specs,
             work=self.work_unit,
         )

@@ -23,10 +23,12 @@ from loadframe.bench.rig import check_host, kinds_of
 from loadframe.cages import groups
 from loadframe.cages.cage import LIMITS
 from loadframe.connections.address import is_here
+from loadframe.entry_points import FAMILIES_GROUP, not_installed
 from loadframe.errors import MissingTool, StudyError, UserError, check_all
 from loadframe.host.processes import available_cpus
 from loadframe.kinds import registry as targets
 from loadframe.kinds.registry import READ_ONLY_REMEDY
+from loadframe.knowledge.families import FAMILIES
 from loadframe.recording.socket_sampling import port_range
 from loadframe.study import Study
 from loadframe.units import show
@@ -77,6 +79,7 @@ def _check_embedded(study: Study) -> None:
 
 
 def _check_metrics(study: Study) -> None:
+    check_stages(study)
     if study.target.metrics:
         check_consent(study)
     elif study.target.limit:
@@ -211,6 +214,17 @@ def check_consent(study: Study) -> None:
                 f"{host} is not this machine, and the study does not say that its owner has authorised {what}",
                 remedy='Ask, then set target.authorised = true and target.owner = "who has said so".',
             )
+
+
+def check_stages(study: Study) -> None:
+    if any(table.stages is not None for table in study.target.metrics):
+        need_stages("stages in [[target.metrics]]")
+
+
+def need_stages(what: str) -> None:
+    """MissingTool where no family of metrics reads statistics of stages. what: what asks for them."""
+    if "pipeline" not in FAMILIES:
+        raise not_installed(FAMILIES_GROUP, "pipeline", what)
 
 
 def _host_of(study: Study) -> str:

@@ -1,15 +1,16 @@
 """The workload and the knobs that a study names, and the workload with the options of one treatment at a time."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from loadframe.bench.rig import kinds_of
 from loadframe.changes.journal import Journal, Reasons
-from loadframe.entry_points import EXTENSIONS, Registry, not_installed
+from loadframe.entry_points import EXTENSIONS, FAMILIES_GROUP, Registry, not_installed
 from loadframe.errors import StudyError
 from loadframe.host.processes import Allowance
 from loadframe.kinds import registry as targets
 from loadframe.kinds.kind import KindOfTarget
+from loadframe.knowledge.families import FAMILIES
 from loadframe.model import Knob, SettingValue, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
@@ -32,9 +33,12 @@ def distributions(study: Study) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, asked)))
 
 
-def absent(study: Study, measured_with: Sequence[str]) -> tuple[str, ...]:
-    """Sentences on the study's kinds that are not available here. measured_with: the run's other distributions."""
-    named = [(f"the {what} {kind!r}", kind, registry) for what, kind, registry in _named(study)]
+def absent(study: Study, measured_with: Sequence[str], metrics: Collection[str]) -> tuple[str, ...]:
+    """Sentences on the study's kinds, and families of the run's metrics, that are not available here. measured_with:
+    the run's other distributions."""
+    families = sorted({name.partition(".")[0] for name in metrics} & EXTENSIONS[FAMILIES_GROUP].keys())
+    asked = (*_named(study), *(("family of metrics", kind, FAMILIES) for kind in families))
+    named = [(f"the {what} {kind!r}", kind, registry) for what, kind, registry in asked]
     gone = {name: (kind, registry) for name, kind, registry in named if kind not in registry}
     if not gone:
         return ()

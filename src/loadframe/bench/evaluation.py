@@ -61,17 +61,17 @@ def evaluate(
     rig: Rig,
     *,
     one_lock: bool,
-    stages: Sequence[CounterSpec] = (),
+    printed: Sequence[CounterSpec] = (),
     work: str = WORK,
 ) -> Evaluated:
     """The metrics of a step's window, recorded and derived. study: with the CPUs of the target's state; one_lock, work:
-    as of the workload. stages: counters of pipelines."""
+    as of the workload. printed: counters of families."""
     summary, embedded = loaded.summary, rig.target.embedded
     metrics = window_metrics(
         ticks,
         summary.window_start_s,
         summary.window_end_s,
-        service=(*rig.counter_specs, *stages),
+        service=(*rig.counter_specs, *printed),
         embedded=embedded,
         pieces=components(study) if study.target.shards is not None else (),
     )

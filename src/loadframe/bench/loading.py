@@ -2,10 +2,11 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +21,28 @@ from loadframe.formats.json_text import write_json
 from loadframe.host.privilege import Privilege, make_private
 from loadframe.host.processes import bind, parse_cpus
 from loadframe.host.signals import stopped_by_signal
+from loadframe.kinds.base import PrintsStages
 from loadframe.kinds.behind import Components
-from loadframe.model import NO_LATENCIES, OUT_OF_BALANCE, TIME_UNIT, UNFINISHED, ProfiledStep, ProfilePlace
+from loadframe.knowledge.families import modules
+from loadframe.model import (
+    NO_LATENCIES,
+    OUT_OF_BALANCE,
+    TIME_UNIT,
+    UNFINISHED,
+    CounterSpec,
+    ProfiledStep,
+    ProfilePlace,
+    Reading,
+)
 from loadframe.recording.control import Recorder
 from loadframe.recording.metrics import specs_text
 from loadframe.recording.profiles.perf import Permission, permission
 from loadframe.recording.profiles.profiler import Profiler, components_of
-from loadframe.recording.stage_tail import StageTail
 from loadframe.runs.folder import RunFolder
 from loadframe.study.load_tables import MeasureTable, Within
 from loadframe.system import kernel
 from loadframe.system.trees import remove_tree
-from loadframe.workloads.base import STAGES_FILE, Driver, Marked, PrintsStages, TellsTimes, ToldTheWarmUp, Workload
+from loadframe.workloads.base import STAGES_FILE, Driver, Marked, TellsTimes, ToldTheWarmUp, Workload
 from loadframe.workloads.request_log import Requests
 
 POLL_S = 0.25
@@ -86,6 +97,27 @@ class Loaded:
         return not {NO_LATENCIES, OUT_OF_BALANCE}.intersection(self.marks)
 
 
+class Tail(Protocol):
+    """Follows files for a family of metrics (knowledge.families.Family.tail)."""
+
+    @property
+    def counter_specs(self) -> tuple[CounterSpec, ...]:
+        """Of all readings so far."""
+
+    def watching(self, kept: Sequence[Path], fresh: Sequence[Path] = ()) -> AbstractContextManager[None]:
+        """kept: files that go on from step to step; fresh: those of this step."""
+
+    def readings(self) -> list[Reading]:
+        """What was read since the last call."""
+
+    def missing(self) -> tuple[str, ...]:
+        """Sentences on what could not be read."""
+
+
+def tails() -> list[Tail]:
+    return [module.Tail() for module in modules("tail")]
+
+
 @dataclass
 class Loading:
     """Loads the target, a step at a time. folder: of the steps' scratch folders, which belong to `user`. within: the
@@ -97,7 +129,7 @@ class Loading:
     folder: Path
     user: Privilege
     within: Within = field(default_factory=Within)
-    stages: StageTail = field(default_factory=StageTail, init=False)
+    _tails: list[Tail] = field(default_factory=tails, init=False)
     _components: Components = field(default_factory=Components, init=False)
     _noted: set[str] = field(default_factory=set, init=False)
 
@@ -131,7 +163,9 @@ class Loading:
                 profiler.start(components_of(rig.target.pids(), driver.pids()))
             more = driver.stage_files() if isinstance(driver, PrintsStages) else ()
             printed = tuple(dict.fromkeys((scratch / STAGES_FILE, *more)))
-            with rig.target.exposure.watching(asked.seconds), self.stages.watching(rig.target.stage_files(), printed):
+            with rig.target.exposure.watching(asked.seconds), ExitStack() as stack:
+                for tail in self._tails:
+                    stack.enter_context(tail.watching(rig.target.stage_files(), printed))
                 ended_early_s = self._watch(rig, driver, profiler, asked.most_waiting)
             own = {os.getpid(), *(pid for pids in _processes(rig, driver, self._components).values() for pid in pids)}
             strangers = kernel.between(spent, kernel.spent(), time.monotonic() - began_s, own)
@@ -225,15 +259,19 @@ class Loading:
         if counters := rig.counters():
             self.recorder.note("service", write_json(counters), at_s)
 
+    @property
+    def tail_specs(self) -> tuple[CounterSpec, ...]:
+        return tuple(spec for tail in self._tails for spec in tail.counter_specs)
+
     def _note_exposed(self, rig: Rig) -> None:
-        readings = [*rig.exposed(), *self.stages.readings()]
-        known = (*rig.counter_specs, *self.stages.counter_specs)
+        readings = [*rig.exposed(), *(reading for tail in self._tails for reading in tail.readings())]
+        known = (*rig.counter_specs, *self.tail_specs)
         if unknown := [spec for spec in known if spec.name not in self._noted]:
             self.recorder.note("counters", specs_text(unknown))
             self._noted.update(spec.name for spec in unknown)
         for reading in readings:
             self.recorder.note("service", write_json(reading.counters), reading.at_s)
-        if missing := (*rig.target.exposure.missing(), *self.stages.missing()):
+        if missing := (*rig.target.exposure.missing(), *(why for tail in self._tails for why in tail.missing())):
             self.recorder.note("missing", write_json(missing))
 
 

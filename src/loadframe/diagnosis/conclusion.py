@@ -10,10 +10,10 @@ from loadframe.analysis import comparison
 from loadframe.analysis.samples import needed
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.operational import OPERATIONAL
-from loadframe.diagnosis.pipelines import is_queue
 from loadframe.diagnosis.plateau import is_flat
 from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.diagnosis.windows import acts_from, bend_intervals, bend_of, explains_bend
+from loadframe.knowledge.families import in_series
 from loadframe.model import (
     DRIVER_BESIDE,
     OTHERS,
@@ -88,7 +88,9 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
         first = (at_bend or open_)[0]
         at = first.reached_at if settled else acts_from(last, first)  # the bend may belong to what is settled
         return NextLimit(first.id, None if at is None else at.load, first.title, first.explanation)
-    limits = sorted((limit for limit in last.limits if not is_queue(limit.id)), key=_load)
+    # the room of a queue fills because of the next stage
+    limits = [limit for limit in last.limits if not (limit.id.endswith(".queue") and in_series(limit.id))]
+    limits.sort(key=_load)
     placed = [(limit, limit.exhausted_at) for limit in limits if limit.exhausted_at is not None]
     full = [limit for limit, at in placed if at.how == "measured" and any(map(at.meets, bend_intervals(last.curve)))]
     if full:

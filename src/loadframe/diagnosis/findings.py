@@ -1,17 +1,19 @@
 """From evidence to findings: limits that were reached, and signatures that hold, suspected until a remedy helps."""
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol
 
-from loadframe.diagnosis import behind_stages, others, waiting_limits
+from loadframe.diagnosis import others, waiting_limits
 from loadframe.diagnosis.operational import with_saturated_cpus
 from loadframe.diagnosis.signatures import DRIVER_LIMITED, SATURATED, SIGNATURES
 from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.diagnosis.windows import Window, Windows, explains
+from loadframe.knowledge.families import modules
 from loadframe.knowledge.signature import Condition, Signature
 from loadframe.metrics import metric as metric_of
-from loadframe.model import OTHERS, REACHED, Evidence, Finding, Limit, LoadInterval, RuledOut, Step
+from loadframe.model import OTHERS, REACHED, Evidence, Finding, Limit, LoadInterval, Reading, RuledOut, Step
 from loadframe.units import show_metric
 
 EVENTS = ("1/s", "")
@@ -23,6 +25,25 @@ THRASH_RISES = 3.0
 """... and if it pays at least three times as often as below the bend."""
 EVERY_OTHER_REQUEST = 0.5
 """... or, at every level alike, one in two: that explains no bend, but may be what each request takes."""
+Judge = Callable[[Signature, Windows], Finding | RuledOut | None]
+
+
+class Causes(Protocol):
+    """The causes of a family of metrics (knowledge.families.Family.causes)."""
+
+    def findings(self, windows: Windows) -> Sequence[Finding | RuledOut]: ...
+
+    def behind(
+        self, findings: Sequence[Finding], windows: Windows, signatures: Sequence[Signature], judge: Judge
+    ) -> list[Finding]:
+        """The findings, and what one of the family's is caused by. judge: whether a signature holds in windows."""
+
+    def now(self, metrics: Mapping[str, float], readings: Sequence[Reading]) -> Sequence[str]:
+        """Sentences on what limits at this moment."""
+
+
+def causes() -> list[Causes]:
+    return modules("causes")
 
 
 def diagnose(
@@ -31,7 +52,8 @@ def diagnose(
     """Suspected causes, the best explained first, and what was ruled out. Where others take the CPU, that comes first
     except for what is known to cost more (others.py), and nothing is ruled out: a target with many threads leaves
     others less at high loads. several: what several levels show together (operational.py)."""
-    results = [*several, *(_limit_finding(limit, windows) for limit in limits)]
+    results: list[Finding | RuledOut | None] = [finding for family in causes() for finding in family.findings(windows)]
+    results += [*several, *(_limit_finding(limit, windows) for limit in limits)]
     for signature in SIGNATURES:
         suspected = any(isinstance(result, Finding) for result in results)
         if signature.failing_others and (suspected or windows.bend is None):
@@ -44,7 +66,8 @@ def diagnose(
     findings = [result for result in results if isinstance(result, Finding)]
     refusing = {limit.id for limit in limits if limit.loud}
     findings = waiting_limits.behind([_deeper(finding, findings, refusing) for finding in findings])
-    findings = behind_stages.behind(findings, windows, SIGNATURES, _signature_finding)
+    for family in causes():
+        findings = family.behind(findings, windows, SIGNATURES, _signature_finding)
     best: dict[str, Finding] = {}
     for finding in sorted(findings, key=lambda finding: -finding.score):
         best.setdefault(finding.id, finding)  # a cause may have several signatures

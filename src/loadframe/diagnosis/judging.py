@@ -14,7 +14,7 @@ from loadframe.diagnosis.operational import OPERATIONAL, confirmed_title
 from loadframe.diagnosis.others import Cost, cost
 from loadframe.diagnosis.sizes import SERVED_AT_ONCE, is_another, other_reading
 from loadframe.diagnosis.waiting_limits import is_the_same_limit
-from loadframe.metrics.pipelines import STAGES
+from loadframe.knowledge.families import in_series
 from loadframe.model import Finding, Mechanism, Remedy, Step, Verdict, by_block
 
 NO_EFFECT = 1.1
@@ -89,7 +89,7 @@ def judge(
         wrong = [
             finding.id
             for finding in aimed_at
-            if refuted and finding.id not in OPERATIONAL and not finding.id.startswith(STAGES)
+            if refuted and finding.id not in OPERATIONAL and not in_series(finding.id)
         ]
         return tuple(replace(finding, status="refuted") if finding.id in wrong else finding for finding in findings)
     seen = {finding.id: moved(finding, before, after, verdict.low, cured=cured) for finding in aimed_at}

@@ -11,12 +11,12 @@ from statistics import fmean, stdev
 from loadframe.analysis import student
 from loadframe.diagnosis.signatures import GC_SAMPLED, GC_SAMPLED_CORES, THROTTLED
 from loadframe.diagnosis.sizes import IN_SERVICE, SERVED_AT_ONCE
+from loadframe.knowledge.families import family_of
 from loadframe.knowledge.kinds import tables
 from loadframe.knowledge.signature import Trace, trace_rows
 from loadframe.metrics import IN_FRONT
 from loadframe.metrics import metric as metric_of
 from loadframe.metrics.exposed import OF
-from loadframe.metrics.pipelines import LOGS, STAGES
 from loadframe.model import REACHED, Finding, Mechanism, Step, by_block
 from loadframe.units import show_metric
 
@@ -69,10 +69,8 @@ TRACES_BY_EVIDENCE: Mapping[str, Trace] = {
 def trace_of(finding: Finding) -> Trace | None:
     if finding.id in TRACES:
         return TRACES[finding.id]
-    if finding.id.startswith(STAGES):  # as pipelines.py makes it; "source" has no such metrics
-        return Trace(f"{finding.id}.entries", "passes", ceiling=f"{finding.id}.capacity")
-    if finding.id.startswith(LOGS):
-        return Trace(f"{finding.id}.behind", "share")
+    if (family := family_of(finding.id)) is not None:
+        return family.trace(finding.id)
     if finding.evidence and (carried := TRACES_BY_EVIDENCE.get(finding.evidence[0].metric)) is not None:
         return carried
     if finding.evidence and finding.evidence[0].metric.startswith(OF) and finding.id.startswith(OF):

@@ -16,8 +16,8 @@ from loadframe.experiments.examination import Examined
 from loadframe.experiments.proof import take_block, verdict_on
 from loadframe.experiments.stopping import UNFIT
 from loadframe.experiments.trying import afterwards_s
+from loadframe.knowledge.families import in_series
 from loadframe.ledger.reading import as_number
-from loadframe.metrics.pipelines import STAGES
 from loadframe.model import (
     Change,
     Control,
@@ -195,7 +195,7 @@ def halved(remedy: Remedy, knobs: Sequence[Knob] = ()) -> Remedy | None:
 
 
 def _lessened(trial: Trial) -> Remedy | None:
-    of_stage = trial.remedy.addresses[0].startswith(STAGES)
+    of_stage = in_series(trial.remedy.addresses[0])
     return lessened(trial.remedy) if of_stage and trial.verdict.decision == "better" else None
 
 

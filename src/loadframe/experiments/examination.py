@@ -13,7 +13,6 @@ from loadframe.analysis.selection import select
 from loadframe.diagnosis import others
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.operational import UNKNOWN_KINDS, Seen, operational
-from loadframe.diagnosis.pipelines import pipeline_findings
 from loadframe.diagnosis.plateau import flat_levels
 from loadframe.diagnosis.remedies import Situation
 from loadframe.diagnosis.windows import look, sighted
@@ -76,7 +75,7 @@ def examine(
     settings = {name: value for name, value in effective.items() if name in named}
     several = operational(Seen(curve, counting, settings, limits, steps if own else (), own))
     unknown = others.collector(counting) if own else ()
-    findings, ruled_out = diagnose(windows, limits, (*pipeline_findings(windows), *several, *unknown))
+    findings, ruled_out = diagnose(windows, limits, (*several, *unknown))
     findings = others.failures(findings) if own else findings
     demands = {
         limit_series.limit.id: saturation.demand_at(

@@ -2,18 +2,18 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from loadframe.analysis.saturation import over_time
-from loadframe.analysis.stages import stages_in
 from loadframe.bench.caged import make_target
-from loadframe.bench.checking import check_consent
+from loadframe.bench.checking import check_consent, check_stages, need_stages
 from loadframe.bench.declared import workload_of
 from loadframe.bench.driver_user import driver_user
-from loadframe.diagnosis.pipelines import in_words
+from loadframe.bench.loading import Tail, tails
+from loadframe.diagnosis.findings import causes
 from loadframe.errors import TargetError
 from loadframe.experiments.examination import FEWEST_COUNTS, memory_at_full, resident_by_connections
 from loadframe.host.identity import Identity, alive, running
@@ -23,22 +23,20 @@ from loadframe.kinds import registry as targets
 from loadframe.kinds.base import Attached, Exposing, PrintsStages, Target
 from loadframe.kinds.behind import comm_of
 from loadframe.kinds.registry import BY_OPTION, BY_STUDY, attach
+from loadframe.knowledge.families import FAMILIES
 from loadframe.knowledge.kinds import rows_of
 from loadframe.ledger.reading import as_number, clamped, counter_metrics, derive, read_now
 from loadframe.ledger.rules import RULES, rules_among
-from loadframe.metrics.pipelines import CUMULATIVE
 from loadframe.model import CounterSpec, LedgerNow, Limit, Saturation, SettingValue, TargetState
 from loadframe.progress import Progress, Silent
 from loadframe.recording.metrics import of_readings
 from loadframe.recording.snapshot import Place, Readings, Snapshot, read, take
 from loadframe.recording.snapshot_process import EVERYTHING
-from loadframe.recording.stage_tail import StageTail
 from loadframe.study import Study
 from loadframe.study.exposed_tables import LimitTable
 
 ONE_LOOK_S = 1.0
 """Seconds between the two readings that rates need."""
-OF_PIPELINES = frozenset({"pipeline", "changelog"})
 STAGES_LOOK_S = 3.0
 """The same for the lines of a pipeline, which come once a second or more often."""
 READINGS = 60
@@ -100,11 +98,15 @@ def limits(
     naming its process where it cannot be found; of a process; else of the machine. over_s: watch so long, and forecast.
     stages: files with statistics of pipeline stages. TargetError where there is no such process or access is refused;
     StudyError, MissingTool."""
+    if stages:
+        need_stages("--stages")
     with _subject(pid, study, server, option_file, user) as subject:
         given = [file.resolve() for file in stages]  # a link of the user's is followed
         files = [*given, *(subject.server.stage_files() if isinstance(subject.server, PrintsStages) else ())]
-        tail = StageTail()
-        with tail.watching(files) if files else nullcontext():
+        followed = tails() if files else []
+        with ExitStack() as stack:
+            for tail in followed:
+                stack.enter_context(tail.watching(files))
             watch = observe(
                 partial(_moment, subject),
                 over_s or (STAGES_LOOK_S if stages else ONE_LOOK_S),
@@ -112,7 +114,7 @@ def limits(
                 specs=partial(_specs, subject),
                 progress=progress or Silent(),
             )
-        in_stages, notes = _of_stages(tail) if files else ({}, ())
+        in_stages, notes = _of_families(followed) if followed else ({}, ())
         resident = resident_by_connections(subject.server, subject.enter)
         ledger = ledger_of(subject, watch, forecast=over_s is not None, resident=resident, stages=in_stages)
         return replace(ledger, warnings=(*ledger.warnings, *notes))
@@ -126,6 +128,7 @@ def _subject(
         account = BY_OPTION if study is None else BY_STUDY
         if study is not None:
             check_consent(study)
+            check_stages(study)
         if study is not None and study.target.attach is not None:
             server = f"{study.target.kind}:{study.target.attach}"
             option_file = Path(study.target.option_file) if study.target.option_file else None
@@ -295,7 +298,7 @@ def ledger_of(
     known, unread = read_now(
         values,
         missing,
-        kinds=subject.kinds | OF_PIPELINES,
+        kinds={*subject.kinds, *FAMILIES},
         configured=subject.configured,
         effective=subject.effective,
         rules=rules_among(subject.declared, values),
@@ -365,18 +368,15 @@ def _asked(subject: Subject) -> dict[str, float]:
 
 
 TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to see what each one takes"
-FEW = "statistics of stages were printed {} in this time, so that no rates are known; watch longer (--over)"
 
 
-def _of_stages(tail: StageTail) -> tuple[Mapping[str, float], tuple[str, ...]]:
-    """The metrics of a pipeline, and notes on them."""
+def _of_families(followed: Sequence[Tail]) -> tuple[Mapping[str, float], tuple[str, ...]]:
+    """The metrics that were read in files, and notes on them."""
     metrics: Mapping[str, float] = {}
-    readings = tail.readings()
+    readings = [reading for tail in followed for reading in tail.readings()]
     if readings:
         pairs = [(reading.at_s, reading.counters) for reading in readings]
-        metrics = of_readings(pairs, pairs[0][0], pairs[-1][0], tail.counter_specs)
-    counted = [name for reading in readings for name in reading.counters if name.rpartition(".")[2] in CUMULATIVE]
-    twice = bool(readings) and (not counted or len(counted) > len(set(counted)))  # a counter was printed twice
-    few = () if twice else (FEW.format("never" if not readings else "once"),)
-    stages = stages_in(metrics)
-    return metrics, (*([in_words(stages)] if stages else []), *few, *tail.missing())
+        specs = [spec for tail in followed for spec in tail.counter_specs]
+        metrics = of_readings(pairs, pairs[0][0], pairs[-1][0], specs)
+    said = [note for family in causes() for note in family.now(metrics, readings)]
+    return metrics, (*said, *(why for tail in followed for why in tail.missing()))

@@ -45,7 +45,8 @@ def open_run(path: str | Path) -> RunFolder:
 def absent(run: RunFolder) -> tuple[str, ...]:
     """What a run needs and is not available here, in words."""
     try:
-        return declared.absent(run.declared(), run.bench().distributions)
+        metrics = {name for step in run.steps() for name in step.metrics}
+        return declared.absent(run.declared(), run.bench().distributions, metrics)
     except UserError:  # reported by whatever needs the study or the bench
         return ()
 

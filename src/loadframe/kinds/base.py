@@ -113,9 +113,10 @@ class Exposing(Protocol):
 
 @runtime_checkable
 class PrintsStages(Protocol):
-    """A target that prints statistics of the stages of a pipeline (docs/pipelines.md)."""
+    """A target or a load driver that prints statistics of the stages of a pipeline (docs/pipelines.md)."""
 
-    def stage_files(self) -> Sequence[Path]: ...
+    def stage_files(self) -> Sequence[Path]:
+        """A driver's are those of its step; they may appear while it runs."""
 
 
 class Attached(Protocol):

@@ -13,6 +13,7 @@ from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
 from loadframe.kinds.base import Attached, ServerAddress, Target, shard_name
 from loadframe.kinds.kind import Attachable, KindOfTarget
+from loadframe.knowledge.families import FAMILIES
 from loadframe.knowledge.kinds import flaw
 from loadframe.model import Requirement
 from loadframe.study.declaration import StateTarget, Study, TargetTable
@@ -99,9 +100,10 @@ def needs(row: KindOfTarget) -> list[Requirement]:
 
 
 def check() -> list[Requirement]:
-    """What every kind needs, without repetitions; unusable kinds of other distributions count as missing."""
+    """What every kind needs, without repetitions; unusable kinds and families of metrics of other distributions
+    count as missing."""
     needed = [requirement for row in KINDS.values() for requirement in needs(row)]
-    return list(dict.fromkeys((*needed, *(broken.requirement() for broken in KINDS.broken()))))
+    return list(dict.fromkeys((*needed, *(broken.requirement() for broken in (*KINDS.broken(), *FAMILIES.broken())))))
 
 
 def kind_named(kind: str) -> KindOfTarget:

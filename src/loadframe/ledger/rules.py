@@ -5,18 +5,17 @@ docs/ledger.md explains the columns."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from loadframe.knowledge.families import FAMILIES
 from loadframe.knowledge.kinds import rows
 from loadframe.knowledge.rows import AT_HOME_ELSEWHERE, LAYERS, limit_rules
 from loadframe.knowledge.rows import LimitRule as LimitRule
 from loadframe.metrics import IN_FRONT
 from loadframe.metrics.exposed import OF, resolve, unit_of
-from loadframe.metrics.pipelines import LOGS, STAGES, names
 from loadframe.model import Step
 
 if TYPE_CHECKING:
@@ -50,54 +49,17 @@ RULES: tuple[LimitRule, ...] = (
 """All rules, from the server down to the hardware."""
 
 DECLARED = "the study's [[target.limit]]"
-PRINTED = "statistics that the pipeline prints of its stages (docs/pipelines.md)"
-ROBINHOOD = "RobinHood 3, EntryProcessor_DumpCurrentStages and cl_reader_dump_stats"
-
-
-def pipeline_rules(there: Collection[str]) -> tuple[LimitRule, ...]:
-    """Rules for the workers and the queue of each stage, and for the speed of following each change log: as shares, as
-    more workers and more room may come with the load. A full queue costs nothing by itself: the diagnosis decides which
-    stage limits."""
-    share = partial(LimitRule, ceiling="one", layer="application", unit="share")
-    stages = (
-        (
-            share(
-                id=f"{STAGES}{name}",
-                title=f"the workers of the stage {name}, those at work of all",
-                use=f"{STAGES}{name}.busy_share",
-                source=f"{PRINTED}: workers at work; {ROBINHOOD}",
-                near=0.85,
-            ),
-            share(
-                id=f"{STAGES}{name}.queue",
-                title=f"the queue before the stage {name}, of its room",
-                use=f"{STAGES}{name}.queue_share",
-                source=f"{PRINTED}: entries that wait, at most `queue`; RobinHood's max_pending_operations",
-            ),
-        )
-        for name in names(there)
-    )
-    logs = (
-        share(  # 1 minus log time over real time: 0 where it is followed, 1 where nothing of it is applied
-            id=f"{LOGS}{log}",
-            title=f"how far the change log {log} is not followed",
-            use=f"{LOGS}{log}.behind",
-            source=f"{PRINTED}: log time over real time, below 1 it falls behind; {ROBINHOOD}",
-            near_use=0.02,
-        )
-        for log in names(there, LOGS)
-    )
-    return (*chain.from_iterable(stages), *logs)
 
 
 def rules_for(limits: Sequence[LimitTable], steps: Sequence[Step]) -> tuple[LimitRule, ...]:
-    """All rules for these steps: declared ones, those of the stages in their metrics, and all others."""
+    """All rules for these steps: declared ones, those of the families of their metrics, and all others."""
     return rules_among(limits, {name for step in steps for name in step.metrics})
 
 
 def rules_among(limits: Sequence[LimitTable], there: Collection[str]) -> tuple[LimitRule, ...]:
     """As `rules_for`, where these metrics were read."""
-    return (*(declared_rule(limit, there) for limit in limits), *pipeline_rules(there), *RULES)
+    of_families = chain.from_iterable(family.limits(there) for family in FAMILIES.values())
+    return (*(declared_rule(limit, there) for limit in limits), *of_families, *RULES)
 
 
 def declared_rule(limit: LimitTable | SimpleNamespace, there: Collection[str]) -> LimitRule:

@@ -12,6 +12,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
+from loadframe.knowledge.families import FAMILIES
 from loadframe.knowledge.kinds import rows, tables
 from loadframe.metrics import exposed
 
@@ -81,15 +82,16 @@ register(_table("cage_metrics.txt"), "driver.", "the load driver")
 _register_pieces()
 
 _NAME = r"[a-z][a-z0-9_-]*"
-_STAGE = r"[A-Za-z][A-Za-z0-9_-]{0,39}"
-_PARTS = {"component": _NAME, "program": _NAME, "peer": ".+", "stage": _STAGE, "log": _STAGE}
+_PARTS = {"component": _NAME, "program": _NAME, "peer": ".+", "name": r"[A-Za-z][A-Za-z0-9_-]{0,39}"}
 _WORDS = {"component": {"target": "the target", "driver": "the load driver"}, "peer": {"others": "all others together"}}
 
 
 def _families() -> dict[str, list[tuple[re.Pattern[str], Metric]]]:
-    """By what follows the last dot of a name; a group for each part in braces."""
+    """By what follows the last dot of a name; a group for each part in braces. Of families.txt, and of other
+    distributions' families."""
     by_end: dict[str, list[tuple[re.Pattern[str], Metric]]] = {}
-    for name, unit, what in _cells(_table("families.txt")):
+    tables = "\n".join([_table("families.txt"), *(family.rows for family in FAMILIES.values())])
+    for name, unit, what in _cells(tables):
         form = name.replace(".", r"\.").format_map({part: f"(?P<{part}>{text})" for part, text in _PARTS.items()})
         by_end.setdefault(name.rpartition(".")[2], []).append((re.compile(form, re.ASCII), Metric(name, unit, what)))
     return by_end
@@ -107,7 +109,7 @@ def _family_of(name: str) -> tuple[Metric, Mapping[str, str]] | None:
 
 
 def parts_of(name: str) -> Mapping[str, str]:
-    """The component, peer, program, stage or log in a name of families.txt; empty for any other name."""
+    """The component, peer, program or name in the name of a family's metric; empty for any other name."""
     family = _family_of(name)
     return {} if family is None else family[1]
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import pairwise
-from statistics import fmean
 from typing import NamedTuple
 
 from loadframe.errors import RecordingError
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 from loadframe.formats.said import words
-from loadframe.metrics import is_known, pipelines
+from loadframe.knowledge.families import derived, family_of
+from loadframe.metrics import is_known
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.model import CounterSpec
 from loadframe.recording.cage_metrics import cage_metrics
@@ -122,8 +122,8 @@ def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapp
 
 def service_metrics(ticks: Sequence[Tick], start_s: float, end_s: float, service: Sequence[CounterSpec]) -> Metrics:
     """A cumulative counter has its rate between the notes nearest to the window's edges, at the notes' own times;
-    others their largest value noted within the window (else the nearest), levels of a pipeline their mean. Also the
-    quantiles of histograms, and what follows for pipelines. Notes before the step are of another load, and are
+    others their largest value noted within the window (else the nearest), those of a family what it makes of them. Also
+    the quantiles of histograms, and what follows for families. Notes before the step are of another load, and are
     ignored."""
     if not service:
         return {}
@@ -142,16 +142,14 @@ def of_readings(
     metrics = {}
     for spec in service:
         readings = [(at_s, counters[spec.name]) for at_s, counters in notes if spec.name in counters]
-        if spec.cumulative:
-            value = _rate(readings, start_s, end_s)
-        else:
-            value = _level(readings, start_s, end_s, mean=pipelines.is_level(spec.metric))
+        value = (_rate if spec.cumulative else _level)(readings, start_s, end_s)
         if value is not None:
             metrics[spec.metric] = value
-        inside = [reading for reading in readings if start_s <= reading[0] <= end_s]
-        metrics |= pipelines.growth(spec.metric, inside) | pipelines.most(spec.metric, [value for _, value in inside])
+        if (family := family_of(spec.metric)) is not None:
+            inside = [reading for reading in readings if start_s <= reading[0] <= end_s]
+            metrics |= family.in_window(spec.metric, inside)
     values = with_quantiles(metrics)
-    return values | pipelines.derived(values)
+    return values | derived(values)
 
 
 def specs_text(specs: Sequence[CounterSpec]) -> str:
@@ -203,10 +201,10 @@ def _rate(readings: Readings, start_s: float, end_s: float) -> float | None:
     return (last - first) / (last_s - first_s) if steady else None
 
 
-def _level(readings: Readings, start_s: float, end_s: float, *, mean: bool) -> float | None:
+def _level(readings: Readings, start_s: float, end_s: float) -> float | None:
     inside = [value for at_s, value in readings if start_s <= at_s <= end_s]
     if inside:
-        return fmean(inside) if mean else max(inside)
+        return max(inside)
     outside = [(max(start_s - at_s, at_s - end_s), value) for at_s, value in readings]
     return min(outside)[1] if outside else None
 

@@ -13,7 +13,8 @@ import numpy as np
 import polars
 
 from loadframe.errors import RecordingError
-from loadframe.metrics import is_known, pipelines
+from loadframe.knowledge.families import derived
+from loadframe.metrics import is_known
 from loadframe.metrics.exposed import with_quantiles
 from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.recording.cage_metrics import CAGE, FILES
@@ -159,4 +160,4 @@ def _add_service(columns: _Columns, ticks: Sequence[Tick]) -> None:
             before[metric] = at_s, count
         noted_s = at_s
         values = with_quantiles(values)
-        columns.add(at_s, "", values | pipelines.derived(values))
+        columns.add(at_s, "", values | derived(values))

@@ -18,7 +18,6 @@ from loadframe.reporting import (
     plots,
     quality_words,
     rounding,
-    stages,
     time_spent,
     trials,
     verdict_words,
@@ -255,10 +254,12 @@ def _ruled_out(inv: Investigation, items: Sequence[RuledOut]) -> Iterator[doc.Bl
 
 
 def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
-    yield doc.Group([*map(doc.Prose, stages.sentences(inv))], only="text")
-    if helping := stages.helping(inv):
-        yield doc.Group((doc.Prose(helping),), only="page")
-    yield from _figures(drawn, "stages", "stages-after", "waits", "waits-after")
+    for part in plots.parts():
+        yield doc.Group([*map(doc.Prose, part.sentences(inv))], only="text")
+        if summary := part.summary(inv):
+            yield doc.Group((doc.Prose(summary),), only="page")
+        yield from _figures(drawn, *(name for name, _ in part.rounds(inv)))
+    yield from _figures(drawn, "waits", "waits-after")
     yield from time_spent.use(inv)
     yield doc.Group(_figures(drawn, *(name for name in drawn if name.startswith("footprint"))), "pair")
 
@@ -287,7 +288,8 @@ def charts(inv: Investigation) -> Iterator[Chart]:
     for number, (name, limit) in enumerate(evidence, start=1):
         title = words.heading(finding_words.metric_words(name))
         yield from charted(f"evidence-{number}", title, "", HALF, plots.metric, inv, name, limit, metric=name)
-    for picture in (stages, waits):
+    pictures: list[plots.Picture] = [*plots.parts(), waits]
+    for picture in pictures:
         for name, state in picture.rounds(inv):
             title = picture.title(state, inv.study.load_unit)
             yield from charted(name, title, picture.note(state), BOTH, picture.chart, inv, state)

@@ -9,6 +9,7 @@ from typing import Literal
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.windows import explained
 from loadframe.model import (
+    CLIENT_AXES,
     OTHERS,
     Bend,
     Change,
@@ -25,6 +26,7 @@ from loadframe.model import (
 )
 from loadframe.switches import spelled
 
+WORKERS = CLIENT_AXES | {"scan_threads", "scanners", "pipelines", "workers"}
 FOOTPRINT_KEYS = frozenset({"step", "level", "block", "throughput", "latency_p95_ms", "latency_p999_ms", "errors"})
 Role = Literal["before", "between", "after"]
 
@@ -129,6 +131,11 @@ def refuted_findings(inv: Investigation) -> tuple[Finding, ...]:
     main = {finding.id for finding in main_findings(inv)}
     latest = {finding.id: finding for round_ in inv.rounds for finding in round_.findings}
     return tuple(finding for finding in latest.values() if finding.status == "refuted" and finding.id not in main)
+
+
+def curve_of_workers(inv: Investigation) -> Curve | None:
+    """The first curve, over a load that counts those who do the work: it has how many are enough."""
+    return inv.rounds[0].curve if inv.rounds and inv.study.axis in WORKERS else None
 
 
 def round_of(inv: Investigation, finding: Finding) -> Round:

@@ -29,7 +29,7 @@ from loadframe.model import (
     Verdict,
 )
 from loadframe.model.verdict import NOT_KNOWN
-from loadframe.reporting import answers, limits_report, stages, verdict_words
+from loadframe.reporting import answers, facts, limits_report, plots, verdict_words
 
 Json = dict[str, Any]
 INTERVAL = ("ratio", "low", "high", "decision", "confidence")
@@ -65,12 +65,12 @@ def ledger_json(now: LedgerNow) -> Json:
 
 def investigation_json(inv: Investigation) -> Json:
     """loadframe.investigation/1."""
-    of_workers = stages.of_workers(inv)
+    of_workers = facts.curve_of_workers(inv)
     more = {
         "answer": {"lines": answers.lines(inv), "next": answers.next_line(inv)},
         "gain": inv.gain,
         "reach": verdict_words.reach_of(inv),
-        "stages": stages.table(inv),
+        "stages": [row for part in plots.parts() for row in part.table(inv)],
         "enough": of_workers and of_workers.enough,
         "more": of_workers and of_workers.more,
         "answers": inv.answers,

@@ -4,12 +4,13 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from loadframe.diagnosis.plateau import is_flat
 from loadframe.diagnosis.windows import explained
+from loadframe.knowledge.families import modules
 from loadframe.metrics import metric as metric_of
 from loadframe.model import Alternative, Finding, Investigation
 from loadframe.reporting import alternatives, facts, rounding, vega, words
@@ -33,6 +34,33 @@ PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d", "#72b7b2")
 OTHERS = (AFTER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Colours of alternatives (Okabe and Ito); further ones repeat them in dashes."""
 BOX_WIDTH = 12
+
+
+class Picture(Protocol):
+    """A picture of some states. rounds: these, each with the name of its chart."""
+
+    def rounds(self, inv: Investigation) -> list[tuple[str, facts.Series]]: ...
+
+    def title(self, series: facts.Series, unit: str) -> str: ...
+
+    def note(self, series: facts.Series) -> str: ...
+
+    def chart(self, inv: Investigation, series: facts.Series, size: Size) -> Plot | None: ...
+
+
+class Part(Picture, Protocol):
+    """What a family of metrics shows (knowledge.families.Family.report): pictures, lines of the text, a sentence of the
+    page, and rows of the JSON."""
+
+    def sentences(self, inv: Investigation) -> list[str]: ...
+
+    def summary(self, inv: Investigation) -> str: ...
+
+    def table(self, inv: Investigation) -> list[dict[str, object]]: ...
+
+
+def parts() -> list[Part]:
+    return modules("report")
 
 
 def proof_title(inv: Investigation) -> str:

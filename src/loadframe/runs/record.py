@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import polars
 
-from loadframe.metrics.pipelines import LOGS, STAGES
+from loadframe.knowledge.families import FAMILIES
 from loadframe.model import Limit, Step, StudySummary
 from loadframe.runs.entries import BenchFacts
 from loadframe.study import Study
@@ -65,9 +65,10 @@ def _cage(study: Study) -> dict[str, str]:
 
 def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
     """A row per step: level, block, throughput, p95 latency where known, p99.9 where a request lies beyond it, these
-    metrics where measured, and all of a pipeline's stages."""
-    pipelines = sorted({name for step in steps for name in step.metrics if name.startswith((STAGES, LOGS))})
-    wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics, *pipelines]))
+    metrics where measured, and all of families."""
+    kinds = set(FAMILIES)
+    of_families = sorted({name for step in steps for name in step.metrics if name.partition(".")[0] in kinds})
+    wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics, *of_families]))
     return tuple(
         {
             "step": float(step.number),

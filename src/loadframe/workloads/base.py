@@ -110,12 +110,6 @@ class TakesOptions(Protocol):
         """The same workload with these options changed. Raises StudyError for invalid ones."""
 
 
-@runtime_checkable
-class PrintsStages(Protocol):
-    def stage_files(self) -> Sequence[Path]:
-        """Files of its step that may hold them; they may appear while it runs."""
-
-
 class Driver(Protocol):
     def pids(self) -> tuple[int, ...]:
         """The processes that make the load (and, for an embedded target, are the target)."""

@@ -1,1 +1,1 @@
-"""Beside a service in production: its samples, limits and alarms, and what its data say of its load."""
+"""A watch of a service in production: its samples, limits and alarms, and what its data say of its load."""

@@ -1,5 +1,5 @@
 """Give an alarm on the terminal, to a webhook, to a command, with advice; what is slow or fails blocks nothing.
-Imported by the lasting process: keep imports light."""
+Light imports only."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from typing import Any
 
 from loadframe.errors import UserError
 from loadframe.formats.json_text import write_json
-from loadframe.host.environment import NO_FOLDER, environment, located, python
+from loadframe.host.environment import NO_FOLDER, environment, python
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.host.to_its_end import until_end
@@ -29,7 +29,6 @@ MOST_SAID = 1 << 16
 VARIABLE = re.compile(r"\{ENV:([A-Za-z_][A-Za-z0-9_]*)\}")
 NOT_PLAIN = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """As cli/terminal.py, and the line feed: one line is one message."""
-Failed = Callable[[str], None]
 
 
 def say(text: str) -> None:
@@ -45,7 +44,7 @@ def say(text: str) -> None:
 class Alarms:
     """failed: called with a sentence where an alarm was not taken. again_s: pauses between tries of a webhook."""
 
-    def __init__(self, plan: WatchPlan, failed: Failed, *, again_s: Sequence[float] = AGAIN_S) -> None:
+    def __init__(self, plan: WatchPlan, failed: Callable[[str], None], *, again_s: Sequence[float] = AGAIN_S) -> None:
         self._plan, self._failed, self._again_s = plan, failed, again_s
         self._threads: list[threading.Thread] = []
         self._ending = threading.Event()
@@ -55,8 +54,8 @@ class Alarms:
         say(in_words(alarm))
         if self._plan.webhook:
             self._begin(lambda: self._post(record), self._again_s)
-        if self._plan.command:
-            self._begin(lambda: self._run(record))
+        if command := [*self._plan.command]:
+            self._begin(lambda: self._hand_over(command, write_json(record).encode() + b"\n", "the command"))
 
     def wait(self) -> None:
         """At the end of a watch: wait for all alarms given, without further pauses."""
@@ -90,12 +89,6 @@ class Alarms:
         order = {"url": filled(self._plan.webhook), "owner": self._plan.webhook_owner, "alarm": record}
         command = python("loadframe_watch.child", "post")
         self._hand_over(command, write_json(order).encode(), "the webhook")
-
-    def _run(self, record: Mapping[str, Any]) -> None:
-        program = located(self._plan.command[0]) if "/" not in self._plan.command[0] else self._plan.command[0]
-        if program is None:
-            raise UserError(f"{self._plan.command[0]} is not in PATH", remedy="Name it by its path.")
-        self._hand_over([program, *self._plan.command[1:]], write_json(record).encode() + b"\n", "the command")
 
     def _hand_over(self, command: list[str], data: bytes, receiver: str) -> None:
         process = spawn(
@@ -149,11 +142,6 @@ def _moment(at_s: float | None) -> str:
     if at_s is None or at_s > 4e9:
         return "much later"
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(at_s))
-
-
-def answer(document: Mapping[str, Any]) -> int:
-    """Print the one JSON object on stdout; as `printed`."""
-    return printed(write_json(document))
 
 
 def printed(text: str) -> int:

@@ -6,13 +6,13 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
-from typing import Any
 
 from loadframe.analysis import student
 from loadframe.analysis.saturation import line
+from loadframe.model import LoadInterval
 from loadframe.progress import counted
-from loadframe_watch import kept
 
 DAY_S = 86400.0
 HORIZON_S = 7 * DAY_S
@@ -44,23 +44,27 @@ after more than a week, as loads rise from each weekend on."""
 
 @dataclass(frozen=True, slots=True)
 class Approach:
-    """in_s, low_s, high_s: seconds until the load reaches the limit. words: the reason."""
+    """ends: seconds until the load reaches the limit. words: the reason."""
 
-    in_s: float
-    low_s: float
-    high_s: float
+    ends: LoadInterval
     words: str
 
 
 @dataclass(slots=True)
 class Days:
-    """The load of the last days. maxima: one per day, the day in progress last."""
+    """The load of the last days. maxima: one per day, the day in progress last. ValueError where these do not fit
+    together."""
 
     maxima: list[float] = field(default_factory=list)
     day: int | None = None
     recent: list[float] = field(default_factory=list)
     today: list[tuple[float, float]] = field(default_factory=list)
     began_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_rising([at_s for at_s, _ in self.today])
+        if bool(self.maxima) != (self.day is not None) or bool(self.maxima) != bool(self.today):
+            raise ValueError("its days do not fit together")
 
     def take(self, at_s: float, load: float) -> None:
         """Add a row. at_s: ascending seconds; days count from zero."""
@@ -114,7 +118,7 @@ class Days:
             return None
         words = f"it has risen from {rows[0][1]:.3g} to {now:.3g} within {span(took_s)}"
         soonest, latest = (low - now) / pace / 2 - lag_s, (high - now) / pace * 2 - lag_s
-        return Approach(in_s, max(0.0, soonest), max(0.0, latest), words)
+        return Approach(LoadInterval(in_s, max(0.0, soonest), max(0.0, latest)), words)
 
     def _over_days(self, now: float, limit: float, low: float, high: float) -> Approach | None:
         maxima = self.maxima
@@ -135,27 +139,13 @@ class Days:
             return None
         latest = max(0.0, (high - now) / (slope - reach) * DAY_S) if slope > reach else math.inf
         words = f"its daily maximum has risen by {slope:.3g} a day for {count} days, to {now:.3g}"
-        return Approach(in_s, max(0.0, (low - now) / (slope + reach) * DAY_S), latest, words)
+        return Approach(LoadInterval(in_s, max(0.0, (low - now) / (slope + reach) * DAY_S), latest), words)
 
-    def as_json(self) -> dict[str, Any]:
-        """JSON for `of_json`."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
-    @classmethod
-    def of_json(cls, data: Any) -> "Days":
-        """ValueError for anything that `as_json` did not write."""
-        known = kept.fields(data, cls.__slots__)
-        days = cls(
-            kept.listed(known["maxima"], kept.number),
-            kept.optional(known["day"], kept.whole),
-            kept.listed(known["recent"], kept.number),
-            kept.pairs(known["today"], kept.number, kept.number),
-            kept.number(known["began_s"]),
-        )
-        kept.rising([at_s for at_s, _ in days.today])
-        if bool(days.maxima) != (days.day is not None) or bool(days.maxima) != bool(days.today):
-            raise ValueError("its days do not fit together")
-        return days
+def check_rising(values: Sequence[float]) -> None:
+    """ValueError unless each value is above the one before."""
+    if any(second <= first for first, second in pairwise(values)):
+        raise ValueError("they do not rise")
 
 
 def _left_by_a_step(values: Sequence[float]) -> float:
@@ -187,11 +177,16 @@ KEPT_S = WEEK_S + LONGEST_S + 2 * SLACK_S
 
 @dataclass(slots=True)
 class Rhythm:
-    """The rows of the last week, in time order."""
+    """The rows of the last week, in time order. ValueError where these do not fit together."""
 
     times_s: list[float] = field(default_factory=list)
     loads: list[float | None] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        check_rising(self.times_s)
+        if not len(self.times_s) == len(self.loads) == len(self.values):
+            raise ValueError("its parts do not fit together")
 
     def add(self, t_s: float, load: float | None, value: float) -> None:
         """Add a row. A time not after the last one shows a clock set back: rows from there on are dropped."""
@@ -229,21 +224,3 @@ class Rhythm:
         """The deviations of the rows in a time span, as shares of the present one."""
         low, high = bisect_left(self.times_s, from_s), bisect_right(self.times_s, to_s)
         return [off(self.loads[at], self.values[at]) / deviation for at in range(low, high)]
-
-    # --- keeping ---
-
-    def as_json(self) -> dict[str, Any]:
-        """JSON for `of_json`."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    @classmethod
-    def of_json(cls, data: Any, value: Callable[[Any], float]) -> "Rhythm":
-        """ValueError for anything that `as_json` did not write. value: checks one value of the series."""
-        known = kept.fields(data, cls.__slots__)
-        times_s = kept.listed(known["times_s"], kept.number)
-        loads = kept.listed(known["loads"], lambda load: kept.optional(load, kept.number))
-        values = kept.listed(known["values"], value)
-        kept.rising(times_s)
-        if not len(times_s) == len(loads) == len(values):
-            raise ValueError("its parts do not fit together")
-        return cls(times_s, loads, values)

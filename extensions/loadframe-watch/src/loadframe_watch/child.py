@@ -65,7 +65,8 @@ def _by_load(table: Observed, shares: Sequence[float | None]) -> Sequence[float 
     """A use without what a nightly backup takes."""
     import numpy as np
 
-    from loadframe_watch.observed.by_the_hour import FULL, by_the_clock
+    from loadframe_watch.observed.by_the_hour import by_the_clock
+    from loadframe_watch.saturation_of_rows import FULL
 
     if not any(share is not None and share >= FULL for share in shares):
         return shares

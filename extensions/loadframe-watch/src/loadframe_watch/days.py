@@ -7,7 +7,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -66,6 +66,57 @@ class Observed:
     response_s: list[float | None] = field(default_factory=list)
     use: dict[str, list[float | None]] = field(default_factory=dict)
 
+    def add(self, row: "Row | None") -> None:
+        """Append the means of an interval, if there are any."""
+        if row is None or not row.means:
+            return
+        for name in (name[4:] for name in row.means if name.startswith("use.")):
+            if name not in self.use and len(self.use) < MOST_LIMITS:
+                self.use[name] = [None] * len(self.time_s)
+        self.time_s.append(row.t_s)
+        for name, column in (("load", self.load), ("throughput", self.throughput), ("response_s", self.response_s)):
+            column.append(row.means.get(name))
+        for name, shares in self.use.items():
+            shares.append(row.means.get(f"use.{name}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The means of one interval, as far as known, and its middle."""
+
+    t_s: float
+    means: Mapping[str, float]
+
+
+class Gathering:
+    """Means over intervals of row_s, of at most MOST_LIMITS columns."""
+
+    def __init__(self, row_s: float) -> None:
+        self.row_s = row_s
+        self._slot: float | None = None
+        self._sums: dict[str, tuple[float, int]] = {}
+
+    def take(self, t_s: float, known: Mapping[str, float | None]) -> Row | None:
+        """Take the next sample; returns the row that it ends, without means where nothing was known in its interval."""
+        slot, ended = t_s // self.row_s, None
+        if slot != self._slot:
+            ended = self.row()
+            self._slot, self._sums = slot, {}
+        for name, value in known.items():
+            if value is not None and (name in self._sums or len(self._sums) < MOST_LIMITS):
+                total, count = self._sums.get(name, (0.0, 0))
+                self._sums[name] = (total + value, count + 1)
+        return ended
+
+    def row(self) -> Row | None:
+        """The row in progress; None before the first sample."""
+        means = {name: total / count for name, (total, count) in self._sums.items()}
+        return None if self._slot is None else Row((self._slot + 0.5) * self.row_s, means)
+
+    def clear(self) -> None:
+        """Drop the row in progress."""
+        self._slot, self._sums = None, {}
+
 
 class Budget:
     """The remaining cost allowed for reading one folder; it grows with what is read from the disk."""
@@ -98,18 +149,23 @@ def days(folder: Path) -> tuple[WatchDay, ...]:
 
 
 def _days(files: Folder) -> tuple[WatchDay, ...]:
-    by_day: dict[str, list[str]] = {}
-    for name in sorted(files.names(2 * MOST_DAYS), key=lambda file: (file[:10], file.endswith(TODAY))):
-        if (match := DAY.fullmatch(name)) is not None:
-            by_day.setdefault(match[1], []).append(name)
-    if not by_day:
+    of_days = by_day(files.names(2 * MOST_DAYS))
+    if not of_days:
         raise RecordingError(
             f"{files.path} has no day of a watch (YYYY-MM-DD{TODAY}).", remedy="Name the folder of `loadframe watch`."
         )
     return tuple(
         WatchDay(day, tuple(files.path / name for name in names), sum(files.state_of(name)[0] for name in names))
-        for day, names in list(by_day.items())[-MOST_DAYS:]
+        for day, names in list(of_days.items())[-MOST_DAYS:]
     )
+
+
+def by_day(names: Iterable[str]) -> dict[str, list[str]]:
+    """The day files among these names, by their days in time order, the compacted file of a day first."""
+    of_days: dict[str, list[str]] = {}
+    for name in sorted(filter(DAY.fullmatch, names), key=lambda name: (name[:10], name.endswith(TODAY))):
+        of_days.setdefault(name[:10], []).append(name)
+    return of_days
 
 
 def lines(folder: Path, *, kinds: Collection[str] = (), since_s: float | None = None) -> Iterator[WatchLine]:
@@ -200,60 +256,29 @@ def parse_line(text: bytes) -> WatchLine | None:
 
 def observed(folder: Path, *, every_s: float = 60.0, since_s: float | None = None) -> Observed:
     """Loads, throughput, response and the use of limits, averaged over intervals of every_s. Raises RecordingError."""
-    table, gathered, slot = Observed(), Gathered(), None
+    table, gathering = Observed(), Gathering(every_s)
     for line in lines(folder, kinds=("sample", "unit"), since_s=since_s):
-        now = line.at_s // every_s
-        if slot is not None and now != slot:
-            gathered.into(table, (slot + 0.5) * every_s)
-            gathered = Gathered()
-        slot = now
-        gathered.take(line.data)
-    if slot is not None:
-        gathered.into(table, (slot + 0.5) * every_s)
+        table.add(gathering.take(line.at_s, numbers_of(line.data)))
+    table.add(gathering.row())
     return table
 
 
-class Gathered:
-    """Samples and units of one interval: sums and counts by column, of at most MOST_LIMITS uses."""
+def numbers_of(data: Mapping[str, Any]) -> dict[str, float]:
+    """The load, throughput, response_s and use.LIMIT of a sample or a unit of work, as far as they are numbers."""
+    response_s = None if data.get("error") else data.get("response_s")  # the time to a refusal is none
+    own = {"load": data.get("load"), "throughput": data.get("throughput"), "response_s": response_s}
+    numbers = {**own, **{f"use.{name}": share for name, share in table_in(data.get("use")).items()}}
+    return {name: float(value) for name, value in numbers.items() if is_number(value)}
 
-    def __init__(self) -> None:
-        self._sums: dict[str, list[float]] = {}
 
-    def take(self, data: Mapping[str, Any]) -> None:
-        """The fields of a line."""
-        for name in ("load", "throughput"):
-            self._add(name, data.get(name))
-        if not data.get("error"):  # the time to a refusal is no response time
-            self._add("response_s", data.get("response_s"))
-        use = data.get("use")
-        for name, share in use.items() if isinstance(use, dict) else ():
-            self._add(f"use.{name}", share)
+def table_in(value: object) -> Mapping[Any, Any]:
+    """A value of a line as a table; empty for anything else."""
+    return value if isinstance(value, Mapping) else {}
 
-    def _add(self, name: str, value: object) -> None:
-        own = not name.startswith("use.")
-        if is_number(value) and (own or name in self._sums or len(self._sums) < MOST_LIMITS):
-            pair = self._sums.setdefault(name, [0.0, 0.0])
-            pair[0] += float(value)
-            pair[1] += 1
 
-    def means(self) -> dict[str, float]:
-        """The means of load, throughput, response_s and use.LIMIT, as far as seen."""
-        return {name: total / count for name, (total, count) in self._sums.items()}
-
-    def into(self, table: Observed, time_s: float) -> None:
-        """Append a row if anything was seen."""
-        if not (means := self.means()):
-            return
-        rows = len(table.time_s)
-        table.time_s.append(time_s)
-        table.load.append(means.get("load"))
-        table.throughput.append(means.get("throughput"))
-        table.response_s.append(means.get("response_s"))
-        for name in (name[4:] for name in means if name.startswith("use.")):
-            if name not in table.use and len(table.use) < MOST_LIMITS:
-                table.use[name] = [None] * rows
-        for name, shares in table.use.items():
-            shares.append(means.get(f"use.{name}"))
+def tables_in(value: object) -> list[Mapping[Any, Any]]:
+    """The tables in a list; none for anything else."""
+    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
 
 
 def _end_of(day: str) -> float:

@@ -10,9 +10,9 @@ import numpy
 import polars
 
 from loadframe.errors import RunError
-from loadframe.formats.plain_numbers import LARGEST
-from loadframe.reporting.exports import ExportFormat, OfFolders, both, exported
-from loadframe_watch.days import DAY, WatchLine, days, lines
+from loadframe.formats.plain_numbers import LARGEST, is_number
+from loadframe.reporting.exports import ExportFormat, OfFolders, both
+from loadframe_watch.days import DAY, WatchLine, days, lines, table_in, tables_in
 from loadframe_watch.openmetrics import of_watch
 
 MOST_ROWS = 2_000_000
@@ -20,36 +20,23 @@ MOST_ROWS = 2_000_000
 MOST_COLUMNS = 2_000
 CELLS, CELLS_PER_BYTE = 1_000_000, 4
 """Cells of a table of samples, and more for each byte of the folder: a compacted day has 0.7 per byte."""
-SAMPLE = {
+SAMPLE: Mapping[str, Any] = {
     "n": polars.Int64,
     "kind": polars.String,
-    "at_s": polars.Float64,
-    "up_s": polars.Float64,
-    "load": polars.Float64,
-    "throughput": polars.Float64,
-    "response_s": polars.Float64,
-    "late_s": polars.Float64,
+    **dict.fromkeys(("at_s", "up_s", "load", "throughput", "response_s", "late_s"), polars.Float64),
     "error": polars.String,
 }
 """Columns of samples and units of work; one for each use.LIMIT and one for each metric follow."""
-ALARM = {
+ALARM: Mapping[str, Any] = {
     "n": polars.Int64,
     "at_s": polars.Float64,
-    "alarm": polars.String,
-    "about": polars.String,
-    "title": polars.String,
-    "evidence": polars.String,
-    "try": polars.String,
-    **{f"at_load{end}": polars.Float64 for end in ("", "_low", "_high")},
-    **{f"ends_s{end}": polars.Float64 for end in ("", "_low", "_high")},
+    **dict.fromkeys(("alarm", "about", "title", "evidence", "try"), polars.String),
+    **{f"{name}{end}": polars.Float64 for name in ("at_load", "ends_s") for end in ("", "_low", "_high")},
 }
-GAP = {
+GAP: Mapping[str, Any] = {
     "n": polars.Int64,
-    "from_s": polars.Float64,
-    "to_s": polars.Float64,
-    "seconds": polars.Float64,
-    "reason": polars.String,
-    "words": polars.String,
+    **dict.fromkeys(("from_s", "to_s", "seconds"), polars.Float64),
+    **dict.fromkeys(("reason", "words"), polars.String),
 }
 
 
@@ -59,11 +46,6 @@ def is_watch_folder(path: Path) -> bool:
         return not (path / "run.json").exists() and any(DAY.fullmatch(entry.name) for entry in path.iterdir())
     except OSError:  # opening it as a run reports the error
         return False
-
-
-def export_watch(folder: Path, name: str) -> bytes:
-    """A watch in a format. UsageError where there is no such format; RecordingError where its days cannot be read."""
-    return exported(WATCH_FORMATS, folder, folder, name, OF_WATCHES.of)
 
 
 # --- the formats ---
@@ -100,30 +82,20 @@ def _samples(folder: Path) -> Iterator[polars.DataFrame]:
 
 def _sample(line: WatchLine) -> dict[str, Any]:
     data = line.data
+    shares = {f"use.{key}": value for key, value in table_in(data.get("use")).items()}
+    fields = {"load": "load", "throughput": "throughput", "response_s": "response_s", "late_s": "late"}
+    own = {name: data[field] for name, field in fields.items() if field in data}
+    numbers = {str(key): _number(value) for key, value in {**shares, **table_in(data.get("values")), **own}.items()}
     common = {"n": line.n, "kind": line.kind, "at_s": line.at_s, "up_s": line.up_s, "error": _text(data.get("error"))}
-    numbers = {"load": "load", "throughput": "throughput", "response_s": "response_s", "late_s": "late"}
-    known = {key: _number(data.get(field)) for key, field in numbers.items()}
-    shares = {f"use.{key}": value for key, value in _table(data.get("use")).items()}
-    measured = {**shares, **_table(data.get("values"))}
-    return {
-        **{str(key): value for key, reading in measured.items() if (value := _number(reading)) is not None},
-        **{key: value for key, value in known.items() if value is not None},
-        **common,
-    }
+    return {**{key: value for key, value in numbers.items() if value is not None}, **common}
 
 
-def _alarm(line: WatchLine) -> dict[str, Any]:
-    data = line.data
-    load, ends = _table(data.get("at_load")), _table(data.get("ends_s"))
-    sentences = [
-        str(evidence.get("text", "")) for evidence in _list(data.get("evidence")) if isinstance(evidence, Mapping)
-    ]
+def _alarm(data: Mapping[str, Any]) -> dict[str, Any]:
+    load, ends = table_in(data.get("at_load")), table_in(data.get("ends_s"))
+    advice = data.get("try")
     return {
-        **data,
-        "n": line.n,
-        "at_s": line.at_s,
-        "evidence": ". ".join(sentences),
-        "try": " ".join(str(advice) for advice in _list(data.get("try"))),
+        "evidence": ". ".join(str(evidence.get("text", "")) for evidence in tables_in(data.get("evidence"))),
+        "try": " ".join(map(str, advice if isinstance(advice, list) else ())),
         "at_load": load.get("load"),
         **{f"at_load_{end}": load.get(end) for end in ("low", "high")},
         "ends_s": ends.get("value"),
@@ -131,18 +103,16 @@ def _alarm(line: WatchLine) -> dict[str, Any]:
     }
 
 
-def _gap(line: WatchLine) -> dict[str, Any]:
-    return {**line.data, "n": line.n}
-
-
 def _table_of(
-    kind: str, row: Callable[[WatchLine], Mapping[str, Any]], columns: Mapping[str, Any]
+    kind: str, columns: Mapping[str, Any], more: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
 ) -> Callable[[Path], Iterator[polars.DataFrame]]:
-    """A table of the lines of a kind; what is no value of its column's type is left out."""
+    """A table of the lines of a kind, with more cells from their fields; what is no value of its column's type is left
+    out."""
     read: dict[Any, Callable[[Any], Any]] = {polars.Float64: _number, polars.String: _text, polars.Int64: int}
 
     def tables(folder: Path) -> Iterator[polars.DataFrame]:
-        rows = map(row, _bounded(folder, (kind,)))
+        lines_of_kind = _bounded(folder, (kind,))
+        rows = ({**line.data, "n": line.n, "at_s": line.at_s, **more(line.data)} for line in lines_of_kind)
         data = [[read[type_](cells.get(name)) for name, type_ in columns.items()] for cells in rows]
         yield polars.DataFrame(data, schema=dict(columns), orient="row")
 
@@ -157,21 +127,11 @@ def _bounded(folder: Path, kinds: tuple[str, ...]) -> Iterator[WatchLine]:
 
 
 def _number(value: object) -> float | None:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    return float(value) if abs(value) <= LARGEST else None
+    return float(value) if is_number(value) and abs(value) <= LARGEST else None
 
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
-
-
-def _table(value: object) -> Mapping[Any, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 WATCH_FORMATS: tuple[ExportFormat[Path], ...] = (
@@ -183,8 +143,8 @@ WATCH_FORMATS: tuple[ExportFormat[Path], ...] = (
         lambda folder: of_watch(lines(folder), folder.resolve().name).encode(),
     ),
     *both("samples", "every sample and unit of work", _samples),
-    *both("alarms", "every alarm with its evidence", _table_of("alarm", _alarm, ALARM)),
-    *both("gaps", "every gap with its reason", _table_of("gap", _gap, GAP)),
+    *both("alarms", "every alarm with its evidence", _table_of("alarm", ALARM, _alarm)),
+    *both("gaps", "every gap with its reason", _table_of("gap", GAP)),
 )
 """The formats of `loadframe export` for a watch."""
 OF_WATCHES = OfFolders(is_watch_folder, WATCH_FORMATS, " of a watch")

@@ -1,5 +1,5 @@
 """Find the service again, by its pid, port, control group or command line: another user's process in its place is not
-it. All processes are walked only where nothing else finds it. Imported by the lasting process: keep imports light."""
+it. All processes are walked only where nothing else finds it. Light imports only."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,20 +7,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from loadframe.cages import groups
 from loadframe.errors import RecordingError
 from loadframe.formats.said import words
 from loadframe.host import identity, listening
 from loadframe.host.privilege import US, Privilege, of_uid
 from loadframe.kinds.behind import comm_of, parents
 from loadframe.recording.socket_rows import Asking, users_of
+from loadframe.system.kernel import process_status
 from loadframe.system.trust import user
 
 MOST_PIDS = 256
 MOST_THREADS = 64
 """Threads of a service whose children are looked up thread by thread; with more, a walk over all processes costs
 less."""
-
-
 CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
 """The kernel's list of the children of each thread (CONFIG_PROC_CHILDREN, proc(5))."""
 
@@ -36,10 +36,10 @@ class Finder:
         self._by_thread = CHILDREN.exists() if by_thread is None else by_thread
         self._family: tuple[int, ...] = ()
 
-    def pids(self, told_pid: int | None = None) -> tuple[int, ...]:
-        """The service's processes, the main one first; empty while it is not running. told_pid: its known pid."""
+    def pids(self, reported_pid: int | None = None) -> tuple[int, ...]:
+        """The service's processes, the main one first; empty while it is not running. reported_pid: its known pid."""
         self.words = ""
-        first = self._first(told_pid)
+        first = self._first(reported_pid)
         if first is None:
             return ()
         program, before = program_of(first), self._find.get("program")
@@ -65,14 +65,16 @@ class Finder:
             threads += len(tasks)
             if threads > MOST_THREADS:
                 return None
-            came = (child for task in tasks for child in _children(pid, task))
-            family += [child for child in dict.fromkeys(came) if child not in family]
+            for task in tasks:
+                with suppress(OSError):  # it has ended
+                    came = map(int, Path(f"/proc/{pid}/task/{task}/children").read_bytes().split())
+                    family += [child for child in came if child not in family]
         family += [pid for pid in self._family if pid not in family and identity.parent_of(pid) in family]
         return (first, *(pid for pid in family[1:] if identity.identify(pid) is not None))
 
-    def _first(self, told_pid: int | None) -> int | None:
-        if told_pid is not None and self._is_its(told_pid, "its address"):
-            return told_pid
+    def _first(self, reported_pid: int | None) -> int | None:
+        if reported_pid is not None and self._is_its(reported_pid, "its address"):
+            return reported_pid
         pid, started = self._find.get("pid"), self._find.get("started")
         if pid is not None:
             process = identity.identify(int(pid))
@@ -84,13 +86,8 @@ class Finder:
         return self._by_port() or self._by_command()
 
     def _members(self) -> set[int]:
-        members: set[int] = set()
-        for group in self._find.get("groups", ()):
-            for folder, _, _ in os.walk(group):
-                with suppress(OSError, ValueError):
-                    text = (Path(folder) / "cgroup.procs").read_text(encoding="ascii", errors="replace")
-                    members |= {int(word) for word in text.split()}
-        return members
+        folders = (Path(folder) for group in self._find.get("groups", ()) for folder, _, _ in os.walk(group))
+        return {pid for folder in folders for pid in groups.members(folder)}
 
     def _by_port(self) -> int | None:
         listen = self._find.get("listen")
@@ -102,7 +99,12 @@ class Finder:
         return next((pid for pid in parents(holders) if self._is_its(pid, f"port {port}")), None)
 
     def _is_its(self, pid: int, place: str) -> bool:
-        self.words = stranger(pid, self._uids, place)
+        """Whether a process that stands in the service's place has its user; else `words` say so."""
+        now, self.words = uids_of(pid), ""
+        if self._uids and now and now != self._uids:
+            holder = f"process {pid} ({words(comm_of(pid))}) of {_users(now)}"
+            service = f"the service is that of {_users(self._uids)}: this process is not read"
+            self.words = f"{place} is held by {holder}, and {service}"
         return not self.words and identity.identify(pid) is not None
 
     def _by_command(self) -> int | None:
@@ -115,12 +117,6 @@ class Finder:
         ]
         processes = [process for process in processes if uids_of(process.pid) == self._uids]
         return min(processes, key=lambda process: process.started_ticks).pid if processes else None
-
-
-def _children(pid: int, task: str) -> list[int]:
-    with suppress(OSError):  # it has ended
-        return [int(word) for word in Path(f"/proc/{pid}/task/{task}/children").read_bytes().split()]
-    return []
 
 
 def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
@@ -144,10 +140,9 @@ def whose(pid: int) -> dict[str, Any]:
 def uids_of(pid: int) -> tuple[int, ...]:
     """The real, effective and saved user of a process (proc_pid_status(5)); empty where it has ended."""
     try:
-        text = Path(f"/proc/{pid}/status").read_bytes()
+        return tuple(map(int, process_status(pid, "Uid")[:3]))
     except OSError:
         return ()
-    return tuple(int(word) for word in text.partition(b"\nUid:")[2].split(b"\n", 1)[0].split()[:3])
 
 
 def program_of(pid: int) -> str:
@@ -163,17 +158,6 @@ def run_by(find: Mapping[str, Any]) -> Privilege | None:
     """The user to run programs as: the service's at the start, or ours where not root; None unless it has one."""
     users = set(find.get("uids", ()))
     return US if os.geteuid() != 0 else of_uid(users.pop()) if len(users) == 1 else None
-
-
-def stranger(pid: int, uids: Sequence[int], place: str) -> str:
-    """A sentence that another user's process stands in the service's place; else "". uids: when the watch began."""
-    now = uids_of(pid)
-    if not uids or not now or now == tuple(uids):
-        return ""
-    return (
-        f"{place} is held by process {pid} ({words(comm_of(pid))}) of {_users(now)}, and the service is that of "
-        f"{_users(uids)}: this process is not read"
-    )
 
 
 class Ports:
@@ -202,7 +186,6 @@ class Ports:
 
 
 def listening_users(port: int, asking: Asking | None = None) -> frozenset[int]:
-    """The users of the sockets that listen at a port of this machine."""
     try:
         return users_of(port, asking=asking)
     except RecordingError:  # a kernel without sock_diag

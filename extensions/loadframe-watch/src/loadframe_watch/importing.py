@@ -3,7 +3,7 @@
 import re
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
@@ -20,7 +20,7 @@ from loadframe_watch.journal import Clocks, Journal
 from loadframe_watch.leaks import grows
 from loadframe_watch.ledger import Ledger
 from loadframe_watch.model import Model
-from loadframe_watch.observed import regimes as observed_regimes
+from loadframe_watch.observed import regimes
 from loadframe_watch.observed.blocks import missing
 from loadframe_watch.observed.by_the_hour import EITHER, apart, driver
 from loadframe_watch.observed.reading import import_observed, named_series
@@ -29,9 +29,8 @@ from loadframe_watch.observed.report import absent, change, growing
 from loadframe_watch.observed.report import apart as words_of
 from loadframe_watch.records import ImportedWatch, WatchPlan
 from loadframe_watch.saturation_of_rows import bend, ranges
+from loadframe_watch.watcher import FORGET_S
 
-FORGET_S = 14 * 86400.0
-"""As in watcher.py: the fit reads so far back."""
 FIRST_S = 315_532_800.0
 """1980: rows before it have no wall clock, such as those of a CSV file without times, which begin at 0."""
 AHEAD_S = DAY_S = 86400.0
@@ -67,16 +66,16 @@ def mapping_of(terms: Sequence[str], counters: Sequence[str]) -> ObservedMapping
     return ObservedMapping(load=load, throughput=throughput, response=response, use=series, counters=tuple(counters))
 
 
-def begin_from(
-    files: Sequence[str], mapping: ObservedMapping, folder: Path, *, plan: WatchPlan | None = None, load: str = ""
-) -> ImportedWatch:
-    """Read the files (further ones joined by time), write the days, learn. plan: of the watch that will go on in the
-    folder; load: its name without a plan. RunError where the folder has days already; SampleError."""
-    plan = plan or WatchPlan("", str(folder), load=load)
-    load, titles = plan.load, Ledger(plan.limits, plan.kinds).titles
+def begin_from(files: Sequence[str], mapping: ObservedMapping, plan: WatchPlan) -> ImportedWatch:
+    """Read the files (further ones joined by time), write the days, learn. plan: of the watch that will go on in its
+    folder; "": the answer alone. RunError where the folder has days already; SampleError."""
+    if not plan.folder:
+        with tempfile.TemporaryDirectory(prefix="loadframe-import-") as name:
+            return replace(begin_from(files, mapping, replace(plan, folder=name)), folder="")
+    folder, titles = Path(plan.folder), Ledger(plan.limits, plan.kinds).titles
     rows = _read(files, mapping)
     _check_times(rows)
-    model = Model(load.rpartition(".")[2].replace("_", " ") or "load", titles)
+    model = Model(plan.load, titles)
     times = _Times(rows.time_s[0])
     journal = Journal(folder, times)
     try:
@@ -85,27 +84,21 @@ def begin_from(
                 f"{folder} already has days of a watch; older rows cannot be added before them",
                 remedy="Import into a new folder (--folder), and continue the watch there.",
             )
-        journal.write("head", _head(rows, plan.subject, load))
+        journal.write("head", _head(rows, plan))
         for at, at_s in enumerate(rows.time_s):
             times.at_s = at_s
             if journal.new_day():
-                journal.write("head", _head(rows, plan.subject, load))
+                journal.write("head", _head(rows, plan))
             if not journal.write("sample", _line(rows, at)):
                 raise RunError(f"{folder} does not take the rows", remedy="Free some space, remove it, import again.")
-        model.fitted(fitted(observed(folder, since_s=rows.time_s[-1] - FORGET_S)))
+        model.fit = fitted(observed(folder, since_s=rows.time_s[-1] - FORGET_S))
         known = _learned(rows, model)
         journal.write("model", known)
         journal.write("end", {"reason": "imported"})
         journal.keep({"boot": "", "model": model.as_json()})
     finally:
         journal.close()
-    return _told(rows, folder, load, known, titles)
-
-
-def learn_from(files: Sequence[str], mapping: ObservedMapping, load: str = "") -> ImportedWatch:
-    """The same answer without a folder. SampleError."""
-    with tempfile.TemporaryDirectory(prefix="loadframe-import-") as name:
-        return replace(begin_from(files, mapping, Path(name), load=load), folder="")
+    return _answer(rows, plan, known, titles)
 
 
 def _read(files: Sequence[str], mapping: ObservedMapping) -> Observed:
@@ -138,9 +131,7 @@ def _learned(rows: Observed, model: Model) -> dict[str, Any]:
     return {**known, "limits": limits}
 
 
-def _told(
-    rows: Observed, folder: Path, load: str, model: Mapping[str, Any], titles: Mapping[str, str]
-) -> ImportedWatch:
+def _answer(rows: Observed, plan: WatchPlan, model: Mapping[str, Any], titles: Mapping[str, str]) -> ImportedWatch:
     notes = [*rows.notes, *_apart(rows)]
     age_s = time.time() - rows.time_s[-1]
     if age_s > FORGET_S:
@@ -148,25 +139,25 @@ def _told(
             f"The last row is {age_s / 86400:.0f} days old: a watch learns from the last {FORGET_S / 86400:.0f} days, "
             "so it will keep what was learned here only until its own first fit."
         )
-    shows = rows.response_s is not None and ranges(_known(rows.load), _known(rows.response_s)) is not None
+    shows = rows.response_s is not None and ranges(rows.load, rows.response_s) is not None
     if shows:
         notes.append(
             "A bend is looked for in the response that was imported; what is normal is learned from a watch's own."
         )
     elif rows.response_s is not None:
         notes.append("Whether the response bends cannot be told: too few rows have one, or the load hardly differs.")
-    notes += _changes(rows) + _hours(rows, {limit["id"] for limit in model["limits"]})
+    notes += _beyond_the_load(rows, {limit["id"] for limit in model["limits"]})
     loads = [value for value in rows.load if isfinite(value)]
     return ImportedWatch(
-        folder=str(folder),
+        folder=plan.folder,
         name=rows.name,
-        load=load or rows.axis,
+        load=plan.load or "load",
         rows=len(rows.time_s),
         from_s=rows.time_s[0],
         to_s=rows.time_s[-1],
         model=model,
         has_response=shows,
-        bend=bend(_known(rows.load), _known(rows.response_s)) if rows.response_s is not None else None,
+        bend=bend(rows.load, rows.response_s) if rows.response_s is not None else None,
         highest_load=max(loads, default=None),
         highest_use={
             name: max(known)
@@ -178,43 +169,36 @@ def _told(
     )
 
 
-def _changes(rows: Observed) -> list[str]:
-    """Since when a use has been different at equal load; rows from before and after it were learned from alike."""
-    time_s, load = np.array(rows.time_s), np.array(rows.load)
+def _beyond_the_load(rows: Observed, loaded: set[str]) -> Iterator[str]:
+    """Since when a use has been different at equal load (rows from before and after it were learned from alike); uses
+    that follow the hour of the day, and those that may follow either. loaded: those that have a load."""
+    at = np.array(rows.time_s), np.array(rows.load)
     uses = {f"the use of {name}": np.array(shares) for name, shares in rows.use.items()}
-    regimes = (*observed_regimes.changes(time_s, load, uses), *observed_regimes.recent(time_s, load, uses))
-    return [f"{change(regime)}; rows from before it were learned from, too." for regime in regimes]
+    for regime in (*regimes.changes(*at, uses), *regimes.recent(*at, uses)):
+        yield f"{change(regime)}; rows from before it were learned from, too."
+    drivers = {name: driver(*at, use) for name, use in rows.use.items()}
+    if hourly := [name for name, cause in drivers.items() if cause == "hour" and name not in loaded]:
+        yield f"The hour of the day drives it rather than the load: {', '.join(hourly)}."
+    if either := [name for name, cause in drivers.items() if cause == "either" and name in loaded]:
+        yield f"{EITHER}: {', '.join(either)}."
 
 
 def _apart(rows: Observed) -> list[str]:
     """What a limit's use alone does not show: times near its end that the load does not explain, and missing rows."""
-    time_s, loads = np.array(rows.time_s), np.array(rows.load)
+    at, uses = (np.array(rows.time_s), np.array(rows.load)), {name: np.array(use) for name, use in rows.use.items()}
     response = None if rows.response_s is None else np.array(rows.response_s)
-    peaks = (apart(name, time_s, loads, np.array(shares), response) for name, shares in rows.use.items())
-    by_time = (grows(name, time_s, loads, np.array(shares)) for name, shares in rows.use.items())
     return [
-        *absent(missing(time_s)),
-        *(words_of(peak) for peak in peaks if peak is not None),
-        *(growing(growth) for growth in by_time if growth is not None),
+        *absent(missing(at[0])),
+        *(words_of(peak) for name, use in uses.items() if (peak := apart(name, *at, use, response))),
+        *(growing(growth) for name, use in uses.items() if (growth := grows(name, *at, use))),
     ]
 
 
-def _hours(rows: Observed, loaded: set[str]) -> list[str]:
-    """Uses that follow the hour of the day, and those that may follow either. loaded: those that have a load."""
-    drivers = {name: driver(rows.time_s, rows.load, use) for name, use in rows.use.items()}
-    hourly = [name for name, cause in drivers.items() if cause == "hour" and name not in loaded]
-    either = [name for name, cause in drivers.items() if cause == "either" and name in loaded]
-    return [
-        *([f"The hour of the day drives it rather than the load: {', '.join(hourly)}."] if hourly else []),
-        *([f"{EITHER}: {', '.join(either)}."] if either else []),
-    ]
-
-
-def _head(rows: Observed, subject: str, load: str) -> dict[str, Any]:
+def _head(rows: Observed, plan: WatchPlan) -> dict[str, Any]:
     steps = [second - first for first, second in zip(rows.time_s, rows.time_s[1:], strict=False)]
     return {
-        "schema": SCHEMA, "subject": subject or rows.name, "interval_s": min(steps, default=0.0), "every_s": None,
-        "load": load, "host": identity.host_name(), "boot": "", "version": __version__, "pids": [],
+        "schema": SCHEMA, "subject": plan.subject or rows.name, "interval_s": min(steps, default=0.0), "every_s": None,
+        "load": plan.load, "host": identity.host_name(), "boot": "", "version": __version__, "pids": [],
         "imported": rows.name,
     }  # fmt: skip
 
@@ -225,10 +209,6 @@ def _line(rows: Observed, at: int) -> dict[str, Any]:
     known = {name: values[at] for name, values in columns.items() if values is not None and isfinite(values[at])}
     use = {name: shares[at] for name, shares in rows.use.items() if isfinite(shares[at])}
     return {"values": {}, "use": use, **known}
-
-
-def _known(values: Sequence[float]) -> list[float | None]:
-    return [value if isfinite(value) else None for value in values]
 
 
 def _check_times(rows: Observed) -> None:

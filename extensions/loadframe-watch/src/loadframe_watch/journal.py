@@ -1,5 +1,5 @@
 """Write the day files of a watch (docs/watching.md), line by line: a kill loses at most one. One watcher per folder, by
-a lock. Also gaps in the recording, from three clocks. Imported by the lasting process: keep imports light."""
+a lock. Also gaps in the recording, from three clocks. Light imports only."""
 
 import errno
 import fcntl
@@ -15,7 +15,7 @@ from loadframe.errors import MachineError, RunError
 from loadframe.formats.json_text import JsonError, parse_json, write_json, write_numbers
 from loadframe.progress import counted
 from loadframe.system.files import PART, Folder, Whose, hold
-from loadframe_watch.days import DAY, SCHEMA, TODAY, Budget, DayText, parse_line
+from loadframe_watch.days import DAY, SCHEMA, TODAY, Budget, DayText, by_day, parse_line
 
 LOCK, STATE = "watch.lock", "state.json"
 TAIL_BYTES = 1 << 17
@@ -27,6 +27,8 @@ PRIVATE, MOST_NAMES = 0o600, 10_000
 MOST_LINES = 1 << 53
 """A line number from here on is invalid."""
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+Numbers = Mapping[str, Mapping[str, float]]
+NONE: Numbers = {}
 
 
 class Clocks:
@@ -75,14 +77,7 @@ class Journal:
             ) from error
         self.last = self._last_line()
 
-    def write(
-        self,
-        kind: str,
-        fields: Mapping[str, Any],
-        numbers: Mapping[str, Mapping[str, float]] | None = None,
-        *,
-        durable: bool = False,
-    ) -> bool:
+    def write(self, kind: str, fields: Mapping[str, Any], numbers: Numbers = NONE, *, durable: bool = False) -> bool:
         """Append a line; False if the disk does not take it: it is counted as lost. numbers: tables, in six digits."""
         at_s = self._clocks.wall()
         number = int(at_s // DAY_S)
@@ -93,7 +88,7 @@ class Journal:
         self.n += 1
         known = {"n": self.n, "kind": kind, "at_s": round(at_s, 3), "up_s": round(self._clocks.boot(), 3)}
         line = write_json({**known, **fields})[:-1]
-        for name, values in (numbers or {}).items():
+        for name, values in numbers.items():
             line += f', "{name}": {write_numbers(values)}'
         text = f"{line}}}\n".encode()
         if not self._append(text):
@@ -114,7 +109,6 @@ class Journal:
         return self._clocks.wall() // DAY_S != self._day_number
 
     def days(self) -> list[str]:
-        """The names of all day files."""
         with suppress(OSError):  # an unreadable folder shows at the next write
             return [name for name in self.files.names(MOST_NAMES) if DAY.fullmatch(name)]
         return []
@@ -126,18 +120,16 @@ class Journal:
     def forget(self, keep_days: int, keep_bytes: int) -> tuple[list[str], int]:
         """Remove the oldest days beyond these bounds; returns them and their bytes. Days are counted by files and not
         by the clock: setting it to another year removes nothing. The day in progress stays."""
-        files: dict[str, dict[str, int]] = {}
-        removed, freed = list[str](), 0
-        for name in self.days():
-            files.setdefault(name[:10], {})[name] = self.files.state_of(name)[0]
-        left = sum(sum(sizes.values()) for sizes in files.values())
+        removed, freed, files = list[str](), 0, by_day(self.days())
+        sizes = {name: self.files.state_of(name)[0] for names in files.values() for name in names}
+        left = sum(sizes.values())
         with suppress(OSError):
-            for day in sorted(files):
+            for day, names in files.items():
                 if day == self._day or (len(files) - len(removed) <= keep_days and left <= keep_bytes):
                     continue
-                for name, size in files[day].items():
+                for name in names:
                     self.files.remove(name)
-                    left, freed = left - size, freed + size
+                    left, freed = left - sizes[name], freed + sizes[name]
                 removed.append(day)
         return removed, freed
 
@@ -304,9 +296,3 @@ def lost_lines(lines: int, since_s: float, now_s: float) -> Gap:
     """The gap of lines that the disk did not take. since_s, now_s: wall clock."""
     words = f"{counted(lines, 'line')} could not be written: the disk is full, or fails"
     return Gap(since_s, now_s, now_s - since_s, "disk full", words)
-
-
-def absent(since: Mapping[str, float], clocks: Clocks) -> Gap:
-    """The gap of a service that is back. since: wall and boot clock when it went."""
-    seconds = clocks.boot() - since["boot"]
-    return Gap(since["wall"], clocks.wall(), seconds, "target absent", f"the service was not there for {seconds:.0f} s")

@@ -1,10 +1,13 @@
-"""Growth of a use over time that the load does not explain. Only the standard library: the lasting process of a watch
-imports it. Rows in time order are autocorrelated: `series` determines how many count."""
+"""Growth of a use over time that the load does not explain, the rows of a watch in which it is looked for, and what
+they cannot show yet. Only the standard library: the lasting process of a watch imports it. Rows in time order are
+autocorrelated: `series` determines how many count."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
+from typing import Any
 
 from loadframe.analysis import series, student
 from loadframe.analysis.saturation import Line, line, residuals
@@ -90,3 +93,101 @@ def grows(resource: str, time_s: Iterable[float], load: Iterable[float], use: It
             ends_s = (times[-1] + end for end in (ends.load, ends.low, ends.high))
             return GrowsByItself(resource, growth.use, *per_day, *ends_s)
     return None
+
+
+MOST_KEPT = 1024
+LONGEST_STEP_S = 1200.0
+"""1,024 rows of this are two weeks; older ones are dropped."""
+
+
+@dataclass
+class Thinned:
+    """At most MOST_KEPT rows of several columns: once full, neighbours are averaged, and rows come half as often. step:
+    rows that are averaged. ValueError where these do not fit together."""
+
+    columns: list[str]
+    rows: list[tuple[float, list[float | None]]] = field(default_factory=list)
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        self._waiting: list[tuple[float, list[float | None]]] = []
+        if self.step < 1 or any(len(values) != len(self.columns) for _, values in self.rows):
+            raise ValueError("a row has other columns")
+
+    @property
+    def first_s(self) -> float:
+        """The time of the first row; infinite where there is none."""
+        rows = self.rows or self._waiting
+        return rows[0][0] if rows else float("inf")
+
+    def add(self, t_s: float, values: Sequence[float | None]) -> None:
+        self._waiting.append((t_s, list(values)))
+        if len(self._waiting) < self.step:
+            return
+        self.rows.append(_mean(self._waiting))
+        self._waiting = []
+        if len(self.rows) < MOST_KEPT:
+            return
+        if (self.rows[-1][0] - self.rows[0][0]) / MOST_KEPT >= LONGEST_STEP_S:
+            del self.rows[0]
+        else:
+            self.rows = [_mean(self.rows[at : at + 2]) for at in range(0, len(self.rows), 2)]
+            self.step *= 2
+
+    def clear(self) -> None:
+        self.rows, self._waiting, self.step = [], [], 1
+
+
+def _mean(rows: Sequence[tuple[float, list[float | None]]]) -> tuple[float, list[float | None]]:
+    columns = []
+    for at in range(len(rows[0][1])):
+        known = [value for _, row in rows if (value := row[at]) is not None]
+        columns.append(sum(known) / len(known) if known else None)
+    return sum(t_s for t_s, _ in rows) / len(rows), columns
+
+
+SLOWER, FROM = "slower ones", "from %Y-%m-%d %H:%M UTC on"
+SLOW_S = LONGEST_S / FORESIGHT_OF_GROWTH
+"""After this time all leaks that end within LONGEST_S are judged."""
+
+
+def unjudged(
+    name: str,
+    times_s: Sequence[float],
+    use: float,
+    ceiling: float | None,
+    row_s: float,
+    waits: tuple[Leak, float] | None,
+) -> dict[str, Any] | None:
+    """Which leaks of a metric cannot be judged yet, JSON-ready, else None. `from_s`: from when on, by times_s (None:
+    never); `per_hour`: growth that can be judged already. waits: a leak that is seen, and when it will be reported."""
+    if ceiling is None:
+        return {"metric": name, "why": "its end is not known", "from_s": None, "per_hour": None}
+    if len(times_s) < FEWEST_ROWS:
+        first_s = times_s[0] if times_s else None
+        from_s = None if first_s is None else first_s + FEWEST_ROWS * row_s
+        return {"metric": name, "why": "a few minutes are too few", "from_s": from_s, "per_hour": None}
+    if waits is not None:
+        grows, from_s = waits
+        return {"metric": name, "why": "files may be rotated", "from_s": from_s,
+                "per_hour": grows.slope * 3600}  # fmt: skip
+    watched_s = times_s[-1] - times_s[0]
+    if not 0 < watched_s < SLOW_S:
+        return None
+    slowest = max(WORTH * use / watched_s, (ceiling - use) / (FORESIGHT_OF_GROWTH * watched_s))
+    return {"metric": name, "why": SLOWER, "from_s": times_s[0] + SLOW_S, "per_hour": slowest * 3600}
+
+
+def in_words(leaks: Iterable[Mapping[str, Any]], names: Mapping[str, str], amount: Callable[[str, float], str]) -> str:
+    """One sentence, or "". amount: a metric's value in words, by name and value; from_s: by the wall clock."""
+    said: dict[str, list[str]] = {}
+    for leak in leaks:
+        name, per_hour = names[leak["metric"]], leak["per_hour"]
+        if leak["why"] == SLOWER:
+            name = f"{name} by less than {amount(leak['metric'], per_hour)} an hour"
+        elif per_hour is not None:
+            name = f"{name}, which grows by {amount(leak['metric'], per_hour)} an hour and may be a log"
+        when = "" if leak["from_s"] is None else time.strftime(FROM, time.gmtime(min(leak["from_s"], 4e9)))
+        said.setdefault(when or f"no time can be named: {leak['why']}", []).append(name)
+    text = "; ".join(f"{', '.join(which)} ({when})" for when, which in said.items())
+    return f"Leaks that cannot be judged yet: {text}" if text else ""

@@ -2,11 +2,10 @@
 
 import math
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from loadframe.knowledge.rows import LimitRule
 from loadframe.ledger.reading import derive, read_now
@@ -18,6 +17,7 @@ CEILINGS = ("target.cgroup.memory.limit", "target.cpus.allowed", "target.memory.
 """Metrics that a look at all limits reads and the samples go on using."""
 MOST_SETS = 32
 """Sets of metric names whose rules are cached."""
+A = TypeVar("A")
 
 
 class Part:
@@ -32,12 +32,14 @@ class Part:
     def due(self, now_s: float) -> bool:
         return now_s >= self._due_s
 
-    @contextmanager
-    def taken(self, now_s: float) -> Iterator[None]:
-        """Measures its CPU time; a failure costs nothing."""
+    def run(self, now_s: float, work: Callable[[], A | None]) -> A | None:
+        """Do the work if it is due, and measure its CPU time; what fails or gives None counts as free."""
+        if not self.due(now_s):
+            return None
         before_s = time.process_time()
-        yield
-        self.cost(now_s, time.process_time() - before_s)
+        done = work()
+        self.cost(now_s, 0.0 if done is None else time.process_time() - before_s)
+        return done
 
     def cost(self, now_s: float, cpu_s: float) -> None:
         """Record its CPU time and set the next due time."""

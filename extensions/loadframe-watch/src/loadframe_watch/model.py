@@ -1,20 +1,20 @@
 """What a watch knows, and when it alarms: rows of a minute for load, leaks and limits, of five minutes for changes of
-regime. Imported by the lasting process: keep imports light."""
+regime. Light imports only."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
+from loadframe.model import LoadInterval
 from loadframe.progress import counted
 from loadframe.reporting.rounding import plain
-from loadframe_watch import kept
 from loadframe_watch.alarms import alarm_of
 from loadframe_watch.approaching import Days, span
-from loadframe_watch.leaks import Leak, leak
-from loadframe_watch.records import WatchAlarm
+from loadframe_watch.days import Gathering
+from loadframe_watch.leaks import Leak, Thinned, in_words, leak, unjudged
+from loadframe_watch.records import WatchAlarm, as_json, of_json
 from loadframe_watch.regime import Change, Series
-from loadframe_watch.rows import Gathering, Thinned, in_words, unjudged
 
 ROW_S, SLOW_ROW_S = 60.0, 300.0
 MONTH_S = 30 * 86400.0
@@ -27,8 +27,8 @@ COLUMNS = ("load", *LEAKING)
 PATIENCE = {"system.filesystem.space": ((7 * 86400.0, 8 * 86400.0), (86400.0, 1.25 * 86400.0))}
 """By metric, pairs of seconds: a leak that would fill it only after the first is reported once it has lasted for the
 second. Logs rotate each night, and are removed each week."""
-MOST = {"response": 300.0, "cpu": kept.MOST}
-"""Largest absolute value of a series; exp of the first is still a number."""
+MOST_LOGARITHM = 300.0
+"""Of a response: exp of it is still a number."""
 LOOK_S, FIRST_LOOK_S = 3600.0, 900.0
 LEVEL = LOOK_S / MONTH_S / len(LEAKING) / 2
 """Error of each look for a leak: at most one false alarm a month; half, as looks of the first hours come more often."""
@@ -65,37 +65,47 @@ class Sample:
     error: str = ""
 
 
-@dataclass(slots=True)
-class _Read:
-    """A limit since the last row. harm: the highest rate; None where none is counted."""
+class _Interval(TypedDict):
+    load: float
+    low: float
+    high: float
 
-    total: float = 0.0
-    count: int = 0
-    harm: float | None = None
 
-    def take(self, share: float, harm: float | None) -> None:
-        self.total, self.count = self.total + share, self.count + 1
-        self.harm = self.harm if harm is None else max(harm, self.harm or 0.0)
+class _Fit(TypedDict):
+    """What a child fits."""
 
-    @property
-    def share(self) -> float:
-        return self.total / self.count
+    rows: int
+    highest_load: float | None
+    limits: dict[str, _Interval]
+    bend: _Interval | None
+
+
+class _Learned(TypedDict):
+    """All that is kept over a restart. told: when each alarm was given last, by its key; fit: empty, or a _Fit."""
+
+    series: dict[str, Series]
+    days: Days
+    rows: Thinned
+    told: dict[str, float]
+    looked_s: float | None
+    fit: dict[str, Any]
 
 
 class Model:
-    """titles: of limits, by id. ahead_s: by how much the wall clock, which may be set, is ahead of t_s."""
+    """load: its metric. titles: of limits, by id. fit: the child's. ahead_s: by how much the wall clock, which may be
+    set, is ahead of t_s."""
 
     ahead_s = 0.0
 
-    def __init__(self, load_name: str, titles: Mapping[str, str]) -> None:
-        self.load_name, self._titles = load_name, titles
+    def __init__(self, load: str, titles: Mapping[str, str]) -> None:
+        self.load_name, self._titles = load.rpartition(".")[2].replace("_", " ") or "load", titles
         self._minute, self._slow = Gathering(ROW_S), Gathering(SLOW_ROW_S)
-        self._rows = Thinned(COLUMNS)
+        self._rows = Thinned([*COLUMNS])
         self._days = Days()
         self._series = {name: Series(THRESHOLD) for name in SERIES}
-        self._told: dict[str, float] = {}
+        self._given_s: dict[str, float] = {}
         self._full: dict[str, tuple[float, int]] = {}
-        self._read: dict[str, _Read] = {}
+        self._read: dict[str, list[tuple[float, float | None]]] = {}
         self._failed = 0
         self._looked_s: float | None = None
         self._leaks: dict[str, Leak] = {}
@@ -116,17 +126,17 @@ class Model:
             "cpu": sample.values.get("target.cpu.cores"),
             **{name: sample.values.get(name) for name in LEAKING},
         }
-        for row in self._minute.take(sample.t_s, known):
+        if (row := self._minute.take(sample.t_s, known)) and row.means:
             alarms += self._minutely(row.t_s, row.means)
-        for row in self._slow.take(sample.t_s, known):
+        if (row := self._slow.take(sample.t_s, known)) and row.means:
             alarms += self._slowly(row.t_s, row.means)
         for name, share in sample.use.items():
-            self._read.setdefault(name, _Read()).take(share, sample.harms.get(name))
+            self._read.setdefault(name, []).append((share, sample.harms.get(name)))
         return [alarm for alarm in alarms if self.is_new(alarm, sample.t_s)]
 
     def remember(self, t_s: float, load: float) -> None:
         """Learn a load from before the watch, recorded by other monitoring, without alarms."""
-        for row in self._minute.take(t_s, {"load": load}):
+        if (row := self._minute.take(t_s, {"load": load})) and row.means:
             self._days.take(row.t_s, row.means["load"])
 
     def interrupted(self) -> None:
@@ -140,10 +150,6 @@ class Model:
         """The service is another process: its memory and files begin again."""
         self._rows.clear()
         self._leaks, self._waiting = {}, {}
-
-    def fitted(self, fit: Mapping[str, Any]) -> None:
-        """Take over the child's fit."""
-        self.fit = fit
 
     # --- what is said ---
 
@@ -175,7 +181,7 @@ class Model:
                 (f"Use is {self._use.get(name, 0):.0%} of the ceiling now", name, self._use.get(name)),
                 (f"{self.load_name}: {coming.words}", self.load_name, None),
                 at_load=dict(at),
-                ends_s=self._ends(t_s, coming.in_s, coming.low_s, coming.high_s),
+                ends_s=self._ends(t_s, coming.ends),
             )
             alarms.append(alarm)
         return alarms
@@ -184,27 +190,26 @@ class Model:
         """Only limits read since the last row: some are read more rarely than every row."""
         alarms = []
         read, self._read = self._read, {}
-        for name, reading in read.items():
+        for name, readings in read.items():
             key = f"limit-reached {name}"
-            if reading.share < FULL:
+            share = sum(share for share, _ in readings) / len(readings)
+            harm = max((harm for _, harm in readings if harm is not None), default=None)
+            if share < FULL:
                 self._over(key, t_s)
-            if reading.share < FULL or reading.harm == 0:
+            if share < FULL or harm == 0:
                 self._full.pop(name, None)
                 continue
             since_s, rows = self._full.get(name, (t_s - ROW_S / 2, 0))
             self._full[name] = since_s, rows + 1
             if rows + 1 == FULL_ROWS:
-                alarms.append(self._reached(name, reading, t_s + ROW_S / 2 - since_s))
-            elif rows >= FULL_ROWS and key in self._told:
-                self._told[key] = t_s  # it still is
+                lasts = counted(round((t_s + ROW_S / 2 - since_s) / 60), "minute")
+                evidence = [(f"{share:.0%} of the ceiling, full at all readings for {lasts}", name, share)]
+                if harm is not None:
+                    evidence.append((f"Its harm is counted: {harm:.3g}/s", name, harm))
+                alarms.append(alarm_of("limit-reached", name, f"Full: {self._title(name)}", *evidence))
+            elif rows >= FULL_ROWS and key in self._given_s:
+                self._given_s[key] = t_s  # it still is
         return alarms
-
-    def _reached(self, name: str, reading: _Read, full_s: float) -> WatchAlarm:
-        lasts = counted(round(full_s / 60), "minute")
-        evidence = [(f"{reading.share:.0%} of the ceiling, full at all readings for {lasts}", name, reading.share)]
-        if reading.harm is not None:
-            evidence.append((f"Its harm is counted: {reading.harm:.3g}/s", name, reading.harm))
-        return alarm_of("limit-reached", name, f"Full: {self._title(name)}", *evidence)
 
     def _slowly(self, t_s: float, row: Mapping[str, float]) -> list[WatchAlarm]:
         alarms = []
@@ -227,7 +232,7 @@ class Model:
         title = (
             f"{_first(NAMES[name])} is no longer what it was: {now:.3g}{unit} in place of {before:.3g}{unit}, {since}"
         )
-        self._told.pop(f"change {name}", None)  # learned as normal: the next change is another
+        self._given_s.pop(f"change {name}", None)  # learned as normal: the next change is another
         return alarm_of(
             "change",
             name,
@@ -263,7 +268,6 @@ class Model:
         return [row for row in self._rows.rows if row[1][at] is not None]
 
     def _unjudged(self) -> list[dict[str, Any]]:
-        """Leak metrics that were read and cannot be judged yet."""
         entries = []
         for at, name in enumerate(LEAKING, 1):
             rows = self._rows_of(at)
@@ -287,15 +291,15 @@ class Model:
             title,
             (f"{_amount(name, now or 0)} now, ceiling {_amount(name, ceiling)}", name, now),
             (f"{low} to {high} an hour, over {grows.watched_s / 3600:.1f} hours", name, grows.slope * 3600),
-            ends_s=self._ends(t_s, grows.ends.load, grows.ends.low, grows.ends.high),
+            ends_s=self._ends(t_s, grows.ends),
         )
 
     def _units(self, sample: Sample) -> list[WatchAlarm]:
         if sample.failed is None:
             return []
         self._failed = self._failed + 1 if sample.failed else 0
-        if self._failed > FAILED_IN_A_ROW and UNIT_FAILS in self._told:
-            self._told[UNIT_FAILS] = sample.t_s  # still failing
+        if self._failed > FAILED_IN_A_ROW and UNIT_FAILS in self._given_s:
+            self._given_s[UNIT_FAILS] = sample.t_s  # still failing
         if self._failed != FAILED_IN_A_ROW:
             return []
         text = f"{FAILED_IN_A_ROW} units of work failed one after the other"
@@ -319,19 +323,20 @@ class Model:
 
     def is_new(self, alarm: WatchAlarm, t_s: float) -> bool:
         """Whether the alarm was not given yet, or was over for a while since; keeps it marked as given."""
-        told_s = self._told.get(alarm.key)
-        self._told[alarm.key] = t_s
+        given_s = self._given_s.get(alarm.key)
+        self._given_s[alarm.key] = t_s
         rearm_s = REARM.get(alarm.alarm, REARM_S)
-        return told_s is None or not 0 <= t_s - told_s <= rearm_s
+        return given_s is None or not 0 <= t_s - given_s <= rearm_s
 
     def _over(self, key: str, t_s: float) -> None:
-        if t_s - self._told.get(key, t_s) > REARM_S:
-            self._told.pop(key, None)
+        if t_s - self._given_s.get(key, t_s) > REARM_S:
+            self._given_s.pop(key, None)
 
-    def _ends(self, t_s: float, in_s: float, low_s: float, high_s: float) -> dict[str, float | None]:
+    def _ends(self, t_s: float, in_s: LoadInterval) -> dict[str, float | None]:
         """A future moment with its interval, as wall clock times."""
         now_s = t_s + self.ahead_s
-        return {"value": now_s + in_s, "low": now_s + low_s, "high": now_s + high_s if math.isfinite(high_s) else None}
+        latest_s = now_s + in_s.high if math.isfinite(in_s.high) else None
+        return {"value": now_s + in_s.load, "low": now_s + in_s.low, "high": latest_s}
 
     def _title(self, name: str) -> str:
         return self._titles.get(name, name)
@@ -343,12 +348,12 @@ class Model:
         limits = []
         for name, at in self.fit.get("limits", {}).items():
             coming = self._days.approach(at["load"], at["low"], at["high"])
-            ends = coming and self._ends(t_s, coming.in_s, coming.low_s, coming.high_s)
+            ends = coming and self._ends(t_s, coming.ends)
             limits.append({"id": name, "title": self._title(name), "at_load": dict(at), "at_s": ends,
                            "use": self._use.get(name)})  # fmt: skip
         leaks = [
             {"metric": name, "per_hour": growth.slope * 3600, "low": growth.low * 3600, "high": growth.high * 3600,
-             "ends_s": self._ends(t_s, growth.ends.load, growth.ends.low, growth.ends.high)}
+             "ends_s": self._ends(t_s, growth.ends)}
             for name, growth in self._leaks.items()
         ]  # fmt: skip
         known = {name: self.fit.get(name) for name in ("rows", "bend", "highest_load")}
@@ -363,10 +368,10 @@ class Model:
     def as_json(self) -> dict[str, Any]:
         """All that was learned, for `restore`."""
         return {
-            "series": {name: series.as_json() for name, series in self._series.items()},
-            "days": self._days.as_json(),
-            "rows": self._rows.as_json(),
-            "told": self._told,
+            "series": {name: as_json(series) for name, series in self._series.items()},
+            "days": as_json(self._days),
+            "rows": as_json(self._rows),
+            "told": self._given_s,
             "looked_s": self._looked_s,
             "fit": dict(self.fit),
         }
@@ -374,36 +379,21 @@ class Model:
     def restore(self, data: Any) -> str:
         """Go on with what was learned; on an error nothing is taken, and the error is returned."""
         try:
-            known = kept.fields(data, ("series", "days", "rows", "told", "looked_s", "fit"))
-            by_name = kept.fields(known["series"], SERIES)
-            series = {name: Series.of_json(by_name[name], most=MOST[name]) for name in SERIES}
-            days, rows = Days.of_json(known["days"]), Thinned.of_json(known["rows"], COLUMNS)
-            told_s = {key: kept.number(at_s) for key, at_s in kept.table(known["told"]).items()}
-            looked_s, fit = kept.optional(known["looked_s"], kept.number), _checked(known["fit"])
+            known: _Learned = of_json(_Learned, data)
+            fit = of_json(_Fit, known["fit"]) if known["fit"] else {}
+            if known["series"].keys() != set(SERIES) or known["rows"].columns != [*COLUMNS]:
+                raise ValueError("it has other series or columns")
+            response = known["series"]["response"]
+            logarithms = [*response.values, *(value for _, value in (*response.knots, *response.since))]
+            if max(map(abs, logarithms), default=0.0) > MOST_LOGARITHM:
+                raise ValueError("it has a response that was never measured")
         except ValueError as error:
             return str(error)
-        for metric_series in series.values():
-            metric_series.threshold = THRESHOLD
-        self._series, self._days, self._rows, self._told, self.fit = series, days, rows, told_s, fit
-        self._looked_s = looked_s
+        for series in known["series"].values():
+            series.threshold = THRESHOLD
+        self._series, self._days, self._rows = known["series"], known["days"], known["rows"]
+        self._given_s, self._looked_s, self.fit = known["told"], known["looked_s"], fit
         return ""
-
-
-def _checked(fit: Any) -> dict[str, Any]:
-    """A child's fit, checked. ValueError."""
-    if not kept.table(fit):
-        return {}
-
-    def interval(entry: Any) -> dict[str, float]:
-        return {name: kept.number(load) for name, load in kept.fields(entry, ("load", "low", "high")).items()}
-
-    known = kept.fields(fit, ("rows", "highest_load", "limits", "bend"))
-    return {
-        "rows": kept.whole(known["rows"]),
-        "highest_load": kept.optional(known["highest_load"], kept.number),
-        "limits": {name: interval(limit) for name, limit in kept.table(known["limits"]).items()},
-        "bend": kept.optional(known["bend"], interval),
-    }
 
 
 def _amount(name: str, value: float) -> str:

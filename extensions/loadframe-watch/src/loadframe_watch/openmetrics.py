@@ -1,10 +1,11 @@
 """OpenMetrics text of the latest values of a watch (docs/watching.md)."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, TypeGuard
+from typing import Any
 
+from loadframe.formats.plain_numbers import is_number
 from loadframe.reporting.openmetrics import RATE, Sample, text
-from loadframe_watch.days import WatchLine
+from loadframe_watch.days import WatchLine, table_in, tables_in
 
 FAMILIES: Mapping[str, str] = {
     "watch_info": "A watch: what is watched, and the metric that is its load. Always 1.",
@@ -70,9 +71,9 @@ class Seen:
             last["target"] = head  # at the beginning of a day it lists the processes
         if "target" in last:
             yield Sample("watch_target_present", float(bool(last["target"].data.get("pids"))), own)
-        for kind, tell in TOLD.items():
+        for kind, samples_of in SAMPLES_OF.items():
             if kind in last:
-                yield from tell(last[kind].data, own)
+                yield from samples_of(last[kind].data, own)
         if self._sampled_s is not None:
             yield Sample("watch_sampled_timestamp_seconds", self._sampled_s, own)
             for (family, label, reading), (at_s, value) in self._readings.items():
@@ -91,13 +92,13 @@ class Seen:
             }
         self._keep("watch_load", data.get("load"))
         self._keep(f"watch_throughput_{RATE}", data.get("throughput"))
-        for name, value in _table(data.get("values")).items():
+        for name, value in table_in(data.get("values")).items():
             self._keep("watch_value", value, "metric", str(name))
-        for name, value in _table(data.get("use")).items():
+        for name, value in table_in(data.get("use")).items():
             self._keep("watch_limit_use_ratio", value, "limit", str(name))
 
     def _keep(self, family: str, value: Any, label: str = "", name: str = "") -> None:
-        if _is_number(value) and self._sampled_s is not None and len(name) <= LONGEST_NAME:
+        if is_number(value) and self._sampled_s is not None and len(name) <= LONGEST_NAME:
             key = family, label, name
             if key in self._readings or len(self._readings) < MOST_READ:
                 self._readings[key] = self._sampled_s, value
@@ -114,13 +115,13 @@ def _unit(data: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Sample]:
 
 
 def _model(data: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Sample]:
-    for limit in _rows(data.get("limits")):
+    for limit in tables_in(data.get("limits")):
         mine = {**own, "limit": str(limit.get("id", ""))}
-        yield from _if_number("watch_limit_reached_load", _table(limit.get("at_load")).get("load"), mine)
-        yield from _if_number("watch_limit_reached_timestamp_seconds", _table(limit.get("at_s")).get("value"), mine)
-    yield from _if_number("watch_bend_load", _table(data.get("bend")).get("load"), own)
-    for leak in _rows(data.get("leaks")):
-        ends_s = _table(leak.get("ends_s")).get("value")
+        yield from _if_number("watch_limit_reached_load", table_in(limit.get("at_load")).get("load"), mine)
+        yield from _if_number("watch_limit_reached_timestamp_seconds", table_in(limit.get("at_s")).get("value"), mine)
+    yield from _if_number("watch_bend_load", table_in(data.get("bend")).get("load"), own)
+    for leak in tables_in(data.get("leaks")):
+        ends_s = table_in(leak.get("ends_s")).get("value")
         yield from _if_number(
             "watch_leak_ends_timestamp_seconds", ends_s, {**own, "metric": str(leak.get("metric", ""))}
         )
@@ -128,29 +129,16 @@ def _model(data: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Sample]:
 
 def _cost(data: Mapping[str, Any], own: Mapping[str, str]) -> Iterator[Sample]:
     cpu_s, children_s, elapsed_s = (
-        float(value) if _is_number(value := data.get(name)) else 0.0
-        for name in ("cpu_s", "children_cpu_s", "elapsed_s")
+        float(value) if is_number(value := data.get(name)) else 0.0 for name in ("cpu_s", "children_cpu_s", "elapsed_s")
     )
     if elapsed_s > 0:
         yield Sample("watch_cost_cpu_cores", (cpu_s + children_s) / elapsed_s, own)
     yield from _if_number("watch_cost_memory_bytes", data.get("rss_bytes"), own)
 
 
-TOLD = {"head": _head, "unit": _unit, "model": _model, "cost": _cost}
+SAMPLES_OF = {"head": _head, "unit": _unit, "model": _model, "cost": _cost}
 
 
 def _if_number(family: str, value: Any, labels: Mapping[str, str]) -> Iterator[Sample]:
-    if _is_number(value):
+    if is_number(value):
         yield Sample(family, float(value), labels)
-
-
-def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _table(value: Any) -> Mapping[Any, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _rows(value: Any) -> list[Mapping[Any, Any]]:
-    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []

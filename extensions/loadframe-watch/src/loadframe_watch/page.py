@@ -5,10 +5,11 @@ import math
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any, Literal
 
 from loadframe.errors import RecordingError, UserError
@@ -19,7 +20,7 @@ from loadframe.model.limit import REACHED
 from loadframe.progress import counted
 from loadframe.reporting.openmetrics import Sample
 from loadframe.system.files import Folder, is_held
-from loadframe_watch.days import COMPACT, DAY, LONGEST_LINE, Budget, DayText, Gathered, WatchLine, parse_line
+from loadframe_watch import days
 from loadframe_watch.openmetrics import FAMILIES, Seen
 from loadframe_watch.records import LOADLESS
 
@@ -42,13 +43,14 @@ TITLES: Mapping[str, str] = {rule.id: rule.title for rule in RULES}
 """Titles of the limits in a sample; those that a study declares are in the line `ledger`."""
 EVENTS = ("alarm", "gap")
 OF_AN_ALARM = ("alarm", "about", "title", "evidence", "try", "at_load", "ends_s")
+OF_AN_INTERVAL = ("load", "value", "low", "high")
 OF_THE_COST = ("cpu_s", "children_cpu_s", "elapsed_s", "rss_bytes", "written_bytes")
 Change = dict[str, Any]
 
 
 def is_watch(storage: Folder) -> bool:
     """Whether a folder holds the days of a watch, and no run."""
-    return not storage.exists("run.json") and any(DAY.fullmatch(name) for name in storage.names(4000))
+    return not storage.exists("run.json") and any(days.DAY.fullmatch(name) for name in storage.names(4000))
 
 
 class WatchView:
@@ -58,8 +60,8 @@ class WatchView:
         self._ended = False
         self._storage = storage
         self._days: dict[str, _Day] = {}
-        self._budget = Budget(storage.path)
-        self._minute: tuple[int, Gathered] | None = None
+        self._budget = days.Budget(storage.path)
+        self._gathering, self._last_minute = days.Gathering(MINUTE_S), 0
         self.heading: Change = {}
         self.minutes: dict[int, Change] = {}
         self._recent: deque[Change] = deque(maxlen=MOST_RECENT)
@@ -69,7 +71,7 @@ class WatchView:
         self.model: Change = {}
         self.cost: Change | None = None
         self.error = ""
-        self._told_minutes = False
+        self._shown_minutes = False
 
     def over(self) -> bool:
         """It may begin again in its folder at any time."""
@@ -109,20 +111,19 @@ class WatchView:
             if not self.error:
                 self.error = str(error)
                 touched.add("error")
-        self._end_minute()
+        self._show(self._gathering.row())
         self._forget()
         if self.blind != blind:
             touched.add("blind")
         change = {name: part for name, part in self.whole().items() if name in touched}
-        if "minutes" in touched and self._told_minutes:
+        if "minutes" in touched and self._shown_minutes:
             change["minutes"] = change["minutes"][-2:]
         if before != (self.status, self.heading):
             change |= {"heading": self.heading, "status": self.status}
-        self._told_minutes = True
+        self._shown_minutes = True
         return {"id": self.id, **change} if change else {}
 
     def whole(self) -> Change:
-        """All that the page shows, as read so far."""
         return {
             "schema": WATCH,
             "id": self.id,
@@ -141,7 +142,7 @@ class WatchView:
 
     # --- lines ---
 
-    def _take(self, line: WatchLine) -> set[str]:
+    def _take(self, line: days.WatchLine) -> set[str]:
         at_s, data = line.at_s, line.data
         match line.kind:
             case "head":
@@ -159,10 +160,8 @@ class WatchView:
             case "sample" | "unit":
                 return self._sample(data, at_s)
             case "ledger" | "model" as kind:
-                limits = data.get("limits")
-                for limit in limits if isinstance(limits, list) else ():
-                    if isinstance(limit, dict):
-                        self._limit(limit)
+                for limit in days.tables_in(data.get("limits")):
+                    self._limit(limit)
                 if kind == "ledger":
                     return {"limits"}
                 kept = ("rows", "bend", "highest_load", "leaks", "limits", "learning")
@@ -184,27 +183,21 @@ class WatchView:
         return set()
 
     def _sample(self, data: Mapping[str, Any], at_s: float) -> set[str]:
-        number = int(at_s // MINUTE_S)
-        if self._minute is None or self._minute[0] != number:
-            self._end_minute()
-            self._minute = (number, Gathered())
-        use = data.get("use")
-        items = islice(use.items(), MOST_USES) if isinstance(use, dict) else ()
+        items = islice(days.table_in(data.get("use")).items(), MOST_USES)
         shares = {str(name)[:LONGEST_WORD]: finite for name, share in items if (finite := _number(share)) is not None}
-        alone = Gathered()
-        for gathered in (self._minute[1], alone):
-            gathered.take({**data, "use": shares})
-        self._recent.append(_told(at_s, alone))
+        numbers = days.numbers_of({**data, "use": shares})
+        self._show(self._gathering.take(at_s, numbers))
+        self._recent.append(_point(at_s, numbers))
         for name, share in shares.items():
             known = self._known_limit(name)
             known.setdefault("title", TITLES.get(name, name.replace("_", " ")))
             known |= {"share": round(share, 4), "reached": share >= REACHED}
         return {"minutes", "recent", "limits"} if shares else {"minutes", "recent"}
 
-    def _end_minute(self) -> None:
-        if self._minute is not None:
-            number, gathered = self._minute
-            self.minutes[number] = _told(number * MINUTE_S, gathered)
+    def _show(self, minute: days.Row | None) -> None:
+        if minute is not None:
+            self._last_minute = int(minute.t_s // MINUTE_S)
+            self.minutes[self._last_minute] = _point(self._last_minute * MINUTE_S, minute.means)
             if len(self.minutes) > 2 * MOST_MINUTES:
                 self._forget()
 
@@ -213,7 +206,10 @@ class WatchView:
         known = self._known_limit(limit)
         known["title"] = str(entry.get("title") or limit)[:LONGEST_SENTENCE]
         known |= {name: str(entry[name])[:LONGEST_WORD] for name in ("unit", "status") if name in entry}
-        known |= {name: _numbers(entry[name]) for name in ("at_load", "at_s") if name in entry}
+        for name in ("at_load", "at_s"):
+            if name in entry:
+                ends = days.table_in(entry[name])
+                known[name] = {end: _number(ends[end]) for end in OF_AN_INTERVAL if end in ends} or None
         use, ceiling = _number(entry.get("use")), _number(entry.get("ceiling"))
         if use is not None and ceiling:
             share = use / ceiling
@@ -224,28 +220,27 @@ class WatchView:
         return self.limits.setdefault(name, {}) if name in self.limits or len(self.limits) < MOST_LIMITS else {}
 
     def _forget(self) -> None:
-        last = 0 if self._minute is None else self._minute[0]  # a clock that was set back begins again there
+        last = self._last_minute  # a clock that was set back begins again there
         self.minutes = {at: minute for at, minute in self.minutes.items() if last - MOST_MINUTES < at <= last}
 
     # --- files ---
 
-    def _lines(self) -> Iterator[WatchLine]:
+    def _lines(self) -> Iterator[days.WatchLine]:
         """The new lines of the last two days, and of earlier days the alarms and the first line. Nothing is read while
         the page has no viewer: days may have ended, and have been compacted, since."""
-        of_days: dict[str, list[str]] = {}
-        for name in sorted((name for name in self._storage.names(4000) if DAY.fullmatch(name)), reverse=True):
-            of_days.setdefault(name[:10], []).append(name)  # the compacted part of a day comes first
-        for back, day in reversed([*enumerate(sorted(of_days, reverse=True)[: 2 + EARLIER_DAYS])]):
+        of_days = days.by_day(self._storage.names(4000))
+        shown = list(of_days)[-2 - EARLIER_DAYS :]
+        for day in shown:
             known = self._days.setdefault(day, _Day())
             if known.over:
                 continue
-            before = back >= 2
-            known.over = before and all(name.endswith(COMPACT) for name in of_days[day])
+            before = day not in shown[-2:]
+            known.over = before and all(name.endswith(days.COMPACT) for name in of_days[day])
             for name in of_days[day]:
                 for text in self._new(known, name):
                     if before and not OF_BEFORE.search(text):
                         continue
-                    line = parse_line(text)
+                    line = days.parse_line(text)
                     if line is None or line.n <= known.n:  # a day that was being compacted may have lines twice
                         continue
                     known.n = line.n
@@ -253,22 +248,22 @@ class WatchView:
                         yield line
 
     def _new(self, known: "_Day", name: str) -> Iterator[bytes]:
-        start = known.read if name.endswith(COMPACT) else max(0, known.read - known.packed)
-        if name.endswith(COMPACT):
+        start = known.read if name.endswith(days.COMPACT) else max(0, known.read - known.packed)
+        if name.endswith(days.COMPACT):
             state = self._storage.state_of(name)
             if state == known.state:
                 return
             known.state = state  # a damaged one is reported once
-        text = DayText(self._storage, name, self._budget, start)
+        text = days.DayText(self._storage, name, self._budget, start)
         try:
             for line in text:
-                if line.endswith(b"\n") or len(line) == LONGEST_LINE:  # a torn one waits for its end
+                if line.endswith(b"\n") or len(line) == days.LONGEST_LINE:  # a torn one waits for its end
                     known.read += len(line)
                     yield line
         except RecordingError as error:
             if not isinstance(error.__cause__, FileNotFoundError):  # compacted just now: the next look reads that
                 raise
-        if name.endswith(COMPACT):
+        if name.endswith(days.COMPACT):
             known.packed = text.at
 
     def _held(self) -> bool:
@@ -294,8 +289,7 @@ class _Day:
     over: bool = False
 
 
-def _told(at_s: float, gathered: Gathered) -> Change:
-    means = gathered.means()
+def _point(at_s: float, means: Mapping[str, float]) -> Change:
     return {
         "at_s": at_s,
         "load": means.get("load"),
@@ -307,12 +301,6 @@ def _told(at_s: float, gathered: Gathered) -> Change:
 
 def _number(value: object) -> float | None:
     return float(value) if is_number(value) and math.isfinite(value) else None
-
-
-def _numbers(value: object) -> dict[str, float | None] | None:
-    if not isinstance(value, dict):
-        return None
-    return {name: _number(value[name]) for name in ("load", "value", "low", "high") if name in value}
 
 
 def _iso(at_s: float) -> str:
@@ -334,19 +322,10 @@ class WatchMetrics(WatchView):
         self.refresh()
         return self._seen.samples(self.id.partition("/")[2])
 
-    def _take(self, line: WatchLine) -> set[str]:
+    def _take(self, line: days.WatchLine) -> set[str]:
         self._seen.take(line)
         return set()
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """How `loadframe serve` reads watches. view, metrics: of a folder and its id. families: of the metrics."""
-
-    is_watch: Callable[[Folder], bool]
-    view: Callable[[Folder, str], WatchView]
-    metrics: Callable[[Folder, str], WatchMetrics]
-    families: Mapping[str, str]
-
-
-PAGE = Page(is_watch, WatchView, WatchMetrics, FAMILIES)
+PAGE = SimpleNamespace(is_watch=is_watch, view=WatchView, metrics=WatchMetrics, families=FAMILIES)
+"""How `loadframe serve` reads watches: `Watches` of loadframe-live."""

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from loadframe.errors import RecordingError, TargetError, UserError
-from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.json_text import JsonError, parse_json, write_json
 from loadframe.host import identity
 from loadframe.host.environment import NO_FOLDER, environment, python
 from loadframe.host.privilege import (
@@ -34,7 +34,7 @@ from loadframe.progress import counted
 from loadframe.recording import snapshot_machine
 from loadframe.recording.snapshot import Place, read, take
 from loadframe.recording.socket_rows import FAMILIES, Asking, established, families_of
-from loadframe_watch.alarms import answer, printed, say
+from loadframe_watch.alarms import printed, say
 from loadframe_watch.find import Finder, Ports, run_by
 from loadframe_watch.journal import Clocks, Journal
 from loadframe_watch.ledger import Ledger, Part
@@ -76,25 +76,18 @@ class RealReader:
         listen = plan.find.get("listen")
         self._port = int(listen[1]) if listen else None
         self._sources += [ExposedCounters(source, self._port, self._ports, user) for source in plan.sources]
-        self._last: Look | None = None
-        self._last_of_machine: Look | None = None
+        self._last: dict[str | int, Look] = {}
         self._rest: dict[str, float] = {}
-        self._told: dict[int, Look] = {}
-        self._parts = {name: Part(SLOWLY_S, PART_SHARE) for name in ("states", "filesystems", "members")}
-        each_tick_s = EARLY * plan.interval_s
-        often = plan.load == CONNECTIONS
-        self._parts["connections"] = Part(
-            each_tick_s if often else SLOWLY_S, PART_SHARE, thrifty_share=THRIFTY_SHARE, thrifty_s=SLOWLY_S
-        )
-        of_machine = plan.load.startswith("system.")
-        self._parts["machine"] = Part(each_tick_s if of_machine else EARLY * MACHINE_S, PART_SHARE)
+        each_tick_s, thrifty = EARLY * plan.interval_s, {"thrifty_share": THRIFTY_SHARE, "thrifty_s": SLOWLY_S}
+        self._parts = {name: Part(SLOWLY_S, PART_SHARE) for name in ("states", "filesystems", "members")} | {
+            "connections": Part(each_tick_s if plan.load == CONNECTIONS else SLOWLY_S, PART_SHARE, **thrifty),
+            "machine": Part(each_tick_s if plan.load.startswith("system.") else EARLY * MACHINE_S, PART_SHARE),
+            "find": Part(each_tick_s, FIND_SHARE),
+        }
+        self._pace = [Part(each_tick_s, COUNTERS_SHARE, **thrifty) for _ in self._sources]
         self._families: tuple[int, ...] = FAMILIES
         self._families_of, self._families_due_s = "", -math.inf
         self._asking = Asking()
-        self._parts["find"] = Part(each_tick_s, FIND_SHARE)
-        self._pace = [
-            Part(each_tick_s, COUNTERS_SHARE, thrifty_share=THRIFTY_SHARE, thrifty_s=SLOWLY_S) for _ in self._sources
-        ]
         self._imported: set[int] = set()
         self._who = self._said = ""
         self._silent: set[str] = set()
@@ -105,32 +98,27 @@ class RealReader:
         """(metrics, whether the service is running). now_s: CLOCK_MONOTONIC."""
         look = Look(now_s)
         self._machine.look(look)
-        if self._service.pids and self._parts["members"].due(now_s):
-            with self._parts["members"].taken(now_s):
-                self._look_for()
+        if self._service.pids:
+            self._parts["members"].run(now_s, self._look_for)
         there = self._service.look(look)
-        if not there and self._parts["find"].due(now_s):
-            with self._parts["find"].taken(now_s):
-                there = self._look_for() and self._service.look(look)
-        values = metrics(self._last, look)
-        self._last = look
+        if not there:
+            there = bool(self._parts["find"].run(now_s, lambda: self._look_for() and self._service.look(look)))
+        values = self._rates("service", look)
         for at in range(len(self._sources) if there or self._plan.server else 0):
             values |= self._counted(at, now_s)
         if not self._plan.find:  # no local process: running while its counters answer
             there = not self._silent
-        return values | self._of_machine(now_s) | self._now_and_then(now_s, there), there
-
-    def _of_machine(self, now_s: float) -> dict[str, float]:
-        """Cached between readings: every sample has it."""
-        part = self._parts["machine"]
-        if not part.due(now_s):
-            return self._rest
-        look = Look(now_s)
-        with part.taken(now_s):
-            self._machine.look_at_the_rest(look)
-        self._rest = derived(metrics(self._last_of_machine, look))
-        self._last_of_machine = look
-        return self._rest
+        rest = Look(now_s)
+        if self._parts["machine"].run(now_s, lambda: self._machine.look_at_the_rest(rest)):
+            self._rest = derived(self._rates("machine", rest))  # kept until the next: every sample has it
+        values |= self._rest
+        parts, port = self._parts, self._port
+        if there:
+            values |= parts["states"].run(now_s, self._service.states) or {}
+        values |= parts["filesystems"].run(now_s, _filesystems) or {}
+        if there and port is not None:
+            values |= parts["connections"].run(now_s, lambda: self._connections(now_s, port)) or {}
+        return values, there
 
     def pids(self) -> tuple[int, ...]:
         return self._service.pids
@@ -149,8 +137,8 @@ class RealReader:
             source.close()
 
     def _look_for(self) -> bool:
-        told_pid = next((pid for source in self._sources if (pid := source.pid()) is not None), None)
-        pids = self._finder.pids(told_pid)
+        reported_pid = next((source.pid for source in self._sources if source.pid is not None), None)
+        pids = self._finder.pids(reported_pid)
         if self._finder.words not in ("", self._said):
             say(self._finder.words)
         self._said = self._finder.words
@@ -172,37 +160,33 @@ class RealReader:
             if source.words not in self._silent:  # report once, until it answers again
                 self._silent.add(source.words)
                 say(error.fact)
-            self._told.pop(at, None)
+            self._last.pop(at, None)
             return {}
         finally:
             spent_s = time.process_time() + _children_s() - before_s
             part.cost(now_s, spent_s if at in self._imported else 0.0)  # the first reading imports what it needs
             self._imported.add(at)
         look.at_s = time.monotonic()
-        before, self._told[at] = self._told.get(at), look
+        return self._rates(at, look)
+
+    def _rates(self, source: str | int, look: Look) -> dict[str, float]:
+        before, self._last[source] = self._last.get(source), look
         return metrics(before, look)
 
-    def _now_and_then(self, now_s: float, there: bool) -> dict[str, float]:
-        values: dict[str, float] = {}
-        parts = self._parts
-        if there and parts["states"].due(now_s):
-            with parts["states"].taken(now_s):
-                values |= self._service.states()
-        if parts["filesystems"].due(now_s):
-            with parts["filesystems"].taken(now_s):
-                look = take(Place(), FILESYSTEMS)
-                space = read(look, look, FILESYSTEMS).values
-                values |= {SPACE: space[SPACE]} if SPACE in space else {}
-        if there and self._port is not None and parts["connections"].due(now_s):
-            with parts["connections"].taken(now_s):
-                try:
-                    if now_s >= self._families_due_s or self._who != self._families_of:  # so that only theirs are read
-                        self._families, self._families_of = families_of(self._port, asking=self._asking), self._who
-                        self._families_due_s = now_s + (SLOWLY_S if self._families == FAMILIES else LISTENERS_S)
-                    values[CONNECTIONS] = float(established(self._port, self._families, asking=self._asking))
-                except RecordingError:  # a kernel without sock_diag
-                    self._port = None
-        return values
+    def _connections(self, now_s: float, port: int) -> dict[str, float]:
+        try:
+            if now_s >= self._families_due_s or self._who != self._families_of:  # so that only theirs are read
+                self._families, self._families_of = families_of(port, asking=self._asking), self._who
+                self._families_due_s = now_s + (SLOWLY_S if self._families == FAMILIES else LISTENERS_S)
+            return {CONNECTIONS: float(established(port, self._families, asking=self._asking))}
+        except RecordingError:  # a kernel without sock_diag
+            self._port = None
+            return {}
+
+
+def _filesystems() -> dict[str, float]:
+    look = take(Place(), FILESYSTEMS)
+    return {name: value for name, value in read(look, look, FILESYSTEMS).values.items() if name == SPACE}
 
 
 def _children_s() -> float:
@@ -340,10 +324,10 @@ def run(plan: WatchPlan, signals: Signals) -> int:
         children.close()
         reader.close()
         journal.close()
-    return _tell(plan, watcher, ended)
+    return _report(plan, watcher, ended)
 
 
-def _tell(plan: WatchPlan, watcher: Watcher, ended: str) -> int:
+def _report(plan: WatchPlan, watcher: Watcher, ended: str) -> int:
     code = ALARM if ended == "alarm" else INTERRUPTED if ended == "stopped" else DONE
     cost = watcher.cost()
     document = {
@@ -352,7 +336,7 @@ def _tell(plan: WatchPlan, watcher: Watcher, ended: str) -> int:
         "model": watcher.known(), "cost": cost, "lost_lines": watcher.journal.lost_lines,
     }  # fmt: skip
     if plan.as_json:
-        return max(code, answer(document))
+        return max(code, printed(write_json(document)))
     cpu_s = cost["cpu_s"] + cost["children_cpu_s"]
     share = cpu_s / max(cost["elapsed_s"], 1e-9)
     text = (
@@ -379,8 +363,9 @@ def main(arguments: list[str]) -> int:
     except UserError as error:
         say(str(error).replace("\n", " "))
         if plan is not None and plan.as_json:
-            answer({"schema": "loadframe.error/1", "kind": type(error).__name__, "message": str(error),
-                    "remedy": error.remedy})  # fmt: skip
+            document = {"schema": "loadframe.error/1", "kind": type(error).__name__, "message": str(error),
+                        "remedy": error.remedy}  # fmt: skip
+            printed(write_json(document))
         return MUST_ACT
 
 

@@ -1,8 +1,10 @@
-"""The plan of a watch, handed from the command to the lasting process, and its alarms; all JSON-ready."""
+"""The plan of a watch, handed from the command to the lasting process, and its alarms; all JSON-ready. Also any record
+as JSON and from it, checked. Light imports only."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from types import UnionType
+from typing import Any, get_args, get_origin
 
 from loadframe.model.curve import LoadInterval
 
@@ -97,3 +99,46 @@ class ImportedWatch:
     highest_use: Mapping[str, float]
     titles: Mapping[str, str]
     notes: tuple[str, ...] = ()
+
+
+MOST = 1e31
+"""Larger numbers were never measured; their squares are finite."""
+
+
+def as_json(record: Any) -> dict[str, Any]:
+    """The fields of a dataclass, for `of_json`."""
+    values = {part.name: getattr(record, part.name) for part in fields(record)}
+    return {name: as_json(value) if is_dataclass(value) else value for name, value in values.items()}
+
+
+def of_json(kind: Any, value: Any) -> Any:
+    """A value of this type (number, text, list, tuple, dict, optional, dataclass or TypedDict) from JSON. ValueError
+    for another form, numbers beyond MOST, negative whole numbers, and what a dataclass itself refuses."""
+    of, parts = get_origin(kind), get_args(kind)
+    if kind is float or kind is int:
+        least = -MOST if kind is float else 0
+        if isinstance(value, bool) or not isinstance(value, kind | int) or not least <= value <= MOST:
+            raise ValueError(f"{_shown(value)} is no number ({kind.__name__}) from {least:g} to {MOST:g}")
+        return kind(value)
+    if kind is str:
+        if not isinstance(value, str):
+            raise ValueError(f"{_shown(value)} is no text")
+        return value
+    if of is UnionType:
+        return None if value is None else of_json(parts[0], value)
+    if of in (list, tuple):
+        if not isinstance(value, list) or (of is tuple and len(value) != len(parts)):
+            raise ValueError(f"{_shown(value)} is no list of the right length")
+        return list(map(of_json, parts * len(value), value)) if of is list else tuple(map(of_json, parts, value))
+    if not isinstance(value, dict):
+        raise ValueError(f"{_shown(value)} is no table")
+    if of is dict:
+        return value if parts[1] is Any else {name: of_json(parts[1], part) for name, part in value.items()}
+    types = kind.__annotations__
+    if value.keys() != types.keys():
+        raise ValueError(f"it has other fields than {', '.join(types)}")
+    return kind(**{name: of_json(of_field, value[name]) for name, of_field in types.items()})
+
+
+def _shown(value: Any) -> str:
+    return f"{str(value)[:40]!r}"

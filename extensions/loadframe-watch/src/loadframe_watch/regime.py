@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import NormalDist, median
-from typing import Any
 
-from loadframe_watch import kept
-from loadframe_watch.approaching import Rhythm
+from loadframe_watch.approaching import Rhythm, check_rising
 
 FEWEST, MOST = 576, 2016
 """Rows learned before any is judged, and most rows kept: two days (one shows too little) and a week of 5 min rows."""
@@ -43,14 +41,14 @@ class Change:
     rows: int
     expected: float
     found: float
-    load: float | None
     evidence: float
     threshold: float
 
 
 @dataclass(slots=True)
 class Series:
-    """One series. threshold: A without the guard, in rows: the expected time between two false alarms."""
+    """One series. threshold: A without the guard, in rows: the expected time between two false alarms. ValueError where
+    its parts do not fit together."""
 
     threshold: float
     loads: list[float | None] = field(default_factory=list)
@@ -67,6 +65,20 @@ class Series:
     since_s: float = 0.0
     rhythm: Rhythm = field(default_factory=Rhythm)
     waiting: list[tuple[float | None, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        check_rising([load for load, _ in self.knots])
+        judges = self.fitted > 0
+        if (
+            len(self.loads) != len(self.values)
+            or judges != bool(self.knots)
+            or judges != bool(self.innovations)
+            or len(self.past) > len(self.weights)
+            or len(self.sums) != (len(self._sizes()) if judges else 0)
+            or min(self.sums, default=0.0) < 0
+            or self.widening < 1
+        ):
+            raise ValueError("its parts do not fit together")
 
     @property
     def needed(self) -> int:
@@ -172,61 +184,13 @@ class Series:
     def _changed(self, evidence: float) -> Change:
         rows = self.since[-RECENT:]
         known = [load for load, _ in rows if load is not None]
-        load = median(known) if known else None
-        expected = self._line(load)
+        expected = self._line(median(known) if known else None)
         level = expected + median(left for _, left in rows)
-        change = Change(len(self.since), expected, level, load, evidence, GUARD * self.threshold)
+        change = Change(len(self.since), expected, level, evidence, GUARD * self.threshold)
         fresh = Series(self.threshold, rhythm=self.rhythm)
         for name in self.__slots__:
             setattr(self, name, getattr(fresh, name))
         return change
-
-    # --- keeping ---
-
-    def as_json(self) -> dict[str, Any]:
-        """JSON for `of_json`."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"rhythm": self.rhythm.as_json()}
-
-    @classmethod
-    def of_json(cls, data: Any, *, most: float = kept.MOST) -> "Series":
-        """ValueError for anything that `as_json` did not write. most: largest absolute value."""
-
-        def value(number: Any) -> float:
-            return kept.number(number, least=-most, most=most)
-
-        known = kept.fields(data, cls.__slots__)
-        series = cls(
-            kept.number(known["threshold"], least=1),
-            kept.listed(known["loads"], _load),
-            kept.listed(known["values"], value),
-            kept.whole(known["fitted"]),
-            kept.pairs(known["knots"], kept.number, value),
-            kept.listed(known["weights"], kept.number),
-            sorted(kept.listed(known["innovations"], kept.number)),
-            kept.number(known["widening"], least=1),
-            kept.optional(known["range"], lambda ends: kept.pair(ends, kept.number, kept.number)),
-            kept.listed(known["past"], kept.number),
-            kept.listed(known["sums"], lambda total: kept.number(total, least=0, most=1e31)),
-            kept.pairs(known["since"], _load, value),
-            kept.number(known["since_s"]),
-            Rhythm.of_json(known["rhythm"], value),
-            kept.pairs(known["waiting"], _load, value),
-        )
-        kept.rising([load for load, _ in series.knots])
-        judges = series.fitted > 0
-        if (
-            len(series.loads) != len(series.values)
-            or judges != bool(series.knots)
-            or judges != bool(series.innovations)
-            or len(series.past) > len(series.weights)
-            or len(series.sums) != (len(series._sizes()) if judges else 0)
-        ):
-            raise ValueError("its parts do not fit together")
-        return series
-
-
-def _load(value: Any) -> float | None:
-    return kept.optional(value, kept.number)
 
 
 def autoregression(values: Sequence[float], order: int) -> list[float]:

@@ -3,7 +3,7 @@ imports only. Layouts: proc(5), Documentation/accounting/psi.rst, Documentation/
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,7 +50,7 @@ def metrics(first: Look | None, last: Look) -> dict[str, float]:
 class Held:
     """Files that stay open and are read again from their beginning. A missing one is tried again each time."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path = Path("/")) -> None:
         self._root = str(root).rstrip("/")
         self._open: dict[str, int] = {}
 
@@ -62,8 +62,10 @@ class Held:
                 descriptor = os.open(f"{self._root}/{name}", os.O_RDONLY | os.O_CLOEXEC)
                 self._open[name] = descriptor
             data = os.pread(descriptor, PART, 0)
-            if len(data) >= WHOLE:
-                data = b"".join((data, *_rest(descriptor, len(data))))
+            while WHOLE <= len(data) < MOST_READ:
+                if not (part := os.pread(descriptor, min(PART, MOST_READ - len(data)), len(data))):
+                    break
+                data += part
             return data
         except OSError:
             self.forget(name)
@@ -80,19 +82,10 @@ class Held:
             self.forget(name)
 
 
-def _rest(descriptor: int, at: int) -> Iterator[bytes]:
-    while at < MOST_READ and (part := os.pread(descriptor, min(PART, MOST_READ - at), at)):
-        yield part
-        at += len(part)
-
-
-class Machine:
-    def __init__(self, root: Path = Path("/")) -> None:
-        self._files = Held(root)
-
+class Machine(Held):
     def look(self, into: Look) -> None:
         """CPU metrics. Only the line of all CPUs is parsed: a machine may have hundreds."""
-        text = self._files.read("proc/stat")
+        text = self.read("proc/stat")
         fields = text[: text.find(b"\n")].split()
         if len(fields) < 9:
             return
@@ -101,9 +94,9 @@ class Machine:
         into.counters["system.cpu.steal_cores"] = steal / TICKS
         into.gauges["system.cpu.count"] = float(text.count(b"\ncpu"))
 
-    def look_at_the_rest(self, into: Look) -> None:
+    def look_at_the_rest(self, into: Look) -> Look:
         """Add what needs fewer readings: counters count on between them."""
-        read = self._files.read
+        read = self.read
         with suppress(RecordingError):
             amounts = MEMINFO.at(MEMINFO.parse(read("proc/meminfo")), PAGE)
             into.gauges |= {name: float(amounts[name]) for name in MEMORY & amounts.keys()}
@@ -116,20 +109,18 @@ class Machine:
                 into.counters |= {name: totals[kind] for name in names if (kind := name.rpartition(".")[2]) in totals}
         with suppress(RecordingError):
             into.gauges["system.threads.count"] = float(procfs.parse_threads(read("proc/loadavg")))
-
-    def close(self) -> None:
-        self._files.close()
+        return into
 
 
-class Service:
+class Service(Held):
     def __init__(self, root: Path = Path("/")) -> None:
-        self._root, self._files = root, Held(root)
+        super().__init__(root)
         self.pids: tuple[int, ...] = ()
         self._used: dict[int, tuple[float, float]] = {}
         self._cpu_s = self._faults = 0.0
         self._limits: dict[str, float] = {}
         self._next_thread = 0
-        self._counts_by_size = self._told_by_size()
+        self._counts_by_size = self._size_counts_files()
 
     def follow(self, pids: Sequence[int]) -> None:
         """Read these processes from now on."""
@@ -138,7 +129,7 @@ class Service:
         self.pids = tuple(pids)
         self._limits = {}
         with suppress(RecordingError, IndexError):  # no process
-            limits = open_files_limits(self._files.read(f"proc/{self.pids[0]}/limits"))
+            limits = open_files_limits(self.read(f"proc/{self.pids[0]}/limits"))
             if (limit := limits.get("open_files.limit", math.inf)) < math.inf:
                 self._limits = {"target.open_files.limit": float(limit)}
 
@@ -148,8 +139,8 @@ class Service:
         if not self._used:  # another service, or the first reading: its counters begin again
             self._cpu_s = self._faults = 0.0
         for pid in self.pids:
-            fields = self._files.read(f"proc/{pid}/stat").rpartition(b")")[2].split(None, 22)
-            pages = self._files.read(f"proc/{pid}/statm").split()
+            fields = self.read(f"proc/{pid}/stat").rpartition(b")")[2].split(None, 22)
+            pages = self.read(f"proc/{pid}/statm").split()
             if len(fields) < 22 or fields[0] in (b"Z", b"X") or len(pages) < 3:
                 if pid == self.pids[0]:
                     return False
@@ -192,9 +183,6 @@ class Service:
         total = sum(counts.values())
         return {f"target.threads.{word}": count / total for word, count in counts.items()} if total else {}
 
-    def close(self) -> None:
-        self._files.close()
-
     def _use(self, pid: int, cpu_s: float, faults: float) -> None:
         """A new process adds nothing yet; one that ends subtracts nothing."""
         before = self._used.get(pid, (cpu_s, faults))
@@ -207,7 +195,7 @@ class Service:
         self._used.pop(pid, None)
         self.pids = tuple(other for other in self.pids if other != pid)
         for name in ("stat", "statm", "limits"):
-            self._files.forget(f"proc/{pid}/{name}")
+            self.forget(f"proc/{pid}/{name}")
 
     def _open_files(self, pid: int) -> int:
         path = f"{self._root}/proc/{pid}/fd"
@@ -216,9 +204,9 @@ class Service:
         except OSError:  # of another user
             return -1_000_000
 
-    def _told_by_size(self) -> bool:
+    def _size_counts_files(self) -> bool:
         """Whether the size of /proc/PID/fd is the number of open files (Linux 6.2 and later)."""
-        path = self._root / "proc/self/fd"
+        path = Path(f"{self._root}/proc/self/fd")
         try:
             return 0 < path.stat().st_size == len(os.listdir(path)) - 1  # noqa: PTH208 - listing it opens it
         except OSError:

@@ -38,7 +38,6 @@ the servers of benchmarks/observed.py, however long and even the rows are. Chose
 MOST_POWER = 2.5
 """The largest power b of U = a N^b, one of the forms that a use may have beyond the observed loads."""
 DRAWS, SEED, EDGES = 400, 20261127, (0.025, 0.975)
-
 Cells = Sequence[float | None] | Floats
 
 
@@ -91,12 +90,12 @@ def of_rows(
         lowest = (averaged.loads, averaged.means, averaged.scatter, averaged.errors)
         averaged = Ranges(*(column[:near] for column in lowest))
     curve = _curve(averaged.loads, averaged.means, averaged.errors)
-    bends = curve is not None and curve.flat(furthest)
-    cheaper = served is not None and (_cheaper(loads, uses, served) or (bends and not _levels_off(loads, served)))
-    if bends and (cheaper or served is None or averaged.means.max() < NEAR):
+    flattens = curve is not None and curve.flat(furthest)
+    cheaper = served is not None and (_cheaper(loads, uses, served) or (flattens and not _levels_off(loads, served)))
+    if flattens and (cheaper or served is None or averaged.means.max() < NEAR):
         return OfRows(None, flattens=True, cheaper=cheaper)
     straight = _straight(averaged, rows, furthest, last=last)
-    if straight is not None and curve is not None and not bends:
+    if straight is not None and curve is not None and not flattens:
         straight = curve.widens(straight) if max(curve.line, curve.latest) <= furthest else None
     return OfRows(straight, cheaper=cheaper)
 

@@ -1,5 +1,5 @@
 """Counters of a watched service: MariaDB and MySQL by two SHOW statements, others by an address or a command of their
-study. Imported by the lasting process: keep imports light."""
+study. Light imports only."""
 
 import os
 import subprocess
@@ -22,21 +22,19 @@ OF = "service."
 SETTINGS_S = 60.0
 """Seconds between readings of a database's settings: they are ceilings, which change rarely."""
 ITS_LOG = "Its own log says why; the watch goes on."
+START_AGAIN = "Start the service again; the watch goes on."
 RUN_AS = "Start the watch as the user who is to run it."
 
 
 class Counters:
-    """words: its name in messages."""
+    """words: its name in messages. pid: of the process that answered, where the kernel reports it."""
 
     words = ""
+    pid: int | None = None
 
     def look(self, into: Look) -> None:
         """Add the current values. TargetError where it does not answer."""
         raise NotImplementedError
-
-    def pid(self) -> int | None:
-        """The process that answered, where the kernel reports it."""
-        return None
 
     def close(self) -> None:
         """Release what it holds."""
@@ -63,7 +61,6 @@ class DatabaseCounters(Counters):
         self._settings: dict[str, str] = {}
         self._settings_s = -SETTINGS_S
         self._connection: Any = None
-        self._pid: int | None = None
 
     def look(self, into: Look) -> None:
         status, settings = self._statements
@@ -83,11 +80,8 @@ class DatabaseCounters(Counters):
             spec = self._specs[name]
             (into.counters if spec.cumulative else into.gauges)[spec.metric] = value
 
-    def pid(self) -> int | None:
-        return self._pid
-
     def close(self) -> None:
-        connection, self._connection, self._pid = self._connection, None, None
+        connection, self._connection, self.pid = self._connection, None, None
         if connection is not None:
             try:
                 connection.close()
@@ -104,7 +98,7 @@ class DatabaseCounters(Counters):
         from pathlib import Path
 
         from loadframe.connections.mariadb_connection import Reach, connect, tls_of
-        from loadframe.connections.unix_socket import peer
+        from loadframe.connections.unix_socket import open_socket, peer, peer_user
         from loadframe.kinds.mysql.options import read_client_options
 
         given = self._address
@@ -112,26 +106,17 @@ class DatabaseCounters(Counters):
         password = options.get("password") or os.environ.get("MYSQL_PWD", "")
         user = given["user"] or options.get("user") or pwd.getpwuid(os.geteuid()).pw_name
         where = given["address"]
-        over = self._opened(where) if where.startswith("/") else None
-        if over is not None:
-            reach = Reach(where, None, user, password)
-        else:
+        if not where.startswith("/"):
             host, port = parted(where, "3306")
             place = decide(host, int(port), given.get("number", ""))
             check_port(place, self._ports)
-            reach = Reach("", place, user, password, tls_of(options))
-        connection: Any = connect(reach, over, most_bytes=MIB, within_s=ANSWER_S)
-        self._pid = peer(over) if over is not None else None
-        return connection
-
-    def _opened(self, where: str) -> Any:
-        """The server's socket, connected. TargetError for another user's, before a password is sent to it."""
-        from loadframe.connections.unix_socket import open_socket, peer_user
-
-        connection = open_socket(where, timeout_s=ANSWER_S)
-        if other := self._ports.another_user(peer_user(connection), where):
-            connection.close()
-            raise TargetError(other, remedy="Start the service again; the watch goes on.")
+            return connect(Reach("", place, user, password, tls_of(options)), None, most_bytes=MIB, within_s=ANSWER_S)
+        over = open_socket(where, timeout_s=ANSWER_S)
+        if other := self._ports.another_user(peer_user(over), where):  # before a password is sent to it
+            over.close()
+            raise TargetError(other, remedy=START_AGAIN)
+        connection: Any = connect(Reach(where, None, user, password), over, most_bytes=MIB, within_s=ANSWER_S)
+        self.pid = peer(over)
         return connection
 
 
@@ -192,7 +177,7 @@ class ExposedCounters(Counters):
 def check_port(place: Place, ports: Ports) -> None:
     """TargetError where another user has taken a port of this machine since the watch began."""
     if place.here and (other := ports.taken(place.port)):
-        raise TargetError(other, remedy="Start the service again; the watch goes on.")
+        raise TargetError(other, remedy=START_AGAIN)
 
 
 def run(command: list[str], user: Privilege | None, *, within_s: float, most_bytes: int = 0) -> bytes:

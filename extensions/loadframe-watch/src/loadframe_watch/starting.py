@@ -1,11 +1,13 @@
-"""Begin a watch: find and check its subject with all that Loadframe knows, then become the light process that stays."""
+"""Begin a watch: find and check its subject with all that Loadframe knows, then become the light process that stays.
+wishes: what the command line says besides the subject, by the fields of the plan; None: as the study says."""
 
 import os
 import re
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,7 +18,6 @@ from loadframe.formats.json_text import JsonError, parse_json, write_json
 from loadframe.formats.path_text import why_no_text
 from loadframe.host import identity, listening
 from loadframe.host.environment import located, own_environment, python
-from loadframe.kinds.base import Attached
 from loadframe.kinds.behind import comm_of
 from loadframe.kinds.registry import BY_OPTION, BY_STUDY, attach
 from loadframe.kinds.service.discovery import Found, find
@@ -35,25 +36,7 @@ PRIVATE = "A watch is for a server that runs already"
 CONNECTIONS = "target.connections"
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """What the command line says besides the subject. Times in seconds; None: as the study says."""
-
-    every_s: float | None = None
-    interval_s: float = 10.0
-    folder: Path | None = None
-    load: str = ""
-    webhook: str = ""
-    webhook_owner: str = ""
-    command: str = ""
-    exit_on_alarm: bool = False
-    for_s: float | None = None
-    as_json: bool = False
-    keep_days: int = 400
-    keep_bytes: int = 1 << 30
-
-
-def of_study(study: Study, wishes: Wishes) -> WatchPlan:
+def of_study(study: Study, *, every_s: float | None = None, **wishes: Any) -> WatchPlan:
     """The plan for a study's running target. StudyError for a study that starts its own, TargetError."""
     check_consent(study)
     target, name = study.target, study.study.name
@@ -72,26 +55,26 @@ def of_study(study: Study, wishes: Wishes) -> WatchPlan:
         )
     plan = replace(plan, subject=plan.subject or name, load=study.watch.load or plan.load, unit=_unit(study, plan))
     allowed_s = study.watch.every
-    if wishes.every_s is not None and wishes.every_s < allowed_s and "every" in study.watch.model_fields_set:
+    if every_s is not None and every_s < allowed_s and "every" in study.watch.model_fields_set:
         raise StudyError(
-            f"--every {wishes.every_s:g}s is more often than the study allows ({allowed_s:g} s)",
+            f"--every {every_s:g}s is more often than the study allows ({allowed_s:g} s)",
             remedy="Ask for less, or change watch.every.",
         )
-    return _wished(replace(plan, every_s=allowed_s), wishes, name)
+    return _wished(replace(plan, every_s=allowed_s), name, every_s=every_s, **wishes)
 
 
-def of_process(pid: int, wishes: Wishes) -> WatchPlan:
+def of_process(pid: int, **wishes: Any) -> WatchPlan:
     """The plan for any process. TargetError where there is none."""
     identity.running(pid)
     name = re.sub(r"[^\w.-]", "-", comm_of(pid)) or "process"
     ports = listening.ports_of([member.pid for member in identity.family(pid)])
     plan = WatchPlan(f"{name} (pid {pid})", "", find=how_to_find(pid, ports), kinds=("process",), load=CONNECTIONS)
-    return _wished(plan, wishes, f"{name}-{pid}")
+    return _wished(plan, f"{name}-{pid}", **wishes)
 
 
-def of_server(server: str, option_file: Path | None, user: str, wishes: Wishes) -> WatchPlan:
+def of_server(server: str, option_file: Path | None, user: str, **wishes: Any) -> WatchPlan:
     """The plan for a running database. StudyError for a kind that cannot be attached to, TargetError."""
-    return _wished(_database(server, option_file, user, BY_OPTION), wishes, server.partition(":")[0])
+    return _wished(_database(server, option_file, user, BY_OPTION), server.partition(":")[0], **wishes)
 
 
 def begin(plan: WatchPlan) -> NoReturn:
@@ -151,17 +134,10 @@ def _source(table: MetricsTable) -> dict[str, Any]:
 
 
 def _database(where: str, option_file: Path | None, user: str, account: str) -> WatchPlan:
-    server = attach(where, option_file=option_file, user=user, account=account)
-    try:
-        return _of_attached(server)
-    finally:
-        server.close()
-
-
-def _of_attached(server: Attached) -> WatchPlan:
     """A database that the light process can query has its own counters; any other is watched by its process."""
-    pid = server.pid()
-    subject = f"{server.version()} at {server.describe()}" + (f" (pid {pid})" if pid is not None else "")
+    with closing(attach(where, option_file=option_file, user=user, account=account)) as server:
+        pid = server.pid()
+        subject = f"{server.version()} at {server.describe()}" + (f" (pid {pid})" if pid is not None else "")
     if server.kind not in COUNTED and pid is None:
         raise TargetError(
             f"The process of {subject} is not visible here, and a watch reads no counters of {server.kind}",
@@ -205,16 +181,26 @@ def _unit(study: Study, plan: WatchPlan) -> dict[str, Any]:
 # --- what the command line wishes ---
 
 
-def _wished(plan: WatchPlan, wishes: Wishes, name: str) -> WatchPlan:
-    if wishes.webhook:
-        check_webhook(filled(wishes.webhook), wishes.webhook_owner)
-    folder = wishes.folder or Path("watches") / name
+def _wished(
+    plan: WatchPlan,
+    name: str,
+    *,
+    every_s: float | None = None,
+    folder: Path | None = None,
+    load: str = "",
+    command: str = "",
+    **others: Any,
+) -> WatchPlan:
+    plan = replace(plan, **others)
+    if plan.webhook:
+        check_webhook(filled(plan.webhook), plan.webhook_owner)
+    folder = folder or Path("watches") / name
     if (why := why_no_text(folder)) is not None:
         raise StudyError(f"The watch folder cannot be there: {why}", remedy="Name another with --folder.")
-    every_s = plan.every_s if wishes.every_s is None else wishes.every_s
-    if plan.unit and every_s < wishes.interval_s:
+    every_s = plan.every_s if every_s is None else every_s
+    if plan.unit and every_s < plan.interval_s:
         raise StudyError(
-            f"The unit of work is due every {every_s:g} s, and the watch looks only every {wishes.interval_s:g} s",
+            f"The unit of work is due every {every_s:g} s, and the watch looks only every {plan.interval_s:g} s",
             remedy=f"Give --interval {every_s:g}s, or do the unit of work more rarely (--every).",
         )
     commands = [task for task in (plan.unit, *plan.sources) if task.get("form") == "command"]
@@ -228,16 +214,8 @@ def _wished(plan: WatchPlan, wishes: Wishes, name: str) -> WatchPlan:
         port_users=_port_users(plan),
         folder=str(folder.absolute()),
         every_s=every_s,
-        interval_s=wishes.interval_s,
-        load=wishes.load or plan.load,
-        for_s=wishes.for_s,
-        webhook=wishes.webhook,
-        webhook_owner=wishes.webhook_owner,
-        command=_command(wishes.command),
-        exit_on_alarm=wishes.exit_on_alarm,
-        as_json=wishes.as_json,
-        keep_days=wishes.keep_days,
-        keep_bytes=wishes.keep_bytes,
+        load=load or plan.load,
+        command=_command(command),
     )
 
 

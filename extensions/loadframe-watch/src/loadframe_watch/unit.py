@@ -1,5 +1,5 @@
 """One small unit of work at intervals, in an open loop: its response counts from its due time, and never more than one
-runs. Imported by the lasting process: keep imports light."""
+runs. Light imports only."""
 
 import _thread
 from collections import deque
@@ -82,15 +82,13 @@ class Unit:
 
 
 def work_of(unit: Mapping[str, Any], user: Privilege | None, ports: Ports) -> Callable[[], str]:
-    """The work that a plan names: an HTTP request, or a command that `user` runs (watch_sources.run)."""
-    if unit["form"] == "command":
-        return lambda: _command(list(unit["command"]), user)
-    return lambda: _request(unit, ports)
+    """The work that a plan names: an HTTP request, or a command that `user` runs (`sources.run`)."""
 
+    def command() -> str:
+        run(list(unit["command"]), user, within_s=LONGEST_S)
+        return ""
 
-def _command(command: list[str], user: Privilege | None) -> str:
-    run(command, user, within_s=LONGEST_S)
-    return ""
+    return command if unit["form"] == "command" else lambda: _request(unit, ports)
 
 
 def _request(unit: Mapping[str, Any], ports: Ports) -> str:

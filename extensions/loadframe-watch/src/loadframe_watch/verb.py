@@ -1,7 +1,7 @@
 """loadframe watch: monitor a running service from outside, and warn before a limit is reached."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -85,6 +85,7 @@ def watch(
         from loadframe.study.fields import show_size
         from loadframe_watch import starting as watching
         from loadframe_watch.observed.report import import_json, render_import
+        from loadframe_watch.records import WatchPlan
 
         subjects = sum(subject is not None for subject in (study, pid, attach))
         if subjects > 1 or (subjects == 0 and not imports):
@@ -101,40 +102,30 @@ def watch(
                 f"--keep-size {keep_size} is less than a day and the model need",
                 remedy=f"Give at least {show_size(SMALLEST)}.",
             )
-        wishes = watching.Wishes(
-            every_s=None if every is None else _duration_s("--every", every),
-            interval_s=_duration_s("--interval", interval),
-            folder=folder,
-            load=load,
-            webhook=webhook,
-            webhook_owner=webhook_owner,
-            command=program,
-            exit_on_alarm=exit_on_alarm,
-            for_s=None if for_ is None else _duration_s("--for", for_),
-            as_json=as_json,
-            keep_days=keep_days,
-            keep_bytes=keep_bytes,
-        )
+        wishes: dict[str, Any] = {
+            "every_s": None if every is None else _duration_s("--every", every),
+            "interval_s": _duration_s("--interval", interval),
+            "for_s": None if for_ is None else _duration_s("--for", for_),
+            "folder": folder, "load": load, "webhook": webhook, "webhook_owner": webhook_owner, "command": program,
+            "exit_on_alarm": exit_on_alarm, "as_json": as_json, "keep_days": keep_days, "keep_bytes": keep_bytes,
+        }  # fmt: skip
         if imports:
-            from loadframe_watch.importing import begin_from, learn_from, mapping_of
+            from loadframe_watch.importing import begin_from, mapping_of
 
             mapping = mapping_of(series or [], counter or [])
             if subjects == 0:
-                if folder is None:
-                    imported = learn_from(imports, mapping, load)
-                else:
-                    imported = begin_from(imports, mapping, folder, load=load)
-                show(as_json, import_json, render_import, imported)
+                alone = WatchPlan("", str(folder or ""), load=load)
+                show(as_json, import_json, render_import, begin_from(imports, mapping, alone))
                 return
         boot_id()  # CageError without /proc, from which a watch reads nearly everything
         if study is not None:
-            plan = watching.of_study(loadframe.load_study(study, overrides or []), wishes)
+            plan = watching.of_study(loadframe.load_study(study, overrides or []), **wishes)
         elif attach is not None:
-            plan = watching.of_server(attach, option_file, user, wishes)
+            plan = watching.of_server(attach, option_file, user, **wishes)
         else:
-            plan = watching.of_process(pid or 0, wishes)
+            plan = watching.of_process(pid or 0, **wishes)
         if imports:
-            say(render_import(begin_from(imports, mapping, Path(plan.folder), plan=plan)))
+            say(render_import(begin_from(imports, mapping, plan)))
         watching.begin(plan)
 
 

@@ -16,7 +16,7 @@ from loadframe.progress import counted
 from loadframe.recording.frames import peak_rss_bytes
 from loadframe.version import __version__
 from loadframe_watch.alarms import Alarms, alarm_of, say
-from loadframe_watch.journal import STATE, Clocks, Gap, Gaps, Journal, absent, lost_lines, since_last
+from loadframe_watch.journal import NONE, STATE, Clocks, Gap, Gaps, Journal, Numbers, lost_lines, since_last
 from loadframe_watch.ledger import Ledger, Part
 from loadframe_watch.model import Model, Sample
 from loadframe_watch.records import LOADLESS, WatchAlarm, WatchPlan
@@ -63,9 +63,9 @@ class Watcher:
         self._gaps = Gaps(clocks, plan.interval_s)
         self.alarms: list[dict[str, Any]] = []
         self.gaps = self.samples = 0
-        self.model = Model(plan.load.rpartition(".")[2].replace("_", " ") or "load", ledger.titles)
+        self.model = Model(plan.load, ledger.titles)
         self._alarms = Alarms(plan, lambda why: say(f"An alarm was not delivered: {why}"))
-        self._gone: dict[str, float] | None = None
+        self._gone: tuple[float, float] | None = None
         self._who = self._learned_of = ""
         self._first_pid = self._pid = next(iter(reader.pids()), plan.find.get("pid"))
         self._loadless, self._names = True, list[str]()
@@ -116,10 +116,12 @@ class Watcher:
         values, there = self._reader.read(now_s)
         alarms = self._presence(there)
         sample = self._sample(values, there)
-        self._ledger_if_due(now_s, values)
+        line = self._parts["ledger"].run(now_s, lambda: self._ledger.look(self._reader.pids(), values))
+        if line is not None:  # the second look has the rates, and gives the first line
+            self._write("ledger", line)
         alarms += self.model.take(sample)
         for alarm in alarms:
-            self._tell(alarm)
+            self._give(alarm)
         if now_s - self._started_s >= LOADLESS_S:
             self._say_loadless()
         self._housekeeping(now_s, sample.load)
@@ -196,9 +198,9 @@ class Watcher:
         if there:
             return []
         if self._gone is None:
-            self._gone = {"wall": clocks.wall(), "boot": clocks.boot()}
+            self._gone = clocks.wall(), clocks.boot()
             self.model.interrupted()
-        away_s = clocks.boot() - self._gone["boot"]
+        away_s = clocks.boot() - self._gone[1]
         if away_s < ABSENT_S:
             return []
         text = f"{self.subject()} has not been there for {away_s:.0f} s"
@@ -207,8 +209,10 @@ class Watcher:
 
     def _back(self) -> None:
         if self._gone is not None:
-            self._gap(absent(self._gone, self._clocks))
-            self._gone = None
+            (wall_s, boot_s), self._gone = self._gone, None
+            away_s = self._clocks.boot() - boot_s
+            words = f"the service was not there for {away_s:.0f} s"
+            self._gap(Gap(wall_s, self._clocks.wall(), away_s, "target absent", words))
 
     def _gap(self, gap: Gap) -> None:
         self.gaps += 1
@@ -259,17 +263,7 @@ class Watcher:
                 f"--load {', '.join(self._names[:NAMED])}."
             )
 
-    def _ledger_if_due(self, now_s: float, values: dict[str, float]) -> None:
-        part = self._parts["ledger"]
-        if part.due(now_s):
-            with part.taken(now_s):
-                line = self._ledger.look(self._reader.pids(), values)
-            if line is None:
-                part.cost(now_s, 0.0)  # the second look has the rates, and gives the first line
-            else:
-                self._write("ledger", line)
-
-    def _tell(self, alarm: WatchAlarm) -> None:
+    def _give(self, alarm: WatchAlarm) -> None:
         record = {"id": f"{self.journal.n + 1}", **alarm.as_record()}
         self._write("alarm", record, durable=True)
         self.alarms.append(record)
@@ -279,30 +273,26 @@ class Watcher:
         self._keep()
 
     def _housekeeping(self, now_s: float, load: float | None) -> None:
-        parts, journal = self._parts, self.journal
         fit = self._children.fitted()
         if fit is not None:
-            self.model.fitted(fit)
+            self.model.fit = fit
             self._fit_load = float(fit.get("highest_load") or 0.0)
             self._write("model", self.known())
         grew = load is not None and self._fit_load > 0 and load > GREW * self._fit_load
         if now_s >= self._next_fit_s or (grew and now_s >= self._next_fit_s - self._fit_wait_s + REFIT_S):
             self._fit_wait_s = max(min(2 * self._fit_wait_s, LONGEST_FIT_S), self._children.spent_s() / FIT_SHARE)
             self._next_fit_s = now_s + self._fit_wait_s
-            self._children.fit(journal.folder, self._clocks.wall() - FORGET_S)
-        if parts["compact"].due(now_s):
-            parts["compact"].cost(now_s, 0.0)
-            removed, freed = journal.forget(self.plan.keep_days, self.plan.keep_bytes)
-            if removed:
-                self._write("removed", {"days": removed, "bytes": freed})
-            for file in journal.ended_days()[:1]:
-                self._children.compact(file)
-        if parts["cost"].due(now_s):
-            parts["cost"].cost(now_s, 0.0)
-            self._write("cost", self.cost())
-        if parts["keep"].due(now_s):
-            parts["keep"].cost(now_s, 0.0)
-            self._keep()
+            self._children.fit(self.journal.folder, self._clocks.wall() - FORGET_S)
+        self._parts["compact"].run(now_s, self._compact)
+        self._parts["cost"].run(now_s, lambda: self._write("cost", self.cost()))
+        self._parts["keep"].run(now_s, self._keep)
+
+    def _compact(self) -> None:
+        removed, freed = self.journal.forget(self.plan.keep_days, self.plan.keep_bytes)
+        if removed:
+            self._write("removed", {"days": removed, "bytes": freed})
+        for file in self.journal.ended_days()[:1]:
+            self._children.compact(file)
 
     # --- inside ---
 
@@ -322,14 +312,7 @@ class Watcher:
             say(f"What was learned cannot be kept in {self.journal.folder / STATE}: a restart begins without it.")
         self._kept = kept
 
-    def _write(
-        self,
-        kind: str,
-        fields: Mapping[str, Any],
-        numbers: Mapping[str, Mapping[str, float]] | None = None,
-        *,
-        durable: bool = False,
-    ) -> None:
+    def _write(self, kind: str, fields: Mapping[str, Any], numbers: Numbers = NONE, *, durable: bool = False) -> None:
         journal = self.journal
         if journal.lost_lines:
             gap = lost_lines(journal.lost_lines, journal.lost_since_s, self._clocks.wall())

@@ -5,7 +5,6 @@ in which they must be raised; a link that already suffices has `needed` false.""
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadframe.diagnosis.behind_stages import stages_first
 from loadframe.diagnosis.conclusion import stops_growing
 from loadframe.diagnosis.remedies import cage, declared
 from loadframe.knowledge.kinds import tables
@@ -24,7 +23,7 @@ def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, 
     those that nothing speaks for. A remedy known to raise a later finding's limit addresses both, as do remedies for
     what a stage waits for in its server."""
     chosen: dict[str, Remedy] = {}
-    for finding in stages_first(findings):
+    for finding in _causes_first(findings):
         remedies = [remedy for build in BUILDERS.get(finding.id, ()) if (remedy := build(situation)) is not None]
         remedies += declared.remedies(finding, situation)
         if finding.behind:
@@ -37,6 +36,21 @@ def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, 
                 addresses = dict.fromkeys((*known.addresses, *remedy.addresses))
                 chosen[remedy.id] = replace(known, addresses=tuple(addresses))
     return tuple(chosen.values())
+
+
+def _causes_first(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings in the order in which remedies are tried: what one waits for before itself, as a larger batch of a
+    stage would hide it."""
+    there, causes = {finding.id for finding in findings}, dict[str, list[Finding]]()
+    for finding in findings:
+        if finding.behind in there:
+            causes.setdefault(finding.behind, []).append(finding)
+    return [
+        placed
+        for finding in findings
+        if finding.behind not in there
+        for placed in (*causes.get(finding.id, ()), finding)
+    ]
 
 
 def proposed_for(round_: Round, situation: Situation) -> tuple[Remedy, ...]:

@@ -1,8 +1,9 @@
 """Whether a reader of a change log follows: its lag does not grow. One that falls behind applies as fast as it can."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal
 
 import numpy as np
@@ -53,10 +54,7 @@ def following(times_s: Sequence[float], lags: Sequence[float], offered: float) -
     above zero)."""
     rows = series.independent(list(zip(times_s, lags, strict=True)), residuals, fitted=2, fewest=FEWEST_BATCHES)
     fitted = line(*zip(*rows, strict=True)) if len(rows) >= FEWEST_BATCHES else None
-    if fitted is None:
-        return Following(offered, 0.0, -math.inf, math.inf, "not proven")
-    low, high = fitted.slope - fitted.half, fitted.slope + fitted.half
-    return Following(offered, fitted.slope, low, high, _verdict(low, high, offered))
+    return _judged(offered, 0.0, math.inf) if fitted is None else _judged(offered, fitted.slope, fitted.half)
 
 
 def by_rates(applied: Sequence[float], offered: float) -> Following:
@@ -67,46 +65,40 @@ def by_rates(applied: Sequence[float], offered: float) -> Following:
         raise ValueError(f"{offered} changes/s were offered; a rate above zero is needed")
     missing = offered - np.asarray(applied, dtype=np.float64)
     if len(missing) < FEWEST_BATCHES:
-        return Following(offered, 0.0, -math.inf, math.inf, "not proven")
+        return _judged(offered, 0.0, math.inf)
     slope = float(missing.mean())
     error = float(missing.std(ddof=1)) / math.sqrt(len(missing))
     half = float(student.quantile(1 - (1 - CONFIDENCE) / 2, len(missing) - 1)) * error
-    verdict = _verdict(slope - half, slope + half, offered)
+    by_mean = _judged(offered, slope, half)
     # Each slice makes up for the one before: their autocorrelation is below what independent slices show by chance once
     # in forty times (Bartlett, 1946). Only then a line through the lag is better than the mean: through the sum of
     # independent slices, a random walk, it fits far too well.
     swings = series.neighbours(missing - missing.mean()) <= -2.0 / math.sqrt(len(missing))
-    if verdict == "not proven" and swings:
+    if by_mean.verdict == "not proven" and swings:
         slices = range(1, len(missing) + 1)  # the unit of time
         by_lag = following(slices, missing.cumsum().tolist(), offered)
         if by_lag.slope + STRICT * (by_lag.high - by_lag.slope) <= SLOW * offered:
             return by_lag
-    return Following(offered, slope, slope - half, slope + half, verdict)
+    return by_mean
 
 
-def _verdict(low: float, high: float, offered: float) -> Verdict:
-    if high <= SLOW * offered:
-        return "followed"
-    return "behind" if low > 0 else "not proven"
+def _judged(offered: float, slope: float, half: float) -> Following:
+    low, high = slope - half, slope + half
+    verdict: Verdict = "followed" if high <= SLOW * offered else "behind" if low > 0 else "not proven"
+    return Following(offered, slope, low, high, verdict)
 
 
 def followed(steps: Sequence[Following]) -> Followed:
     """All steps of a sweep over the change rate. A rate is followed where every step of it and of lower ones is; it is
     not followed where most of its steps are behind."""
-    by_rate: Mapping[float, list[Following]] = {
-        rate: [step for step in steps if step.offered == rate] for rate in sorted({step.offered for step in steps})
-    }
-    up_to = 0.0
-    for rate, at_rate in by_rate.items():
-        if any(step.verdict != "followed" for step in at_rate):
-            break
-        up_to = rate
-    behind = [
-        rate
-        for rate, at_rate in by_rate.items()
-        if 2 * sum(step.verdict == "behind" for step in at_rate) > len(at_rate)
-    ]
-    above = [step for rate in behind for step in by_rate[rate] if step.verdict == "behind"]
+    by_rate: dict[float, list[Following]] = {}
+    for step in sorted(steps, key=lambda step: step.offered):
+        by_rate.setdefault(step.offered, []).append(step)
+    as_followed = takewhile(lambda rate: all(step.verdict == "followed" for step in by_rate[rate]), by_rate)
+    up_to = max(as_followed, default=0.0)
+    late = {rate: [step for step in at_rate if step.verdict == "behind"] for rate, at_rate in by_rate.items()}
+    behind = [rate for rate, at_rate in by_rate.items() if 2 * len(late[rate]) > len(at_rate)]
+    above = [step for rate in behind for step in late[rate]]
     if not above:
         return Followed(up_to, behind[0] if behind else None, None)
     rates, middle = sorted(step.applied for step in above), float(np.median([step.applied for step in above]))

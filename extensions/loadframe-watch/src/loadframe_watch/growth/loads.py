@@ -1,7 +1,7 @@
 """Loads of a database as windows, from a CSV file or from the steps of a run; how they go on, and whether a run's
 change log is followed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise
 
@@ -15,7 +15,7 @@ from loadframe.progress import counted
 from loadframe.runs.folder import RunFolder
 from loadframe_watch.growth import size_forecast
 from loadframe_watch.growth.following import Followed, Following, by_rates, followed
-from loadframe_watch.growth.size_forecast import GrowthForecast, Memories
+from loadframe_watch.growth.size_forecast import UNKNOWN_MEMORIES, GrowthForecast
 from loadframe_watch.growth.size_law import FEWEST, LoadWindow
 
 OF_LOADS = ("entries", "seconds", "reads")
@@ -53,7 +53,11 @@ def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
     check_cells(names, body)
     points: list[Point] = []
     for row in body:
-        by_column = {column: _amount(column, cell, row) for column, cell in zip(names, row.cells, strict=True)}
+        by_column: dict[str, float] = {}
+        for column, cell in zip(names, row.cells, strict=True):
+            by_column[column] = number(cell, f"{row.where}: {column}")
+            if not plausible(by_column[column]):
+                raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy="A count or a time, 0 or more.")
         points.append((by_column["entries"], by_column["seconds"], by_column.get("reads")))
     for (before, after), row in zip(pairwise(points), body[1:], strict=True):
         _check(before, after, row)
@@ -83,13 +87,6 @@ def _check(before: Point, after: Point, row: Row) -> None:
             )
 
 
-def _amount(column: str, cell: str, row: Row) -> float:
-    value = number(cell, f"{row.where}: {column}")
-    if not plausible(value):
-        raise SampleError(f"{row.where}: {column} is {cell[:100]}", remedy="A count or a time, 0 or more.")
-    return value
-
-
 # --- the loads of a run ---
 
 AXIS, CHANGES = "entries", "change_rate"
@@ -99,12 +96,8 @@ READS = ("mariadb.pool_reads", "mysql.pool_reads", "postgres.blocks_read")
 
 def windows_of_run(run: RunFolder) -> tuple[LoadWindow, ...]:
     """The loads of a run over the axis `entries`. RunError for another axis, and without a finished step."""
-    axis = run.declared().load.axis
-    if axis != AXIS:
-        raise RunError(
-            f"{run.path} has the load axis {axis!r}; growth is told from the axis {AXIS!r}",
-            remedy="Measure a study whose steps load ever more entries: loadframe case show metadata-index.",
-        )
+    remedy = "Measure a study whose steps load ever more entries: loadframe case show metadata-index."
+    _check_axis(run, AXIS, "growth is told from", remedy)
     steps = [step for step in conclude(run).state(START).steps if step.throughput > 0]
     if not steps:
         raise RunError(f"{run.path} has no step of treatment {START!r} that loaded anything", remedy="Measure it.")
@@ -113,15 +106,15 @@ def windows_of_run(run: RunFolder) -> tuple[LoadWindow, ...]:
 
 def following_of_run(run: RunFolder) -> tuple[tuple[Following, ...], Followed]:
     """How each step over the axis `change_rate` followed, and the highest rate that is. RunError for another axis."""
-    axis = run.declared().load.axis
-    if axis != CHANGES:
-        raise RunError(
-            f"{run.path} has the load axis {axis!r}; a change log is judged on the axis {CHANGES!r}",
-            remedy="Measure a study whose load is a rate of changes.",
-        )
+    _check_axis(run, CHANGES, "a change log is judged on", "Measure a study whose load is a rate of changes.")
     steps = conclude(run).state(START).steps
     following = tuple(by_rates(step.batches, step.level) for step in sorted(steps, key=lambda step: step.level))
     return following, followed(following)
+
+
+def _check_axis(run: RunFolder, wanted: str, what: str, remedy: str) -> None:
+    if (axis := run.declared().load.axis) != wanted:
+        raise RunError(f"{run.path} has the load axis {axis!r}; {what} the axis {wanted!r}", remedy=remedy)
 
 
 def windows_of_steps(steps: Sequence[Step]) -> tuple[LoadWindow, ...]:
@@ -156,11 +149,11 @@ def forecast_growth(
     windows: Sequence[LoadWindow],
     at: Sequence[float] = (),
     *,
-    memories: Memories | None = None,
+    memories: Mapping[str, float] = UNKNOWN_MEMORIES,
     up_to: float | None = None,
 ) -> GrowthForecast:
     """Rate and time at the sizes `at` (entries; default: the load's end, else 2 and 4 times what was seen), from the
-    windows up to `up_to`, scored by later ones. SampleError where no window is left."""
+    windows up to `up_to`, scored by later ones. memories: as `forecast`. SampleError where no window is left."""
     windows = sorted(windows, key=lambda window: (window.after, window.before))
     seen = [window for window in windows if up_to is None or window.after <= up_to]
     if not seen:

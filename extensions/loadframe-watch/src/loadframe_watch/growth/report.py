@@ -24,7 +24,6 @@ def following_json(steps: Sequence[Following], followed: Followed) -> Json:
 
 
 def render_growth(forecast: GrowthForecast) -> str:
-    """The rate now, the end of memory, rate and time at each size, and the refused sizes."""
     if forecast.refused is not None:
         return terminal.render(doc.Document("", (f"No forecast. {forecast.refused}",), ()))
     entries, rate, time = doc.numbers("entries", "entries/s", "time from empty")
@@ -39,7 +38,6 @@ def render_growth(forecast: GrowthForecast) -> str:
 
 
 def render_following(steps: Sequence[Following], followed: Followed) -> str:
-    """A row for each step, and the highest rate of changes that is followed without end."""
     rows = []
     for step in steps:
         low, high = rounding.plain(step.low), rounding.plain(step.high)
@@ -54,7 +52,6 @@ def render_following(steps: Sequence[Following], followed: Followed) -> str:
 
 
 def following_sentences(followed: Followed) -> list[str]:
-    """The bracket and the rate, in sentences."""
     if followed.up_to:
         said = [f"Followed without end up to {rounding.exact(followed.up_to)} changes/s: the lag does not grow."]
     else:
@@ -68,7 +65,6 @@ def following_sentences(followed: Followed) -> list[str]:
 
 
 def sentences(forecast: GrowthForecast) -> list[str]:
-    """What was measured, in sentences."""
     said = []
     if forecast.now is not None:
         said.append(f"At {forecast.entries:,.0f} entries: {interval(forecast.now)} entries/s.")

@@ -40,17 +40,9 @@ NOT_SCORED = (
     "Not scored: no load was noted on its way from an empty database to that size, so that neither the rate there nor "
     "the time to it is known."
 )
+UNKNOWN_MEMORIES: Mapping[str, float] = {}
 NEAR = 1.1
 """Windows within this factor of a size measure it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Memories:
-    """Memory that the database may use, in bytes by name (a buffer pool, the cage); reads count beyond the smallest.
-    entry_bytes: of an entry with its indexes. Without either, no end of memory is forecast."""
-
-    bytes: Mapping[str, float] = field(default_factory=dict)
-    entry_bytes: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +104,12 @@ class GrowthForecast:
 
 
 def forecast(
-    windows: Sequence[LoadWindow], at: Sequence[float] = (), memories: Memories | None = None
+    windows: Sequence[LoadWindow], at: Sequence[float] = (), memories: Mapping[str, float] = UNKNOWN_MEMORIES
 ) -> GrowthForecast:
-    """The forecast for the sizes `at` (entries; by default 2 and 4 times the largest observed). Seeded: the same
-    windows give the same forecast. ValueError for impossible windows, and for sizes not finite and above zero."""
+    """The forecast for the sizes `at` (entries; by default 2 and 4 times the largest observed). memories: that the
+    database may use (a buffer pool, the cage), in the entries that fill each, by name; reads count beyond the smallest;
+    without any, no end of memory is forecast. Seeded: the same windows give the same forecast. ValueError for
+    impossible windows, and for sizes not finite and above zero."""
     if not all(math.isfinite(size) and size > 0 for size in at):
         raise ValueError(f"sizes to forecast must be finite and above zero, got {list(at)}")
     last = max((window.after for window in windows), default=0.0)
@@ -129,24 +123,21 @@ def forecast(
         )
     if _is_unbounded(law, last):
         return replace(foretold, refused=_too_noisy(law))
-    sizes_of = _sizes(memories or Memories())
     reads = size_law.fit(windows, of_reads=True)
-    end = _memory_end(law, reads, sizes_of)
+    end = _memory_end(law, reads, memories)
     reads_end = None if reads is None else reads.end
-    walls = _walls(sizes_of, last, end, reads_end)
-    sizes = sorted(set(at)) or [2 * last, 4 * last]
-    refused = [
-        GrowthRefusal(size, why)
-        for size in sizes
-        if (
-            why := _refused(size, last, end, walls, memories) or (_too_noisy(law) if _is_unbounded(law, size) else None)
-        )
-    ]
-    kept = [size for size in sizes if size not in {refusal.entries for refusal in refused}]
-    points = tuple(_point(law, windows, size) for size in kept)
+    walls = _walls(memories, last, end, reads_end)
+    points, refused = [], []
+    for size in sorted(set(at)) or [2 * last, 4 * last]:
+        why = _refused(size, last, end, walls, is_known=bool(memories))
+        why = why or (_too_noisy(law) if _is_unbounded(law, size) else None)
+        if why is None:
+            points.append(_point(law, windows, size))
+        else:
+            refused.append(GrowthRefusal(size, why))
     now = _estimate(_rates(law, last))
     notes = tuple(_notes(windows, end, reads_end))
-    return replace(foretold, now=now, end=end, walls=walls, at=points, not_at=tuple(refused), notes=notes)
+    return replace(foretold, now=now, end=end, walls=walls, at=tuple(points), not_at=tuple(refused), notes=notes)
 
 
 def score(forecast: GrowthForecast, windows: Sequence[LoadWindow]) -> GrowthForecast:
@@ -207,13 +198,6 @@ def _too_noisy(law: SizeLaw) -> str:
     )
 
 
-def _sizes(memories: Memories) -> dict[str, float]:
-    """Entries that fill each memory; empty where an entry's bytes are unknown."""
-    if not memories.entry_bytes:
-        return {}
-    return {name: held / memories.entry_bytes for name, held in memories.bytes.items()}
-
-
 def _memory_end(law: SizeLaw, reads: SizeLaw | None, sizes: Mapping[str, float]) -> MemoryEnd | None:
     if (entries := law.end) is None:
         return None
@@ -241,8 +225,9 @@ def _walls(
 
 
 def _refused(
-    size: float, last: float, end: MemoryEnd | None, walls: Mapping[str, float], memories: Memories | None
+    size: float, last: float, end: MemoryEnd | None, walls: Mapping[str, float], *, is_known: bool
 ) -> str | None:
+    """Why a size is not forecast. is_known: whether the size of a memory is known."""
     if size <= last:
         return None
     for name, wall in sorted(walls.items(), key=lambda item: item[1]):
@@ -267,7 +252,7 @@ def _refused(
             f"Memory ends at about {end.entries.load:,.0f} entries, and only {last:,.0f} were seen: too little beyond "
             f"it to tell more than {UNKNOWN:g} times as many. Load at least {WELL_BEYOND * end.entries.load:,.0f}."
         )
-    if end is None and not (memories and memories.bytes and memories.entry_bytes):
+    if end is None and not is_known:
         return (
             f"No end of memory was seen up to {last:,.0f} entries, and its size is not known: no more than "
             f"{UNKNOWN:g} times as many are forecast. Give the size of the memory, or load more."

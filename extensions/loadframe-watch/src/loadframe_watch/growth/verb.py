@@ -41,7 +41,6 @@ def growth(
     """Forecast the rate and the time of a load at more entries, from one long load or loads of several sizes."""
     with command(as_json):
         from loadframe_watch.growth import loads, report
-        from loadframe_watch.growth.size_forecast import Memories
 
         sizes = [_count(part, "--at") for part in at.split(",")] if at is not None else []
         limit = _count(up_to, "--up-to") if up_to is not None else None
@@ -57,10 +56,10 @@ def growth(
                 "--memory alone does not tell how many entries it holds",
                 remedy="Add --database SIZE, at the load's end.",
             )
-        entry = (
-            _size(database, "--database") / max(window.after for window in windows) if database is not None else None
-        )
-        forecast = loads.forecast_growth(windows, sizes, memories=Memories(held, entry), up_to=limit)
+        if database is not None:
+            entry_bytes = _size(database, "--database") / max(window.after for window in windows)
+            held = {name: size / entry_bytes for name, size in held.items()}
+        forecast = loads.forecast_growth(windows, sizes, memories=held, up_to=limit)
         show(as_json, report.growth_json, report.render_growth, forecast)
 
 

@@ -7,35 +7,18 @@ from typing import Literal
 
 import loadframe
 from loadframe.cli.data import SeriesOptions
-from loadframe.errors import SampleError
 from loadframe.model import Curve, Forecast
 from loadframe.reporting.json_shapes import Json, curve_json, json_object
-from loadframe_watch.observed import learning
+from loadframe_watch.observed.learning import learn
 from loadframe_watch.observed.reading import named_series, rows_of
 from loadframe_watch.observed.records import Learned, Observed, ObservedMapping
 from loadframe_watch.observed.report import absent, apart, growing, render_learned
-from loadframe_watch.observed.rows import TooLittleError
 
-LONGER = "Export a longer range, in which the load is low and high at times."
 NO_THROUGHPUT = (
     "No throughput was observed, and a forecast is one of throughput. `loadframe curve` says at which load each "
     "resource would be full; for a forecast add --throughput."
 )
 NO_ROWS = "No row has a throughput and the use of every resource at once; leave out the resource that is missing."
-
-
-def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> Learned:
-    """The curve, needs per request, saturation and changes from rows in time order. SampleError for too few."""
-    if within_latency_p95_ms is not None and observed.response_is != "p95":
-        raise SampleError(
-            f"{observed.name} has no p95 latency, so the capacity within an objective is unknown",
-            remedy="Name one: a column latency_p95_ms, or --response with --response-is p95.",
-        )
-    try:
-        learned = learning.learn(observed, within_latency_p95_ms=within_latency_p95_ms)
-    except TooLittleError as error:
-        raise SampleError(f"{observed.name} says too little: {error}", remedy=LONGER) from None
-    return replace(learned, notes=(*observed.notes, *learned.notes))
 
 
 def predict_observed(
@@ -51,30 +34,26 @@ def predict_observed(
     if rows is None or not rows.rows:
         highest = () if learned.highest_load <= 0 else (learned.highest_load,)
         refused = NO_THROUGHPUT if rows is None else NO_ROWS
-        return Forecast(observed.name, observed.axis, kind or "closed", highest, refused=refused, notes=learned.notes)
+        return Forecast(observed.name, "load", kind or "closed", highest, refused=refused, notes=learned.notes)
     forecast = loadframe.predict(rows, at, up_to=up_to, kind=kind, flattening=False)
-    return replace(forecast, notes=(*forecast.notes, *_learnt(learned)))
-
-
-def _learnt(learned: Learned) -> tuple[str, ...]:
-    data = learned.data
-    said = f"Learnt from {data.used:,} rows in {data.blocks:,} blocks of time."
-    return (
-        said,
-        *absent(data.missing),
-        *(apart(peak) for peak in learned.apart),
-        *(growing(growth) for growth in learned.growing),
+    notes = (
+        *forecast.notes,
+        f"Learnt from {learned.data.used:,} rows in {learned.data.blocks:,} blocks of time.",
+        *absent(learned.data.missing),
+        *map(apart, learned.apart),
+        *map(growing, learned.growing),
         *learned.notes,
     )
+    return replace(forecast, notes=notes)
 
 
 def learned_json(learned: Learned) -> Json:
     """loadframe.curve/1 of production data, with the rest under `observed`. basis: "response" where the points are 1 /
     response time. Without throughput and response times there are no points."""
-    empty = {field.name: None for field in fields(Curve)} | {"axis": learned.axis, "points": (), "warnings": ()}
+    empty = {field.name: None for field in fields(Curve)} | {"axis": "load", "points": (), "warnings": ()}
     shape = {"schema": "loadframe.curve/1", **empty} if learned.curve is None else curve_json(learned.curve)
     observed = asdict(replace(learned, curve=None, observations=None)) | asdict(learned.data)
-    for name in ("curve", "axis", "data", "observations"):
+    for name in ("curve", "data", "observations"):
         del observed[name]
     return json_object({**shape, "observed": observed})
 

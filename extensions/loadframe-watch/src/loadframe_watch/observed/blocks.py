@@ -17,27 +17,20 @@ from loadframe_watch.saturation_of_rows import DRIFT
 BLOCK = 2.0
 MOST_BLOCKS = 400
 """More add no information, and each is left out in turn."""
-
 FEWEST_BLOCKS = 20
 """The fewest blocks, also where rows are correlated over a twentieth of the data or more; a note then calls the
 intervals too narrow."""
-
 SHORTEST = 4
 """Rows of a block, where there are enough rows: counts at the edge of one window belong to the next."""
-
 REFERENCE_BINS, END_PIECES = 24, 4
 FAR = 5.0
 """Rows over this many robust standard deviations from their neighbours at equal load are outliers, and left out."""
-
 MAD = 1.4826
 """Standard deviation of normal values over their median absolute deviation."""
-
 GAP = 5.0
 """A pause this many times the usual one is a gap."""
-
 MISSED = 1.5
 """A pause this many times the usual one lacks at least a row."""
-
 EVEN = 1.2
 """Rows are evenly spaced where the pauses' quartiles differ by less than this factor; else none can be missing."""
 
@@ -144,10 +137,8 @@ ROUNDS = 20
 CONFIDENCE = 0.95
 FEWEST = 8
 """Blocks with both columns; fewer have no useful interval."""
-
 LEAST_SPREAD = 0.05
 """Block throughputs that vary by less than this share of their mean show no slope."""
-
 LEAST_RISE = 0.003
 """Changes in use by less than this over all throughputs are not attributed to requests: no counter is finer."""
 
@@ -170,7 +161,7 @@ def law(x: Floats, y: Floats, weight: Floats) -> Line | None:
     if len(x) < FEWEST or not float(np.std(x)) > LEAST_SPREAD * abs(float(np.mean(x))):
         return None
     robust = weight * _huber(x, y, weight)
-    slope, background = _least_squares(x, y, robust)
+    slope, background = map(float, _slopes(x, y, robust))
     left_out = _slopes(x, y, robust[None, :] * (1 - np.eye(len(x))))[0]
     chance = float(student.quantile((1 + CONFIDENCE) / 2, len(x) - 2)) * jackknife_error(left_out)
     half = math.hypot(chance, DRIFT * abs(slope))
@@ -202,12 +193,9 @@ def growing(x: Floats, y: Floats, weight: Floats) -> Growing | None:
     lower, upper = (law(x[side], y[side], weight[side]) for side in (x <= middle, x >= middle))
     if lower is None or upper is None or lower.slope <= 0 or upper.slope <= 0:
         return None
-    proven = abs(upper.slope - lower.slope) > math.hypot(upper.chance, lower.chance)
-    return _ratio(upper, lower) if proven else None
-
-
-def _ratio(upper: Line, lower: Line) -> Growing:
-    """Fieller's interval: all r with (upper - r lower)^2 within the chance of both. 1 is outside, as it was tested."""
+    if abs(upper.slope - lower.slope) <= math.hypot(upper.chance, lower.chance):
+        return None
+    # Fieller's interval: all r with (upper - r lower)^2 within the chance of both. 1 is outside, as it was tested.
     square = lower.slope**2 - lower.chance**2
     middle, level = upper.slope * lower.slope, upper.slope**2 - upper.chance**2
     root = math.sqrt(max(middle**2 - square * level, 0.0))
@@ -218,18 +206,13 @@ def _ratio(upper: Line, lower: Line) -> Growing:
 
 
 def _slopes(x: Floats, y: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Weighted least squares of every draw: slopes and intercepts, (S,)."""
-    total = np.maximum(weights.sum(axis=1), 1e-300)
+    """Weighted least squares by each row of weights, (..., n): slopes and intercepts, (...)."""
+    total = np.maximum(weights.sum(axis=-1), 1e-300)
     mean_x, mean_y = weights @ x / total, weights @ y / total
     spread = weights @ x**2 / total - mean_x**2
     product = weights @ (x * y) / total - mean_x * mean_y
-    slope = np.divide(product, spread, out=np.zeros(len(total)), where=spread > 1e-12 * mean_x**2 + 1e-300)
+    slope = np.divide(product, spread, out=np.zeros_like(total), where=spread > 1e-12 * mean_x**2 + 1e-300)
     return slope, mean_y - slope * mean_x
-
-
-def _least_squares(x: Floats, y: Floats, weight: Floats) -> tuple[float, float]:
-    slope, background = _slopes(x, y, weight[None, :])
-    return float(slope[0]), float(background[0])
 
 
 def _huber(x: Floats, y: Floats, weight: Floats) -> Floats:
@@ -237,7 +220,7 @@ def _huber(x: Floats, y: Floats, weight: Floats) -> Floats:
     assumed to grow with the fit."""
     robust = np.ones(len(x))
     for _ in range(ROUNDS):
-        slope, background = _least_squares(x, y, weight * robust)
+        slope, background = map(float, _slopes(x, y, weight * robust))
         fitted = background + slope * x
         size = np.maximum(np.abs(fitted), 0.1 * float(np.abs(fitted).max()) + 1e-12)
         away = np.abs(y - fitted) / size * np.sqrt(weight / weight.mean())

@@ -4,14 +4,14 @@ instrument (Reiersol 1945, Arkiv for Matematik 32A). Where most rows at a load a
 count."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
 from loadframe.analysis import student
 from loadframe.analysis.arrays import Flags, Floats, Whole
-from loadframe_watch.observed.blocks import FAR, MAD, jackknife_error, pauses, reference
+from loadframe_watch.observed.blocks import FAR, MAD, jackknife_error, means, pauses, reference
 from loadframe_watch.observed.records import Apart, Driver
+from loadframe_watch.saturation_of_rows import FULL, NEAR, Cells
 
 DAY_S, STRETCH_S = 86400.0, 5400.0
 FEWEST_DAYS, FEWEST_ROWS = 4, 4
@@ -19,11 +19,7 @@ FEWEST_DAYS, FEWEST_ROWS = 4, 4
 CONFIDENCE = 0.99
 LEAST, MOST = 0.3, 0.6
 """A share below MOST is at least partly the hour's; one above LEAST partly the load's."""
-
 EITHER = "Whether the load or the hour of the day drives the use cannot be told, as the days are alike or few"
-
-
-Cells = Sequence[float | None] | Floats
 Interval = tuple[float, float]
 ANY = (-math.inf, math.inf)
 
@@ -52,55 +48,41 @@ def _share(time_s: Floats, load: Floats, use: Floats) -> Interval:
     stretches, place = np.unique(stretch, return_inverse=True)
     odd = (np.arange(len(load)) % 2).astype(np.bool_)
     count = len(stretches)
-    first, second = (_means(typical[side], place[side], count) for side in (odd, ~odd))
-    mine = _means(use, place, count)
-    rows = np.bincount(place, minlength=count)
+    first, second = (means(typical[side], place[side], count)[0] for side in (odd, ~odd))
+    mine, rows = means(use, place, count)
     whole = (rows >= FEWEST_ROWS) & np.isfinite(first) & np.isfinite(second)
     per_day = round(DAY_S / STRETCH_S)
     hour, day = stretches[whole] % per_day, stretches[whole] // per_day
     often = np.bincount(hour, minlength=per_day)[hour] >= FEWEST_DAYS
     first, second, mine = (column[whole][often] for column in (first, second, mine))
-    return _jackknife(first, second, mine, hour[often], day[often])
-
-
-def _jackknife(first: Floats, second: Floats, use: Floats, hour: np.ndarray, day: np.ndarray) -> Interval:
-    days = np.unique(day)
+    hour = hour[often]
+    day, days = day[often], np.unique(day[often])
     if len(days) < FEWEST_DAYS:
         return ANY
-    value = _slope(first, second, use, hour)
-    left_out = np.array([_slope(*(part[day != gone] for part in (first, second, use, hour))) for gone in days])
+    value = _slope(first, second, mine, hour)
+    others = [day != gone for gone in days]
+    left_out = np.array([_slope(first[rest], second[rest], mine[rest], hour[rest]) for rest in others])
     if not np.isfinite(value) or not np.isfinite(left_out).all():
         return ANY
     reach = float(student.quantile((1 + CONFIDENCE) / 2, len(days) - 1)) * jackknife_error(left_out)
     return value - reach, value + reach
 
 
-def _slope(first: Floats, second: Floats, use: Floats, hour: np.ndarray) -> float:
+def _slope(first: Floats, second: Floats, use: Floats, hour: Whole) -> float:
     """Each less its mean at the hour; NaN where the load varies no more than its readings do."""
-    first, second, use = (values - _means(values, hour, int(hour.max()) + 1)[hour] for values in (first, second, use))
+    first, second, use = (values - means(values, hour, int(hour.max()) + 1)[0][hour] for values in (first, second, use))
     common = float(first @ second)
     return float((first + second) @ use) / 2 / common if common > 0 else math.nan
 
 
-def _means(values: Floats, place: np.ndarray, count: int) -> Floats:
-    number = np.bincount(place, minlength=count)
-    total = np.bincount(place, weights=values, minlength=count)
-    return np.asarray(np.divide(total, number, out=np.full(count, np.nan), where=number > 0))
-
-
-FULL, NEAR = 0.9, 0.7
 FEWEST_PEAK_ROWS = 3
 """Fewer are single spikes, which count as outliers."""
-
 APART = 3.0
 """Rows further apart than this many times the usual pace belong to different spells."""
-
 FEWEST_PEAK_DAYS = 3
 """Two days with the same hour may be chance."""
-
 MOST_OF, WINDOW_S = 0.9, 4 * 3600.0
 """Where nine in ten rows lie within the same four hours of the day, those hours are reported."""
-
 FEWEST_RESPONSES = 10
 SINCE_1970 = 1e8
 

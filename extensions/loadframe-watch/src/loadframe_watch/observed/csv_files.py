@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from loadframe.errors import SampleError
-from loadframe.formats.csv_tables import TIMES, Row, beginning, check_cells, check_commas, check_once, header, rows
+from loadframe.formats.csv_tables import TIMES, Row, check_cells, check_commas, check_once, header, rows
 from loadframe.formats.plain_numbers import finite
 from loadframe.progress import counted
 from loadframe_watch.observed.records import ObservedMapping
@@ -18,7 +18,6 @@ MILLISECONDS_FROM = 1e11
 """Seconds since 1970 have ten digits for centuries to come: larger numbers count milliseconds."""
 FINER = ((MILLISECONDS_FROM, 1e3), (1e14, 1e6), (1e17, 1e9))
 """Numbers above these are times in milliseconds, microseconds or nanoseconds, with the units in a second."""
-
 NO_ZONE = "The times name no time zone, and were taken as UTC."
 SUMMER_S = (1800, 3600)
 REMEDY = (
@@ -29,8 +28,8 @@ RESPONSES = (("response_s", 1.0, "mean"), ("response_ms", 1000.0, "mean"), ("lat
 """Columns of response times: name, parts of a second, which statistic of the window's response times it is."""
 
 
-def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
-    """untimed: rows without times are one second apart, in file order. Raises SampleError, naming line and value."""
+def parse_table(text: str, name: str) -> Table:
+    """Rows without times are one second apart, in file order. Raises SampleError, naming line and value."""
     lines = rows(text, name)
     if not lines:
         raise SampleError(f"{name} is empty", remedy=REMEDY)
@@ -47,8 +46,6 @@ def parse_table(text: str, name: str, *, untimed: bool = False) -> Table:
             remedy="Choose a longer step, or fewer columns.",
         )
     at = next((index for index, column in enumerate(lower) if column in TIMES), None)
-    if at is None and not untimed:
-        raise SampleError(f"{name}, line 1 has no column of times; it begins with {beginning(lower)}", remedy=REMEDY)
     check_cells(names, body, "Give every row a cell for each column; leave it empty where the value is missing.")
     whole = len(body)
     body = body if at is None else [row for row in body if row.cells[at].lower() not in MISSING]

@@ -1,5 +1,5 @@
-"""Production data: rows in time order in; curve, demands, bends and changes out (docs/observed.md). The curve, its knee
-and its cliff are those of measured levels (curve.py); only the blocks come from elsewhere."""
+"""Production data: rows in time order in; curve, demands, saturation and changes out (docs/observed.md). The curve, its
+knee and its cliff are those of measured levels (curve.py); only the blocks come from elsewhere."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,18 +9,16 @@ import numpy as np
 from loadframe.analysis import curve as curves
 from loadframe.analysis import scalability as law
 from loadframe.analysis.arrays import Floats
-from loadframe.model import Curve, LoadInterval, Observations
+from loadframe.errors import SampleError
+from loadframe.model import Curve, LoadInterval, Observation, Observations
 from loadframe_watch.approaching import span
 from loadframe_watch.leaks import grows
 from loadframe_watch.observed import blocks as in_blocks
 from loadframe_watch.observed import by_the_hour, regimes
 from loadframe_watch.observed.blocks import Blocks
-from loadframe_watch.observed.by_the_hour import apart
 from loadframe_watch.observed.records import (
-    Apart,
     Basis,
     Driver,
-    GrowsByItself,
     Learned,
     MissingRows,
     Observed,
@@ -28,21 +26,28 @@ from loadframe_watch.observed.records import (
     ObservedDemand,
     RegimeChange,
 )
-from loadframe_watch.observed.rows import FEWEST_ROWS, LEAST_RANGE, Level, Rows, named, observations, use_of
-from loadframe_watch.saturation_of_rows import FULL, OfRows, bend, of_rows
-
-NEAR = 0.7
-"""With this use at the highest level, a resource counts as near its end."""
+from loadframe_watch.observed.rows import FEWEST_ROWS, LEAST_RANGE, Level, Rows, named, use_of
+from loadframe_watch.saturation_of_rows import FULL, NEAR, OfRows, bend, of_rows
 
 AFTER_CHANGE = 0.15
 """The rows after the last change must be at least this share of all."""
-
+ADVICE = {
+    "; load further.": "; no higher load was observed.",
+    "but these levels do not show where: measure more blocks.": "but these rows do not show where.",
+}
+"""What stands for a curve's advice on measuring: these data were only observed."""
 LONG_MEMORY = 1.0
 """Blocks of fewer autocorrelation times are too short to be independent."""
 
 
 def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> Learned:
-    """The results from these rows. TooLittleError for few rows, a load that does not vary, or nothing but the load."""
+    """The curve, needs per request, saturation and changes from rows in time order. SampleError for few rows, a load
+    that does not vary, nothing but the load, and an objective without a p95."""
+    if within_latency_p95_ms is not None and observed.response_is != "p95":
+        raise SampleError(
+            f"{observed.name} has no p95 latency, so the capacity within an objective is unknown",
+            remedy="Name one: a column latency_p95_ms, or --response with --response-is p95.",
+        )
     rows, notes_of_rows = Rows.of(observed).counted()
     rows.check(observed)
     missing = in_blocks.missing(rows.time_s)
@@ -52,14 +57,21 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
     residuals = [in_blocks.standardised(rows.load, values) for values in rows.columns.values()]
     blocks = in_blocks.blocks(residuals, len(rows.load))
     if blocks.rows < LONG_MEMORY * blocks.tau:
+        alike_s = blocks.tau * in_blocks.pauses(rows.time_s)[0]
+        alike = span(alike_s) if alike_s >= 120 else f"{alike_s:.3g} s"
         notes.append(
-            f"Rows resemble one another over {_span(rows, blocks.tau)}, which is more than a "
+            f"Rows resemble one another over {alike}, which is more than a "
             f"{in_blocks.FEWEST_BLOCKS}th of what was observed: the intervals are too narrow."
         )
-    drivers = {
-        name: by_the_hour.driver(rows.time_s, rows.load, rows.columns[use_of(name)]) for name in observed.use
-    }  # of all rows: an hourly batch may be no more than outliers
-    near_end, growing = _apart(rows, observed), _growing(rows, observed, changes)
+    uses = {name: rows.columns[use_of(name)] for name in observed.use}
+    at, response = (rows.time_s, rows.load), rows.columns.get("response")
+    # Of all rows: in the curve an hour of each night, or an hourly batch, is no more than outliers.
+    drivers = {name: by_the_hour.driver(*at, use) for name, use in uses.items()}
+    near_end = tuple(peak for name, use in uses.items() if (peak := by_the_hour.apart(name, *at, use, response)))
+    steps = {change.what for change in changes}  # what changed at one moment looks like growth
+    growing = tuple(
+        growth for name, use in uses.items() if named(use_of(name)) not in steps and (growth := grows(name, *at, use))
+    )
     rows = rows.without(residuals)
     levels = rows.levels(blocks)
     curve = _curve(levels, "throughput", observed, rows, within_latency_p95_ms)
@@ -72,7 +84,6 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
     shown = curve if curve is not None else of_response
     return Learned(
         name=observed.name,
-        axis=observed.axis,
         data=_data(observed, rows, blocks, residuals, missing),
         curve=shown,
         basis=basis,
@@ -87,14 +98,8 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
         apart=near_end,
         growing=growing,
         observations=_ahead(rows, blocks, observed, demands),
-        notes=(*notes_of_rows, *notes),
+        notes=(*observed.notes, *notes_of_rows, *notes),
     )
-
-
-def _span(rows: Rows, count: float) -> str:
-    usual, _ = in_blocks.pauses(rows.time_s)
-    seconds = count * usual
-    return span(seconds) if seconds >= 120 else f"{seconds:.3g} s"
 
 
 def _last_regime(rows: Rows, changes: tuple[RegimeChange, ...]) -> tuple[Rows, list[str]]:
@@ -130,21 +135,6 @@ def _of_late(rows: Rows) -> list[str]:
     ]
 
 
-def _apart(rows: Rows, observed: Observed) -> tuple[Apart, ...]:
-    """Found in all rows: in the curve an hour of each night is no more than outliers."""
-    response = rows.columns.get("response")
-    uses_apart = (apart(name, rows.time_s, rows.load, rows.columns[use_of(name)], response) for name in observed.use)
-    return tuple(use for use in uses_apart if use is not None)
-
-
-def _growing(rows: Rows, observed: Observed, changes: Sequence[RegimeChange]) -> tuple[GrowsByItself, ...]:
-    """The uses that grow, without those that changed at one moment: a step looks like growth."""
-    changed = {change.what for change in changes}
-    names = [name for name in observed.use if named(use_of(name)) not in changed]
-    growths = (grows(name, rows.time_s, rows.load, rows.columns[use_of(name)]) for name in names)
-    return tuple(growth for growth in growths if growth is not None)
-
-
 def _curve(
     levels: tuple[Level, ...], column: str, observed: Observed, rows: Rows, within_ms: float | None
 ) -> Curve | None:
@@ -166,44 +156,31 @@ def _curve(
     scalability = column == "throughput" and sum(max(sample.throughputs) > 0 for sample in samples) >= law.FEWEST_POINTS
     curve = curves.fit(
         samples,
-        axis=observed.axis,
+        axis="load",
         treatment="observed",
         within_latency_p95_ms=within_ms,
         scalability=scalability,
         gradually=column == "throughput",
     )
-    knee = None if curve.knee is None else _between_levels(curve.knee, [sample.load for sample in samples])
-    return replace(curve, knee=knee, warnings=tuple(_said(warning) for warning in curve.warnings))
-
-
-def _between_levels(knee: LoadInterval, loads: list[float]) -> LoadInterval:
-    """The interval extended to the middle between the neighbouring levels: a level holds rows from around its load,
-    within which the place of the bend is unknown."""
-    at = int(np.clip(np.searchsorted(loads, knee.load), 1, len(loads) - 1))
-    apart = (loads[at] / loads[at - 1]) ** 0.5
-    return LoadInterval(knee.load, min(knee.low, knee.load / apart), max(knee.high, knee.load * apart))
-
-
-def _said(warning: str) -> str:
-    """Replaces a curve's advice on measuring, as these data were only observed."""
-    return warning.replace("; load further.", "; no higher load was observed.").replace(
-        "but these levels do not show where: measure more blocks.", "but these rows do not show where."
-    )
+    knee, loads, warnings = curve.knee, [sample.load for sample in samples], curve.warnings
+    if knee is not None:  # within a level, which holds rows from around its load, the place of the bend is unknown
+        at = int(np.clip(np.searchsorted(loads, knee.load), 1, len(loads) - 1))
+        apart = (loads[at] / loads[at - 1]) ** 0.5
+        knee = LoadInterval(knee.load, min(knee.low, knee.load / apart), max(knee.high, knee.load * apart))
+    for advice, instead in ADVICE.items():
+        warnings = tuple(warning.replace(advice, instead) for warning in warnings)
+    return replace(curve, knee=knee, warnings=warnings)
 
 
 def _demand(
     resource: str, rows: Rows, blocks: Blocks, levels: tuple[Level, ...], observed: Observed, driver: Driver
 ) -> ObservedDemand:
-    column = use_of(resource)
-    load, _ = in_blocks.means(
-        np.where(np.isfinite(rows.columns[column]), rows.load, np.nan), blocks.label, blocks.count
-    )
-    seen = [(float(np.median(level.known(column))), level.load) for level in levels if len(level.known(column))]
+    uses, served = rows.columns[use_of(resource)], rows.columns.get("throughput")
+    cells = [(level.known(use_of(resource)), level.load) for level in levels]
+    seen = [(float(np.median(known)), load) for known, load in cells if len(known)]
     highest, at = max(seen, default=(float("nan"), levels[-1].load))
-    near = next((load_ for use_, load_ in seen if use_ >= FULL), None)
-    ahead = OfRows(None)
-    if driver != "hour":
-        ahead = of_rows(rows.load, rows.columns[column], rows.columns.get("throughput"), last=True)
+    near = next((load for use, load in seen if use >= FULL), None)
+    ahead = OfRows(None) if driver == "hour" else of_rows(rows.load, uses, served, last=True)
     demand = ObservedDemand(
         resource,
         highest,
@@ -214,11 +191,13 @@ def _demand(
         cheaper=ahead.cheaper,
         driver=driver,
     )
-    if driver == "hour" or "throughput" not in rows.columns:
+    if driver == "hour" or served is None:
         return demand
-    both = np.isfinite(rows.columns[column]) & np.isfinite(rows.columns["throughput"])
-    throughput, weight = in_blocks.means(np.where(both, rows.columns["throughput"], np.nan), blocks.label, blocks.count)
-    use, _ = in_blocks.means(np.where(both, rows.columns[column], np.nan), blocks.label, blocks.count)
+    used, both = np.isfinite(uses), np.isfinite(uses) & np.isfinite(served)
+    columns = (rows.load, used), (served, both), (uses, both)
+    (load, _), (throughput, weight), (use, _) = (
+        in_blocks.means(np.where(there, column, np.nan), blocks.label, blocks.count) for column, there in columns
+    )
     if near is not None and int((load < near).sum()) >= in_blocks.FEWEST:
         weight = np.where(load < near, weight, 0.0)
     line = in_blocks.law(throughput, use, weight)
@@ -232,21 +211,34 @@ def _demand(
 
 
 def _ahead(rows: Rows, blocks: Blocks, observed: Observed, demands: Sequence[ObservedDemand]) -> Observations | None:
-    """The rows in the form of a forecast's input; None without a throughput."""
+    """The levels' cells in the form of a forecast's input, without cells that lack a throughput or a resource's use.
+    None without a throughput."""
     if "throughput" not in rows.columns:
         return None
-    levels = rows.levels(blocks, ahead=True)
-    resources = {name: use_of(name) for name in observed.use}
-    forecast_input = observations(levels, observed.name, observed.axis, resources, observed.servers)
-    forecast_input = replace(
-        forecast_input,
+    inputs, p95 = [], observed.response_is == "p95"
+    for level in rows.levels(blocks, ahead=True):
+        responses = level.cells.get("response", np.full_like(level.cells["throughput"], np.nan))
+        for at, (throughput, slow_s) in enumerate(zip(level.cells["throughput"], responses, strict=True)):
+            uses = {name: float(level.cells[use_of(name)][at]) for name in observed.use}
+            if not np.isfinite([throughput, *uses.values()]).all():
+                continue
+            slow_ms = 1000 * float(slow_s) if np.isfinite(slow_s) else None
+            inputs.append(
+                Observation(
+                    level.load,
+                    float(throughput),
+                    latency_p95_ms=slow_ms if p95 else None,
+                    latency_mean_ms=None if p95 else slow_ms,
+                    utilizations={name: float(np.clip(use, 0.0, 1.0)) for name, use in uses.items()},
+                )
+            )
+    return Observations(
+        observed.name,
+        tuple(inputs),
+        servers={name: observed.servers.get(name, 1.0) for name in observed.use},
         flattening=frozenset(demand.resource for demand in demands if demand.cheaper),
         by_the_hour=frozenset(demand.resource for demand in demands if demand.driver == "hour"),
     )
-    if observed.response_is == "p95":
-        return forecast_input
-    of_means = (replace(row, latency_p95_ms=None, latency_mean_ms=row.latency_p95_ms) for row in forecast_input.rows)
-    return replace(forecast_input, rows=tuple(of_means))
 
 
 def _data(

@@ -4,17 +4,17 @@
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import PurePath
 from typing import Any
 
 from loadframe.errors import SampleError, UsageError
-from loadframe.formats.csv_tables import SADF, is_timed, name_of, read_text
+from loadframe.formats.csv_tables import SADF, name_of, read_text
 from loadframe.formats.plain_numbers import finite, is_number
 from loadframe.formats.said import words
 from loadframe.progress import counted
-from loadframe_watch.observed import csv_files
-from loadframe_watch.observed.csv_files import MILLISECONDS_FROM, NO_ZONE, moment, zoneless
+from loadframe_watch.observed.csv_files import MILLISECONDS_FROM, NO_ZONE, moment, parse_table, zoneless
 from loadframe_watch.observed.records import Observed, ObservedMapping
 from loadframe_watch.observed.series import MOST_SERIES, Series, Table, assemble, check_size, read_json
 
@@ -114,10 +114,9 @@ LABELS: Mapping[str, str] = {
     "mountpoint": "filesystem", "tty": "tty", "line": "tty", "bus": "bus", "number": "number",
 }  # fmt: skip
 """Columns, or keys, that name a device and measure nothing -> the label that each becomes."""
-
+OF_EACH_LINE = ["hostname", "interval", "timestamp"]
 BUSY_PERCENT = 5.0
 """A disk that was never busier is no resource worth a line."""
-
 _PLAIN = re.compile(r"[A-Za-z0-9_.:-]{1,60}")
 
 
@@ -161,10 +160,7 @@ def check_not_of_sar(text: str, name: str) -> None:
 def parse_sysstat(text: str, name: str) -> Table:
     """The series in either form. Raises SampleError, naming the line, or the place, that is wrong."""
     sysstat = _Sysstat(name)
-    if is_json(text):
-        _json(text, sysstat)
-    else:
-        _lines(text, sysstat)
+    (_json if is_json(text) else _lines)(text, sysstat)
     if not sysstat.values:
         raise SampleError(f"{name} has no measurements of sysstat", remedy=BY_SADF)
     series = tuple(Series.of(column, dict(labels), values) for (column, labels), values in sysstat.values.items())
@@ -206,7 +202,7 @@ def _lines(text: str, sysstat: _Sysstat) -> None:
         where = f"{sysstat.name}, line {number}"
         if line.lstrip().startswith("#"):
             columns = [_column(cell.lstrip("# ")) for cell in cells]
-            if columns[:3] != ["hostname", "interval", "timestamp"]:
+            if columns[:3] != OF_EACH_LINE:
                 raise SampleError(f"{where} begins with {words(line, 60)!r}, not {SADF!r}", remedy=BY_SADF)
             continue
         if len(cells) > 3 and cells[3].startswith(("LINUX-RESTART", "COM ")):
@@ -219,19 +215,14 @@ def _lines(text: str, sysstat: _Sysstat) -> None:
                 f"{where} has {counted(len(cells), 'cell')} where its head names {counted(len(columns), 'column')}",
                 remedy=BY_SADF,
             )
-        _line(dict(zip(columns, cells, strict=True)), where, sysstat)
-
-
-def _line(cells: Mapping[str, str], where: str, sysstat: _Sysstat) -> None:
-    time_s = _time(cells["timestamp"], where)
-    sysstat.zoneless |= zoneless(cells["timestamp"])
-    labels = {LABELS[key.lower()]: _device(value) for key, value in cells.items() if key.lower() in LABELS}
-    for column, text in cells.items():
-        if column in ("hostname", "interval", "timestamp") or column.lower() in LABELS:
-            continue
-        value = finite(text.replace(",", "."))  # sysstat writes a decimal comma if the locale has one
-        if value is not None:
-            sysstat.add(time_s, column, labels, value)
+        by_column = dict(zip(columns, cells, strict=True))
+        time_s = _time(by_column["timestamp"], where)
+        sysstat.zoneless |= zoneless(by_column["timestamp"])
+        labels = {LABELS[key.lower()]: _device(cell) for key, cell in by_column.items() if key.lower() in LABELS}
+        for column, cell in by_column.items():
+            value = finite(cell.replace(",", "."))  # sysstat writes a decimal comma if the locale has one
+            if value is not None and column not in OF_EACH_LINE and column.lower() not in LABELS:
+                sysstat.add(time_s, column, labels, value)
 
 
 def _device(text: str) -> str:
@@ -269,10 +260,8 @@ def _json(text: str, sysstat: _Sysstat) -> None:
             stamp = moment_["timestamp"]
             sysstat.zoneless |= stamp.get("utc") != 1
             time_s = _time(f"{stamp.get('date', '')} {stamp.get('time', '')}".strip(), where)
-            for key, value in moment_.items():
-                if key != "timestamp":
-                    for column, labels, number_ in _within(key, value, {}):
-                        sysstat.add(time_s, column, labels, number_)
+            for column, labels, value in _within("", {**moment_, "timestamp": None}, {}):
+                sysstat.add(time_s, column, labels, value)
 
 
 def _within(key: str, value: Any, labels: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, str], float]]:
@@ -324,41 +313,21 @@ def rows_of(files: Sequence[tuple[str, str]], mapping: ObservedMapping) -> Obser
     return assemble(_joined([_table(text, name) for text, name in files]), mapping)
 
 
-def _kind(text: str) -> str:
-    begins = text.removeprefix("\ufeff").lstrip()[:1]
-    if begins in ("{", "["):
-        return "sysstat" if is_json(text) else "prometheus"
-    return "sysstat" if is_text(text) else "csv"
-
-
 def _table(text: str, name: str) -> Table:
     check_not_of_sar(text, name)
-    kind = _kind(text)
-    if kind == "prometheus":
-        return parse_prometheus(text, name)
-    if kind == "sysstat":
+    if is_json(text) or is_text(text):
         return parse_sysstat(text, name)
-    return csv_files.parse_table(text, name, untimed=not is_timed(text))
+    if text.removeprefix("\ufeff").lstrip().startswith(("{", "[")):
+        return parse_prometheus(text, name)
+    return parse_table(text, name)
 
 
 def _joined(tables: Sequence[Table]) -> Table:
     """One table of all; for the usual names, earlier tables take precedence."""
-    if len(tables) == 1:
-        return tables[0]
     series: list[Series] = [metric for table in tables for metric in table.series]
-    if len(series) > MOST_SERIES:
+    if len(series) > MOST_SERIES and len(tables) > 1:
         raise SampleError(f"the files have {len(series):,} series; at most {MOST_SERIES:,} are read", remedy=FEWER)
-    usual = tables[0].usual
-    for table in tables[1:]:
-        more = table.usual
-        usual = replace(
-            usual,
-            load=usual.load or more.load,
-            throughput=usual.throughput or more.throughput,
-            response=usual.response or more.response,
-            response_is=usual.response_is if usual.response else more.response_is,
-            use={**more.use, **usual.use},
-        )
+    usual = reduce(ObservedMapping.completed, (table.usual for table in tables))
     servers = {name: count for table in reversed(tables) for name, count in table.servers.items()}
     notes = tuple(note for table in tables for note in table.notes)
     return Table(tables[0].name, tuple(series), usual, servers, notes)

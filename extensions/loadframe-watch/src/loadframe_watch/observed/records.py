@@ -1,7 +1,7 @@
 """What was observed of a system under the load of its users: rows in time order, and what was learnt from them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from loadframe.model.curve import Curve, LoadInterval, Saturation
@@ -17,7 +17,7 @@ class ObservedMapping:
     """Which series of a file is what; None: the one with the usual name. A term is NAME, NAME{label="value", ...}
     (matching series are added up), TERM / NUMBER, or TERM / TERM. Series whose name ends like a counter's (_total,
     _count, _sum, _bucket), and those of `counters`, become rates per second. use: terms by resource, each a share from
-    0 to 1. axis: what the load counts, in words."""
+    0 to 1."""
 
     load: str | None = None
     throughput: str | None = None
@@ -25,17 +25,23 @@ class ObservedMapping:
     use: Mapping[str, str] = field(default_factory=dict)
     counters: tuple[str, ...] = ()
     response_is: ResponseIs = "mean"
-    axis: str = "load"
 
-    @property
-    def given(self) -> bool:
-        return bool(self.load or self.throughput or self.response or self.use or self.counters)
+    def completed(self, usual: "ObservedMapping") -> "ObservedMapping":
+        """This mapping, with the usual names of what it does not name."""
+        return replace(
+            self,
+            load=self.load or usual.load,
+            throughput=self.throughput or usual.throughput,
+            response=self.response or usual.response,
+            response_is=self.response_is if self.response else usual.response_is,
+            use={**usual.use, **self.use},
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
     """Rows in time order, (n,) each; NaN where a cell is missing. time_s: seconds, of the clock of the file. load: in
-    the unit of the axis. throughput: 1/s. response_s: seconds, the mean or the p95 of the row's window. use: share of
+    any unit. throughput: 1/s. response_s: seconds, the mean or the p95 of the row's window. use: share of
     each resource in use, 0 to 1. servers: as in `Observations`. notes: sentences on what was left out or changed."""
 
     name: str
@@ -45,7 +51,6 @@ class Observed:
     response_s: tuple[float, ...] | None = None
     use: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     servers: Mapping[str, float] = field(default_factory=dict)
-    axis: str = "load"
     response_is: ResponseIs = "mean"
     notes: tuple[str, ...] = ()
 
@@ -174,7 +179,6 @@ class Learned:
     its end, or the throughput bent. observations: the same rows by level and time block, for a forecast, or None."""
 
     name: str
-    axis: str
     data: ObservedData
     curve: Curve | None
     basis: Basis

@@ -17,15 +17,12 @@ from loadframe_watch.observed.records import RegimeChange
 BATCHES = 48
 SHORTEST = 6
 """Batches on either side of a change."""
-
 BINS = 12
 LEAST_CHANGE = 0.08
 THRESHOLD = 4.5
 """The highest of about forty correlated t-values of equal batches, by simulation: benchmarks/observed.py."""
-
 LEAST_COMMON = 0.3
-"""Sides that share less than this of their loads cannot be distinguished from a curve that bends."""
-
+"""Sides that share less than this of their loads cannot be distinguished from a curve that is not straight."""
 MOST_CHANGES = 6
 
 
@@ -49,8 +46,7 @@ def changes(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tupl
         ends = [0, *places, len(sums.number)]
         for index, at in enumerate(places, 1):
             difference, _ = _difference(sums.of(ends[index - 1], at), sums.of(at, ends[index + 1]))
-            moment = float(time_s[int(np.searchsorted(label, at))])
-            regime_changes.append(RegimeChange(moment, name, float(np.exp(difference))))
+            regime_changes.append(RegimeChange(_moment(time_s, label, at), name, float(np.exp(difference))))
     return tuple(sorted(regime_changes, key=lambda change: change.at_s)[:MOST_CHANGES])
 
 
@@ -68,10 +64,12 @@ def recent(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple
         ]
         if proven:
             difference, at = max(proven, key=lambda change: abs(change[0]))
-            regime_changes.append(
-                RegimeChange(float(time_s[int(np.searchsorted(label, at))]), name, float(np.exp(difference)))
-            )
+            regime_changes.append(RegimeChange(_moment(time_s, label, at), name, float(np.exp(difference))))
     return tuple(regime_changes)
+
+
+def _moment(time_s: Floats, label: Whole, batch: int) -> float:
+    return float(time_s[int(np.searchsorted(label, batch))])
 
 
 def _judged(load: Floats, columns: Mapping[str, Floats]) -> tuple[Whole, list[tuple[str, _Sums]]]:

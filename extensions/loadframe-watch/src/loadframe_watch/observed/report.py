@@ -27,16 +27,15 @@ SEEN_FULL = 0.97
 AS_USUAL = 1.1
 """Times the usual response time: less than this is as usual."""
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
 LONGER = f"{BENT:g} times as long as at the lowest third of the loads"
 FULL = "Outlook"
 FLATTENS = "flattens as the load rises; where it would be full is not in sight"
 
 
-def render_learned(learned: Learned, *, unit: str = "", width: int = terminal.WIDTH) -> str:
-    """What production data show. unit: what the load counts; defaults to the name of the axis."""
-    unit, curve = unit or learned.axis.replace("_", " "), learned.curve
-    response, warnings = learned.basis == "response", () if curve is None else curve.warnings
+def render_learned(learned: Learned, *, unit: str = "load", width: int = terminal.WIDTH) -> str:
+    """What production data show. unit: what the load counts."""
+    curve, response = learned.curve, learned.basis == "response"
+    warnings = () if curve is None else curve.warnings
     shown: tuple[doc.Section, ...] = () if curve is None else (levels(curve, unit, response=response),)
     if curve is not None and not response:
         shown += (doc.listed("The curve", sentences(curve, unit)),)
@@ -152,7 +151,6 @@ def apart(spells: Apart) -> str:
 
 
 def growing(trend: GrowsByItself) -> str:
-    """How fast a use grows with time, and when it would be full."""
     pace = [100 * share for share in (trend.per_day, trend.low_per_day, trend.high_per_day)]
     value, low, high = rounding.with_interval(*pace)
     at, earliest, latest = (_ends(seconds) for seconds in (trend.ends_s, trend.ends_low_s, trend.ends_high_s))
@@ -164,7 +162,6 @@ def growing(trend: GrowsByItself) -> str:
 
 
 def _ends(at_s: float | None) -> str:
-    """A predicted time, to the hour."""
     if at_s is None or at_s > FAR_S:
         return "much later"
     return (
@@ -204,7 +201,6 @@ def _hour(of_day_s: float) -> str:
 
 
 def change(change: RegimeChange) -> str:
-    """When the behaviour at equal load changed, and by how much."""
     way = "higher" if change.ratio > 1 else "lower"
     return (
         f"{moment(change.at_s)}: at equal load {change.what} is {rounding.percent(abs(change.ratio - 1))} {way} "
@@ -213,7 +209,6 @@ def change(change: RegimeChange) -> str:
 
 
 def data(learned: Learned) -> list[str]:
-    """How much data there was, and how the intervals were made."""
     counts = learned.data
     said = [
         f"{counts.used:,} of {counts.rows:,} rows were used, over {rounding.seconds(counts.span_s)}; intervals of 95 % "

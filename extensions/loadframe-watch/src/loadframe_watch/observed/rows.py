@@ -4,32 +4,28 @@ for observed ones. A bin's value in a block is the median of its rows there (a t
 mean (a use: the utilisation law is one of means), moved to the load of the level along the curve's own slope."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from loadframe.analysis.arrays import Floats, Whole
-from loadframe.model import Observation, Observations
+from loadframe.errors import SampleError
 from loadframe_watch.observed import blocks as in_blocks
 from loadframe_watch.observed.blocks import Blocks
 from loadframe_watch.observed.records import Observed
 
+LONGER = "Export a longer range, in which the load is low and high at times."
 FEWEST_CELLS = 4
 MOST_CELLS = 12
 """Values of a level: more blocks are averaged, neighbours in time first."""
-
 PER_DOUBLING, MOST_LEVELS = 4.0, 14
 """Levels of a curve."""
-
 PER_DOUBLING_AHEAD, MOST_LEVELS_AHEAD = 2.0, 8
 """Levels of a forecast: about as far apart as on the curves that forecasts are calibrated on."""
-
 FEW_LOADS = 20
 """Up to this many different loads, each seen often, are levels already."""
-
 STEEPEST = 3.0
 """Steepest slope, in logarithms, for moving a value within its bin."""
-
 LEAST_USE = 1e-9
 TRIMMED = 0.05
 """Share of the rows at either end that is left out of a mean."""
@@ -46,26 +42,6 @@ class Level:
         """The cells of a column that are not NaN."""
         values = self.cells[column]
         return values[np.isfinite(values)]
-
-
-def observations(
-    levels: tuple[Level, ...], name: str, axis: str, resources: Mapping[str, str], servers: Mapping[str, float]
-) -> Observations:
-    """The levels' cells in the form of a forecast's input, without cells that lack a throughput or a resource's use.
-    resources: name -> column; the column "response" becomes the p95 latency."""
-    rows = []
-    for level in levels:
-        for at, throughput in enumerate(level.cells["throughput"]):
-            uses = {resource: float(level.cells[column][at]) for resource, column in resources.items()}
-            if not np.isfinite([throughput, *uses.values()]).all():
-                continue
-            slow = float(level.cells["response"][at]) if "response" in level.cells else np.nan
-            held = {resource: float(np.clip(use, 0.0, 1.0)) for resource, use in uses.items()}
-            p95_ms = 1000 * slow if np.isfinite(slow) else None
-            rows.append(Observation(level.load, float(throughput), p95_ms, utilizations=held))
-    return Observations(
-        name, tuple(rows), axis=axis, servers={resource: servers.get(resource, 1.0) for resource in resources}
-    )
 
 
 def _bins(load: Floats, *, ahead: bool) -> Whole:
@@ -96,9 +72,9 @@ def _merged(bins: Whole, load: Floats, label: Whole) -> Whole:
         bins[bins == numbers[at]] = numbers[at - 1] if at else numbers[1]
 
 
-def _at_centre(values: Floats, load: Floats, bins: Whole, numbers: Whole, centre: Floats, by_mean: bool) -> Floats:
+def _at_centre(values: Floats, load: Floats, bins: Whole, numbers: Whole, centre: Floats, column: str) -> Floats:
     """The values moved to the loads of their levels, along the slope between the neighbouring levels."""
-    middle = np.array([_middle(values[bins == number], by_mean) for number in numbers])
+    middle = np.array([_middle(values[bins == number], column) for number in numbers])
     place = np.searchsorted(numbers, bins)
     if len(numbers) < 2:
         return values
@@ -107,18 +83,11 @@ def _at_centre(values: Floats, load: Floats, bins: Whole, numbers: Whole, centre
     return np.asarray(values * np.exp(-slope[place] * np.log(load / centre[place])))
 
 
-def _groups(label: Whole) -> Whole:
-    """For each row, which of at most MOST_CELLS groups of its level's blocks it belongs to, in time order."""
-    _, place = np.unique(label, return_inverse=True)
-    count = int(place.max()) + 1
-    return place * min(count, MOST_CELLS) // count
-
-
-def _middle(values: Floats, by_mean: bool) -> float:
+def _middle(values: Floats, column: str) -> float:
     known = values[np.isfinite(values)]
     if not len(known):
         return float("nan")
-    if not by_mean:
+    if not column.startswith("use."):
         return float(np.median(known))
     cut = int(TRIMMED * len(known))
     return float(np.sort(known)[cut : len(known) - cut].mean())
@@ -126,36 +95,28 @@ def _middle(values: Floats, by_mean: bool) -> float:
 
 FEWEST_ROWS = 40
 """Used rows. Fewer are a handful of measurements, which `curve` accepts as such if they have levels."""
-
 LEAST_RANGE = 1.3
 """The load must vary by this factor (its 1st to 99th percentile), or its effect cannot be determined."""
-
 MOST_ZERO = 0.5
 """Share of the rows with a load; with more zeros the median of a level is 0."""
 
 
-class TooLittleError(ValueError):
-    """What is missing, in words."""
-
-
+@dataclass(frozen=True, slots=True)
 class Rows:
-    """The used rows: those with a load and any other value, in time order."""
+    """The used rows: those with a load and any other value, in time order. columns: "throughput", "response" and
+    `use_of` each resource."""
 
-    def __init__(self, time_s: Floats, load: Floats, columns: dict[str, Floats], uses: frozenset[str]) -> None:
-        self.time_s, self.load, self.columns, self.uses = time_s, load, columns, uses
+    time_s: Floats
+    load: Floats
+    columns: dict[str, Floats]
 
     @classmethod
     def of(cls, observed: Observed) -> "Rows":
-        """The rows of the record, with columns "throughput", "response" and `use_of` each resource."""
-        columns: dict[str, Floats] = {}
-        if observed.throughput is not None:
-            columns["throughput"] = np.array(observed.throughput, dtype=np.float64)
-        if observed.response_s is not None:
-            columns["response"] = np.array(observed.response_s, dtype=np.float64)
-        columns |= {use_of(name): np.array(values, dtype=np.float64) for name, values in observed.use.items()}
-        time_s, load = np.array(observed.time_s, dtype=np.float64), np.array(observed.load, dtype=np.float64)
-        order = np.argsort(time_s, kind="stable")
-        rows = cls(time_s, load, columns, frozenset(use_of(name) for name in observed.use)).at(order)
+        given = {"throughput": observed.throughput, "response": observed.response_s}
+        given |= {use_of(name): shares for name, shares in observed.use.items()}
+        columns = {name: np.array(values, dtype=np.float64) for name, values in given.items() if values is not None}
+        rows = cls(np.array(observed.time_s, dtype=np.float64), np.array(observed.load, dtype=np.float64), columns)
+        rows = rows.at(np.argsort(rows.time_s, kind="stable"))
         anything = np.zeros(len(rows.load), dtype=np.bool_)
         for values in rows.columns.values():
             anything |= np.isfinite(values)
@@ -163,7 +124,7 @@ class Rows:
 
     def at(self, indices: np.ndarray) -> "Rows":
         picked = {name: values[indices] for name, values in self.columns.items()}
-        return Rows(self.time_s[indices], self.load[indices], picked, self.uses)
+        return Rows(self.time_s[indices], self.load[indices], picked)
 
     def counted(self) -> "tuple[Rows, list[str]]":
         """The rows without a throughput that is 0 in most rows with a load, as medians would then be 0; and a note on
@@ -178,26 +139,24 @@ class Rows:
         often = "all rows" if share == 1 else f"{100 * share:.0f} % of the rows"
         columns = {name: values for name, values in self.columns.items() if name != "throughput"}
         note = f"The throughput is 0 in {often} with a load: hardly anything is counted, and it was left out."
-        return Rows(self.time_s, self.load, columns, self.uses), [note]
+        return replace(self, columns=columns), [note]
 
     def check(self, observed: Observed) -> None:
-        """TooLittleError where nothing can be learnt from them."""
+        """SampleError where nothing can be learnt from them."""
+        above, why = self.load[self.load > 0], ""
+        low, high = np.quantile(above, (0.01, 0.99)).tolist() if len(above) else (0.0, 0.0)
         if not self.columns:
-            raise TooLittleError("there is a load, and nothing beside it: no throughput, no response time, no use")
-        if len(self.load) < FEWEST_ROWS:
-            raise TooLittleError(
-                f"{len(self.load)} of {len(observed.time_s)} rows have a load and anything beside it; at least "
-                f"{FEWEST_ROWS} are needed"
-            )
-        above = self.load[self.load > 0]
-        if not len(above):
-            raise TooLittleError("every load is 0")
-        low, high = (float(end) for end in np.quantile(above, (0.01, 0.99)))
-        if high < LEAST_RANGE * low:
-            raise TooLittleError(
-                f"the load hardly varies: 98 % of the rows lie from {low:g} to {high:g}, less than a factor of "
-                f"{LEAST_RANGE:g}"
-            )
+            why = "there is a load, and nothing beside it: no throughput, no response time, no use"
+        elif len(self.load) < FEWEST_ROWS:
+            why = f"{len(self.load)} of {len(observed.time_s)} rows have a load and anything beside it; at least "
+            why += f"{FEWEST_ROWS} are needed"
+        elif not len(above):
+            why = "every load is 0"
+        elif high < LEAST_RANGE * low:
+            why = f"the load hardly varies: 98 % of the rows lie from {low:g} to {high:g}, less than a factor of "
+            why += f"{LEAST_RANGE:g}"
+        if why:
+            raise SampleError(f"{observed.name} says too little: {why}", remedy=LONGER)
 
     def without(self, residuals: list[Floats]) -> "Rows":
         """The rows with outliers as missing cells."""
@@ -205,7 +164,7 @@ class Rows:
             name: np.where(np.abs(away) > in_blocks.FAR, np.nan, values)
             for (name, values), away in zip(self.columns.items(), residuals, strict=True)
         }
-        return Rows(self.time_s, self.load, columns, self.uses)
+        return replace(self, columns=columns)
 
     def relations(self) -> dict[str, Floats]:
         """The columns that show a change of the system, by their names in words."""
@@ -222,17 +181,15 @@ class Rows:
         numbers = np.unique(bins)
         centre = np.array([np.exp(np.log(load[bins == number]).mean()) for number in numbers])
         moved = {
-            name: _at_centre(values[there], load, bins, numbers, centre, name in self.uses)
-            for name, values in self.columns.items()
+            name: _at_centre(values[there], load, bins, numbers, centre, name) for name, values in self.columns.items()
         }
         level_rows = []
         for index, number in enumerate(numbers):
             mine = bins == number
-            groups = _groups(label[mine])
+            in_level, place = np.unique(label[mine], return_inverse=True)
+            groups = place * min(len(in_level), MOST_CELLS) // len(in_level)  # of neighbouring blocks
             cells = {
-                name: np.array(
-                    [_middle(values[mine][groups == group], name in self.uses) for group in np.unique(groups)]
-                )
+                name: np.array([_middle(values[mine][groups == group], name) for group in np.unique(groups)])
                 for name, values in moved.items()
             }
             # a mean of many: known to no more digits
@@ -246,5 +203,4 @@ def use_of(name: str) -> str:
 
 
 def named(column: str) -> str:
-    """A column, in words."""
     return f"the use of {column.removeprefix('use.')}" if column.startswith("use.") else f"the {column}"

@@ -12,7 +12,7 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
 from typing import Any
@@ -29,24 +29,24 @@ MOST_SERIES = 2_000
 MOST_CELLS = 4_000_000
 COUNTS = ("_total", "_count", "_sum", "_bucket")
 """Endings of the names of counters (OpenMetrics 1.0, 5.1)."""
-
 MOST_APART = 2.5
 EXAMPLES = 6
 _MILLISECONDS = re.compile(r"(?<![a-z])(ms|msecs?|millis|milliseconds?)(?![a-z])", re.IGNORECASE)
 _DIVIDED = re.compile(r"/\s*1(000(\.0*)?|e\+?0*3)\s*$")
 _TERM = re.compile(r'\s*(?P<name>[^\s{}/"]*)\s*(?:\{(?P<labels>[^{}]*)\})?\s*')
-_LABEL = re.compile(r'\s*(?P<key>[A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*"(?P<value>[^"]*)"\s*(?:,|$)')
+_LABEL = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_.-]*)\s*=\s*"([^"]*)"\s*(?:,|$)')
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """times_s: ascending; values: same length (NaN: missing). counts: whether it is a counter."""
+    """times_s: ascending; values: same length (NaN: missing). counted: whether they are rates of a counter, each of the
+    interval before its time."""
 
     name: str
     labels: Mapping[str, str]
-    times_s: tuple[float, ...]
-    values: tuple[float, ...]
-    counts: bool = False
+    times_s: Sequence[float]
+    values: Sequence[float]
+    counted: bool = False
 
     @classmethod
     def of(cls, name: str, labels: Mapping[str, str], values: Mapping[float, float]) -> "Series":
@@ -84,28 +84,18 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """Values by their time. counted: rates of a counter, each of the interval before its time."""
-
-    times_s: Sequence[float]
-    values: Sequence[float]
-    counted: bool = False
-
-
 def assemble(table: Table, mapping: ObservedMapping) -> Observed:
     """The rows that the mapping, or the usual names, make of the series. Raises SampleError, naming what is missing."""
-    load_term = mapping.load or table.usual.load
-    if load_term is None:
+    terms = mapping.completed(table.usual)
+    if terms.load is None:
         raise SampleError(
             f"which series of {table.name} is the load is not known; it has {_examples(table)}",
             remedy="Say it: --load NAME, and --throughput NAME, --response NAME, --use cpu=NAME for the others.",
         )
     notes = list(table.notes)
-    load = _column(table, load_term, "--load", mapping, notes)
-    columns: dict[str, _Column] = {}
-    for role in ("throughput", "response"):
-        term = getattr(mapping, role) or getattr(table.usual, role)
+    load = _column(table, terms.load, "--load", mapping, notes)
+    columns: dict[str, Series] = {}
+    for role, term in (("throughput", terms.throughput), ("response", terms.response)):
         if term is not None:
             columns[role] = _column(table, term, f"--{role}", mapping, notes)
     if mapping.response and _MILLISECONDS.search(mapping.response) and not _DIVIDED.search(mapping.response):
@@ -113,8 +103,7 @@ def assemble(table: Table, mapping: ObservedMapping) -> Observed:
             f"The response is taken in seconds, and the name {words(mapping.response, 100)} says milliseconds: "
             f"give '{words(mapping.response, 100)} / 1000' if it is so."
         )
-    uses = {**table.usual.use, **mapping.use}
-    for resource, term in uses.items():
+    for resource, term in terms.use.items():
         columns[f"use {resource}"] = _column(table, term, f"--use {resource}=", mapping, notes)
     if not columns:
         raise SampleError(
@@ -137,15 +126,14 @@ def assemble(table: Table, mapping: ObservedMapping) -> Observed:
         load=_plausible(loads, "the load", notes),
         throughput=_plausible(at["throughput"], "the throughput", notes) if "throughput" in at else None,
         response_s=_plausible(at["response"], "the response time", notes) if "response" in at else None,
-        use={resource: _shares(at[f"use {resource}"], resource, table.name) for resource in uses},
+        use={resource: _shares(at[f"use {resource}"], resource, table.name) for resource in terms.use},
         servers=dict(table.servers),
-        axis=mapping.axis,
-        response_is=mapping.response_is if mapping.response else table.usual.response_is,
+        response_is=terms.response_is,
         notes=tuple(notes),
     )
 
 
-def _column(table: Table, term: str, flag: str, mapping: ObservedMapping, notes: list[str]) -> _Column:
+def _column(table: Table, term: str, flag: str, mapping: ObservedMapping, notes: list[str]) -> Series:
     """A series' own name may contain a slash."""
     whole = _matching(table, term)
     if whole:
@@ -164,7 +152,7 @@ def _column(table: Table, term: str, flag: str, mapping: ObservedMapping, notes:
     if number is not None:
         if not number > 0:
             raise SampleError(f"{flag} is divided by {words(below, 40)}", remedy="Divide by a number above zero.")
-        return _Column(top.times_s, [value / number for value in top.values], top.counted)
+        return replace(top, values=[value / number for value in top.values])
     others = _matching(table, below)
     if not others:
         raise SampleError(
@@ -173,7 +161,7 @@ def _column(table: Table, term: str, flag: str, mapping: ObservedMapping, notes:
         )
     under = _at(top.times_s, _summed(others, mapping, notes))
     ratio = [first / second if second > 0 else math.nan for first, second in zip(top.values, under, strict=True)]
-    return _Column(top.times_s, ratio, top.counted)
+    return replace(top, values=ratio)
 
 
 def _divided(term: str) -> tuple[str, str, str]:
@@ -196,34 +184,20 @@ def _matching(table: Table, term: str) -> list[Series]:
     match = _TERM.fullmatch(term)
     if match is None or not (match["name"] or match["labels"]):
         return []
-    wanted = _labels(match["labels"] or "")
-    if wanted is None:
+    if _LABEL.sub("", match["labels"] or "").strip():
         return []
-    return [
-        metric
-        for metric in table.series
-        if (not match["name"] or metric.name == match["name"])
-        and all(metric.labels.get(key) == value for key, value in wanted.items())
-    ]
+    wanted = dict(_LABEL.findall(match["labels"] or "")).items()
+    named = [metric for metric in table.series if metric.name == (match["name"] or metric.name)]
+    return [metric for metric in named if metric.labels.items() >= wanted]
 
 
-def _labels(text: str) -> dict[str, str] | None:
-    labels, at = {}, 0
-    while at < len(text.rstrip()):
-        match = _LABEL.match(text, at)
-        if match is None:
-            return None
-        labels[match["key"]], at = match["value"], match.end()
-    return labels
-
-
-def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]) -> _Column:
+def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]) -> Series:
     """The sum of all series that match. Before its first value and after its last one a series adds nothing: instances
     come and go, and each has a series of its own. What one lacks in between is missing."""
     resets: list[int] = []
     columns = [_rated(metric, mapping, resets) for metric in series]
     notes += _were_reset(series, [count for count in resets if count])
-    first, counted = columns[0], columns[0].counted
+    first = columns[0]
     columns = [known for column in columns if (known := _alive(column)) is not None]
     if len(series) == 1 or not columns:
         return first
@@ -240,17 +214,19 @@ def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]
             f"{some:,} of the {len(columns):,} series of {words(series[0].name, 60)} {'is' if some == 1 else 'are'} "
             "not there all the time: meanwhile nothing is added to the sum."
         )
-    return _Column(times, [total if known else math.nan for total, known in zip(totals, there, strict=True)], counted)
+    values = [total if known else math.nan for total, known in zip(totals, there, strict=True)]
+    return replace(first, times_s=times, values=values)
 
 
-def _alive(column: _Column) -> _Column | None:
+def _alive(column: Series) -> Series | None:
     known = [at for at, value in enumerate(column.values) if math.isfinite(value)]
     if not known:
         return None
-    return _Column(column.times_s[known[0] : known[-1] + 1], column.values[known[0] : known[-1] + 1], column.counted)
+    lifetime = slice(known[0], known[-1] + 1)
+    return replace(column, times_s=column.times_s[lifetime], values=column.values[lifetime])
 
 
-def _all_times(columns: Sequence[_Column]) -> list[float]:
+def _all_times(columns: Sequence[Series]) -> list[float]:
     """The times of all; of those closer together than half a usual step the first."""
     longest = max(columns, key=lambda column: len(column.times_s))
     least_s = median([b - a for a, b in pairwise(longest.times_s)] or [0.0]) / 2
@@ -275,11 +251,11 @@ def _were_reset(series: Sequence[Series], resets: Sequence[int]) -> list[str]:
     ]
 
 
-def _rated(series: Series, mapping: ObservedMapping, resets: list[int]) -> _Column:
+def _rated(series: Series, mapping: ObservedMapping, resets: list[int]) -> Series:
     """A gauge as it is; a counter as its rate per second over the interval before each value. If it falls it was reset,
     and has counted its value since (as in Prometheus' rate()). resets: its number of resets is appended."""
-    if not (series.counts or series.name.endswith(COUNTS) or series.name in mapping.counters):
-        return _Column(series.times_s, series.values)
+    if not (series.name.endswith(COUNTS) or series.name in mapping.counters):
+        return series
     rates, falls, last = [math.nan], 0, (math.nan, math.nan)
     last = next(((t, v) for t, v in zip(series.times_s, series.values, strict=True) if math.isfinite(v)), last)
     for time_s, value in zip(series.times_s[1:], series.values[1:], strict=True):
@@ -291,10 +267,10 @@ def _rated(series: Series, mapping: ObservedMapping, resets: list[int]) -> _Colu
         rates.append(grown / (time_s - last[0]))
         last = (time_s, value)
     resets.append(falls)
-    return _Column(series.times_s, rates, True)
+    return replace(series, values=rates, counted=True)
 
 
-def _at(times: Sequence[float], column: _Column) -> list[float]:
+def _at(times: Sequence[float], column: Series) -> list[float]:
     """The column interpolated linearly at these times; NaN beyond its ends, and in pauses."""
     if list(column.times_s) == list(times):
         return list(column.values)
@@ -328,7 +304,6 @@ def _plausible(values: Sequence[float], what: str, notes: list[str]) -> tuple[fl
 
 MOST_ABOVE = 0.02
 """A smaller share of rows with a use above ABOVE is noise of the windows' edges; with more the unit is another."""
-
 ABOVE = 1.1
 
 

@@ -1,13 +1,14 @@
 """What a stage of a pipeline waits for in its server (docs/pipelines.md). Each operation of a stage is one request
 there, however many entries it takes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from loadframe.diagnosis.pipelines import OF, is_queue
+from loadframe.diagnosis.findings import Judge
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.knowledge.signature import OWN_PIPELINE, Rank, Signature
-from loadframe.model import Evidence, Finding, RuledOut
+from loadframe.model import Evidence, Finding
+from loadframe_pipelines.families import STAGES as OF
 
 IN_SERVER = 0.5
 """Share of a stage's busy time from which on most of it is its server's."""
@@ -16,7 +17,6 @@ BELOW = 0.0001
 """Score: after the stage, before what the machine shows."""
 RANKS = frozenset({Rank.DISK, Rank.ONE_WRITER, Rank.CACHES, Rank.LOCKS})
 """Causes in the server's time for a request. Its CPUs, its cage and other programs are the same for any request."""
-Judge = Callable[[Signature, Windows], Finding | RuledOut | None]
 
 
 def behind(
@@ -24,7 +24,9 @@ def behind(
 ) -> list[Finding]:
     """The findings, followed by what the limiting stage waits for in its server, if it spends half of its time there.
     judge: takes a signature, its rank and the windows."""
-    stage = next((finding for finding in findings if finding.id.startswith(OF) and not is_queue(finding.id)), None)
+    stage = next(
+        (finding for finding in findings if finding.id.startswith(OF) and not finding.id.endswith(".queue")), None
+    )
     where = windows.place
     if stage is None or OWN_PIPELINE.metric not in where.metrics:
         return list(findings)
@@ -42,7 +44,7 @@ def behind(
             continue
         cause = judge(signature, seen)
         if isinstance(cause, Finding) and cause.id not in {known.id for known in causes}:
-            causes.append(_told(cause, stage, share, where, per))
+            causes.append(_in_requests(cause, stage, share, where, per))
     if not causes:
         return list(findings)
     causes.sort(key=lambda cause: -cause.score)
@@ -57,22 +59,7 @@ def behind(
     return [*others, *placed]
 
 
-def stages_first(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings in the order in which remedies are tried: causes before the stage, as a larger batch would hide
-    them."""
-    there, causes = {finding.id for finding in findings}, dict[str, list[Finding]]()
-    for finding in findings:
-        if finding.behind in there:
-            causes.setdefault(finding.behind, []).append(finding)
-    return [
-        placed
-        for finding in findings
-        if finding.behind not in there
-        for placed in (*causes.get(finding.id, ()), finding)
-    ]
-
-
-def _told(cause: Finding, stage: Finding, share: float, where: Window, per: float) -> Finding:
+def _in_requests(cause: Finding, stage: Finding, share: float, where: Window, per: float) -> Finding:
     """The cause with its evidence in requests of the load, as all other evidence, and with that of the stage."""
     name = stage.id.removeprefix(OF)
     more = f"a request of the server is an operation of {name}, which takes {per:.3g} entries"

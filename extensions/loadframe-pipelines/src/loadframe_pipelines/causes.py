@@ -3,15 +3,16 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from loadframe.analysis.stages import ANY_IDLE, FULL, MANY, SOME, Kind, Limiting, Stage, limiting, stages_in
 from loadframe.diagnosis.signatures import THROTTLED
 from loadframe.diagnosis.windows import Window, Windows
 from loadframe.knowledge.signature import DISK_BUSY, OWN_CPU_BUSY, OWN_PIPELINE, Condition
-from loadframe.metrics import pipelines
-from loadframe.model import Evidence, Finding, LoadInterval, RuledOut
+from loadframe.model import Evidence, Finding, LoadInterval, Reading, RuledOut
 from loadframe.units import show
+from loadframe_pipelines import families
+from loadframe_pipelines.behind_stages import behind as behind
+from loadframe_pipelines.stages import ANY_IDLE, FULL, MANY, SOME, Kind, Limiting, Stage, limiting, stages_in
 
-OF = pipelines.STAGES
+OF = families.STAGES
 SOURCE = f"{OF}source"
 UNSEEN = f"{OF}stage"
 SCORE, ALONE = 0.66, 0.5
@@ -44,7 +45,7 @@ ON_DISK: tuple[Condition, ...] = (
 )
 
 
-def pipeline_findings(windows: Windows) -> tuple[Finding | RuledOut, ...]:
+def findings(windows: Windows) -> tuple[Finding | RuledOut, ...]:
     """The stage that limits past the bend, with all other stages ruled out, or why that is not known; and change logs
     that are not followed."""
     return (*_stages(windows, windows.place), *_logs(windows))
@@ -66,17 +67,22 @@ def _stages(windows: Windows, where: Window) -> tuple[Finding | RuledOut, ...]:
     return (_finding(limit, stages, where, windows), *others)
 
 
-def in_words(stages: Sequence[Stage]) -> str:
-    """Which stage limits now, and whether the pipeline is starved or clogged; or why that is not known."""
+FEW = "statistics of stages were printed {} in this time, so that no rates are known; watch longer (--over)"
+
+
+def now(metrics: Mapping[str, float], readings: Sequence[Reading]) -> tuple[str, ...]:
+    """Which stage limits now, and whether the pipeline is starved or clogged, or why that is not known; and that there
+    are too few readings for rates."""
+    stages = stages_in(metrics)
+    counted = [name for reading in readings for name in reading.counters if families.is_cumulative(name)]
+    twice = bool(readings) and (not counted or len(counted) > len(set(counted)))  # a counter was printed twice
+    few = () if twice else (FEW.format("never" if not readings else "once"),)
+    if not stages:
+        return few
     limit = limiting(stages)
     if isinstance(limit, str):
-        return f"which stage of the pipeline limits is not told: {limit}"
-    return f"{_title(limit, stages)}. {_flow(limit, stages)}".rstrip()
-
-
-def is_queue(limit: str) -> bool:
-    """Whether a limit is the room of a queue, which fills because of the next stage."""
-    return limit.startswith(OF) and limit.endswith(".queue")
+        return (f"which stage of the pipeline limits is not told: {limit}", *few)
+    return (f"{_title(limit, stages)}. {_flow(limit, stages)}".rstrip(), *few)
 
 
 def _finding(bottleneck: Limiting, stages: Sequence[Stage], where: Window, windows: Windows) -> Finding:
@@ -239,8 +245,8 @@ def _from(bottleneck: Limiting, stages: Sequence[Stage], windows: Windows) -> Lo
 def _logs(windows: Windows) -> list[Finding | RuledOut]:
     findings: list[Finding | RuledOut] = []
     top = windows.each[-1]
-    for name in pipelines.names(top.metrics, pipelines.LOGS):
-        id_ = f"{pipelines.LOGS}{name}"
+    for name in families.names(top.metrics, families.LOGS):
+        id_ = f"{families.LOGS}{name}"
         behind = top.get(f"{id_}.behind")
         if behind is None:
             continue

@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from loadframe.metrics import is_known, metric, pipelines
+from loadframe.metrics import is_known, metric
 from loadframe.model import CounterSpec
 from loadframe.recording.frames import Facts, Tick
 from loadframe.recording.metrics import service_metrics
+from loadframe_pipelines import families
 
 FACTS = Facts(0.1, 100, 2, 4096, 0.0, 0.0, 0.0)
 
@@ -17,7 +18,7 @@ FACTS = Facts(0.1, 100, 2, 4096, 0.0, 0.0, 0.0)
 def _window(readings: list[tuple[float, dict[str, float]]]) -> dict[str, float]:
     """What a window from 0 to 10 s says of one stage, S, or of a log, changes."""
     names = {name for _, counters in readings for name in counters}
-    specs = [CounterSpec(name, name, name.rpartition(".")[2] in pipelines.CUMULATIVE) for name in sorted(names)]
+    specs = [CounterSpec(name, name, families.is_cumulative(name)) for name in sorted(names)]
     ticks = [
         Tick(at_s, at_s, {"note:service": json.dumps(counters).encode()}, FACTS, sample=False)
         for at_s, counters in readings
@@ -112,4 +113,4 @@ def test_other_names_are_not(name: str) -> None:
 
 def test_stages_are_in_the_order_of_the_pipeline() -> None:
     metrics = {"pipeline.A.order": 2.0, "pipeline.B.order": 0.0, "pipeline.C.order": 1.0}
-    assert pipelines.in_order(metrics) == ["B", "C", "A"]
+    assert families.in_order(metrics) == ["B", "C", "A"]

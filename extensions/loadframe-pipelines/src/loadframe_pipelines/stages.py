@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from loadframe.metrics import pipelines
 from loadframe.units import show
+from loadframe_pipelines import families
 
 FULL = 0.85
 """From this share on, a stage's workers are always at work, but for handing on entries and a window's start and end."""
@@ -158,8 +158,8 @@ SPENT = ("busy", "idle_s", "blocked_s")
 
 def stages_in(metrics: Mapping[str, float]) -> list[Stage]:
     stages = []
-    for name in pipelines.in_order(metrics):
-        of = f"{pipelines.STAGES}{name}."
+    for name in families.in_order(metrics):
+        of = f"{families.STAGES}{name}."
         shares = {field.name: metrics.get(of + ENDS.get(field.name, field.name)) for field in fields(Stage)[1:]}
         stages.append(Stage(name, **{**shares, "spent": sum(metrics.get(of + end, 0.0) for end in SPENT)}))
     return stages

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from loadframe.analysis.stages import Limiting, limiting, stages_in
 from loadframe.recording.metrics import of_readings
-from loadframe.recording.stage_tail import StageTail
+from loadframe_pipelines.stage_tail import Tail
+from loadframe_pipelines.stages import Limiting, limiting, stages_in
 
 
 def _line(**fields: object) -> bytes:
@@ -24,7 +24,7 @@ def _append(path: Path, data: bytes) -> None:
 
 
 def test_what_is_printed_in_a_step_is_read(tmp_path: Path) -> None:
-    path, tail = tmp_path / "stages.jsonl", StageTail()
+    path, tail = tmp_path / "stages.jsonl", Tail()
     with tail.watching([], [path]):
         at_s = time.monotonic()
         _append(path, _line(time=at_s, waiting=3, done=10))
@@ -42,7 +42,7 @@ def test_what_is_printed_in_a_step_is_read(tmp_path: Path) -> None:
 
 
 def test_what_a_log_has_already_is_of_before(tmp_path: Path) -> None:
-    path, tail = tmp_path / "log", StageTail()
+    path, tail = tmp_path / "log", Tail()
     _append(path, _line(waiting=1, workers=9))
     with tail.watching([path]):
         _append(path, b"another line\n" + _line(waiting=2))
@@ -52,7 +52,7 @@ def test_what_a_log_has_already_is_of_before(tmp_path: Path) -> None:
 
 
 def test_a_log_that_begins_again_is_read_from_there(tmp_path: Path) -> None:
-    path, tail = tmp_path / "log", StageTail()
+    path, tail = tmp_path / "log", Tail()
     _append(path, b"x" * 1000 + b"\n")
     with tail.watching([path]):
         path.write_bytes(_line(waiting=5))
@@ -61,7 +61,7 @@ def test_a_log_that_begins_again_is_read_from_there(tmp_path: Path) -> None:
 
 def test_a_process_that_tells_again_soon_tells_of_another_moment(tmp_path: Path) -> None:
     """Its last line, at the end of a step, may follow the one before at once: rates are between their own times."""
-    path, tail = tmp_path / "stages.jsonl", StageTail()
+    path, tail = tmp_path / "stages.jsonl", Tail()
     with tail.watching([], [path]):
         at_s = time.monotonic()
         _append(path, _line(time=at_s - 0.02, done=10) + _line(time=at_s, done=12))
@@ -70,7 +70,7 @@ def test_a_process_that_tells_again_soon_tells_of_another_moment(tmp_path: Path)
 
 
 def test_processes_of_one_stage_are_added_up(tmp_path: Path) -> None:
-    path, tail = tmp_path / "stages.jsonl", StageTail()
+    path, tail = tmp_path / "stages.jsonl", Tail()
     with tail.watching([], [path]):
         at_s = time.monotonic()
         _append(path, _line(time=at_s, process=1, workers=2, done=10) + _line(time=at_s, process=2, workers=3, done=5))
@@ -79,7 +79,7 @@ def test_processes_of_one_stage_are_added_up(tmp_path: Path) -> None:
 
 
 def test_processes_that_have_files_of_their_own_are_added_up(tmp_path: Path) -> None:
-    paths, tail = [tmp_path / "1", tmp_path / "2"], StageTail()
+    paths, tail = [tmp_path / "1", tmp_path / "2"], Tail()
     with tail.watching([], paths):
         at_s = time.monotonic()
         for path in paths:
@@ -89,7 +89,7 @@ def test_processes_that_have_files_of_their_own_are_added_up(tmp_path: Path) -> 
 
 
 def test_of_a_process_that_has_ended_only_its_sums_stay(tmp_path: Path) -> None:
-    path, tail = tmp_path / "stages.jsonl", StageTail()
+    path, tail = tmp_path / "stages.jsonl", Tail()
     with tail.watching([], [path]):
         at_s = time.monotonic()
         lines = [{"process": 1, "ended": True}, {"process": 2, "time": at_s}]
@@ -99,7 +99,7 @@ def test_of_a_process_that_has_ended_only_its_sums_stay(tmp_path: Path) -> None:
 
 
 def test_many_processes_one_after_the_other_are_all_counted(tmp_path: Path) -> None:
-    path, tail = tmp_path / "stages.jsonl", StageTail()
+    path, tail = tmp_path / "stages.jsonl", Tail()
     with tail.watching([], [path]):
         at_s = time.monotonic()
         _append(path, b"".join(_line(time=at_s, process=number, done=1, ended=True) for number in range(1000)))
@@ -107,7 +107,7 @@ def test_many_processes_one_after_the_other_are_all_counted(tmp_path: Path) -> N
 
 
 def test_what_a_service_prints_is_not_the_drivers(tmp_path: Path) -> None:
-    path, tail = tmp_path / "log", StageTail()
+    path, tail = tmp_path / "log", Tail()
     with tail.watching([path]):
         _append(path, _line(done=1))
     assert "workload.stages" not in tail.readings()[0].counters
@@ -115,7 +115,7 @@ def test_what_a_service_prints_is_not_the_drivers(tmp_path: Path) -> None:
 
 def test_a_driver_before_a_target_with_stages_is_not_the_whole_pipeline(tmp_path: Path) -> None:
     """As the clients of a bulk loader: what they do may still be what is too slow for the target."""
-    loader, clients, tail = tmp_path / "loader", tmp_path / "stages.jsonl", StageTail()
+    loader, clients, tail = tmp_path / "loader", tmp_path / "stages.jsonl", Tail()
     with tail.watching([loader], [clients]):
         _append(clients, _line(time=time.monotonic(), done=1))
         _append(loader, json.dumps({"stage": "OPEN", "done": 1}).encode() + b"\n")
@@ -125,7 +125,7 @@ def test_a_driver_before_a_target_with_stages_is_not_the_whole_pipeline(tmp_path
 
 
 def test_a_time_of_another_clock_is_not_used(tmp_path: Path) -> None:
-    path, tail = tmp_path / "stages.jsonl", StageTail()
+    path, tail = tmp_path / "stages.jsonl", Tail()
     before_s = time.monotonic()
     with tail.watching([], [path]):
         _append(path, _line(time=1.7e9, done=1))
@@ -134,7 +134,7 @@ def test_a_time_of_another_clock_is_not_used(tmp_path: Path) -> None:
 
 
 def test_stages_without_an_order_have_that_of_their_first_line(tmp_path: Path) -> None:
-    path, tail = tmp_path / "stages.jsonl", StageTail()
+    path, tail = tmp_path / "stages.jsonl", Tail()
     lines = [{"stage": name, "done": 1} for name in ("SCAN", "STAT", "APPLY", "STAT")]
     with tail.watching([], [path]):
         _append(path, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
@@ -143,7 +143,7 @@ def test_stages_without_an_order_have_that_of_their_first_line(tmp_path: Path) -
 
 
 def test_lines_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
-    path, tail = tmp_path / "stages.jsonl", StageTail()
+    path, tail = tmp_path / "stages.jsonl", Tail()
     with tail.watching([], [path]):
         _append(path, _line(done=-1) * 3 + _line(done=1))
     assert len(tail.readings()) == 1
@@ -152,7 +152,7 @@ def test_lines_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_named_file_that_is_not_there_is_said(tmp_path: Path) -> None:
-    tail = StageTail()
+    tail = Tail()
     with tail.watching([tmp_path / "none"]):
         pass
     assert tail.missing() == ("Statistics of stages in none: there is no such file.",)
@@ -160,7 +160,7 @@ def test_a_named_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "pipe"])
 def test_neither_a_link_nor_a_pipe_is_read(tmp_path: Path, kind: str) -> None:
-    path, tail = tmp_path / "stages.jsonl", StageTail()
+    path, tail = tmp_path / "stages.jsonl", Tail()
     with tail.watching([], [path]):
         if kind == "pipe":
             os.mkfifo(path)
@@ -172,7 +172,7 @@ def test_neither_a_link_nor_a_pipe_is_read(tmp_path: Path, kind: str) -> None:
 
 
 def test_other_lines_of_a_large_log_are_not_kept(tmp_path: Path) -> None:
-    path, tail = tmp_path / "log", StageTail()
+    path, tail = tmp_path / "log", Tail()
     with tail.watching([], [path]):
         for number in range(20):
             _append(path, b"a line of a log that says something else\n" * 50_000 + _line(done=number))
@@ -182,7 +182,7 @@ def test_other_lines_of_a_large_log_are_not_kept(tmp_path: Path) -> None:
 
 def test_a_process_that_begins_again_without_a_word_keeps_what_it_had_done(tmp_path: Path) -> None:
     """kill -9 of a worker that is started again: what only grows would have gone back, and told nothing."""
-    path, tail = tmp_path / "stages.jsonl", StageTail()
+    path, tail = tmp_path / "stages.jsonl", Tail()
     with tail.watching([], [path]):
         at_s = time.monotonic() - 5
         told = [(100, 1.0), (200, 2.0), (10, 0.1), (110, 1.1)]
@@ -194,7 +194,7 @@ def test_a_process_that_begins_again_without_a_word_keeps_what_it_had_done(tmp_p
 
 
 def test_a_sum_that_trembles_is_no_new_process(tmp_path: Path) -> None:
-    path, tail = tmp_path / "stages.jsonl", StageTail()
+    path, tail = tmp_path / "stages.jsonl", Tail()
     with tail.watching([], [path]):
         at_s = time.monotonic() - 5
         for number, busy_s in enumerate((2.0, 1.9999)):
@@ -204,7 +204,7 @@ def test_a_sum_that_trembles_is_no_new_process(tmp_path: Path) -> None:
 
 def test_a_log_that_is_rotated_is_read_from_its_begin(tmp_path: Path) -> None:
     """The new file may be longer than what was read of the old one."""
-    path, tail = tmp_path / "log", StageTail()
+    path, tail = tmp_path / "log", Tail()
     _append(path, b"before\n")
     with tail.watching([path]):
         path.rename(tmp_path / "log.1")
@@ -221,7 +221,7 @@ SLOWER = {"READ": (100, 1.0, 0.0, 0.0), "APPLY": (100, 0.1, 0.9, 0.0), "ACK": (1
 
 def _told(tmp_path: Path, *processes: dict[str, tuple[float, ...]]) -> dict[str, float]:
     """The metrics of a window of four seconds in which these processes print, one soon after the other."""
-    path, tail = tmp_path / "stages.jsonl", StageTail()
+    path, tail = tmp_path / "stages.jsonl", Tail()
     with tail.watching([], [path]):
         begin_s = time.monotonic() - 6
         for second in range(6):

@@ -197,14 +197,14 @@ class StageLines:
 
     def _line(self, line: bytes) -> Iterator[StageLine]:
         try:
-            lines = self._told(line)
+            lines = self._lines_in(line)
         except StageLineError as error:
             self.strange[str(error)] += 1
             return
         self.read += len(lines)
         yield from lines
 
-    def _told(self, line: bytes) -> list[StageLine]:
+    def _lines_in(self, line: bytes) -> list[StageLine]:
         if b"STATS" in line and not line.lstrip().startswith(b"{"):
             rows = self._robinhood.read(line.decode("utf-8", "replace"))
             if any(value > LARGEST for row in rows for value in row.values.values()):

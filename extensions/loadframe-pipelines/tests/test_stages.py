@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import stages
-from loadframe.analysis.stages import Limiting, Stage, limiting, stages_in
-from loadframe.metrics.pipelines import derived
+from loadframe_pipelines.families import derived
+from loadframe_pipelines.stages import Limiting, Stage, limiting, stages_in
 
 
 def test_the_stage_that_is_named_is_the_one_that_more_workers_help() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loadframe.formats.stage_lines import (
+from loadframe_pipelines.stage_lines import (
     LONGEST_LINE,
     StageLine,
     StageLineError,

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 
 from loadframe.analysis.curve import LevelSample, fit
-from loadframe.analysis.stages import Limiting, Stage, limiting
 from loadframe.diagnosis.findings import diagnose
-from loadframe.diagnosis.pipelines import pipeline_findings
 from loadframe.diagnosis.windows import look
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import rules_for
 from loadframe.model import Finding, RuledOut, Step, TargetState
+from loadframe_pipelines import causes
+from loadframe_pipelines.stages import Limiting, Stage, limiting
 
 StepMaker = Callable[..., Step]
 
@@ -185,7 +185,7 @@ def _diagnosed(
         for level, _, _ in rows
     ]
     windows = look(fit(samples, axis="scan_threads", treatment="A"), steps)
-    return diagnose(windows, [], pipeline_findings(windows))
+    return diagnose(windows, [])
 
 
 RISING = [(1.0, 1000.0, STARVED), (2.0, 2000.0, STARVED), (4.0, 3000.0, CLOGGED), (8.0, 3000.0, CLOGGED)]
@@ -348,7 +348,7 @@ def test_what_cannot_be_seen_is_said(make_step: StepMaker) -> None:
     metrics = {f"pipeline.{name}.waiting": 5.0 for name in ("SCAN", "APPLY")}
     steps = [make_step(level, 100.0, metrics, block=block) for block in (1, 2) for level, _, _ in rows]
     samples = [LevelSample(level, (100.0, 100.0), (1.0, 1.0)) for level, _, _ in rows]
-    (told,) = pipeline_findings(look(fit(samples, axis="scan_threads", treatment="A"), steps))
+    (told,) = causes.findings(look(fit(samples, axis="scan_threads", treatment="A"), steps))
     assert isinstance(told, RuledOut)
     assert "is not told" in told.because
 
@@ -381,7 +381,7 @@ def _logged(make_step: StepMaker, behind: dict[float, float]) -> tuple[Finding |
         for level, share in behind.items()
     ]
     samples = [LevelSample(level, (100.0 * level,), (1.0,)) for level in behind]
-    return pipeline_findings(look(fit(samples, axis="change_rate", treatment="A"), steps))
+    return causes.findings(look(fit(samples, axis="change_rate", treatment="A"), steps))
 
 
 def test_a_change_log_that_is_not_followed_is_a_finding_from_where_it_falls_behind(make_step: StepMaker) -> None:

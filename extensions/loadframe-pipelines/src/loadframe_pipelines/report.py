@@ -1,12 +1,12 @@
 """The stages of a pipeline: for each stage and level a bar of its workers' time, and the queue before it."""
 
 from loadframe.analysis.in_service import WORTH
-from loadframe.analysis.stages import Stage, stages_in
-from loadframe.metrics import pipelines
-from loadframe.model import CLIENT_AXES, Curve, Investigation, More
+from loadframe.model import Investigation, More
 from loadframe.model.verdict import decide
 from loadframe.reporting import facts, plots, rounding, verdict_words, words
 from loadframe.reporting.vega import INK, QUIET, Canvas, Plot, Size
+from loadframe_pipelines.families import STAGES
+from loadframe_pipelines.stages import Stage, stages_in
 
 BUSY, BLOCKED, IDLE, QUEUE = "#0072B2", "#D55E00", "#DCE6EE", "#E69F00"
 LEGEND = (("at work", BUSY), ("blocked", BLOCKED), ("idle", IDLE), ("queue before it, of its room", QUEUE))
@@ -16,8 +16,6 @@ NAME_PX = 128
 MOST_LEVELS = {True: 6, False: 3}
 TERSE_BELOW = 400
 MOST_STAGES = 12
-HELPERS = CLIENT_AXES | {"scan_threads", "scanners", "pipelines", "workers"}
-"""Load axes that count workers: for these the report says how many are enough."""
 LONGEST_NAME = 15
 SAID_FROM = 0.35
 TOLD = ("busy", "blocked", "idle", "waiting", "room", "workers", "at_work", "ms_per_entry", "entries")
@@ -80,12 +78,8 @@ def table(inv: Investigation) -> list[dict[str, object]]:
     ]
 
 
-def of_workers(inv: Investigation) -> Curve | None:
-    return inv.rounds[0].curve if inv.rounds and inv.study.axis in HELPERS else None
-
-
-def helping(inv: Investigation) -> str:
-    curve = of_workers(inv)
+def summary(inv: Investigation) -> str:
+    curve = facts.curve_of_workers(inv)
     if curve is None or not rounds(inv):
         return ""
     unit = inv.study.load_unit
@@ -116,7 +110,7 @@ def sentences(inv: Investigation) -> list[str]:
     levels = _levels(states[0][1])
     load = max(levels)
     lines = [f"- {name}: {_said(cell)}" for name, cell in list(levels[load].items())[:MOST_STAGES]]
-    return [helping(inv), f"At {words.load(load, inv.study.load_unit)}, of the time of their workers:", *lines]
+    return [summary(inv), f"At {words.load(load, inv.study.load_unit)}, of the time of their workers:", *lines]
 
 
 def _said(cell: Stage) -> str:
@@ -197,7 +191,7 @@ class _Drawing(Canvas):
 def _levels(series: facts.Series) -> dict[float, dict[str, Stage]]:
     by_level: dict[float, dict[str, Stage]] = {}
     for level, rows in facts.by_level(series.round).items():
-        means = facts.means(row for row in rows if any(name.startswith(pipelines.STAGES) for name in row))
+        means = facts.means(row for row in rows if any(name.startswith(STAGES) for name in row))
         if cells := {stage.name: stage for stage in stages_in(means)}:
             by_level[level] = cells
     return by_level

@@ -1,9 +1,17 @@
-"""Metrics of pipelines: `pipeline.STAGE.END` of a stage, `changelog.LOG.END` of a change log (families.txt). What a
-stage prints (formats/stage_lines.py) is recorded as it is; the rest is derived here."""
+"""Metrics of pipelines: `pipeline.STAGE.END` of a stage (stages.txt), `changelog.LOG.END` of a change log (logs.txt),
+and their limits. What a stage prints (stage_lines.py) is recorded as it is; the rest is derived here."""
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from statistics import fmean
+
+from loadframe.knowledge.families import Family
+from loadframe.knowledge.rows import LimitRule, metric_rows
+from loadframe.knowledge.signature import Trace
 
 Values = Mapping[str, float]
 STAGES, LOGS = "pipeline.", "changelog."
@@ -15,13 +23,13 @@ GROWING = {"waiting": "waiting_growth", "lag_s": "lag_growth"}
 """Levels whose growth in a window is reported, too."""
 SEEN_OFTEN = 5
 """Readings of a window from which on the largest number of operations in work counts as the most at once."""
+PRINTED = "statistics that the pipeline prints of its stages (docs/pipelines.md)"
+ROBINHOOD = "RobinHood 3, EntryProcessor_DumpCurrentStages and cl_reader_dump_stats"
 _NAME = re.compile(r"(pipeline|changelog)\.([A-Za-z][A-Za-z0-9_-]{0,39})\.([a-z_]+)", re.ASCII)
 
 
-def is_level(metric: str) -> bool:
-    """Over a window the mean of a level counts, not the most."""
-    match = _NAME.fullmatch(metric)
-    return match is not None and match[3] not in CUMULATIVE
+def is_cumulative(metric: str) -> bool:
+    return metric.rpartition(".")[2] in CUMULATIVE
 
 
 def names(metrics: Iterable[str], of: str = STAGES) -> list[str]:
@@ -34,20 +42,20 @@ def in_order(metrics: Values) -> list[str]:
     return sorted(stages, key=lambda stage: (metrics.get(f"{STAGES}{stage}.order", float("inf")), stage))
 
 
-def growth(metric: str, readings: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """Growth per second of a level that fills up. readings: (time, value)."""
-    prefix, _, end = metric.rpartition(".")
-    if end not in GROWING or not is_level(metric) or len(readings) < 2 or readings[-1][0] <= readings[0][0]:
+def in_window(metric: str, readings: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """Of a level, from its readings (time, value) in a window: its mean, its growth per second from the first to the
+    last where it fills up, and the most operations in work at once, with SEEN_OFTEN readings."""
+    if not readings or is_cumulative(metric) or _NAME.fullmatch(metric) is None:
         return {}
+    values = [value for _, value in readings]
+    prefix, _, end = metric.rpartition(".")
+    known = {metric: fmean(values)}
     (first_s, first), (last_s, last) = readings[0], readings[-1]
-    return {f"{prefix}.{GROWING[end]}": (last - first) / (last_s - first_s)}
-
-
-def most(metric: str, values: Sequence[float]) -> dict[str, float]:
-    prefix, _, end = metric.rpartition(".")
-    if end != "current" or not is_level(metric) or len(values) < SEEN_OFTEN:
-        return {}
-    return {f"{prefix}.current_most": max(values)}
+    if end in GROWING and last_s > first_s:
+        known[f"{prefix}.{GROWING[end]}"] = (last - first) / (last_s - first_s)
+    if end == "current" and len(values) >= SEEN_OFTEN:
+        known[f"{prefix}.current_most"] = max(values)
+    return known
 
 
 def derived(metrics: Values) -> dict[str, float]:
@@ -96,8 +104,8 @@ def _of_stage(own: Values) -> dict[str, float]:
     return values
 
 
-def _shares(own: Values, busy: float | None) -> dict[str, float]:
-    """Workers at work, idle, blocked; several processes are weighted by entries (recording/stage_tail.py)."""
+def _shares(own: Mapping[str, float], busy: float | None) -> dict[str, float]:
+    """Workers at work, idle, blocked; several processes are weighted by entries (stage_tail.py)."""
     workers = own.get("workers")
     idle = own["idle_s"] if "idle_s" in own else own.get("idle")
     blocked = own.get("blocked_s")
@@ -119,3 +127,62 @@ def _follow(lag_growth: float | None, read: float | None, applied: float | None)
     if lag_growth is not None:
         return max(0.0, 1.0 - lag_growth)
     return applied / read if read and applied is not None else None
+
+
+def limits(there: Collection[str]) -> tuple[LimitRule, ...]:
+    """Rules for the workers and the queue of each stage, and for the speed of following each change log: as shares, as
+    more workers and more room may come with the load. A full queue costs nothing by itself: the diagnosis decides which
+    stage limits."""
+    share = partial(LimitRule, ceiling="one", layer="application", unit="share")
+    stages = (
+        (
+            share(
+                id=f"{STAGES}{name}",
+                title=f"the workers of the stage {name}, those at work of all",
+                use=f"{STAGES}{name}.busy_share",
+                source=f"{PRINTED}: workers at work; {ROBINHOOD}",
+                near=0.85,
+            ),
+            share(
+                id=f"{STAGES}{name}.queue",
+                title=f"the queue before the stage {name}, of its room",
+                use=f"{STAGES}{name}.queue_share",
+                source=f"{PRINTED}: entries that wait, at most `queue`; RobinHood's max_pending_operations",
+            ),
+        )
+        for name in names(there)
+    )
+    logs = (
+        share(  # 1 minus log time over real time: 0 where it is followed, 1 where nothing of it is applied
+            id=f"{LOGS}{log}",
+            title=f"how far the change log {log} is not followed",
+            use=f"{LOGS}{log}.behind",
+            source=f"{PRINTED}: log time over real time, below 1 it falls behind; {ROBINHOOD}",
+            near_use=0.02,
+        )
+        for log in names(there, LOGS)
+    )
+    return (*chain.from_iterable(stages), *logs)
+
+
+def trace(cause: str) -> Trace:
+    if cause.startswith(LOGS):
+        return Trace(f"{cause}.behind", "share")
+    return Trace(f"{cause}.entries", "passes", ceiling=f"{cause}.capacity")  # "source" has no such metrics
+
+
+_HERE = Path(__file__)
+PIPELINE = Family(
+    "pipeline",
+    metric_rows(_HERE.with_name("stages.txt")),
+    in_window,
+    derived,
+    limits,
+    trace,
+    in_series=True,
+    tail="loadframe_pipelines.stage_tail",
+    causes="loadframe_pipelines.causes",
+    report="loadframe_pipelines.report",
+)
+CHANGELOG = Family("changelog", metric_rows(_HERE.with_name("logs.txt")), in_window, trace=trace)
+"""What follows for change logs is derived, limited and diagnosed with the stages that follow them."""

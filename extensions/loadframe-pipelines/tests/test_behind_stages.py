@@ -11,7 +11,6 @@ import pytest
 from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis import judging
 from loadframe.diagnosis.findings import diagnose
-from loadframe.diagnosis.pipelines import pipeline_findings
 from loadframe.diagnosis.remedies import Situation, propose
 from loadframe.diagnosis.windows import look
 from loadframe.model import Finding, Step, TargetState, Verdict
@@ -57,7 +56,7 @@ def _findings(make_step: StepMaker, more: dict[str, float]) -> tuple[Finding, ..
     ]
     samples = [LevelSample(level, (RATE, RATE * 1.01, RATE * 1.02), (1.0,) * 3) for level in (1.0, 2.0, 4.0)]
     windows = look(fit(samples, axis="scan_threads", treatment="A"), steps)
-    return diagnose(windows, [], pipeline_findings(windows))[0]
+    return diagnose(windows, [])[0]
 
 
 def _ids(found: tuple[Finding, ...]) -> list[str]:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from loadframe.formats.said import words
-from loadframe.formats.stage_lines import MARKS, STAGE, SUMMED, StageLine, StageLines
-from loadframe.metrics.pipelines import LOGS, STAGES
 from loadframe.model import CounterSpec, Reading
 from loadframe.system.files import regular_file
 from loadframe.system.trees import closing
+from loadframe_pipelines.families import LOGS, STAGES, is_cumulative
+from loadframe_pipelines.stage_lines import MARKS, STAGE, SUMMED, StageLine, StageLines
 
 Process = tuple[int, str]
 SPENT = {"busy_s": "busy_weighted", "idle_s": "idle_weighted", "blocked_s": "blocked_weighted"}
@@ -37,7 +37,6 @@ LATEST_S = 60.0
 """A buffered line may be written this late; an earlier or a future time is of another clock and is ignored."""
 KEPT = frozenset({"order", "ms_per_op", "batch", "lag_s", "follow"})
 """These are not reported of a stage that no process works on any more; all else is 0 then."""
-GROWING = frozenset({*SUMMED, *SPENT.values()})
 OF_DRIVER = "workload.stages"
 """The number of stages that are the load driver itself, which is then what is studied."""
 LARGEST = frozenset({"lag_s", "ms_per_op", "batch"})
@@ -130,7 +129,7 @@ class _File:
             self.at, self.identity = status.st_size, (status.st_dev, status.st_ino)
 
 
-class StageTail:
+class Tail:
     def __init__(self) -> None:
         self._specs: dict[str, CounterSpec] = {}
         self._readings: list[Reading] = []
@@ -211,7 +210,7 @@ class StageTail:
         readings = [reading for reading in (*map(sums.add, lines), sums.last()) if reading is not None]
         for name in (name for reading in readings for name in reading.counters):
             if name not in self._specs:
-                self._specs[name] = CounterSpec(name, name, cumulative=name.rpartition(".")[2] in GROWING)
+                self._specs[name] = CounterSpec(name, name, cumulative=is_cumulative(name))
         self._readings += readings
 
 

@@ -1,0 +1,1 @@
+"""Pipelines: what their stages print, and which one limits."""
