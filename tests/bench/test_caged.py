@@ -89,7 +89,7 @@ def test_the_state_is_parted_between_target_and_cage(parts: tuple[Target, Cage, 
 def test_a_component_in_front_of_the_shards_has_limits_of_its_own() -> None:
     target, loader, shards = Target(), Cage(), (Cage(), Cage())
     loader.component = "loader"
-    caged = CagedTarget(target, *shards, beside=[loader])  # type: ignore[arg-type,list-item]
+    caged = CagedTarget(target, *shards, in_front=[loader])  # type: ignore[arg-type,list-item]
     limits = {"cpu.max": 30_000, "loader.cpu.max": 40_000, "loader.memory.max": 64 << 20}
     caged.start(TargetState({}, limits))
     assert loader.now == {"cpu.max": 40_000, "memory.max": 64 << 20}

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from forked import Result, forked
+from loadframe.host import identity
+from loadframe.host.leases import mark_of
 from loadframe.host.leftovers import sweep
 from loadframe.host.state import state_directory
 from waiting import await_that
@@ -125,16 +127,22 @@ class Running:
         return sorted((state_directory() / "leases").glob("*.json"))
 
     def processes(self) -> list[int]:
-        """Those whose command line names the folder of its lease."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    if self.scratch.encode() in (entry / "cmdline").read_bytes():
-                        found.append(int(entry.name))
-                except OSError:
-                    continue
-        return found
+        """Those whose command line names the folder of its lease, or whose environment has its mark."""
+        lease = self.scratch.rpartition("loadframe-")[2]
+        processes = {*identity.naming(self.scratch), *identity.marked(mark_of(lease))}
+        return [process.pid for process in processes]
+
+    def fork_server(self) -> int:
+        """What the workers of its load are forked from."""
+        (server,) = self._forked_by(self.process.pid)
+        return server
+
+    def workers(self) -> list[int]:
+        return self._forked_by(self.fork_server())
+
+    def _forked_by(self, parent: int) -> list[int]:
+        having = identity.naming("loadframe.workloads.fork_server")
+        return [process.pid for process in having if identity.parent_of(process.pid) == parent]
 
 
 @pytest.fixture

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +47,7 @@ def test_ctrl_c_twice_while_the_recorder_is_asked_is_no_error(start: Start, stud
     (recorder,) = [each.pid for each in identity.naming(str(running.run()))]
     os.kill(recorder, signal.SIGSTOP)
     try:
-        await_that(lambda: not running.processes(), "the driver has ended, and the recording is asked for")
+        await_that(lambda: not running.workers(), "the driver has ended, and the recording is asked for")
         for _ in range(2):
             running.process.send_signal(signal.SIGINT)
     finally:
@@ -87,6 +89,21 @@ def test_after_kill_9_the_next_command_cleans_up_and_the_run_is_readable(
     assert running.processes() == []
     curve = loadframe("curve", str(running.run()), "--json").json
     assert sum(point["steps"] for point in curve["points"]) == finished
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_kill_9_in_a_step_and_between_two_ends_its_workers_at_once(start: Start, study: Path, loaded: bool) -> None:
+    """And what they are forked from, which waits between steps: before the next command cleans up."""
+    running = start("investigate", str(study), *LONG)
+    await_that(lambda: bool(running.workers()) is not loaded, "a step ends, or begins")
+    await_that(lambda: bool(running.workers()) is loaded, "the next one begins, or it ends")
+    with ExitStack() as stack:
+        descriptors = [os.pidfd_open(pid) for pid in (running.fork_server(), *running.workers())]
+        for descriptor in descriptors:
+            stack.callback(os.close, descriptor)
+        running.end(signal.SIGKILL)
+        for descriptor in descriptors:
+            assert select.select([descriptor], [], [], 10)[0], "it has ended"
 
 
 def test_after_kill_9_a_search_for_settings_is_shown_and_goes_on(start: Start, loadframe: Command, study: Path) -> None:

@@ -259,7 +259,7 @@ def test_ctrl_c_while_one_is_started_leaves_none(monkeypatch: pytest.MonkeyPatch
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(processes.subprocess, "Popen", begun)
+    monkeypatch.setattr(processes, "Process", begun)
     monkeypatch.setattr(processes.os, "fdopen", interrupted)
     with pytest.raises(KeyboardInterrupt):
         spawn(["sleep", "1000"], Allowance(US), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import uuid
 
 import pytest
@@ -50,3 +51,14 @@ def test_one_that_does_not_end_in_time_is_ended(mark: str) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         to_its_end.run([sys.executable, "-I", "-S", "-c", PRINTS.format(size=1, then_s=20), mark], 0.3)
     assert identity.naming(mark) == ()
+
+
+def test_the_end_of_a_child_is_awaited_without_looking_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sleeps(_: float) -> None:
+        raise AssertionError("an end is noticed late")
+
+    child = to_its_end.Process(["sleep", "0.1"])
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(0.0)
+    monkeypatch.setattr(time, "sleep", sleeps)
+    assert child.wait(60) == child.wait(0.0) == child.returncode == 0

@@ -272,8 +272,8 @@ WRONG = {
         "line 1: it is not JSON",
     ),
     "an object in two lines": ("""print('{"end": 1,\\n"latency_ms": 1}', file=output)""" + WORK, "line 1: it is not"),
-    "no output": ("pass", "told of no request"),
-    "stderr only": ("print('cannot connect', file=sys.stderr)", "told of no request"),
+    "no output": ("pass", "reported no request"),
+    "stderr only": ("print('cannot connect', file=sys.stderr)", "reported no request"),
     "NaN": ("tell(end=time.monotonic(), latency_ms=float('nan'))", "line 1: it is not JSON .*NaN"),
     "infinite": ("tell(end=float('inf'), latency_ms=1)", "line 1: it is not JSON .*Infinity"),
     "negative": ("tell(end=time.monotonic(), latency_ms=-1)", "line 1: latency_ms is -1"),
@@ -375,7 +375,7 @@ def test_a_driver_that_goes_on_after_its_time_is_ended_and_named(run: Run) -> No
 def test_a_driver_that_hangs_without_a_request_is_ended_and_named(run: Run) -> None:
     program = "import sys, time\nprint('waiting for a token', file=sys.stderr, flush=True)\ntime.sleep(1000)"
     error = refused(run(program, startup_s=0))
-    assert "told of no request" in error.fact and "did not end" in error.fact
+    assert "reported no request" in error.fact and "did not end" in error.fact
     assert "waiting for a token" in error.details
 
 

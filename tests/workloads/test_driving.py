@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import numpy as np
 import pytest
 
 from loadframe.errors import WorkloadError
+from loadframe.host import identity
 from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance
 from loadframe.model import UNFINISHED
-from loadframe.workloads import driving
+from loadframe.workloads import driving, forking
 from loadframe.workloads.driving import GRACE_S, ProcessDriver
 from loadframe.workloads.request_log import RECORD, Requests
 from waiting import await_that
@@ -160,11 +162,73 @@ def test_a_running_driver_has_no_result_yet(tmp_path: Path) -> None:
     driver.kill()
 
 
+def module_of(text: str, name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> forking.Worker:
+    """A worker that runs this module."""
+    (folder / f"{name}.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", str(folder), prepend=os.pathsep)
+    return forking.Worker(name, [], log=folder / "log", printed=folder / "printed")
+
+
+@pytest.fixture(autouse=True)
+def _none_kept() -> Iterator[None]:
+    yield
+    forking.end_fork_servers(Allowance(US))
+
+
+WORKS = "import os, sys\ndef main(arguments):\n    print('ready', flush=True); sys.stdin.readline(); "
+
+
+def test_the_next_workers_are_forked_from_the_same_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a worker has changed in itself is gone, and `end_fork_servers` ends what they come from."""
+    logs = f"{WORKS}file = os.open({str(tmp_path / 'log')!r}, os.O_WRONLY | os.O_CREAT); os.write(file, bytes(40))"
+    worker = module_of(logs, "logs", tmp_path, monkeypatch)
+    parents = []
+    for _ in range(2):
+        driver = driving.start_together("dummy", [worker, worker], Allowance(US), None)
+        first, second = driver.pids()
+        parents += [identity.parent_of(first), identity.parent_of(second)]
+        assert driver.wait(60)
+        driver.requests()
+    (parent,) = set(parents)
+    assert parent is not None and identity.identify(parent)
+    forking.end_fork_servers(Allowance(US))
+    assert identity.identify(parent) is None
+
+
+@pytest.mark.parametrize(("end", "how"), [("sys.exit(3)", "ended with 3"), ("os.abort()", "ended by SIGABRT")])
+def test_how_a_worker_failed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, how: str) -> None:
+    worker = module_of(f"{WORKS}print('no', file=sys.stderr); {end}", f"fails_{how[-1]}", tmp_path, monkeypatch)
+    driver = driving.start_together("dummy", [worker], Allowance(US), 1.0)
+    assert driver.wait(60)
+    with pytest.raises(WorkloadError, match=how):
+        driver.requests()
+
+
+def test_a_module_that_cannot_be_imported_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = module_of("import no_such_module", "imports", tmp_path, monkeypatch)
+    with pytest.raises(WorkloadError, match="could not start") as caught:
+        driving.start_together("dummy", [worker], Allowance(US), 1.0)
+    assert "no_such_module" in caught.value.details
+
+
+def test_workers_end_with_what_they_are_forked_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = module_of(f"{WORKS}sys.stdin.close(); __import__('time').sleep(100)", "sleeps", tmp_path, monkeypatch)
+    driver = driving.start_together("dummy", [worker, worker], Allowance(US), 1.0)
+    parent = identity.parent_of(driver.pids()[0])
+    assert parent is not None
+    os.kill(parent, signal.SIGKILL)
+    assert driver.wait(60)
+    with pytest.raises(WorkloadError, match="ended by SIGKILL"):
+        driver.requests()
+
+
 def test_a_worker_that_is_stopped_before_it_is_ready_is_told_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driving, "LOOK_EVERY_S", 0.01)
-    itself = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
-    worker = driving.Worker([sys.executable, "-c", itself], log=tmp_path / "log", printed=tmp_path / "printed")
-    with pytest.raises(WorkloadError, match=r"A worker of dummy does not begin: process [0-9]+ is stopped"):
-        driving.start_together("dummy", [worker], Allowance(US), 1.0)
+    monkeypatch.setattr(forking, "LOOK_EVERY_S", 0.01)
+    stop = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+    for where, text in (("import", stop), ("main", f"def main(arguments): {stop}")):
+        worker = module_of(text, f"stopped_at_{where}", tmp_path, monkeypatch)
+        with pytest.raises(WorkloadError, match=r"A worker of dummy does not begin: process [0-9]+ is stopped"):
+            driving.start_together("dummy", [worker], Allowance(US), 1.0)
+        forking.end_fork_servers(Allowance(US))

@@ -80,7 +80,7 @@ def test_names_without_an_end_are_taken_together(tmp_path: Path) -> None:
         ({"time": "-1.0"}, "latency_ms is -1; it must be from 0 to 3.6e[+]06"),
         ({"time": "float('nan')"}, "not JSON"),
         ({"error": "ValueError('sold out')"}, "All .* requests of the driver locust failed: sold out"),
-        ({"body": "raise KeyError('price')"}, "told of no request"),
+        ({"body": "raise KeyError('price')"}, "reported no request"),
         ({"body": "this is no Python"}, "failed: process .* ended with 1"),
     ],
 )

@@ -176,7 +176,7 @@ def test_a_password_is_in_no_file_and_no_argument(endpoint: Endpoint, folder: Pa
     try:
         (pid,) = driver.pids()
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
-        assert b"/dev/fd/" in command and endpoint.address.encode() not in command
+        assert b"loadframe_index" in command and endpoint.address.encode() not in command
         assert all(endpoint.address.encode() not in path.read_bytes() for path in folder.iterdir())
     finally:
         driver.kill()

@@ -52,6 +52,7 @@ from loadframe.recording.readers import RecordingReader
 from loadframe.runs.folder import RECORDING, RunFolder, Treatment
 from loadframe.study import Study
 from loadframe.workloads.base import AsksForObjects, ComparesAnswers, CountsWork, HasUsers, TellsMore, Workload
+from loadframe.workloads.forking import end_fork_servers
 
 
 class RealBench(Bench):
@@ -117,7 +118,7 @@ class RealBench(Bench):
                 self.driver_user = logging_in(self.driver_user, study, self._target.endpoint())
             self._surroundings = self._make_surroundings()
             stack.callback(lambda: self.put_back.extend(self._surroundings.close()))
-            self._make_driver()
+            stack.callback(end_fork_servers, self._make_driver())
             self._options = WorkloadOptions(study, self.workload, self.run, self._reasons)
             recorder = Recorder(self.run.place(RECORDING), interval_s=TICK_S, descriptor=self.run.new_recording())
             self._recorder = stack.enter_context(recorder)
@@ -182,7 +183,7 @@ class RealBench(Bench):
     def _make_target(self, kind: str) -> OnBench:
         return make_target(self.study, self._lease, kind, self.driver_user.privilege)
 
-    def _make_driver(self) -> None:
+    def _make_driver(self) -> Allowance:
         """The driver has a cage of its own; a target inside the driver's processes shares one with them."""
         cage, target = self.study.cage, self._target
         self._driver_cage = target.cages[0] if target.embedded else make_cage("driver", cage.driver, self._lease)
@@ -193,6 +194,7 @@ class RealBench(Bench):
             socket = self._target.endpoint().options.get("socket") or self._target.endpoint().address
             driven = replace(driven, visible=f"{driven.visible} {socket}")
         self.workload = self._make_workload(driven)
+        return driven
 
     def _follow_cages(self) -> None:
         for cage in self._target.cages:

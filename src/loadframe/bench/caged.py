@@ -26,21 +26,21 @@ CPUS, DRIVER_CPUS = "cage.cpus", "cage.driver.cpus"
 
 
 class CagedTarget(OnBench):
-    """cages: of the target or of its shards, all with the same limits; beside: of components in front of the shards,
+    """cages: of the target or of its shards, all with the same limits; in_front: of components in front of the shards,
     each with its own limits, in the state under its name ("loader.cpu.max")."""
 
     private = True
 
     def __init__(
-        self, target: Target, *cages: Cage, beside: Sequence[Cage] = (), cpus: frozenset[int] | None = None
+        self, target: Target, *cages: Cage, in_front: Sequence[Cage] = (), cpus: frozenset[int] | None = None
     ) -> None:
         """cpus: its CPUs in states that set none; None: all that we may use."""
         self._target = target
         self._cpus = cpus
         self._bound = False
         self._workload: Workload | None = None
-        self._groups = {"": cages, **{f"{cage.component}.": (cage,) for cage in beside}}
-        self.cages = (*beside, *cages)
+        self._groups = {"": cages, **{f"{cage.component}.": (cage,) for cage in in_front}}
+        self.cages = (*in_front, *cages)
         self.kind = target.kind
         self.embedded = target.embedded
         self.counter_specs: tuple[CounterSpec, ...] = target.counter_specs
@@ -207,7 +207,7 @@ def make_target(study: Study, lease: Lease, kind: str, driver: Privilege) -> Cag
     cpus = cpus_of(study.target_cage)
     resources |= {cage.component: Resources(cpus=cpus, groups=cage.folders) for cage in cages[split:]}
     target = targets.make_shards(kind, lease=lease, resources=resources)
-    return CagedTarget(target, *cages[split:], beside=cages[:split])
+    return CagedTarget(target, *cages[split:], in_front=cages[:split])
 
 
 def make_cage(component: str, allowed: ComponentCage, lease: Lease, of: str = "") -> Cage:

@@ -261,11 +261,11 @@ def shared(metrics: Mapping[str, float], target: frozenset[int], driver: frozens
     own, theirs = metrics.get("target.cpu.cores"), metrics.get("driver.cpu.cores")
     if own is None or theirs is None or not target:
         return {}
-    beside = max(0.0, theirs - len(driver - target)) if driver & target else 0.0
-    busy = min(1.0, (own + beside) / len(target))
+    taken = max(0.0, theirs - len(driver - target)) if driver & target else 0.0
+    busy = min(1.0, (own + taken) / len(target))
     if len(target) >= metrics.get("system.cpu.count", float("inf")):
         busy = max(busy, metrics.get("system.cpu.utilization", 0.0))
-    shares = {"driver.cpu.beside": min(1.0, beside / len(target)), "target.cpus.busy": busy}
+    shares = {"driver.cpu.beside": min(1.0, taken / len(target)), "target.cpus.busy": busy}
     waited = metrics.get("target.cpu.run_delay")
     if waited is not None and waited + own > 0:
         shares["target.cpus.wait"] = waited / (waited + own)

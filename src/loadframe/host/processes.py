@@ -30,6 +30,7 @@ from loadframe.host.privilege import (
     of_uid,
     rights_of,
 )
+from loadframe.host.to_its_end import Process
 from loadframe.system.files import Folder, Whose
 from loadframe.system.kernel import kernel_text, process_status
 
@@ -178,7 +179,7 @@ def spawn(
     env: Mapping[str, str] | None = None,
     death_signal: signal.Signals = signal.SIGKILL,
     pass_fds: Sequence[int] = (),
-) -> subprocess.Popen[bytes]:
+) -> Process:
     """Start `command` in a session of its own and return once it runs (exec has happened). It is killed when the
     *thread* that called spawn ends (PR_SET_PDEATHSIG): call it from a thread that lives as long as the process should.
     death_signal: what kills it then, for a server whose children would outlive a SIGKILL. stdin defaults to /dev/null.
@@ -203,7 +204,7 @@ def spawn(
     try:
         launcher = [sys.executable, "-I", "-S", str(LAUNCHER), "--report", str(writing), *options]
         launcher += ["--parent", str(os.getpid()), "--death-signal", str(int(death_signal))]
-        process = subprocess.Popen(
+        process = Process(
             [*launcher, "--", program, *map(str, command[1:])],
             stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=stdout,

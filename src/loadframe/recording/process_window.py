@@ -178,7 +178,9 @@ def followed_processes(window: Window) -> list[ProcessInWindow]:
     for name in {name for tick in window.around for name in tick.entries}:
         if (split := split_source(name)) is not None:
             sources.setdefault(split[:2], {})[name] = split[2]
-    processes = {key: ProcessInWindow(*key, window, sources[key]) for key in sorted(sources)}
+    inside = {name for tick in window.ticks for name in tick.entries}
+    keys = {split[:2] for name in inside if (split := split_source(name)) is not None}
+    processes = {key: ProcessInWindow(*key, window, sources[key]) for key in sorted(keys)}
     there = {key: process for key, process in processes.items() if process.present}
     for (component, _), process in there.items():
         ended = process.present[-1] is not process.window.ticks[-1]

@@ -15,7 +15,7 @@ from loadframe.host.leftovers import sweep
 
 @pytest.fixture
 def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder of the test's leases. pytest's own tmp_path is closed to other users, so it lies beside it."""
+    """The folder of the test's leases. pytest's own tmp_path is closed to other users, so it lies next to it."""
     folder = Path(tempfile.mkdtemp(prefix="lf-", dir="/var/tmp"))
     folder.chmod(0o755)
     monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path / "state"))

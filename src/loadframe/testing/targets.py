@@ -129,33 +129,31 @@ def create() -> Callable[[Target], None]:
     return lambda target: target.create()
 
 
-@pytest.fixture
-def target(make: Callable[[Lease], Target], create: Callable[[Target], None], lease: Lease) -> Iterator[Target]:
-    """Created, not started."""
+def _created(make: Callable[[Lease], Target], create: Callable[[Target], None], lease: Lease) -> Iterator[Target]:
     target = make(lease)
     create(target)
     yield target
     target.destroy()
 
 
+@pytest.fixture
+def target(make: Callable[[Lease], Target], create: Callable[[Target], None], lease: Lease) -> Iterator[Target]:
+    """Created, not started."""
+    yield from _created(make, create, lease)
+
+
 @pytest.fixture(scope="module")
 def unstarted(make: Callable[[Lease], Target], create: Callable[[Target], None]) -> Iterator[Target]:
     """The same for all tests of a form that leave it so."""
     with leased("tests without a start") as lease:
-        target = make(lease)
-        create(target)
-        yield target
-        target.destroy()
+        yield from _created(make, create, lease)
 
 
 @pytest.fixture(scope="module")
 def shared(make: Callable[[Lease], Target], create: Callable[[Target], None]) -> Iterator[Target]:
     """The same for all tests of a form that do with it what its users do; created, and started by the first of them."""
     with leased("tests of a target") as lease:
-        target = make(lease)
-        create(target)
-        yield target
-        target.destroy()
+        yield from _created(make, create, lease)
 
 
 @pytest.fixture

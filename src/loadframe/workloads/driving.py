@@ -1,10 +1,9 @@
 """A load driver made of processes: the one implementation of base.Driver; and worker processes that begin at one
-instant: each says "ready", and reads when to start."""
+instant: each says "ready", and reads when to start. They are forked from a process that lives over the steps."""
 
 from __future__ import annotations
 
 import os
-import select
 import signal
 import subprocess
 import tempfile
@@ -22,6 +21,7 @@ from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.host.signals import stopped_by_signal
 from loadframe.workloads import arrivals, request_log, step_files
+from loadframe.workloads.forking import LOOK_EVERY_S, STOPPED_REMEDY, ForkedWorker, Patience, Worker, fork_server
 from loadframe.workloads.request_log import RECORD, Requests
 
 if TYPE_CHECKING:
@@ -34,11 +34,9 @@ SILENT_S = 10.0
 """The same if no request has ended yet: the duration of one shows how long a step would have to be."""
 PAUSE_S = 0.1
 """A user silent for this long at the load's end has a request in flight: back-offs and log flushes are shorter."""
-LOOK_EVERY_S = 2.0
-STOPPED_REMEDY = "Find out what stopped it, and run it again."
 TAIL_LINES, TAIL_BYTES = 12, 64 << 10
-READY_WITHIN_S = 60.0
-START_AFTER_S = 0.05
+START_AFTER_S, START_EACH_S = 0.005, 0.0005
+"""What workers need to take note of the instant of their start, and each of them more: they share CPUs."""
 
 
 @dataclass(eq=False)
@@ -50,7 +48,7 @@ class ProcessDriver:
     statistics of a pipeline's stages. one_each: each log belongs to one user of a closed loop, who does not pause."""
 
     name: str
-    processes: Sequence[subprocess.Popen[bytes]]
+    processes: Sequence[subprocess.Popen[bytes] | ForkedWorker]
     _: KW_ONLY
     logs: Sequence[Path]
     printed: Sequence[Path]
@@ -62,7 +60,7 @@ class ProcessDriver:
     one_each: bool = False
     _killed: bool = field(default=False, init=False)
     _killed_s: float = field(default=0.0, init=False)
-    _failed: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _failed: subprocess.Popen[bytes] | ForkedWorker | None = field(default=None, init=False)
     _stopped: str = field(default="", init=False)
 
     def pids(self) -> tuple[int, ...]:
@@ -74,11 +72,9 @@ class ProcessDriver:
     def running(self) -> bool:
         """Whether load is still made. A driver that lost one of its processes, or is overdue, is ended here."""
         self._note_failure()
-        if not self.pids():
-            return False
         if self._failed is not None:
             self._end()
-        elif self.end_s is not None and time.monotonic() > self.end_s + GRACE_S and self._late():
+        elif self.end_s is not None and time.monotonic() > self.end_s + GRACE_S and self.pids() and self._late():
             self._stopped = stopped_by_signal(self.pids())
             self.kill()
         return bool(self.pids())
@@ -243,24 +239,12 @@ def last_lines(path: Path) -> list[str]:
     return fatal + lines[-TAIL_LINES:]
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def _kill_group(process: subprocess.Popen[bytes] | ForkedWorker) -> None:
     # Each process leads its own session, so its group holds it and its children, and no other process.
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         process.kill()
-
-
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """One process of a load. command: prints "ready" and reads the instant of the start (CLOCK_MONOTONIC, s) from its
-    standard input. log: its request log. printed: its standard error. pass_fds: descriptors that stay open in it."""
-
-    command: Sequence[str]
-    log: Path
-    printed: Path
-    environment: Mapping[str, str] | None = None
-    pass_fds: tuple[int, ...] = ()
 
 
 def start_together(
@@ -274,30 +258,30 @@ def start_together(
 ) -> ProcessDriver:
     """Start all workers and let them begin at one instant. duration_s: None if they end when their work is done.
     once_ready: called when all are ready, before they begin. one_each: see ProcessDriver. WorkloadError if one ends
-    first or takes too long."""
+    first or takes too long. The processes that they are forked from stay until `end_fork_servers`."""
     logs, printed = [worker.log for worker in workers], [worker.printed for worker in workers]
     for log in logs:
         log.unlink(missing_ok=True)
-    processes: list[subprocess.Popen[bytes]] = []
+    processes: list[ForkedWorker] = []
     try:
+        patience = Patience(name, len(workers))
         for worker in workers:
             with step_files.create(worker.printed, US) as stderr:
-                process = spawn(
-                    worker.command,
-                    allowance,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=stderr,
-                    cwd=worker.log.parent,
-                    env=worker.environment,
-                    pass_fds=worker.pass_fds,
+                server = fork_server(worker, allowance, stderr)
+                processes.append(server.start(worker, stderr, patience))
+        for worker, process in zip(workers, processes, strict=True):
+            patience.await_words(process.stdout, process.pid)
+            if process.stdout.readline() != b"ready\n":
+                process.wait()
+                raise WorkloadError(
+                    f"A worker of {name} could not start (process {process.pid}, exit {process.returncode}).",
+                    remedy="What it printed is below.",
+                    details="\n".join(last_lines(worker.printed)),
                 )
-            processes.append(process)
-        _await_ready(name, processes, printed)
+            process.stdout.close()
         once_ready()
-        start_s = arrivals.instant_s(START_AFTER_S)
+        start_s = arrivals.instant_s(START_AFTER_S + START_EACH_S * len(processes))
         for process in processes:
-            assert process.stdin is not None
             # The driver reports a worker that died between "ready" and now, with the worker's own words.
             with suppress(BrokenPipeError):
                 process.stdin.write(f"{start_s!r}\n".encode())
@@ -310,27 +294,3 @@ def start_together(
     return ProcessDriver(
         name, processes, logs=logs, printed=printed, end_s=end_s, duration_s=asked_s, one_each=one_each
     )  # fmt: skip
-
-
-def _await_ready(name: str, processes: Sequence[subprocess.Popen[bytes]], printed: Sequence[Path]) -> None:
-    until = time.monotonic() + READY_WITHIN_S
-    for process, output in zip(processes, printed, strict=True):
-        assert process.stdout is not None
-        said = select.poll()  # select cannot handle descriptors above 1,023
-        said.register(process.stdout, select.POLLIN)
-        while not said.poll(1000 * max(0.0, min(LOOK_EVERY_S, until - time.monotonic()))):
-            if why := stopped_by_signal([process.pid]):
-                raise WorkloadError(f"A worker of {name} does not begin: {why}.", remedy=STOPPED_REMEDY)
-            if time.monotonic() >= until:
-                raise WorkloadError(
-                    f"Only some of {len(processes)} workers of {name} were ready after {READY_WITHIN_S:.0f} s.",
-                    remedy="The machine may be too small for this many; try a lower level.",
-                )
-        if process.stdout.readline() != b"ready\n":
-            process.wait()
-            raise WorkloadError(
-                f"A worker of {name} could not start (process {process.pid}, exit {process.returncode}).",
-                remedy="What it printed is below.",
-                details="\n".join(last_lines(output)),
-            )
-        process.stdout.close()

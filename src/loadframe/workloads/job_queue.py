@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadframe.errors import TargetError
-from loadframe.host.environment import importing, python
+from loadframe.host.environment import importing
 from loadframe.host.privilege import of_uid, rights_of
 from loadframe.model import Endpoint, Requirement
-from loadframe.workloads.base import KindOfWorkload
-from loadframe.workloads.common import Common
-from loadframe.workloads.driving import ProcessDriver, Worker, start_together
-from loadframe.workloads.options import rules, whole
+from loadframe.workloads.common import Common, registration
+from loadframe.workloads.driving import ProcessDriver, start_together
+from loadframe.workloads.forking import Worker
+from loadframe.workloads.options import whole
 
 MOST_WORKERS = 1024
 
@@ -70,10 +70,10 @@ class JobQueue(Common[JobQueueOptions]):
         folder, workers = folder.resolve(), list[Worker]()
         for number in range(self.check_level(level)):
             log = folder / f"requests-{number}.log"
-            command = python("loadframe.workloads.job_queue_worker")
-            command += [_uri(endpoint), endpoint.options.get("pragmas", "{}"), str(log), repr(float(duration_s))]
-            command += [str(self.options.payload_bytes), str(number)]
-            workers.append(Worker(command, log=log, printed=folder / f"worker-{number}.txt"))
+            arguments = [_uri(endpoint), endpoint.options.get("pragmas", "{}"), str(log), repr(float(duration_s))]
+            arguments += [str(self.options.payload_bytes), str(number)]
+            printed = folder / f"worker-{number}.txt"
+            workers.append(Worker("loadframe.workloads.job_queue_worker", arguments, log, printed))
         return start_together(self.kind, workers, self.allowance, duration_s, one_each=True)
 
     def remove(self, endpoint: Endpoint) -> None:
@@ -106,4 +106,4 @@ def _connected(endpoint: Endpoint) -> Iterator[sqlite3.Connection]:
             ) from error
 
 
-KIND = KindOfWorkload(JobQueue.kind, JobQueue, rules(JobQueueOptions), requirements)
+KIND = registration(JobQueue, requirements)

@@ -118,6 +118,7 @@ def main(arguments: list[str]) -> int:
                 worker.work()
             finally:
                 log.write()
+                connection.close()
     except (sqlite3.Error, OSError) as error:
         print(f"{type(error).__name__}: {error} (database {database})", file=sys.stderr)
         return 1

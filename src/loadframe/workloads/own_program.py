@@ -137,7 +137,7 @@ class OutputDriver(ProcessDriver):
                 return
             planned_s = (self.end_s or self.started.monotonic_s) - self.started.monotonic_s
             late = f" within {GRACE_S + planned_s:.3g} s, and did not end" if self._overdue else ""
-            raise self._failure(f"{driver} told of no request{late}.")
+            raise self._failure(f"{driver} reported no request{late}.")
         errors = self._printed_output().errors
         if not (requests.outcome == 0).any() and errors and not self._killed:
             raise self._failure(

@@ -10,13 +10,14 @@ from functools import cache
 from pathlib import Path
 
 from loadframe.errors import TargetError, WorkloadError
-from loadframe.host.environment import importing, python, python_package
+from loadframe.host.environment import importing, python_package
 from loadframe.host.privilege import Privilege, make_private
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files
 from loadframe.workloads.base import STAGES_FILE
 from loadframe.workloads.common import Common, registration
-from loadframe.workloads.driving import ProcessDriver, Worker, start_together
+from loadframe.workloads.driving import ProcessDriver, start_together
+from loadframe.workloads.forking import Worker
 from loadframe.workloads.options import whole
 from loadframe_bulk import store
 from loadframe_bulk.client import valid_rows
@@ -160,12 +161,11 @@ class _Pipeline:
     def client(self, loader: str, duration_s: float, source_ms: int, begun: float) -> Worker:
         """begun: the share of its first file that the first pipeline has behind it; the others are spread evenly."""
         log = self.folder / f"requests-{self.number}.log"
-        command = python("loadframe_bulk.client", loader, str(log), str(self._loaded))
         phase = (begun + self.number / self.count) % 1
-        command += [repr(float(duration_s)), repr(source_ms / 1000), repr(1 - phase)]
-        command += [str(self.folder / STAGES_FILE), str(self.first + self.number), str(self.count)]
-        command += [str(file.path) for file in self.files]
-        return Worker(command, log=log, printed=self.folder / f"client-{self.number}.txt")
+        arguments = [loader, str(log), str(self._loaded), repr(float(duration_s)), repr(source_ms / 1000)]
+        arguments += [repr(1 - phase), str(self.folder / STAGES_FILE), str(self.first + self.number), str(self.count)]
+        arguments += [str(file.path) for file in self.files]
+        return Worker("loadframe_bulk.client", arguments, log, self.folder / f"client-{self.number}.txt")
 
     def content(self, file: int) -> Content:
         return self.files[(file - self.first) // self.count % len(self.files)].content

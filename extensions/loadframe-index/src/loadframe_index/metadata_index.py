@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from loadframe.errors import CageError, StudyError, TargetError, WorkloadError
-from loadframe.host.environment import importing, python
+from loadframe.host.environment import importing
 from loadframe.host.privilege import make_private, of_uid, rights_of
 from loadframe.host.state import scratch_directory
 from loadframe.model import AnswersCompared, Endpoint, Requirement, SettingValue
@@ -19,7 +19,8 @@ from loadframe.system.files import Folder, Whose
 from loadframe.workloads import databases, step_files
 from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.common import AtRate, Common
-from loadframe.workloads.driving import ProcessDriver, Worker, start_together
+from loadframe.workloads.driving import ProcessDriver, start_together
+from loadframe.workloads.forking import Worker
 from loadframe.workloads.options import rules
 from loadframe.workloads.request_log import RECORD
 from loadframe_index import config as configs
@@ -152,9 +153,8 @@ class MetadataIndex(Common[MetadataIndexOptions]):
         """The configuration may have a password, so it is handed over in memory."""
         environment = None if endpoint.kind == "sqlite" else databases.engine_of(endpoint).environment(endpoint)
         with step_files.in_memory(config.text().encode()) as file:
-            command = python(module, f"/dev/fd/{file}")
             workers = [
-                Worker([*command, str(number)], log, printed, environment, (file,))
+                Worker(module, [f"/dev/fd/{file}", str(number)], log, printed, environment, (file,))
                 for number, (log, printed) in enumerate(processes)
             ]
             return start_together(

@@ -10,7 +10,9 @@ from pathlib import Path
 from loadframe.workloads.request_log import RECORD
 
 
-def main(address: str, log: str, seconds: str, pause_ms: str) -> None:
+def main(arguments: list[str]) -> int:
+    """Returns the exit status; what it has written is flushed then."""
+    address, log, seconds, pause_ms = arguments
     with socket.socket(socket.AF_UNIX) as connection, Path(log).open("wb", buffering=0) as file:
         connection.connect(address)
         answers = connection.makefile("rb")
@@ -23,7 +25,4 @@ def main(address: str, log: str, seconds: str, pause_ms: str) -> None:
             end_s = time.monotonic()
             file.write(RECORD.pack(end_s, 1e3 * (end_s - begin_s), 0.0, 0, int(failed)))
             time.sleep(int(pause_ms) / 1e3)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return 0

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadframe.host.environment import importing, python
+from loadframe.host.environment import importing
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads.base import KindOfWorkload
-from loadframe.workloads.driving import ProcessDriver, Worker, start_together
+from loadframe.workloads.driving import ProcessDriver, start_together
+from loadframe.workloads.forking import Worker
 from loadframe.workloads.options import read_options, rules, whole, whole_level
 
 
@@ -53,8 +54,8 @@ class ToyLoad:
         clients = []
         for number in range(self.check_level(level)):
             log = folder / f"requests-{number}.log"
-            command = python("loadframe_toy.client", endpoint.address, str(log), repr(duration_s))
-            clients.append(Worker([*command, str(self.options.pause_ms)], log, folder / f"client-{number}.txt"))
+            arguments = [endpoint.address, str(log), repr(duration_s), str(self.options.pause_ms)]
+            clients.append(Worker("loadframe_toy.client", arguments, log, folder / f"client-{number}.txt"))
         return start_together(self.kind, clients, self.allowance, duration_s)
 
     def after_step(self, endpoint: Endpoint) -> None:
