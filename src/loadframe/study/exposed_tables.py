@@ -52,8 +52,8 @@ class MetricsTable(Table):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         ways = (self.prometheus, self.json_address, self.command, self.stages)
-        named = zip(("prometheus", "json", "command", "stages"), ways, strict=True)
-        given = [name for name, value in named if value is not None]
+        pairs = zip(("prometheus", "json", "command", "stages"), ways, strict=True)
+        given = [name for name, value in pairs if value is not None]
         if len(given) != 1:
             named = " and ".join(given) or "none of them"
             raise ValueError(f"a source of metrics is prometheus, json, command or stages; this one has {named}")

@@ -129,8 +129,8 @@ def read_jtl(file: IO[bytes], names: list[str], *, cut_off: bool) -> Lines:
                 raise LineError(number, f"a sample begins at and takes {given}; both must be whole milliseconds")
             failed = sample["success"].lower() != "true"
             if failed:
-                why = (sample.get("responseCode"), sample.get("responseMessage"))
-                lines.note_error(" ".join(filter(None, why)))
+                said = (sample.get("responseCode"), sample.get("responseMessage"))
+                lines.note_error(" ".join(filter(None, said)))
             moved = max(whole_number(sample.get("bytes", "0")) or 0, 0)
             operation, end_s = lines.grouped(sample["label"]), (begin_ms + taken_ms) / 1000.0
             lines.add(number, end_s, float(taken_ms), operation, failed=failed, moved=moved)
