@@ -45,7 +45,7 @@ from loadframe_drivers.jmeter import read_jtl
 from loadframe_drivers.k6 import read_points
 from loadframe_drivers.redis import read_memtier, read_report
 from loadframe_fleet.agent import Agent as AnsweringAgent
-from loadframe_fleet.check import facts_told
+from loadframe_fleet.check import host_facts
 from loadframe_fleet.connection import Agent
 from loadframe_fleet.connection import command as agent_command
 from loadframe_fleet.declaration import HostTable
@@ -305,7 +305,7 @@ def read_answers(path: Path, *, whole: bool) -> None:
     host = HostTable(name="host", roles=["driver"], by=by)
     with Agent(host) as agent:
         with suppress(KeyError, TypeError, ValueError):  # as check.py
-            facts_told(agent.facts)
+            host_facts(agent.facts)
         for question in ("clock", "cpus", "doctor"):
             agent.ask(question, ANSWERED_WITHIN_S)
 

@@ -16,7 +16,7 @@ from loadframe.experiments.frame import new_run, on_bench
 from loadframe.experiments.proof import throughputs
 from loadframe_fleet.bench import FleetBench
 from loadframe_fleet.declaration import load
-from loadframe_fleet.over import beside, drivers_over
+from loadframe_fleet.over import compare_with, drivers_over
 from loadframe_fleet.records import STEPS
 
 
@@ -26,7 +26,7 @@ def main(study_file: str, fleet_file: str, runs: str) -> None:
         run = new_run(study, Path(runs))
         with on_bench(study, run, None, executor=executor) as book:
             assert isinstance(book.bench, FleetBench)
-            found = beside(book, "A", study.levels[-1], book.bench.drivers[:1])
+            found = compare_with(book, "A", study.levels[-1], book.bench.drivers[:1])
             names = dict.fromkeys(step.treatment for step in book.steps)
             one, every = (throughputs(book.steps, name) for name in sorted(names, reverse=True))
         verdict = comparison.verdict_at_end(one, every, confidence=0.999)

@@ -41,7 +41,7 @@ class Agent:
         """slow_s: the coordinator takes the first message so slowly."""
         self.came: queue.Queue[dict[str, object]] = queue.Queue()
         self._slow_s = slow_s
-        self.kept = Kept(self._say, lambda number, why: self.came.put({"id": number, "error": why}))
+        self.kept = Kept(self._say)
         await_that(_workers, "a worker")
         (self.worker,) = _workers()
 

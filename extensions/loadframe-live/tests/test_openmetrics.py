@@ -17,12 +17,15 @@ from loadframe.experiments.reading import conclude, open_run
 from loadframe.model import CaseStudy, Verdict
 from loadframe.model.verdict import NOT_KNOWN
 from loadframe.reporting.openmetrics import CONTENT_TYPE, PREFIX, UNITS, Sample, text
-from loadframe_live import openmetrics
-from loadframe_live.openmetrics import FAMILIES
+from loadframe_live.openmetrics import FAMILIES, samples_of
 from loadframe_tune.model import Tuning
 
 RECORDED = Path(__file__).parents[3] / "tests/data/runs"
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def exposition(runs: list[CaseStudy]) -> str:
+    return text((sample for run in runs for sample in samples_of(run)), FAMILIES)
 
 
 def read(text: str) -> Values:
@@ -53,11 +56,11 @@ def test_a_gain_without_a_ratio_is_no_sample(run: CaseStudy) -> None:
     tuned = conclude(open_run(RECORDED / "tuning"))
     assert isinstance(tuned.answer, Tuning) and tuned.answer.proof is not None
     lost = replace(tuned, answer=replace(tuned.answer, proof=replace(tuned.answer.proof, fresh=none)))
-    assert "gain_ratio" in openmetrics.of_runs([tuned]) and "gain_ratio{" not in openmetrics.of_runs([lost])
+    assert "gain_ratio" in exposition([tuned]) and "gain_ratio{" not in exposition([lost])
 
 
 def test_the_curve_is_read_back_as_it_was(run: CaseStudy) -> None:
-    found = read(openmetrics.of_runs([run]))
+    found = read(exposition([run]))
     own = {"run": "investigation", "study": run.study.name}
     for treatment, state in run.states.items():
         for point in state.curve.points:
@@ -74,13 +77,13 @@ def test_the_curve_is_read_back_as_it_was(run: CaseStudy) -> None:
 
 
 def test_both_formats_of_prometheus_read_the_same(run: CaseStudy) -> None:
-    written = openmetrics.of_runs([run])
+    written = exposition([run])
     assert read(written) == read_as_prometheus(written)
 
 
 def test_two_runs_are_told_apart_by_their_names(run: CaseStudy) -> None:
     other = replace(run, name="another")
-    once, twice = read(openmetrics.of_runs([run])), read(openmetrics.of_runs([run, other]))
+    once, twice = read(exposition([run])), read(exposition([run, other]))
     assert len(twice) == 2 * len(once)
     assert {dict(labels)["run"] for _, labels in twice} == {"investigation", "another"}
 
@@ -103,8 +106,8 @@ def test_no_name_of_others_can_break_a_line(run: CaseStudy, title: str, study: s
     quality = replace(run.quality, flags={flag: 3})
     states = {"A": replace(run.states["A"], title=title)}
     named = replace(run, study=replace(run.study, name=study), states=states, quality=quality)
-    assert len(read(openmetrics.of_runs([named]))) == len(read(openmetrics.of_runs([replace(named, study=run.study)])))
-    assert len(openmetrics.of_runs([named]).splitlines()) == openmetrics.of_runs([named]).count("\n")
+    assert len(read(exposition([named]))) == len(read(exposition([replace(named, study=run.study)])))
+    assert len(exposition([named]).splitlines()) == exposition([named]).count("\n")
 
 
 def test_quotes_and_backslashes_are_read_back() -> None:

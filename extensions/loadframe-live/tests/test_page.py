@@ -99,7 +99,7 @@ def test_the_keys_do_what_their_list_says(visit: Visit) -> None:
     page.keyboard.press("j")
     page.keyboard.press("k")
     page.keyboard.press("Enter")
-    expect(page.locator(".told h1")).to_be_visible()
+    expect(page.locator(".about h1")).to_be_visible()
     page.keyboard.press("r")
     expect(page.locator("iframe")).to_be_visible()
     page.keyboard.press("u")
@@ -126,7 +126,7 @@ def test_tab_arrows_and_escape_lead_through_it(visit: Visit) -> None:
     expect(rows.nth(1)).to_be_focused()
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
-    expect(page.locator(".told h1")).to_be_visible()
+    expect(page.locator(".about h1")).to_be_visible()
     page.keyboard.press("Escape")
     expect(rows).to_have_count(2)
     page.keyboard.press("?")
@@ -151,7 +151,7 @@ def test_numbers_that_come_late_do_not_cover_what_was_opened_since(visit: Visit)
     page.wait_for_function("() => window.read === 1")
     page.evaluate("() => new Promise(requestAnimationFrame)")
     expect(page.locator("a.row")).to_have_count(2, timeout=1)
-    expect(page.locator(".told")).to_have_count(0, timeout=1)
+    expect(page.locator(".about")).to_have_count(0, timeout=1)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -164,7 +164,7 @@ def test_everything_can_be_read(visit: Visit, scheme: Literal["light", "dark"], 
     assert page.evaluate(LOOKS) == []
     for run in (FINISHED, "20261102T000000Z-strange"):
         visit.open(f"0/{run}")
-        expect(page.locator(".told h1")).to_be_visible()
+        expect(page.locator(".about h1")).to_be_visible()
         page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
         assert page.evaluate(LOOKS) == []
 
@@ -205,7 +205,7 @@ def test_a_run_grows_on_the_page_while_it_is_measured(visit: Visit, make_step: C
         told = page.get_by_role("img", name="Throughput").get_attribute("aria-label")
         assert told is not None and "1: 100/s, 2: 200/s, 4: 400/s" in told
         run.close()
-        expect(page.locator(".told").last).to_contain_text("finished")
+        expect(page.locator(".about").last).to_contain_text("finished")
         expect(page.locator(".now")).to_be_hidden()
     finally:
         shutil.rmtree(run.path)

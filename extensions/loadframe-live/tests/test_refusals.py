@@ -152,7 +152,7 @@ def test_every_file_that_a_report_names_can_be_answered() -> None:
     linked = {name for names in html.FILES.values() for name in names if "." in name}
     for module in resources.files("loadframe.reporting").iterdir():
         if module.name.endswith(".py"):
-            linked |= set(re.findall(r'\bto="(\w[\w/-]*\.\w+)"', module.read_text()))
+            linked |= set(re.findall(r'(?:\bto=|\bfile\()"(\w[\w/-]*\.\w+)"', module.read_text()))
     assert "metrics.parquet" in linked
     assert linked <= set(FILES)
 

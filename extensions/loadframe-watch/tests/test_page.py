@@ -15,9 +15,8 @@ import zstandard
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from loadframe.system.files import Folder, Whose, hold
-from loadframe_live.follower import MOST_FOLLOWED, Follower, Listing
+from loadframe_live.follower import MOST_FOLLOWED, Follower, Listing, Metrics
 from loadframe_live.hub import Hub
-from loadframe_live.metrics import Metrics
 from loadframe_live.places import Places
 from loadframe_watch.page import WatchView
 

@@ -194,7 +194,7 @@ class PgbenchDriver(ProcessDriver):
         """Ask it to end as pgbench's own timer does: transactions under way complete, and the log has all of them."""
         if not self._asked and self.pids():
             self._asked = True
-            os.kill(self.processes[0].pid, signal.SIGALRM)
+            os.kill(self.processes[0].pid, signal.SIGALRM)  # not waited for, so the pid is its own
 
     def waiting(self) -> int:
         """Requests that wait: as many as arrive in the time that the last one in the log waited; the log is a little

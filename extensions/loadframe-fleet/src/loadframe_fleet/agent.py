@@ -9,9 +9,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from loadframe.changes import lists
 from loadframe.changes.lists import Record
@@ -45,20 +44,20 @@ MOST_WORDS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Changes not put back, in words, and how long putting them back may take (s)."""
+    """Changes not put back, and how long putting them back may take."""
 
     words: str = ""
     within_s: float = 0.0
 
 
 def standing_of(owner: int) -> Standing:
-    """What the living process with this number has changed."""
+    """Of a living process."""
     return _standing(record for record in _lists() if record.owner.pid == owner and record.alive())
 
 
 def cleaned_up(given: Mapping[str, str] | None = None) -> str:
-    """Wait until the clean-up is done; what was done, or cannot be put back, in words. given: environment of the
-    process that left it, by default ours. Never raises because of what is left."""
+    """Wait for the clean-up; what was done, or cannot be put back, in words. given: environment of the process that
+    left it, by default ours. Never raises because of what is left."""
     within_s = CLEANED_WITHIN_S + _standing(record for record in _lists() if not record.alive()).within_s
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
@@ -94,10 +93,6 @@ def _lists() -> list[Record]:
         return []
 
 
-QUESTIONS = frozenset(
-    {"set_up", "prepare", "start", "ended", "cancel", "watch", "mark", "flush", "read", "counted", "waiting"}
-    | {"change", "back", "serve", "target"}
-)
 MOST_SILENT_S = 60.0
 """Limit also for a worker that is kept waiting: a step that does not get ready is void by then, too."""
 WAITING = frozenset("RD")
@@ -110,10 +105,9 @@ POLL_S = 0.05
 class Kept:
     """A worker from the first question for it until it is closed, or has ended by itself."""
 
-    def __init__(self, say: Callable[[bytes], None], refuse: Callable[[object, str], None]) -> None:
-        """say: passes a line on to the coordinator; refuse: reports why a question, by its number, has no answer."""
+    def __init__(self, say: Callable[[bytes], None]) -> None:
+        """say: passes a line on to the coordinator."""
         self._say = say
-        self._refuse = refuse
         self._open: set[object] = set()
         self._closing = False
         self._ended = self._stopped = ""
@@ -131,7 +125,7 @@ class Kept:
 
     def pass_on(self, line: bytes, number: object = None) -> None:
         """Pass on a line from the coordinator; number: of the question, None for a beat. A worker that answers no beats
-        is ended: it may have been stopped."""
+        is ended."""
         if self._spoke and self._is_silent():
             self._end(f"the worker of its agent has done nothing for {SILENT_S:g} s")
         with self._lock:
@@ -198,9 +192,8 @@ class Kept:
         code = self._process.wait()
         assert self._process.stdout is not None
         self._process.stdout.close()
-        how = f"signal {-code}" if code < 0 else f"exit code {code}"
         with self._lock:
-            self._ended = self._stopped or f"the worker of its agent has ended by {how}"
+            self._ended = self._stopped or f"the worker of its agent has ended by {how_ended(code)}"
             left = list(self._open)
         if self._closing:
             return
@@ -208,14 +201,21 @@ class Kept:
         for number in left:
             self._refuse(number, self._ended)
 
+    def _refuse(self, number: object, why: str) -> None:
+        self._say(written({"id": number, "error": why}))
+
+
+def how_ended(code: int) -> str:
+    return f"signal {-code}" if code < 0 else f"exit code {code}"
+
 
 def _clean_up() -> None:
     if words := cleaned_up():
-        tell(words)
+        report(words)
 
 
-def tell(words: str) -> None:
-    """Report on stderr, which may lead nowhere by now."""
+def report(words: str) -> None:
+    """On stderr, which may lead nowhere by now."""
     with contextlib.suppress(OSError):
         os.write(2, f"{words}\n".encode())
 
@@ -252,12 +252,12 @@ class Agent:
         self._unheard = False
         self._listener: Listener | None = None
         self._worker: Kept | None = None
-        self._asked: Mapping[str, Callable[[Message], dict[str, Any]]] = {
+        self._asked: Mapping[str, Callable[[Message], Message]] = {  # the worker has all others
             "doctor": _doctor,
             "cpus": lambda said: use_of_cpus(min(LONGEST_LOOK_S, float(said["seconds"]))),
             "listen": self._listen,
             "listen_no_more": self._listen_no_more,
-            "link": lambda said: asdict(measure(said["address"], int(said["port"]), _identity(said))),
+            "link": lambda said: measure(said["address"], int(said["port"]), _identity(said)),
             "route": lambda said: route(said["address"]),
         }
 
@@ -282,20 +282,19 @@ class Agent:
                 continue
             if "beat" in message:
                 self._say({"beat": True})
-            if message.get("ask") in QUESTIONS:
-                self._work().pass_on(line, message.get("id"))
+            question = message.get("ask", "")
+            if question and question not in self._asked:
+                self._worker = self._worker or Kept(self._pass)
+                self._worker.pass_on(line, message.get("id"))
             elif self._worker is not None:
                 self._worker.pass_on(b'{"beat": true}')
-            if "ask" in message and message["ask"] not in QUESTIONS:
+            if question in self._asked:
                 threading.Thread(target=self._answer, args=(message,), daemon=True).start()
 
     def _answer(self, message: Message) -> None:
-        asked = self._asked.get(message["ask"])
         number = message.get("id")
         try:
-            if asked is None:
-                raise ValueError(f"this agent has no answer to {message['ask']!r}")
-            self._say({"id": number, "answer": asked(message)})
+            self._say({"id": number, "answer": self._asked[message["ask"]](message)})
         except Exception as error:  # noqa: BLE001 - whatever it is, the coordinator reports it
             self._say({"id": number, "error": f"{type(error).__name__}: {error}"[:2000]})
 
@@ -304,12 +303,7 @@ class Agent:
         if self._worker is not None:
             self._worker.close()
 
-    def _work(self) -> Kept:
-        if self._worker is None:
-            self._worker = Kept(self._pass, lambda number, why: self._say({"id": number, "error": why}))
-        return self._worker
-
-    def _say(self, message: dict[str, Any]) -> None:
+    def _say(self, message: Message) -> None:
         self._pass(written(message))
 
     def _pass(self, data: bytes) -> None:
@@ -317,20 +311,20 @@ class Agent:
             if not self._unheard:
                 self._unheard = not send(self._sink, data, LEASE_S)
 
-    def _listen(self, message: Message) -> dict[str, Any]:
+    def _listen(self, message: Message) -> Message:
         self._listen_no_more({})
         check_is_reached(message["address"])
         self._listener = Listener(message["address"], _identity(message), LISTEN_S)
         return {"port": self._listener.port}
 
-    def _listen_no_more(self, _message: Message) -> dict[str, Any]:
+    def _listen_no_more(self, _message: Message) -> Message:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
         return {}
 
 
-def _doctor(_message: Message) -> dict[str, Any]:
+def _doctor(_message: Message) -> Message:
     from loadframe.machine import examine  # imports every kind and workload
 
     return {"missing": [row.what for row in examine() if not row.found]}
@@ -345,7 +339,7 @@ def main() -> None:
     no_core_dumps()
     agent = Agent(0, own_output())
     if why := agent.work():
-        tell(why)
+        report(why)
     agent.end()
     os._exit(0)  # threads may be waiting for a link
 

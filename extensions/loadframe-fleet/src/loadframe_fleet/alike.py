@@ -29,37 +29,35 @@ worth more on one than on the other; a search gives up what is below 0.7 of the 
 ERROR = 0.05
 PLAN = Plan(3, 8)
 """First and last block after which the answer is looked for."""
-TOLD = f"from {1 / MARGIN:.2f} to {MARGIN:.2f}"
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The result of one host in one block, by level, and the relative resolution of each value."""
+    """Of one host in one block, by level. grain: the relative resolution of each value."""
 
     values: Mapping[float, float]
     grain: Mapping[float, float]
 
 
-Shown = TypeVar("Shown")
+Result = TypeVar("Result")
 Samples = Mapping[str, Sequence[Sample]]
 
 
 def calibrate(
     hosts: Sequence[str],
     levels: Sequence[float],
-    measure: Callable[[int, TaskPurpose, Sequence[str]], Mapping[str, Shown]],
-    sample: Callable[[Shown], Sample],
+    measure: Callable[[int, TaskPurpose, Sequence[str]], Mapping[str, Result]],
+    sample: Callable[[Result], Sample],
     drawn: random.Random,
     run: RunFolder,
     notes: list[str],
     affords: Callable[[], bool] = lambda: True,
-) -> tuple[FleetHosts, dict[str, list[Shown]]]:
-    """Measure blocks until all hosts are known to be alike, with each host's results while all were loaded. measure:
+) -> tuple[FleetHosts, dict[str, list[Result]]]:
+    """Measure blocks until all hosts are known to be alike; also each host's results while all were loaded. measure:
     runs the start on these hosts at the same time. The result goes into run and notes, also before a refusal. affords:
-    whether there is time for another block. FleetError where hosts differ, disturb one another, or that is not
-    decided."""
+    another block. FleetError where hosts differ, disturb one another, or that is not decided."""
     alone: dict[str, list[Sample]] = {host: [] for host in hosts}
-    together: dict[str, list[Shown]] = {host: [] for host in hosts}
+    together: dict[str, list[Result]] = {host: [] for host in hosts}
     fleet_hosts: FleetHosts | None = None
     for block in range(1, PLAN.last + 1):
         if block > PLAN.first and not affords():
@@ -86,13 +84,12 @@ def calibrate(
 
 
 def compared(alone: Samples, together: Samples, levels: Sequence[float]) -> FleetHosts:
-    """The comparison of the hosts, from each host's results by block."""
     # The one with the middle throughput at the first level: of three, the odd one is named.
     ranked = sorted(alone, key=lambda host: median(sample.values[levels[0]] for sample in alone[host]))
     middle = ranked[len(ranked) // 2]
-    hosts = [_beside(host, middle, alone[host], alone[middle], levels) for host in alone if host != middle]
-    beside_itself = [_beside(host, host, together[host], alone[host], levels) for host in alone]
-    return FleetHosts(tuple(levels), MARGIN, tuple(hosts), tuple(beside_itself))
+    hosts = [_ratio(host, middle, alone[host], alone[middle], levels) for host in alone if host != middle]
+    disturbed = [_ratio(host, host, together[host], alone[host], levels) for host in alone]
+    return FleetHosts(tuple(levels), MARGIN, tuple(hosts), tuple(disturbed))
 
 
 def judge(low: float, high: float) -> Likeness:
@@ -104,20 +101,17 @@ def judge(low: float, high: float) -> Likeness:
     return "differ" if beyond and not low <= 1 <= high else "unknown"
 
 
-def _beside(
+def _ratio(
     host: str, other: str, mine: Sequence[Sample], theirs: Sequence[Sample], levels: Sequence[float]
 ) -> HostRatio:
     # Hosts that each count the same in every block differ by as much as they count, or are alike.
     sides = theirs, mine
     before, after = ({level: [sample.values[level] for sample in side] for level in levels} for side in sides)
-    grain = {
-        level: (max(sample.grain[level] for sample in theirs), max(sample.grain[level] for sample in mine))
-        for level in levels
-    }
+    coarsest = [{level: max(sample.grain[level] for sample in side) for level in levels} for side in sides]
+    grain = {level: (coarsest[0][level], coarsest[1][level]) for level in levels}
     outcome = verdict(before, after, confidence=1 - ERROR, plan=PLAN, grain=grain)
-    return HostRatio(
-        host, other, outcome.ratio, outcome.low, outcome.high, outcome.blocks, judge(outcome.low, outcome.high)
-    )
+    ends = outcome.low, outcome.high
+    return HostRatio(host, other, outcome.ratio, *ends, outcome.blocks, judge(*ends))
 
 
 def _refuse(fleet_hosts: FleetHosts) -> None:
@@ -141,7 +135,7 @@ def _differing(ratios: Sequence[HostRatio]) -> Iterator[str]:
         compared_with = of_itself if ratio.host == ratio.other_host else f" of what {ratio.other_host} serves"
         while_ = "while all are loaded " if ratio.host == ratio.other_host else ""
         shown = f"{ratio.ratio:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
-        doubt = "" if differ else f", which does not prove that they are alike ({TOLD})"
+        doubt = "" if differ else f", which does not prove that they are alike (from {1 / MARGIN:.2f} to {MARGIN:.2f})"
         yield f"{while_}host {ratio.host} serves {shown}{compared_with} with the same settings{doubt}"
 
 
@@ -192,7 +186,7 @@ def start_of(
 ) -> dict[str, tuple[Step, ...]]:
     """The start on these hosts, all at the same time."""
     asked = steps_asked(study, [(START, level) for level in levels], block=max(1, block))
-    done = on.together(hosts, lambda: Work(purpose, block, START_TITLE, lambda _: asked))
+    done = on.together(hosts, Work(purpose, block, START_TITLE, lambda _: asked))
     return {host: result.steps for host, result in done.items()}
 
 

@@ -1,5 +1,5 @@
-"""The bench over a fleet: the drivers on their hosts make the load; measurements come from the recordings of the hosts,
-whose interfaces are read, too. Where the load's share of an interface is unknown, the reason is reported."""
+"""The bench over a fleet: drivers on their hosts make the load; measurements, also of interfaces, come from the hosts'
+recordings. Where the load's share of an interface is unknown, the reason is reported."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,20 +23,13 @@ from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.workloads.base import Workload
 from loadframe_fleet.clocks import ClockInStep
+from loadframe_fleet.coordinator import Begun
 from loadframe_fleet.far import FarJournal, FarMachine, FarServer, FarTarget
 from loadframe_fleet.hosts import HostRecordings, Hosts, Way
 from loadframe_fleet.load import OBJECT_AXES, FleetDriver, FleetLoad, FleetLoadOfObjects, check_all_along
 from loadframe_fleet.looking import LOOPBACK
-from loadframe_fleet.records import (
-    ENCRYPTS,
-    LINKS,
-    STEPS,
-    WATCHED,
-    FleetLink,
-    FleetStep,
-    LinkUse,
-    VoidReason,
-)
+from loadframe_fleet.records import ENCRYPTS, LINKS, STEPS, FleetLink, FleetStep, LinkUse, VoidReason, watched_of
+from loadframe_fleet.wire import Say
 
 INTERFACES = "system:/proc/net/dev"
 Between = Mapping[str, tuple[float, float]]
@@ -46,8 +39,8 @@ Bodies = Callable[[Between], Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """A step as driven. started_s, ended_s: of the load, by the coordinator's clock. answers_per_s, under_way: of all
-    drivers together; shares: of the level, by driver. clocks, ticks: of each host."""
+    """started_s, ended_s: of the load, by the coordinator's clock. answers_per_s, under_way: of all drivers together;
+    shares: of the level, by driver. clocks, ticks: of each host."""
 
     started_s: float
     ended_s: float
@@ -67,8 +60,7 @@ class Carried(InterfaceCounts):
 
 
 def carried(ticks: Sequence[Tick], name: str, start_s: float, end_s: float) -> Carried | None:
-    """What was carried between the outer readings within start_s..end_s; None without two, without the interface, or
-    after a reset."""
+    """Between the outer readings within start_s..end_s; None without two, without the interface, or after a reset."""
     inside = [tick for tick in ticks if start_s <= tick.monotonic_s <= end_s and INTERFACES in tick.entries]
     if len(inside) < 2:
         return None
@@ -86,35 +78,23 @@ def link_uses(load: Loading, ways: Mapping[str, Way], target: str | None, bodies
     """Traffic to each driver from the target's host, and from that host to all. Empty without such a host. StepVoid."""
     if target is None:
         return {}
-    hosts = [*load.shares, *([target] if target not in load.shares else [])]
-    seen: dict[str, Carried] = {}
-    uses: dict[str, LinkUse] = {}
-    for host in hosts:
-        answer = _carried(load, ways, host)
-        if isinstance(answer, str):
-            uses[host] = LinkUse(why_not=answer)
-        else:
-            seen[host] = answer
-    drivers = {host: traffic for host, traffic in seen.items() if host != target}
-    if drivers:
-        moved = bodies({host: (traffic.from_s, traffic.to_s) for host, traffic in drivers.items()})
+    read = {host: _carried(load, ways, host) for host in dict.fromkeys((*load.shares, target))}
+    uses = {host: LinkUse(why_not=answer) for host, answer in read.items() if isinstance(answer, str)}
+    seen = {host: answer for host, answer in read.items() if not isinstance(answer, str)}
+    at_target = seen.pop(target, None)
+    if seen:
+        moved = bodies({host: (traffic.from_s, traffic.to_s) for host, traffic in seen.items()})
         whole = sum(load.shares.values())
-        for host, traffic in drivers.items():
+        for host, traffic in seen.items():
             share = load.shares[host] / whole
             uses[host] = _use(traffic, traffic.received_bytes, traffic.received_packets, moved.get(host), load, share)
-    if target in seen:
-        traffic = seen[target]
-        clock = load.clocks[target]
-        ours = clock.ours_s(traffic.from_s), clock.ours_s(traffic.to_s)
-        away = [host for host in load.shares if host != target]
-        moved = bodies({host: _theirs(load.clocks[host], ours) for host in away})
-        whole_moved = sum(moved.values()) if moved else None
-        uses[target] = _use(traffic, traffic.sent_bytes, traffic.sent_packets, whole_moved, load, 1.0)
+    if at_target is not None:
+        ours_s = load.clocks[target].ours_s
+        window = ours_s(at_target.from_s), ours_s(at_target.to_s)
+        moved = bodies({host: load.clocks[host].window(*window) for host in load.shares if host != target})
+        sent = sum(moved.values()) if moved else None
+        uses[target] = _use(at_target, at_target.sent_bytes, at_target.sent_packets, sent, load, 1.0)
     return uses
-
-
-def _theirs(clock: ClockInStep, ours: tuple[float, float]) -> tuple[float, float]:
-    return clock.theirs_s(ours[0]), clock.theirs_s(ours[1])
 
 
 def _carried(load: Loading, ways: Mapping[str, Way], host: str) -> Carried | str:
@@ -126,8 +106,7 @@ def _carried(load: Loading, ways: Mapping[str, Way], host: str) -> Carried | str
     sharing = Counter(way.network for way in ways.values())
     if sharing[way.network] > 1:
         return "other hosts of the fleet have the same interfaces"
-    clock = load.clocks[host]
-    traffic = carried(load.ticks[host], way.interface, *_theirs(clock, (load.started_s, load.ended_s)))
+    traffic = carried(load.ticks[host], way.interface, *load.clocks[host].window(load.started_s, load.ended_s))
     return traffic or f"its interface {way.interface} was read less than twice while the load went on"
 
 
@@ -160,13 +139,15 @@ def other_traffic(seconds: float, counted: int, packets: int, bodies: int, answe
 
 
 OF_THE_TARGET = ("system.", "target.", "recorder.")
+TIMES = "started_s", "ended_s", "window_start_s", "window_end_s"
+"""Of a step, in its summary."""
 LAG, WAITED, CORES = "workload.driver_lag", "driver.cpu.run_delay", "driver.cpu.cores"
 
 
 class FleetBench(RealBench):
     """See RealBench. Enter it while the hosts are set up."""
 
-    def __init__(self, study: Study, run: RunFolder, say: Callable[[str], None], hosts: Hosts) -> None:
+    def __init__(self, study: Study, run: RunFolder, say: Say, hosts: Hosts) -> None:
         self.hosts = hosts
         super().__init__(study, run, say)
         self._recordings = HostRecordings(hosts.coordinator, run)
@@ -182,8 +163,8 @@ class FleetBench(RealBench):
         self._load_of_fleet.drivers = tuple(hosts)
 
     def link_bytes_per_s(self) -> float | None:
-        """The highest rate that one link from the target to a driver carries by itself, measured at the first call.
-        None where the target is on no host, or encryption and not the link limited a measurement."""
+        """The highest rate that one link from the target carries by itself, measured at the first call. None where the
+        target is on no host, or encryption and not the link limited a measurement."""
         if self._links is None:
             self._links = self.hosts.links()
             for link in self._links:
@@ -194,7 +175,7 @@ class FleetBench(RealBench):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """See RealBench: with the drivers and the origin of the recordings."""
+        """See RealBench."""
         return (*super().notes, *self.hosts.notes())
 
     def __exit__(self, *what: object) -> None:
@@ -225,14 +206,13 @@ class FleetBench(RealBench):
     # --- the load ---
 
     def _make_workload(self, allowance: Allowance | None) -> Workload:
-        """The driver's resources are limited on each host; what is prepared from here runs as the driver's user."""
+        """Each host limits its driver; what is prepared from here runs as the driver's user."""
         inner = super()._make_workload(allowance and Allowance(allowance.user))
         made = FleetLoadOfObjects if self.study.load.axis in OBJECT_AXES else FleetLoad
         return made(self.study, inner, self.hosts.coordinator, self.hosts.watch)
 
     def _make_target(self, kind: str) -> OnBench:
-        host = self.hosts.serving
-        if host is None:
+        if (host := self.hosts.serving) is None:
             return super()._make_target(kind)
         return FarTarget(self.hosts.coordinator, host, kind, prefix_of(self.study, kind))
 
@@ -264,12 +244,10 @@ class FleetBench(RealBench):
         return self.workload
 
     def _void(self, level: float, error: StepVoid) -> FleetStep:
-        driver = self._load_of_fleet.last
-        name, start_s, duration_s = "", 0.0, 0.0
-        if driver is not None:
-            name, start_s, duration_s = driver.begun.name, driver.begun.start_s, driver.begun.duration_s
-        reason = cast(VoidReason, error.reason)
-        return FleetStep(name, level, start_s, duration_s, void=reason, void_host=error.host, void_fact=error.fact)
+        driver, reason = self._load_of_fleet.last, cast(VoidReason, error.reason)
+        begun = Begun("", {}, 0.0, 0.0, {}) if driver is None else driver.begun
+        when = begun.start_s, begun.duration_s
+        return FleetStep(begun.name, level, *when, void=reason, void_host=error.host, void_fact=error.fact)
 
     # --- what the hosts recorded ---
 
@@ -286,18 +264,15 @@ class FleetBench(RealBench):
         evaluated: dict[str, Evaluated] = {}
         seen: dict[str, Sequence[Tick]] = {}
         for host, clock in clocks.items():
-            there = in_time_of(loaded, clock)
-            summary = there.summary
+            times: dict[str, Any] = {name: clock.theirs_s(getattr(whole, name)) for name in TIMES}
+            summary = replace(whole, **times)
             ticks = seen[host] = self._recordings.ticks(host, summary.window_start_s, summary.window_end_s)
-            evaluated[host] = self._evaluate(there, ticks, study)
+            evaluated[host] = self._evaluate(replace(loaded, summary=summary), ticks, study)
             late = late or is_late(ticks, summary)
         load = Loading(
             whole.started_s, whole.ended_s, whole.throughput, whole.concurrency, begun.shares, clocks, seen
         )  # fmt: skip
-        metrics = {
-            host: {name: of_host.metrics[name] for name in WATCHED if name in of_host.metrics}
-            for host, of_host in evaluated.items()
-        }
+        metrics = {host: watched_of(of_host.metrics) for host, of_host in evaluated.items()}
         window_s = whole.window_end_s - whole.window_start_s
         unsure = sorted(max(part.clock.uncertainty_s, part.clock.later_uncertainty_s) for part in merged.drivers)
         self._taken = FleetStep(
@@ -332,14 +307,8 @@ class FleetBench(RealBench):
             metrics[LAG] = max(lags)
         if target is not None and "system.cpu.foreign" in metrics:
             # Hosts of one kernel see each other's processes: our drivers do not count as foreign to the target.
-            beside = [host for host in evaluated if host != target and self.hosts.of_one_kernel(host, target)]
-            ours = sum(evaluated[host].metrics.get(CORES, 0.0) for host in beside)
+            others = [host for host in evaluated if host != target and self.hosts.of_one_kernel(host, target)]
+            ours = sum(evaluated[host].metrics.get(CORES, 0.0) for host in others)
             ours /= max(1.0, metrics.get("system.cpu.count", 1.0))
             metrics["system.cpu.foreign"] = max(0.0, metrics["system.cpu.foreign"] - ours)
         return Evaluated(metrics, at.blind if at is not None else here.blind)
-
-
-def in_time_of(loaded: Loaded, clock: ClockInStep) -> Loaded:
-    times = ("started_s", "ended_s", "window_start_s", "window_end_s")
-    there: dict[str, Any] = {name: clock.theirs_s(getattr(loaded.summary, name)) for name in times}
-    return replace(loaded, summary=replace(loaded.summary, **there))

@@ -3,7 +3,6 @@ first (changes/durable.py), and put back when the coordinator says so, or is sil
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.host import Host
@@ -28,19 +27,14 @@ class Changing:
         self._of_machine: set[str] = set()
         self._server: Attached | None = None
 
-    def asked(self, said: Message) -> dict[str, Any]:
+    def asked(self, said: Message) -> Message:
         """said: place, do, and its arguments. ChangeError, StudyError, TargetError where the place refuses."""
         if said["place"] == MACHINE:
             return self._of_the_machine(said)
         server = self._found(said["address"])
         if said["do"] == "look":
-            return {
-                "kind": server.kind,
-                "words": server.words,
-                "version": server.version(),
-                "effective": server.effective(),
-                "endpoint": asdict(server.endpoint()),
-            }
+            own = {"kind": server.kind, "words": server.words, "version": server.version()}
+            return {**own, "effective": server.effective(), "endpoint": asdict(server.endpoint())}
         return self._done(server, said)
 
     def close(self) -> None:
@@ -52,7 +46,7 @@ class Changing:
         finally:
             self._durable.back(self._machine)
 
-    def _of_the_machine(self, said: Message) -> dict[str, Any]:
+    def _of_the_machine(self, said: Message) -> Message:
         """Putting a setting back includes those that it moves, without those that the study sets itself."""
         if said["do"] == "set":
             self._machine.check({said["name"]: said["value"]})
@@ -64,7 +58,7 @@ class Changing:
             said = {**said, "names": gone | moved - self._of_machine}
         return self._done(self._machine, said)
 
-    def _done(self, place: Host | Attached, said: Message) -> dict[str, Any]:
+    def _done(self, place: Host | Attached, said: Message) -> Message:
         if said["do"] == "back":
             outcomes = self._durable.back(place, said["names"])
             return {"changes": [encode("change", outcome).decode() for outcome in outcomes]}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +22,7 @@ from loadframe.reporting import terminal
 from loadframe.units import show
 from loadframe_fleet.clocks import DRIFT, drift, offset
 from loadframe_fleet.connection import Agent
-from loadframe_fleet.declaration import Fleet, HostTable
+from loadframe_fleet.declaration import Fleet, HostTable, Role
 from loadframe_fleet.links import Identity
 from loadframe_fleet.looking import facts as own_facts
 from loadframe_fleet.records import (
@@ -34,6 +35,7 @@ from loadframe_fleet.records import (
     HostFacts,
     HostUse,
 )
+from loadframe_fleet.wire import Say
 
 LOUD, STEAL = 0.20, 0.10
 """Shares of a host's CPUs, as for a step that is called disturbed."""
@@ -46,14 +48,13 @@ UNSURE_S = 0.05
 def problems(hosts: Sequence[HostCheck], links: Sequence[FleetLink], here: HostFacts) -> tuple[FleetProblem, ...]:
     """Refusing ones first. here: of the machine that coordinates."""
     known = {host.name: asdict(host.facts) for host in hosts if host.facts is not None}
-    all_problems = [*_without(hosts), *_unreached(hosts), *different(known, asdict(here))]
-    all_problems += [*_unlinked(links), *_together(hosts)]
+    rows = [*_of_fleet(hosts), *different(known, asdict(here)), *_unlinked(links), *_together(hosts)]
     for host in hosts:
-        all_problems += [*_loud(host), *_clock_problems(host)]
-    return tuple(sorted(all_problems, key=lambda problem: not problem.refuses))
+        rows += [*_loud(host), *_clock_problems(host)]
+    return tuple(sorted(rows, key=lambda problem: not problem.refuses))
 
 
-def _without(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
+def _of_fleet(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
     roles, names = {role for host in hosts for role in host.roles}, ", ".join(host.name for host in hosts)
     if "driver" not in roles:
         yield FleetProblem(names, "no host has the role driver", 'Give one roles = ["driver"].', refuses=True)
@@ -62,11 +63,7 @@ def _without(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
             names,
             "no host has the role target: no link was measured, and nothing of the target's machine will be recorded",
             'If it is a machine of yours, give it roles = ["target"].',
-            refuses=False,
         )
-
-
-def _unreached(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
     for host in hosts:
         if host.why_not:
             fact, *more = host.why_not.splitlines()
@@ -75,20 +72,20 @@ def _unreached(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
 
 def different(known: Mapping[str, Mapping[str, Any]], here: Mapping[str, Any]) -> Iterator[FleetProblem]:
     """How a host differs: other versions than on this machine would be a treatment that was not asked for. known, here:
-    facts as from looking.facts."""
+    from looking.facts."""
     for what in ("loadframe", "python"):
         having = defaultdict(list)
         for name, facts in known.items():
             having[str(facts.get(what))].append(name)
+        having.pop(str(here[what]), None)
         title = what.capitalize()
         for version, names in having.items():
-            if version != str(here[what]):
-                yield FleetProblem(
-                    ", ".join(names),
-                    f"{title} is {version} there and {here[what]} on this machine",
-                    f"Install the same {title} on all hosts.",
-                    refuses=True,
-                )
+            yield FleetProblem(
+                ", ".join(names),
+                f"{title} is {version} there and {here[what]} on this machine",
+                f"Install the same {title} on all hosts.",
+                refuses=True,
+            )
     mine = here["loadframe"]
     if other := [
         name for name, facts in known.items() if facts.get("loadframe") == mine and facts.get("code") != here["code"]
@@ -118,13 +115,11 @@ def _together(hosts: Sequence[HostCheck]) -> Iterator[FleetProblem]:
         if host.facts is not None and host.facts.boot:
             having[host.facts.boot].append(host)
     for those in having.values():
-        roles = {role for host in those for role in host.roles if role != "observer"}
-        if len(those) > 1 and roles:
+        if len(those) > 1 and any(set(host.roles) - {"observer"} for host in those):
             yield FleetProblem(
                 ", ".join(host.name for host in those),
                 "they run on one kernel and share its CPUs, memory and disks",
                 "Bind each to CPUs of its own, or use separate machines.",
-                refuses=False,
             )
 
 
@@ -138,14 +133,12 @@ def _loud(host: HostCheck) -> Iterator[FleetProblem]:
             host.name,
             f"others use {show(busy, 'share')} of its {host.facts.cpus} CPUs{most}",
             "Wait until it is quiet, or end what runs there.",
-            refuses=False,
         )
     if steal >= STEAL:
         yield FleetProblem(
             host.name,
             f"other guests of its hardware take {show(steal, 'share')} of its CPUs",
             "Move it to hardware of its own: what is measured there will differ from one hour to the next.",
-            refuses=False,
         )
 
 
@@ -159,7 +152,6 @@ def _clock_problems(host: HostCheck) -> Iterator[FleetProblem]:
             host.name,
             f"its wall clock is {abs(clock.offset_s):.3g} s {way}",
             "Let NTP set it. Loads start together all the same: they go by how far it is off.",
-            refuses=False,
         )
     if clock.uncertainty_s > UNSURE_S:
         yield FleetProblem(
@@ -167,7 +159,6 @@ def _clock_problems(host: HostCheck) -> Iterator[FleetProblem]:
             f"when its clock shows what is known to {clock.uncertainty_s * 1000:.3g} ms only: a message takes "
             f"{clock.round_trip_s * 1000:.3g} ms there and back",
             "Coordinate from a machine that is nearer, and use windows of several seconds.",
-            refuses=False,
         )
     if clock.drift_low > DRIFT or clock.drift_high < -DRIFT:
         yield FleetProblem(
@@ -179,20 +170,19 @@ def _clock_problems(host: HostCheck) -> Iterator[FleetProblem]:
         )
 
 
+ROLES_OF_LINKS: tuple[Role, Role] = "driver", "target"
 EXCHANGES = 40
 LOOK_S = 2.0
 DOCTOR_WITHIN_S = 60.0
 LINK_WITHIN_S = 60.0
 MOST_AT_ONCE = 64
 
-Row = TypeVar("Row")
-Found = TypeVar("Found")
-Told = Callable[[str], None]
+Result = TypeVar("Result")
 
 
-def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
+def check(fleet: Fleet, say: Say = lambda _: None) -> FleetCheck:
     """Check every host, and the link of each driver to each target. What cannot be reached is in the answer. Workers of
-    dask are not checked; FleetError where there is nothing else. told: receives progress in words."""
+    dask are not checked; FleetError where there is nothing else."""
     agents_on = [host for host in fleet.host if not host.worker]
     if not agents_on:
         raise FleetError(
@@ -200,91 +190,80 @@ def check(fleet: Fleet, *, told: Told = lambda _: None) -> FleetCheck:
             remedy="`loadframe tune STUDY --fleet FILE` checks them before it measures.",
         )
     with ExitStack() as open_agents:
-        told(f"Reaching {counted(len(agents_on), 'host')}")
+        say(f"Reaching {counted(len(agents_on), 'host')}")
         reached = tried_all(agents_on, fleet.fleet.ssh_config)
         agents = {agent.host.name: open_agents.enter_context(agent) for agent in reached if isinstance(agent, Agent)}
-        told(f"Clocks, and who uses the CPUs, for {LOOK_S:g} s")
-        seen = _each(list(agents.values()), _seen)
-        told("What each host has")
-        hosts = dict(zip(agents, _each(seen, _equipped), strict=True))
-        pairs = [
-            (agents[driver.name], agents[target.name])
-            for driver in fleet.with_role("driver")
-            for target in fleet.with_role("target")
-            if driver.name != target.name and driver.name in agents and target.name in agents
-        ]
-        links = links_between(pairs, told)
+        say(f"Clocks, and who uses the CPUs, for {LOOK_S:g} s")
+        seen = _each(_seen, list(agents.values()))
+        say("What each host has")
+        hosts = dict(zip(agents, _each(_equipped, list(agents.values()), seen), strict=True))
+        drivers, targets = (
+            [agents[host.name] for host in fleet.with_role(role) if host.name in agents] for role in ROLES_OF_LINKS
+        )
+        links = links_between([pair for pair in product(drivers, targets) if pair[0] is not pair[1]], say)
     checked = [
         hosts.get(host.name) or HostCheck(host.name, tuple(host.roles), why_not=str(why))
         for host, why in zip(agents_on, reached, strict=True)
     ]
-    return FleetCheck(fleet.fleet.name, tuple(checked), links, problems(checked, links, facts_told(own_facts())))
+    return FleetCheck(fleet.fleet.name, tuple(checked), links, problems(checked, links, host_facts(own_facts())))
 
 
-def facts_told(facts: Mapping[str, Any]) -> HostFacts:
+def host_facts(facts: Mapping[str, Any]) -> HostFacts:
     """TypeError for a missing fact."""
     return HostFacts(**{name: value for name, value in facts.items() if name in HostFacts.__dataclass_fields__})
 
 
-def _each(rows: Sequence[Row], work: Callable[[Row], Found]) -> list[Found]:
-    with ThreadPoolExecutor(max_workers=max(1, min(MOST_AT_ONCE, len(rows)))) as pool:
-        return list(pool.map(work, rows))
+def _each(work: Callable[..., Result], *columns: Sequence[Any]) -> list[Result]:
+    with ThreadPoolExecutor(max_workers=max(1, min(MOST_AT_ONCE, len(columns[0])))) as pool:
+        return list(pool.map(work, *columns))
 
 
 def tried_all(hosts: Sequence[HostTable], ssh_config: Path | None) -> list[Agent | FleetError]:
-    """The agent of each, or why it is not reached."""
-
     def tried(host: HostTable) -> Agent | FleetError:
         try:
             return Agent(host, ssh_config)
         except FleetError as error:
             return error
 
-    return _each(hosts, tried)
+    return _each(tried, hosts)
 
 
-def _seen(agent: Agent) -> tuple[Agent, HostCheck]:
+def _seen(agent: Agent) -> HostCheck:
     """Quiet, except for this: nothing else is asked of any host at this time."""
     checked = HostCheck(agent.host.name, tuple(agent.host.roles))
     try:
-        facts = facts_told(agent.facts)
+        facts = host_facts(agent.facts)
         wall, begin = (offset(exchanges) for exchanges in agent.exchanges(EXCHANGES))
         use = HostUse(**agent.ask("cpus", LOOK_S + 30, seconds=LOOK_S))
         _, end = (offset(exchanges) for exchanges in agent.exchanges(EXCHANGES))
         rate = drift(begin, end)
         clock = HostClock(wall.offset_s, wall.uncertainty_s, wall.round_trip_s, rate.rate, rate.low, rate.high)
-        return agent, replace(checked, facts=facts, clock=clock, use=use)
+        return replace(checked, facts=facts, clock=clock, use=use)
     except FleetError as error:
-        return agent, replace(checked, why_not=str(error))
+        return replace(checked, why_not=str(error))
     except (KeyError, TypeError, ValueError) as error:
-        return agent, replace(checked, why_not=f"its agent answers with something else: {error}")
+        return replace(checked, why_not=f"its agent answers with something else: {error}")
 
 
-def _equipped(seen: tuple[Agent, HostCheck]) -> HostCheck:
-    """The host with what `loadframe doctor` finds missing there; after the quiet measurement, as it takes a second of a
-    CPU."""
-    agent, checked = seen
+def _equipped(agent: Agent, checked: HostCheck) -> HostCheck:
+    """With what `loadframe doctor` finds missing; after the quiet measurement, as it takes a second of a CPU."""
     if checked.why_not:
         return checked
     try:
-        missing = tuple(map(str, agent.ask("doctor", DOCTOR_WITHIN_S)["missing"]))
+        return replace(checked, missing=tuple(map(str, agent.ask("doctor", DOCTOR_WITHIN_S)["missing"])))
     except (FleetError, KeyError, TypeError) as error:
         return HostCheck(checked.name, checked.roles, why_not=f"it cannot be examined: {error}")
-    return replace(checked, missing=missing)
 
 
-def links_between(pairs: Sequence[tuple[Agent, Agent]], progress: Told) -> tuple[FleetLink, ...]:
-    """The link of each driver to its target, one after another: two at a time would share what they have in common. For
-    one that cannot be measured, the reason."""
-    links = []
-    for driver, target in pairs:
-        progress(f"The link from {driver.host.name} to {target.host.name}")
-        links.append(_link(driver, target))
-    return tuple(links)
+def links_between(pairs: Sequence[tuple[Agent, Agent]], say: Say) -> tuple[FleetLink, ...]:
+    """The link of each driver to its target, or why it cannot be measured; one after another, as two at a time would
+    share what they have in common."""
+    return tuple(_link(driver, target, say) for driver, target in pairs)
 
 
-def _link(driver: Agent, target: Agent) -> FleetLink:
+def _link(driver: Agent, target: Agent, say: Say) -> FleetLink:
     names = driver.host.name, target.host.name
+    say(f"The link from {names[0]} to {names[1]}")
     if not target.host.address:
         return FleetLink(*names, why_not=f"host {target.host.name!r} has no address in the fleet file")
     own: dict[str, Any] = {"address": target.host.address, **asdict(made_identity())}
@@ -301,7 +280,6 @@ def _link(driver: Agent, target: Agent) -> FleetLink:
         return FleetLink(*names, why_not=f"an agent answers with something else: {error}")
 
 
-GOOD_FOR = datetime.timedelta(hours=1)
 CLOCKS_OFF = datetime.timedelta(days=2)
 """Hosts whose clocks are off are for the check to find; their links can be measured nevertheless."""
 
@@ -317,7 +295,7 @@ def made_identity() -> Identity:
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - CLOCKS_OFF)
-        .not_valid_after(now + CLOCKS_OFF + GOOD_FOR)
+        .not_valid_after(now + CLOCKS_OFF)
         .sign(key, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM
@@ -339,7 +317,6 @@ def fleet_json(check: FleetCheck) -> dict[str, Any]:
 
 
 def render_fleet(check: FleetCheck) -> str:
-    """The answer first, then the problems, the hosts and their links."""
     problems = (
         f"{'Refused' if problem.refuses else 'Mind'}: {problem.about}: {problem.fact}. {problem.remedy}".rstrip()
         for problem in check.problems
@@ -364,13 +341,9 @@ def _host_row(host: HostCheck) -> tuple[str, ...]:
     facts, clock, use = host.facts, host.clock, host.use
     if facts is None or clock is None or use is None:
         return (host.name, " ".join(host.roles), "not reached", *[""] * (len(HEAD) - 3))
+    memory = "" if facts.memory_bytes is None else show(facts.memory_bytes, "bytes")
     return (
-        host.name,
-        " ".join(host.roles),
-        str(facts.cpus),
-        "" if facts.memory_bytes is None else show(facts.memory_bytes, "bytes"),
-        facts.loadframe,
-        facts.python,
+        *(host.name, " ".join(host.roles), str(facts.cpus), memory, facts.loadframe, facts.python),
         f"{_ms(clock.offset_s)} +- {_ms(clock.uncertainty_s)}",
         f"{clock.drift * 1e6:+.0f} ({clock.drift_low * 1e6:.0f} to {clock.drift_high * 1e6:.0f})",
         f"{use.busy_cpus:.2f}" + (f" ({use.loudest} {use.loudest_cpus:.2f})" if use.loudest_cpus >= 0.01 else ""),

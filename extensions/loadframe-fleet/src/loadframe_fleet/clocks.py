@@ -11,7 +11,7 @@ DRIFT = 500e-6
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Times in seconds: sent and received by our clock, theirs by the other one."""
+    """sent_s, received_s: by our clock; theirs_s: by the other one."""
 
     sent_s: float
     theirs_s: float
@@ -59,6 +59,10 @@ class ClockInStep:
         """What the host's clock shows at a time of the coordinator's."""
         return ours_s + self.offset_s + self._rate * (ours_s - self.at_s)
 
+    def window(self, from_s: float, to_s: float) -> tuple[float, float]:
+        """The same of both ends."""
+        return self.theirs_s(from_s), self.theirs_s(to_s)
+
     @property
     def _rate(self) -> float:
         apart_s = self.later_at_s - self.at_s
@@ -75,8 +79,7 @@ class Drift:
 
 
 def offset(exchanges: Sequence[Exchange]) -> Offset:
-    """The offset from exchanges within a moment: that with the shortest round trip counts. ValueError for none, or a
-    negative one."""
+    """From exchanges within a moment, of which the shortest counts. ValueError for none, or a negative one."""
     if not exchanges:
         raise ValueError("no exchange")
     best = min(exchanges, key=lambda exchange: exchange.round_trip_s)
@@ -87,7 +90,7 @@ def offset(exchanges: Sequence[Exchange]) -> Offset:
 
 
 def drift(first: Offset, last: Offset) -> Drift:
-    """The drift from two offsets, some time apart. ValueError where there is no time between them."""
+    """From two offsets. ValueError where there is no time between them."""
     apart_s = last.at_s - first.at_s
     if apart_s <= 0:
         raise ValueError("two offsets of one moment have no drift")

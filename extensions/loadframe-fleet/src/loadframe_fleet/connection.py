@@ -1,5 +1,6 @@
 """The coordinator's side of an agent: the process through which it is reached, questions and answers."""
 
+import contextlib
 import itertools
 import queue
 import shlex
@@ -8,8 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from loadframe.errors import FleetError
 from loadframe.host.environment import NO_FOLDER, environment, own_environment, python
@@ -24,6 +24,7 @@ from loadframe_fleet.wire import (
     LastWords,
     Lines,
     Message,
+    Say,
     Silent,
     WireError,
     read,
@@ -48,14 +49,19 @@ EXCHANGED_WITHIN_S = 10.0
 LAST_WORDS_S = 0.5
 MOST_UNDER_WAY = 1000
 PLAIN = ("-a", "-x", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", "-o", "ControlMaster=no")
-"""Disables what a user's configuration has for terminals, such as keys, displays, ports. No master connection is
-opened, as it would stay; an existing one is used."""
-Answered = Callable[[dict[str, Any], float], object]
+"""Without what a user's configuration has for terminals, such as keys, displays, ports. No master connection is opened,
+as it would stay; an existing one is used."""
+Answered = Callable[[Message, float], object]
 """Receives the answer to a question, and its time (CLOCK_MONOTONIC, s)."""
 
 
+def with_last_line(why: str, printed: str) -> str:
+    last = printed.strip().rpartition("\n")[2][-300:]
+    return f"{why}{last and ': '}{last}"
+
+
 def command(host: HostTable, ssh_config: Path | None) -> list[str]:
-    """Command that starts its agent. Through ssh a shell of the other side reads the words, hence the quotes."""
+    """Starts its agent. A shell behind ssh reads the words, hence the quotes."""
     if host.here:
         return python("loadframe_fleet.agent")
     agent = [host.loadframe, "fleet", "agent"]
@@ -71,7 +77,7 @@ def _own(ssh_config: Path | None) -> list[str]:
 
 
 class Agent:
-    """One host's agent, from its greeting until it is closed. Threads may ask at the same time."""
+    """From its greeting until it is closed. Threads may ask at the same time."""
 
     def __init__(self, host: HostTable, ssh_config: Path | None = None) -> None:
         """FleetError where it does not greet."""
@@ -88,9 +94,9 @@ class Agent:
         self._over = threading.Event()
         self._closed = False
         self._why = ""
-        self.once_lost: Callable[[str], None] = lambda _why: None
-        """Called by another thread with the reason why the agent is lost, unless we have closed it."""
-        self.say: Callable[[str], None] = lambda _words: None
+        self.once_lost: Say = lambda _why: None
+        """Called by another thread with why the agent is lost, unless we have closed it."""
+        self.say: Say = lambda _words: None
         self._under_way = ""
         self._done = threading.Event()
         self._reading: threading.Thread | None = None
@@ -108,15 +114,15 @@ class Agent:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def ask(self, question: str, within_s: float, **values: object) -> dict[str, Any]:
-        """Its answer. FleetError where there is none in time, or it is an error."""
+    def ask(self, question: str, within_s: float, **values: object) -> Message:
+        """FleetError where there is no answer in time, or it is an error."""
         return self._asked(question, within_s, values)[0]
 
     def exchanges(self, count: int) -> tuple[list[Exchange], list[Exchange]]:
-        """Questions for the time, one after another: by the wall clock, and by the monotonic one. FleetError."""
+        """Questions for the time, in turn: by the wall clock, and by the monotonic one. FleetError."""
         wall: list[Exchange] = []
         monotonic: list[Exchange] = []
         until = time.monotonic() + EXCHANGED_WITHIN_S
@@ -128,7 +134,7 @@ class Agent:
         return wall, monotonic
 
     def post(self, question: str, values: Message, answered: Answered) -> int:
-        """Ask without waiting, and return the question's number. answered: called with the answer by another thread."""
+        """Ask without waiting, and return the question's number. answered: called by another thread."""
         number = next(self._numbers)
         self._waiting[number] = answered
         self._write({"id": number, "ask": question, **values})
@@ -136,15 +142,14 @@ class Agent:
 
     @property
     def lost(self) -> str:
-        """Why nothing comes from it any more, in words; "" where something may."""
+        """Why nothing comes from it any more; "" where something may."""
         if not self._over.is_set():
             return ""
-        last = self._last_words().strip().rpartition("\n")[2][-300:]
-        return f"{self._why or 'its agent has gone'}{last and ': '}{last}"
+        return with_last_line(self._why or "its agent has gone", self._last_words())
 
     def close(self) -> None:
-        """End it: its stdin is closed, and it then ends by itself. What takes it longer than ENDS_WITHIN_S to put back
-        is reported, and goes on without us. Idempotent."""
+        """Close its stdin: it then ends by itself. What it is still putting back after ENDS_WITHIN_S is reported, and
+        goes on without us. Idempotent."""
         self._closed = True
         self._over.set()
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -165,38 +170,36 @@ class Agent:
         self._process.stdout.close()
         self._said.close()
 
-    def _asked(self, question: str, within_s: float, values: dict[str, Any]) -> tuple[dict[str, Any], float]:
-        mine: queue.Queue[tuple[dict[str, Any], float]] = queue.Queue()
-        number = self.post(question, values, lambda message, at: mine.put((message, at)))
+    def _asked(self, question: str, within_s: float, values: Message) -> tuple[Message, float]:
+        mine: queue.Queue[tuple[Message, float]] = queue.Queue()
+        number = self.post(question, values, lambda *came: mine.put(came))
+        until, host = time.monotonic() + within_s, f"host {self.host.name!r}"
         try:
-            until = time.monotonic() + within_s
             while True:
-                try:
-                    answer, at = mine.get(timeout=min(1.0, max(0.01, until - time.monotonic())))
-                except queue.Empty:
-                    if self._over.is_set():
-                        raise FleetError(
-                            f"the agent on host {self.host.name!r} has gone",
-                            remedy="What it did there has ended with it. See why, and check again.",
-                            details=self._last_words(),
-                        ) from None
-                    if time.monotonic() >= until:
-                        raise FleetError(
-                            f"host {self.host.name!r} has not answered {question!r} within {within_s:g} s",
-                            remedy="See whether it is overloaded or its link is cut, and check again.",
-                        ) from None
-                else:
+                with contextlib.suppress(queue.Empty):
+                    message, at = mine.get(timeout=min(1.0, max(0.01, until - time.monotonic())))
                     break
+                if self._over.is_set():
+                    raise FleetError(
+                        f"the agent on {host} has gone",
+                        remedy="What it did there has ended with it. See why, and check again.",
+                        details=self._last_words(),
+                    )
+                if time.monotonic() >= until:
+                    raise FleetError(
+                        f"{host} has not answered {question!r} within {within_s:g} s",
+                        remedy="See whether it is overloaded or its link is cut, and check again.",
+                    )
         finally:
             self._waiting.pop(number, None)
-        if "answer" not in answer or not isinstance(answer["answer"], dict):
+        if not isinstance(answer := message.get("answer"), dict):
             raise FleetError(
-                f"host {self.host.name!r} cannot answer {question!r}: {answer.get('error', 'no answer is in it')}",
+                f"{host} cannot answer {question!r}: {message.get('error', 'no answer is in it')}",
                 remedy="Mend that there, and check again.",
             )
-        return answer["answer"], at
+        return answer, at
 
-    def _write(self, message: dict[str, Any]) -> None:
+    def _write(self, message: Message) -> None:
         data, why = written(message), ""
         with self._writing:
             if self._over.is_set():  # we may have closed it
@@ -210,7 +213,7 @@ class Agent:
         if why:
             self._lose(why)
 
-    def _greeting(self) -> dict[str, Any]:
+    def _greeting(self) -> Message:
         until, printed = time.monotonic() + GREETED_WITHIN_S, ""
         for _ in range(MOST_BEFORE_GREETING):
             try:
@@ -305,7 +308,7 @@ CHANGED = "HOST IDENTIFICATION HAS CHANGED"
 
 
 def remedy_for(said: str, ssh: str, own: Sequence[str]) -> str:
-    """What to do where ssh has refused a host's key; else "". said: by ssh; own: its options; ssh: [USER@]HOST."""
+    """Where ssh has refused a host's key; else "". said: by ssh; own: its options; ssh: [USER@]HOST."""
     if REFUSED not in said:
         return ""
     if CHANGED in said:

@@ -5,15 +5,15 @@
     ended      each answers once its load is over
     clocks     again: a clock that was set meanwhile voids the step
     read       the request logs, compressed, piece by piece
-Whatever is lost on the way voids the step, and the load of all others is ended: a lost share is never spread over those
-that remain. Any transport will do (transport.py); nothing here reads a clock or sleeps by itself."""
+Whatever is lost voids the step, and the load of all others is ended: a lost share is never spread over those that
+remain. Any transport will do (transport.py); nothing here reads a clock or sleeps by itself."""
 
 import base64
 import binascii
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from loadframe.errors import ChangeError, RecordingError, StepVoid, StudyError, TargetError
 from loadframe_fleet.clocks import DRIFT, ClockInStep, Exchange, Offset, offset
@@ -31,10 +31,10 @@ PACE_S = 0.3e-3
 READY_WITHIN_S = 90.0
 """A driver may make thousands of connections and log in on each."""
 LEAD_S = 0.25
-"""From announcing the start to the first host until the start, plus LEAD_TRIPS round trips and LEAD_TELLINGS times the
+"""From announcing the start to the first host until the start, plus LEAD_TRIPS round trips and LEAD_SENDS times the
 time that sending to all of them took before."""
 LEAD_TRIPS = 3.0
-LEAD_TELLINGS = 2.0
+LEAD_SENDS = 2.0
 LATE_S = 60.0
 """How long after its end a load may finish what it has begun; the agent itself ends it long before."""
 FLUSHED_WITHIN_S = 30.0
@@ -64,18 +64,18 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class LogOf:
-    """One host's request log as received, compressed (zstd), and its uncompressed size in bytes."""
+    """One host's request log, compressed (zstd), its uncompressed size in bytes, and its answer at the end."""
 
     host: str
     share: int
     clock: ClockInStep
     compressed: bytes
     size: int
-    told: Message
+    answer: Message
 
 
 class Coordinator:
-    """Takes one step at a time. watched: hosts that do not drive but belong to each step: losing one voids it."""
+    """Takes one step at a time. watched: hosts that do not drive, but losing one voids it."""
 
     def __init__(self, transport: Transport, drivers: Sequence[str], watched: Sequence[str] = ()) -> None:
         self._transport = transport
@@ -85,7 +85,7 @@ class Coordinator:
         self._numbers: dict[int, str] = {}
         self._begun: Begun | None = None
         self._answered_s: dict[str, float] = {}
-        self._telling_s = 0.0
+        self._sending_s = 0.0
         self.watched_clocks: dict[str, ClockInStep] = {}
 
     # --- what all of them are asked ---
@@ -93,11 +93,11 @@ class Coordinator:
     def ask_all(
         self, questions: Mapping[str, tuple[str, Message]], within_s: float, reason: VoidReason
     ) -> dict[str, Message]:
-        """Ask each of these hosts at the same time; all answers. StepVoid where one is missing, with this reason unless
+        """All answers of hosts that are asked at the same time. StepVoid where one is missing, with this reason unless
         the agent gives one."""
         begun_s = self._transport.now_s()
         asked = {self._transport.ask(host, *question): host for host, question in questions.items()}
-        self._telling_s = self._transport.now_s() - begun_s
+        self._sending_s = self._transport.now_s() - begun_s
         answers = dict[str, Message]()
         for came in self._answers(asked, within_s, reason):
             if came.answer is None:
@@ -107,17 +107,10 @@ class Coordinator:
         return answers
 
     def ask(
-        self,
-        host: str,
-        question: str,
-        values: Message,
-        within_s: float,
-        reason: VoidReason,
-        *,
-        alone: bool = False,
+        self, host: str, question: str, values: Message, within_s: float, reason: VoidReason, *, alone: bool = False
     ) -> Arrived:
-        """A question to one host, and its answer or error. StepVoid where a host is lost meanwhile, or nothing comes in
-        that time. alone: ignore the loss of other hosts."""
+        """One host's answer or error. StepVoid where a host is lost meanwhile, or nothing comes in that time. alone:
+        ignore the loss of other hosts."""
         return next(self._answers({self._transport.ask(host, question, values): host}, within_s, reason, alone=alone))
 
     def _answers(
@@ -137,8 +130,8 @@ class Coordinator:
                 yield came
 
     def ask_place(self, host: str, values: Message) -> Message:
-        """A host's answer for a place of settings (changing.py); putting back also where other hosts are lost.
-        ChangeError, StudyError, TargetError where the place refuses; else StepVoid."""
+        """For a place of settings (changing.py); putting back also where other hosts are lost. ChangeError, StudyError,
+        TargetError where the place refuses; else StepVoid."""
         back = values["do"] == "back"
         came = self.ask(host, "back" if back else "change", values, PLACE_WITHIN_S, "change-failed", alone=back)
         if came.answer is None:
@@ -149,7 +142,7 @@ class Coordinator:
         return came.answer
 
     def ask_target(self, host: str, said: Message) -> Message:
-        """A host's answer for its targets. UserError as raised there; StepVoid where the host is lost."""
+        """For a host's targets. UserError as raised there; StepVoid where the host is lost."""
         return checked(self.ask(host, "target", said, TARGET_WITHIN_S, "agent-lost"))
 
     def clocks(self, hosts: Iterable[str], exchanges: int = EXCHANGES) -> dict[str, Offset]:
@@ -195,8 +188,8 @@ class Coordinator:
         more: Message | None = None,
         by_host: Mapping[str, Message] | None = None,
     ) -> Begun:
-        """Let these hosts begin at one instant. more: further values for all; by_host: for single hosts. StepVoid where
-        one does not get ready, or receives the start too late."""
+        """Let these hosts begin at one instant. more: values for all; by_host: for single ones. StepVoid where one does
+        not get ready, or receives the start too late."""
         self._ended, self._numbers = {}, {}
         common, own = {"step": name, "duration_s": duration_s, **(more or {})}, by_host or {}
         self.ask_all(
@@ -204,25 +197,24 @@ class Coordinator:
             READY_WITHIN_S,
             "not-ready",
         )
-        telling_s = self._telling_s
         clocks = self.clocks((*shares, *self.watched))
         longest_s = max(clock.round_trip_s for clock in clocks.values())
-        lead_s = LEAD_S + LEAD_TRIPS * longest_s + LEAD_TELLINGS * telling_s
-        start_s = self._transport.now_s() + lead_s
-        told_s = self._transport.now_s()
+        lead_s = LEAD_S + LEAD_TRIPS * longest_s + LEAD_SENDS * self._sending_s
+        sent_s = self._transport.now_s()
+        start_s = sent_s + lead_s
         heard = self.ask_all(
             {host: ("start", {"at_s": start_s + clocks[host].offset_s}) for host in shares},
             lead_s + CLOCKS_WITHIN_S,
             "late-start",
         )
         for host, answer in heard.items():
-            self._check_heard(host, answer.get("late_s"), start_s, told_s, clocks[host])
+            self._check_heard(host, answer.get("late_s"), start_s, sent_s, clocks[host])
         self._begun = Begun(name, dict(shares), start_s, duration_s, clocks)
         self._numbers = {self._transport.ask(host, "ended", {}): host for host in shares}
         return self._begun
 
     def wait(self, within_s: float) -> bool:
-        """Whether all loads are over, after waiting at most so long. StepVoid if one has failed, or a host is lost."""
+        """Whether all loads are over. StepVoid if one has failed, or a host is lost."""
         begun = self._going()
         until_s = self._transport.now_s() + within_s
         while len(self._ended) < len(begun.shares):
@@ -246,13 +238,8 @@ class Coordinator:
         sizes = {host: self._sizes(host, self._ended[host]) for host in begun.shares}
         if (total := sum(size for size, _ in sizes.values())) > most_bytes:
             largest = max(sizes, key=lambda host: sizes[host][0])
-            self._void(
-                largest,
-                "log-refused",
-                f"the request logs have {total:,} bytes, more than {most_bytes:,}; that of host {largest!r} is the "
-                "largest",
-                "Give measure.window less time, or lower the level.",
-            )
+            fact = f"the request logs have {total:,} bytes, more than {most_bytes:,}; that of host {largest!r} is the "
+            self._void(largest, "log-refused", f"{fact}largest", "Give measure.window less time, or lower the level.")
         sent: dict[str, list[bytes]] = {host: [] for host in begun.shares}
         for host, piece in self.pieces({host: ("log", 0, sizes[host][1]) for host in sent}, "log-refused"):
             sent[host].append(piece)
@@ -262,9 +249,8 @@ class Coordinator:
         ]
 
     def recorded(self, hosts: Iterable[str], offsets: Mapping[str, int]) -> Iterator[tuple[str, bytes]]:
-        """What each has recorded from its offset on, in pieces as they come, those of one host in order: all together
-        may exceed memory. StepVoid."""
-        asked = {host: ("flush", dict[str, Any]()) for host in hosts}
+        """What each has recorded from its offset on, in pieces, as all together may exceed memory. StepVoid."""
+        asked = {host: ("flush", Message()) for host in hosts}
         wanted = {}
         for host, answer in self.ask_all(asked, FLUSHED_WITHIN_S, "recorder-failed").items():
             begin, end = offsets.get(host, 0), answer.get("bytes")
@@ -274,8 +260,7 @@ class Coordinator:
         yield from self.pieces(wanted, "recorder-failed")
 
     def pieces(self, wanted: Mapping[str, tuple[str, int, int]], reason: VoidReason) -> Iterator[tuple[str, bytes]]:
-        """What each host has under a name, from one offset to another, as it comes, READ_AT_ONCE_BYTES at a time.
-        StepVoid."""
+        """What each host has under a name, from one offset to another, as it comes, in order. StepVoid."""
         places = {host: begin for host, (_, begin, end) in wanted.items() if begin < end}
         in_turn, asked, under_way = deque(places), dict[int, tuple[str, int]](), 0
         until_s = self._transport.now_s() + READ_WITHIN_S
@@ -312,7 +297,7 @@ class Coordinator:
             until_s = self._transport.now_s() + READ_WITHIN_S
 
     def cancel(self) -> None:
-        """End the load on all drivers that receive it; the others end it once their lease is over. Never raises."""
+        """End the load; who does not receive that ends it once its lease is over. Never raises."""
         self._begun = None
         for host in self.drivers:
             self._transport.ask(host, "cancel", {})
@@ -337,21 +322,20 @@ class Coordinator:
             self._fail(came, reason)
 
     def _fail(self, came: Arrived, reason: VoidReason) -> NoReturn:
-        recorder = came.kind == RecordingError.__name__
-        reason = "recorder-failed" if recorder else reason
+        reason = "recorder-failed" if came.kind == RecordingError.__name__ else reason
         self._void(came.host, reason, f"host {came.host!r}: {came.why_not}", came.remedy)
 
     def _void(self, host: str, reason: str, fact: str, remedy: str = "") -> NoReturn:
         self.cancel()
         raise StepVoid(host, reason, fact, remedy=remedy or REMEDY)
 
-    def _check_heard(self, host: str, late_s: object, start_s: float, told_s: float, clock: Offset) -> None:
-        """Check that the start was received in time, and, by the clock with which the load begins, after sending and
-        before the answer."""
+    def _check_heard(self, host: str, late_s: object, start_s: float, sent_s: float, clock: Offset) -> None:
+        """Check that the start came in time, and, by the clock with which the load begins, after sending and before the
+        answer."""
         if not isinstance(late_s, int | float) or late_s > 0:
             self._void(host, "late-start", f"host {host!r} heard of the start {_ms(late_s)} after it")
         heard_s = start_s + late_s
-        early_s = told_s - clock.uncertainty_s - heard_s
+        early_s = sent_s - clock.uncertainty_s - heard_s
         after_s = heard_s - self._answered_s[host] - clock.uncertainty_s
         if max(early_s, after_s) > CLOCKS_APART_S:
             wrong = _ms(max(early_s, after_s))
@@ -362,19 +346,15 @@ class Coordinator:
         apart_s = after.at_s - before.at_s
         moved_s = abs(after.offset_s - before.offset_s)
         if moved_s > before.uncertainty_s + after.uncertainty_s + DRIFT * apart_s:
-            self._void(
-                host,
-                "clock-set",
-                f"the clock of host {host!r} moved by {_ms(moved_s)} against ours within {apart_s:.3g} s",
-            )
+            fact = f"the clock of host {host!r} moved by {_ms(moved_s)} against ours within {apart_s:.3g} s"
+            self._void(host, "clock-set", fact)
         return ClockInStep(
             before.offset_s, before.uncertainty_s, before.round_trip_s, before.at_s,
             after.offset_s, after.uncertainty_s, after.at_s, EXCHANGES,
         )  # fmt: skip
 
     def _sizes(self, host: str, answer: Message) -> tuple[int, int]:
-        sizes = answer.get("log_bytes"), answer.get("sent_bytes")
-        size, sent = sizes
+        size, sent = answer.get("log_bytes"), answer.get("sent_bytes")
         if not isinstance(size, int) or not isinstance(sent, int) or min(size, sent) < 0:
             self._void(host, "log-refused", f"host {host!r} does not say how large its log is")
         if sent > size + size // 128 + 1024:  # ZSTD_compressBound is less

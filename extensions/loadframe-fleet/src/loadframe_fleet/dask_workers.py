@@ -1,9 +1,9 @@
 """Questions to a scheduler of dask and its workers, and the work of a worker: texts in, texts out.
 
 Questions about themselves are sent by value, as a function within a function: a scheduler may have no Loadframe. A node
-is asked where it listens, as it is known by the address through which it was first reached. A trial is a process of its
-own (trial.py), which ends with its worker, its task, or a coordinator that is gone or silent: dask notices a cut link
-only after minutes, so the coordinator sends a beat once a second."""
+is asked where it listens, as it is known by one address alone. A trial is a process of its own (trial.py), which ends
+with its worker, its task, or a coordinator that is gone or silent: dask notices a cut link only after minutes, so the
+coordinator sends a beat once a second."""
 
 import contextlib
 import ipaddress
@@ -21,7 +21,7 @@ from distributed import get_worker
 from loadframe.formats.json_text import parse_json, write_json
 from loadframe.host.environment import own_environment, python
 from loadframe.host.processes import MARK
-from loadframe_fleet.agent import cleaned_up
+from loadframe_fleet.agent import cleaned_up, how_ended
 from loadframe_fleet.looking import facts
 from loadframe_fleet.wire import BEAT_S, Closed, Lines, Silent, WireError, written
 
@@ -32,7 +32,7 @@ ASKED_WITHIN_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A worker at the scheduler. address: by which tasks name it; number: unique, also among later workers there."""
+    """A worker at the scheduler. number: unique, also among later workers at that address."""
 
     address: str
     number: str
@@ -41,7 +41,7 @@ class Seen:
 
 
 def settings_of(client: Any) -> tuple[int, bool]:
-    """Settings of the scheduler: how often a task lost with its worker is begun again, and whether tasks move."""
+    """How often a task lost with its worker is begun again, and whether tasks move."""
 
     def asked(dask_scheduler: Any) -> tuple[int, bool]:
         return int(dask_scheduler.allowed_failures), "stealing" in dask_scheduler.extensions
@@ -55,13 +55,8 @@ def workers_of(client: Any) -> Mapping[str, Seen]:
 
     def asked(dask_scheduler: Any) -> dict[str, tuple[str, str, int, str]]:
         return {
-            str(worker.name): (
-                str(worker.address),
-                str(worker.server_id),
-                int(worker.nthreads),
-                str(worker.nanny or ""),
-            )
-            for worker in dask_scheduler.workers.values()
+            str(at.name): (str(at.address), str(at.server_id), int(at.nthreads), str(at.nanny or ""))
+            for at in dask_scheduler.workers.values()
         }
 
     workers = client.run_on_scheduler(asked, callback_timeout=ASKED_WITHIN_S)
@@ -74,8 +69,7 @@ def open_of_scheduler(client: Any) -> tuple[str, ...]:
 
 
 def open_of_worker(client: Any, worker: Seen) -> tuple[str, ...]:
-    """Where strangers reach the worker, or the nanny that has started it. Raises what dask raises where one has
-    gone."""
+    """The same of a worker, or the nanny that has started it. Raises what dask raises where one has gone."""
     addresses: list[str] = []
     for address, nanny in ((worker.address, False), (worker.nanny, True)):
         if address:
@@ -89,10 +83,12 @@ def open_of_worker(client: Any, worker: Seen) -> tuple[str, ...]:
 def _listening() -> Callable[..., list[str]]:
     def asked(dask_scheduler: Any = None, dask_worker: Any = None) -> list[str]:
         node = dask_worker if dask_scheduler is None else dask_scheduler
-        servers = [
-            (listener.prefix, listener.tcp_server) for listener in node.listeners if hasattr(listener, "tcp_server")
-        ]
-        addresses = [str(listener.listen_address) for listener in node.listeners if not hasattr(listener, "tcp_server")]
+        servers, addresses = [], []
+        for listener in node.listeners:
+            if hasattr(listener, "tcp_server"):
+                servers.append((listener.prefix, listener.tcp_server))
+            else:
+                addresses.append(str(listener.listen_address))
         if getattr(node, "http_server", None) is not None:
             servers.append(("http://", node.http_server))
         for scheme, server in servers:
@@ -105,8 +101,7 @@ def _listening() -> Callable[..., list[str]]:
 
 
 def strangers_reach(listening: Iterable[str]) -> tuple[str, ...]:
-    """The addresses that are neither on the loopback nor restricted to holders of a certificate. Pages are open to
-    everyone, even encrypted ones."""
+    """Addresses neither on the loopback nor for holders of a certificate. Pages are open to all, even if encrypted."""
     return tuple(address for address in listening if not address.startswith(ENCRYPTED) and not _is_loopback(address))
 
 
@@ -126,7 +121,7 @@ _heard: dict[str, float] = {}
 
 
 def hear(task: str) -> None:
-    """On a worker: note that the task's coordinator is there."""
+    """On a worker: the task's coordinator is there."""
     if task in _heard:
         _heard[task] = time.monotonic()
 
@@ -135,7 +130,6 @@ class Lease:
     """The coordinator's lease on a worker, from the beginning of a task until `end`."""
 
     def __init__(self, client: Any, address: str, task: str) -> None:
-        """client: of dask; address: of the worker."""
         self._client = client
         self._address = address
         self._task = task
@@ -143,7 +137,6 @@ class Lease:
         threading.Thread(target=self._beat, daemon=True).start()
 
     def end(self) -> None:
-        """The task is no longer wanted, or has ended."""
         self._over.set()
 
     def _beat(self) -> None:
@@ -162,14 +155,14 @@ ENDS_WITHIN_S = 25.0
 
 
 def look(asked: str) -> str:
-    """Facts on this host, and which of these variables (secrets that the study names) its worker lacks."""
+    """This host's facts, and which of the variables that the study names (secrets) its worker lacks."""
     given = parse_json(asked.encode())
     missing = [name for name in given["secrets"] if name not in os.environ]
     return write_json({"facts": facts(), "missing": missing, "process": os.getpid()})
 
 
 def carry_out(asked: str) -> str:
-    """A trial: its answer as from trial.py, with boot and process of this host; or died: why there is none."""
+    """A trial: its answer (trial.py), with boot and process of this host; or died: why there is none."""
     given = parse_json(asked.encode())
     process = subprocess.Popen(
         python("loadframe_fleet.trial"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(),
@@ -177,21 +170,21 @@ def carry_out(asked: str) -> str:
     )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
     lines, answer, why = Lines(process.stdout.fileno()), b"", ""
-    task, lease_s = given["task"], float(given["lease_s"])
+    task, lease_s, within_s = given["task"], float(given["lease_s"]), float(given["within_s"])
     _heard[task] = time.monotonic()
     with process.stdout:
         try:
             with contextlib.suppress(BrokenPipeError):  # it has died, which its end reports
                 process.stdin.write(written(given))
                 process.stdin.flush()
-            until = time.monotonic() + float(given["within_s"])
+            until = time.monotonic() + within_s
             while not answer and not why:
                 if not _wanted(task):
                     why = "it was cancelled"
                 elif time.monotonic() - _heard[task] > lease_s:
                     why = f"its coordinator has said nothing for {lease_s:g} s"
                 elif time.monotonic() > until:
-                    why = f"it had not ended within {float(given['within_s']):g} s"
+                    why = f"it had not ended within {within_s:g} s"
                 _beat(process)
                 try:
                     answer = lines.line(POLL_S)
@@ -206,17 +199,16 @@ def carry_out(asked: str) -> str:
         finally:
             end_process(process)
     left = cleaned_up(_environment()) if process.returncode else ""  # where it could not do so by itself
-    me = {"boot": facts()["boot"], "process": os.getpid(), "task": given["task"]}
+    me = {"boot": facts()["boot"], "process": os.getpid(), "task": task}
     if why or not answer:
-        code = process.returncode
-        why = why or f"its process has ended by {f'signal {-code}' if code < 0 else f'exit code {code}'}"
+        why = why or f"its process has ended by {how_ended(process.returncode)}"
         return write_json({**me, "died": f"{why}{left and '. '}{left}"})
     return write_json({**parse_json(answer), **me})
 
 
 def _environment() -> dict[str, str]:
-    """The environment without what dask sets for its own workers (threads of libraries, the allocator, hashes), which
-    servers would inherit, and without their lease."""
+    """Ours, without what dask sets for its workers (threads of libraries, the allocator, hashes), which servers would
+    inherit, and without their lease."""
     given: dict[str, Any] = dask.config.get("distributed.nanny.pre-spawn-environ", {}) or {}
     given = {"PYTHONHASHSEED": NANNYS_SEED, **given, MARK: os.environ.get(MARK)}
     return {name: value for name, value in own_environment().items() if str(given.get(name)) != value}
@@ -235,7 +227,7 @@ def _beat(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:
-    """One that ends once its stdin is closed; if it does not within ENDS_WITHIN_S, by SIGKILL."""
+    """By closing its stdin; if it has not ended within ENDS_WITHIN_S, by SIGKILL."""
     assert process.stdin is not None
     with contextlib.suppress(OSError):  # an unread beat, with which nothing is lost
         process.stdin.close()

@@ -4,7 +4,7 @@ import ipaddress
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -21,6 +21,7 @@ from loadframe.system.trust import changeable, others_write
 Role = Literal["target", "driver", "observer", "trial"]
 Change = Literal["settings", "machine"]
 REMEDY = "docs/fleet.md has every key of a fleet file."
+ASK = 'Ask, then set authorised = true and owner = "who has said so" in its [[host]].'
 MOST_HOSTS = 1000
 """A coordinator keeps a connection and a process for each."""
 _SSH = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9:\[][A-Za-z0-9.:\[\]_-]*")
@@ -32,8 +33,6 @@ _LOOPBACK = re.compile(r"tcp://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]):")
 
 
 class HostTable(Table):
-    """One machine, or what stands in for one."""
-
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
     roles: Annotated[list[Role], Field(min_length=1)]
     here: bool = False
@@ -50,7 +49,7 @@ class HostTable(Table):
 
     @property
     def folder(self) -> Path:
-        """Folder of the fleet file, in which its `ssh` or `by` runs."""
+        """Of the fleet file: its `ssh` or `by` runs there."""
         return self._folder
 
     @field_validator("ssh")
@@ -126,7 +125,7 @@ def _is_number_or_name(host: str) -> bool:
 
 
 class TlsTable(Table):
-    """The files (PEM) by which a scheduler and this machine recognise each other."""
+    """PEM files by which a scheduler and this machine recognise each other."""
 
     ca: Path
     certificate: Path
@@ -134,8 +133,7 @@ class TlsTable(Table):
 
 
 class AboutFleet(Table):
-    """The fleet's name; the configuration of the user's SSH client, if any; an existing dask scheduler of the
-    workers."""
+    """ssh_config: of the user's SSH client; scheduler: an existing one of dask, for the workers."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
     ssh_config: Path | None = None
@@ -153,29 +151,25 @@ class AboutFleet(Table):
         return self
 
 
-class Fleet(Table):
-    """The hosts, in the order of the file."""
+def _twice(names: Iterable[str]) -> str:
+    return next((name for name, count in Counter(names).items() if count > 1), "")
 
+
+class Fleet(Table):
     fleet: AboutFleet
     host: Annotated[list[HostTable], Field(min_length=1, max_length=MOST_HOSTS)]
 
     @field_validator("host")
     @classmethod
     def _named_once(cls, hosts: list[HostTable]) -> list[HostTable]:
-        names, workers = Counter(host.name for host in hosts), Counter(host.worker for host in hosts if host.worker)
-        for name in names:
-            if names[name] > 1:
-                raise ValueError(f"two hosts are called {name!r}; each needs a name of its own")
-        for worker in workers:
-            if workers[worker] > 1:
-                raise ValueError(f"two hosts are the worker {worker!r}; it would be compared with itself")
+        if name := _twice(host.name for host in hosts):
+            raise ValueError(f"two hosts are called {name!r}; each needs a name of its own")
+        if worker := _twice(host.worker for host in hosts if host.worker):
+            raise ValueError(f"two hosts are the worker {worker!r}; it would be compared with itself")
         targets = [host for host in hosts if "target" in host.roles and host.address]
-        for number, host in enumerate(targets):
-            for other in targets[:number]:
-                if host.address == other.address:
-                    raise ValueError(
-                        f"{other.name!r} and {host.name!r} have the address {host.address!r}; only one is reached there"
-                    )
+        if address := _twice(host.address for host in targets):
+            first, second = [host.name for host in targets if host.address == address][:2]
+            raise ValueError(f"{first!r} and {second!r} have the address {address!r}; only one is reached there")
         if sum(host.here for host in hosts) > 1:
             raise ValueError("two hosts are here; this machine is one host")
         return hosts
@@ -185,13 +179,13 @@ class Fleet(Table):
 
     @property
     def observers(self) -> tuple[HostTable, ...]:
-        """Hosts that only observe: the other hosts of a step are recorded anyway."""
+        """Hosts that only observe: the others are recorded anyway."""
         return tuple(host for host in self.host if host.roles == ["observer"])
 
 
 def load(path: Path) -> Fleet:
-    """The fleet in this file, whose relative paths begin in its folder. StudyError for an invalid file, a host without
-    its owner's authorisation, and, as root, where another user could change the file or what it runs."""
+    """The fleet in a file, in whose folder relative paths begin. StudyError for an invalid one, a host without its
+    owner's authorisation, and, as root, where another user could change the file or what it runs."""
     folder = path.absolute().parent
     fleet = _placed(load_as(Fleet, path, REMEDY), folder)
     _check_consent(fleet)
@@ -242,5 +236,5 @@ def _check_consent(fleet: Fleet) -> None:
             raise StudyError(
                 f"host {host.name!r} is not this machine, and the fleet file does not say that its owner has "
                 "authorised what is done to it",
-                remedy='Ask, then set authorised = true and owner = "who has said so" in its [[host]].',
+                remedy=ASK,
             )

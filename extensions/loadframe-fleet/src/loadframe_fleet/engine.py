@@ -1,6 +1,5 @@
-"""dask.distributed as the engine of trials: an existing scheduler, or one of our own on this machine. No result is
-taken from a cache (pure=False), no task is retried (retries, allowed-failures) or moved (stealing,
-allow_other_workers)."""
+"""dask.distributed as the engine of trials: an existing scheduler, or one of our own on this machine. No result is from
+a cache (pure=False), no task is retried (retries, allowed-failures) or moved (stealing, allow_other_workers)."""
 
 import contextlib
 import logging
@@ -11,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import distributed
@@ -38,7 +36,7 @@ from loadframe_fleet.dask_workers import (
 from loadframe_fleet.declaration import Fleet, HostTable, TlsTable
 from loadframe_fleet.hosts import check_alike
 from loadframe_fleet.on_hosts import Came
-from loadframe_fleet.wire import LOAD_LEASE_S, Closed, LastWords, Lines, Silent, WireError
+from loadframe_fleet.wire import LOAD_LEASE_S, Closed, LastWords, Lines, Message, Say, Silent, WireError
 
 _dask: Any = distributed
 STARTED_WITHIN_S = 60.0
@@ -50,14 +48,14 @@ STARTED_SO = (
     "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING=False."
 )
 CLOSED_SO = (
-    "Start {} with --host 127.0.0.1 and --dashboard-address 127.0.0.1:0; or with --tls-ca-file, --tls-cert and "
+    "Start it with --host 127.0.0.1 and --dashboard-address 127.0.0.1:0; or with --tls-ca-file, --tls-cert and "
     "--tls-key, and --dashboard-address 127.0.0.1:0: --no-dashboard alone leaves a port open (docs/fleet.md)."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A worker that was checked. boot, process: the kernel that it reported to run on, and its process id there."""
+    """A worker that was checked. boot, process: the kernel on which it is, as reported, and its process id there."""
 
     worker: Seen
     boot: str
@@ -75,7 +73,7 @@ class _Open:
 class DaskEngine:
     """See on_hosts.Engine. Enter it before anything is measured; all hosts are there then."""
 
-    def __init__(self, fleet: Fleet, secrets: Sequence[str] = (), say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, fleet: Fleet, secrets: Sequence[str] = (), say: Say = lambda _: None) -> None:
         """secrets: variables that each host must have. FleetError for fewer than two hosts for trials."""
         self._about = fleet.fleet
         self._hosts = fleet.with_role("trial")
@@ -102,7 +100,7 @@ class DaskEngine:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -111,15 +109,13 @@ class DaskEngine:
 
     @property
     def kernels(self) -> Mapping[str, str]:
-        """The boot id of each host's kernel, as reported."""
+        """By host the boot id, as reported."""
         return {name: place.boot for name, place in self._places.items()}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """For the report: which hosts took the trials."""
-        names = ", ".join(self.hosts)
-        boots = {place.boot for place in self._places.values()}
-        together = ("Some of them run on one kernel.",) if len(boots) < len(self._places) else ()
+        names, kernels = ", ".join(self.hosts), self.kernels
+        together = ("Some of them run on one kernel.",) if len(set(kernels.values())) < len(kernels) else ()
         return (f"The hosts {names} of the fleet {self._about.name} took the trials.", *together)
 
     def present(self) -> frozenset[str]:
@@ -127,18 +123,12 @@ class DaskEngine:
         seen = self._workers()
         for host in self._hosts:
             worker, known = seen.get(host.name), self._places.get(host.name)
-            if worker is None or worker.number == self._foreign.get(host.name):
-                continue
-            if known and known.worker.number == worker.number:
+            if worker is None or worker.number in (self._foreign.get(host.name), known and known.worker.number):
                 continue
             place = self._looked(host, worker) if known is None else self._returned(host, worker, known)
             if place is not None:
                 self._places[host.name] = place
-        at = {
-            name
-            for name, worker in seen.items()
-            if name in self._places and self._places[name].worker.number == worker.number
-        }
+        at = {name for name, place in self._places.items() if name in seen and seen[name].number == place.worker.number}
         return frozenset(at - {opened.host for opened in self._open.values()})
 
     def begin(self, host: str, task: str, asked: Mapping[str, Any]) -> None:
@@ -186,12 +176,12 @@ class DaskEngine:
             raise FleetError(
                 f"the scheduler {self._about.scheduler} listens at {' and '.join(reached)}, where whoever reaches it "
                 "may run programs, or reads what it does",
-                remedy=CLOSED_SO.format("it"),
+                remedy=CLOSED_SO,
             )
         failures, steals = settings_of(self._client)
-        if failures or steals:
-            faults = [f"allowed-failures is {failures}"] if failures else []
-            faults += ["work stealing is on"] if steals else []
+        faults = [f"allowed-failures is {failures}"] if failures else []
+        faults += ["work stealing is on"] if steals else []
+        if faults:
             raise FleetError(f"the scheduler {self._about.scheduler}: {' and '.join(faults)}", remedy=STARTED_SO)
 
     def _workers(self) -> Mapping[str, Seen]:
@@ -249,7 +239,7 @@ class DaskEngine:
                 raise FleetError(
                     f"the worker {host.worker} listens at {' and '.join(reached)}, where whoever reaches it may run "
                     "programs, or reads what it does",
-                    remedy=CLOSED_SO.format("it"),
+                    remedy=CLOSED_SO,
                 )
             future = self._submit(look, write_json({"secrets": self._secrets}), task, worker.address)
             said = parse_json(future.result(timeout=LOOKED_WITHIN_S).encode())
@@ -282,29 +272,25 @@ class DaskEngine:
         )
 
     def _answered(self, task: str) -> Came:
-        opened = self._open[task]
-        future = opened.future
+        host, future = self._open[task].host, self._open[task].future
+        place = self._places[host]
+        answer: Message = {}
         try:
             if future.status == "finished":
-                return self._read(task, opened, future.result(timeout=LOOKED_WITHIN_S))
-            failed = future.status == "error"
-            why = type(future.exception(timeout=LOOKED_WITHIN_S)).__name__ if failed else future.status
-            return Came(task, opened.host, lost=f"its worker has gone ({why})")
+                answer = parse_json(future.result(timeout=LOOKED_WITHIN_S).encode())
+                lost = str(answer.get("died") or "")
+                if not lost and (answer.get("task"), answer.get("boot")) != (task, place.boot):
+                    lost = "the answer is of another host"
+                elif not lost and answer.get("process") != place.process:
+                    lost = "the answer is of another worker, which was not looked at"
+            else:
+                failed = future.status == "error"
+                why = type(future.exception(timeout=LOOKED_WITHIN_S)).__name__ if failed else future.status
+                lost = f"its worker has gone ({why})"
         except Exception as error:  # noqa: BLE001 - the same: the answer cannot be fetched
-            return Came(task, opened.host, lost=f"its answer has gone ({type(error).__name__})")
-        finally:
-            self._drop(task)
-
-    def _read(self, task: str, opened: _Open, text: str) -> Came:
-        answer = parse_json(text.encode())
-        if answer.get("died"):
-            return Came(task, opened.host, lost=str(answer["died"]))
-        place = self._places[opened.host]
-        if answer.get("task") != task or answer.get("boot") != place.boot:
-            return Came(task, opened.host, lost="the answer is of another host")
-        if answer.get("process") != place.process:
-            return Came(task, opened.host, lost="the answer is of another worker, which was not looked at")
-        return Came(task, opened.host, answer)
+            lost = f"its answer has gone ({type(error).__name__})"
+        self._drop(task)
+        return Came(task, host, None if lost else answer, lost)
 
     def _gone(self) -> Came | None:
         """A task whose worker has gone, which nothing else reports: dask would wait for it to return."""
@@ -338,8 +324,8 @@ def _client(address: str, tls: TlsTable | None) -> Any:
 
 @contextlib.contextmanager
 def _started(fleet: str, workers: Sequence[str]) -> Iterator[tuple[str, TlsTable]]:
-    """A scheduler with these workers on this machine: its address, and the certificate by which it knows us; in a
-    lease."""
+    """A scheduler with these workers on this machine, in a lease: its address, and the certificate by which it knows
+    us."""
     with LeaseOnDisk.acquire(f"dask workers of the fleet {fleet}") as lease, contextlib.closing(LastWords()) as said:
         folder = lease.folder / "dask"
         make_private(folder, US)

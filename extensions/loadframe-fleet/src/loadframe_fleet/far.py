@@ -1,5 +1,5 @@
-"""A target on another host as the bench sees it: a private one, or settings of a machine and a service there. Servers,
-limits and data are there (part.py), changes and their journal, too (changing.py); the run folder has a copy."""
+"""A target on another host as the bench sees it: a private one (part.py), or settings of a machine and a service there,
+with their journal (changing.py); the run folder has a copy."""
 
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
@@ -23,7 +23,7 @@ from loadframe.workloads.base import ELSEWHERE
 from loadframe_fleet.changing import MACHINE, SERVER
 from loadframe_fleet.coordinator import Coordinator
 from loadframe_fleet.hosts import Hosts
-from loadframe_fleet.part import state_told
+from loadframe_fleet.part import state_message
 from loadframe_fleet.wire import Message
 
 
@@ -62,7 +62,7 @@ class FarPlace:
         return read_back
 
     def back(self, names: Sequence[str]) -> list[ChangeRecord]:
-        """Put these back; the outcome of each, unknown where the host is lost: its agent then does so by itself."""
+        """The outcomes; unknown where the host is lost: its agent then puts them back by itself."""
         try:
             lines = self._asked("back", names=names)["changes"]
         except StepVoid as error:
@@ -84,13 +84,13 @@ class FarMachine(FarPlace):
         super().__init__(hosts, MACHINE, {})
 
     def moves(self, name: str) -> tuple[str, ...]:
-        """Known to its agent, which puts them back as well."""
+        """Its agent puts them back as well."""
         return ()
 
 
 class FarServer(FarPlace, Attached):
-    """See kinds.base.Attached: a service that runs on the target's host. It has no process on this machine; its agent
-    follows its processes and records its counters."""
+    """See kinds.base.Attached: a service on the target's host, whose agent follows its processes and records its
+    counters."""
 
     counter_specs: tuple[CounterSpec, ...] = ()
 
@@ -122,7 +122,6 @@ class FarServer(FarPlace, Attached):
         return accepts(host, int(port))
 
     def endpoint(self) -> Endpoint:
-        """The endpoint, by the address of its host in the fleet file."""
         return self._endpoint
 
     def version(self) -> str:
@@ -178,7 +177,7 @@ class FarTarget(OnBench):
     """The cages of this machine."""
 
     def __init__(self, coordinator: Coordinator, host: str, kind: str, prefix: str) -> None:
-        """host: by its name; its agent serves the study's targets, of which this is that kind. prefix: see Rig."""
+        """host: its agent serves the study's targets. prefix: see Rig."""
         self._prefix = prefix
         self._coordinator = coordinator
         self._host = host
@@ -198,14 +197,14 @@ class FarTarget(OnBench):
         self.counter_specs = tuple(CounterSpec(**spec) for spec in specs)
 
     def check(self, state: TargetState) -> None:
-        self._ask("check", **state_told(state))
+        self._ask("check", **state_message(state))
 
     def start(self, state: TargetState) -> None:
-        self._ask("start", **state_told(state))
-        self._address = str(self._ask("endpoint")["address"])
+        self._ask("start", **state_message(state))
+        self._address = str(self._value("endpoint"))
 
     def apply(self, state: TargetState) -> None:
-        self._ask("apply", **state_told(state))
+        self._ask("apply", **state_message(state))
 
     def reset(self) -> None:
         self._ask("reset")
@@ -225,16 +224,17 @@ class FarTarget(OnBench):
     def destroy(self) -> None:
         """End it. Where its host is lost, or this ends amid a step, its agent does that by itself."""
         with suppress(FleetError):
-            self._coordinator.ask(self._host, "target", self._said("destroy"), ENDED_WITHIN_S, "agent-lost")
+            said = {"kind": self.kind, "do": "destroy"}
+            self._coordinator.ask(self._host, "target", said, ENDED_WITHIN_S, "agent-lost")
 
     def follow(self) -> None:
-        """Record this process there from now on."""
+        """Record it there from now on."""
         self._ask("follow")
 
     # --- what it is and does now ---
 
     def effective(self) -> dict[str, SettingValue]:
-        return dict(self._ask("effective")["value"])
+        return dict(self._value("effective"))
 
     def counters(self) -> dict[str, float]:
         """The counters now, which also go into the recording of its host."""
@@ -250,8 +250,8 @@ class FarTarget(OnBench):
         return False
 
     def free_bytes(self) -> float:
-        """Free bytes of the file system there that holds its data."""
-        return float(self._ask("free")["bytes"])
+        """Of the file system there that holds its data."""
+        return float(self._value("free"))
 
     def pids(self) -> tuple[int, ...]:
         return ()
@@ -271,29 +271,29 @@ class FarTarget(OnBench):
         return Endpoint(self.kind, self._address, {ELSEWHERE: self._host})
 
     def healthy(self) -> bool:
-        return bool(self._ask("healthy")["value"])
+        return bool(self._value("healthy"))
 
     def version(self) -> str:
-        return str(self._ask("version")["value"])
+        return str(self._value("version"))
 
     def log_tail(self, lines: int = 20) -> str:
-        return str(self._ask("log", lines=lines)["log"])
+        return str(self._value("log", lines=lines))
 
     def describe(self) -> Mapping[str, str]:
-        return {**self._ask("describe")["value"], "host": self._host}
+        return {**self._value("describe"), "host": self._host}
 
     def notes(self) -> tuple[str, ...]:
-        """Sentences for the report; unknown where its host is gone."""
+        """None where its host is gone."""
         with suppress(StepVoid):
-            return tuple(str(note) for note in self._ask("notes")["value"])
+            return tuple(map(str, self._value("notes")))
         return ()
 
     # --- inside ---
 
-    def _said(self, do: str, **values: Any) -> dict[str, Any]:
-        return {**values, "kind": self.kind, "do": do}
+    def _value(self, do: str, **values: Any) -> Any:
+        return self._ask(do, **values)["value"]
 
     def _ask(self, do: str, **values: Any) -> Message:
-        answer = self._coordinator.ask_target(self._host, self._said(do, **values))
+        answer = self._coordinator.ask_target(self._host, {**values, "kind": self.kind, "do": do})
         self._first = tuple(int(pid) for pid in answer.get("first") or ())
         return answer

@@ -2,11 +2,10 @@
 
 import ipaddress
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -20,20 +19,20 @@ from loadframe.study import Study
 from loadframe_fleet.check import different, links_between, tried_all
 from loadframe_fleet.connection import Agent
 from loadframe_fleet.coordinator import Coordinator
-from loadframe_fleet.declaration import Fleet, HostTable
+from loadframe_fleet.declaration import ASK, Fleet, HostTable
 from loadframe_fleet.load import secrets_named
 from loadframe_fleet.looking import facts, route
 from loadframe_fleet.part import is_private
 from loadframe_fleet.records import FleetLink, recording_of
 from loadframe_fleet.transport import OverAgents, checked
-from loadframe_fleet.wire import Message
+from loadframe_fleet.wire import Message, Say
 
 SET_UP_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The interface through which a host exchanges data with the target; network: which hosts share it."""
+    """A host's interface to the target. network: differs between hosts that do not share it."""
 
     interface: str
     network: str
@@ -42,7 +41,7 @@ class Way:
 class Hosts:
     """Enter it before the bench; after leaving it, every agent has ended with all that it did."""
 
-    def __init__(self, fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, fleet: Fleet, study: Study, say: Say = lambda _: None) -> None:
         """FleetError where no host drives."""
         self._fleet = fleet
         self._study = study
@@ -61,7 +60,8 @@ class Hosts:
         self.coordinator: Coordinator
 
     def __enter__(self) -> Self:
-        wanted = [*self._drivers, *(host for host in self._targets if host not in self._drivers), *self._observers]
+        targets = [host for host in self._targets if host not in self._drivers]
+        wanted = [*self._drivers, *targets, *self._observers]
         with ExitStack() as stack:
             self._say(f"Reaching {counted(len(wanted), 'host')}")
             self._agents = reached(wanted, self._fleet.fleet.ssh_config, self._say, stack)
@@ -76,11 +76,10 @@ class Hosts:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def notes(self) -> tuple[str, ...]:
-        """For the report: which hosts drive, and on which one the target was recorded."""
         names, watching = (", ".join(host.name for host in hosts) for hosts in (self._drivers, self._observers))
         notes = [
             f"The load came from the hosts {names} of the fleet {self._fleet.fleet.name}.",
@@ -90,7 +89,7 @@ class Hosts:
         ]
         if watching:
             notes.append(f"Recorded beside the load: {watching}.")
-        if len({agent.facts.get("boot") for agent in self._agents.values()}) < len(self._agents):
+        if len(set(map(self._boot, self._agents))) < len(self._agents):
             notes.append("Some hosts of the fleet run on one kernel and share its CPUs.")
         return tuple(notes)
 
@@ -101,10 +100,13 @@ class Hosts:
             in_load = self._agents.keys() - {host.name for host in self._observers}
             asked = {name: ("route", {"address": look_up(at)[0]}) for name in self._agents if name in in_load}
             routes = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
-            for name, said in routes.items():
-                network = f"{self._agents[name].facts.get('boot')} {said['network']}" if said["network"] else name
-                self._ways[name] = Way(str(said["interface"]), network)
+            for name, route_ in routes.items():
+                network = f"{self._boot(name)} {route_['network']}" if route_["network"] else name
+                self._ways[name] = Way(str(route_["interface"]), network)
         return self._ways
+
+    def _boot(self, name: str) -> str:
+        return str(self._agents[name].facts.get("boot") or "")
 
     def _address_of(self, name: str | None) -> str:
         return next((host.address for host in self._targets if host.name == name), "")
@@ -117,7 +119,7 @@ class Hosts:
         routes = self.coordinator.ask_all(asked, SET_UP_WITHIN_S, "agent-lost")
         ours = f"{facts()['boot']} {route('127.0.0.1')['network']}"
         for name in asked:
-            if f"{self._agents[name].facts.get('boot')} {routes[name]['network']}" != ours:
+            if f"{self._boot(name)} {routes[name]['network']}" != ours:
                 raise TargetError(
                     f"the study loads {host}, which on host {name} of the fleet is that host itself",
                     remedy="Name the target by an address at which every driver reaches it.",
@@ -125,12 +127,10 @@ class Hosts:
 
     def of_one_kernel(self, host: str, other: str) -> bool:
         """Whether two hosts share their CPUs."""
-        boots = [self._agents[name].facts.get("boot") for name in (host, other)]
-        return bool(boots[0]) and boots[0] == boots[1]
+        return self._boot(host) == self._boot(other) != ""
 
     def watch(self, address: str) -> None:
-        """Find the host with the target's address, and record what listens there; once per address. StepVoid where that
-        is not seen."""
+        """Find the host with the target's address, and record what listens there. StepVoid where that is not seen."""
         if address == self._watching or self.serving is not None:
             return
         self._watching = address
@@ -151,17 +151,16 @@ class Hosts:
         )
 
     def machine(self) -> str:
-        """The host on whose machine the target runs, before anything is loaded. TargetError where that is ambiguous."""
+        """The host on whose machine the target runs. TargetError where that is ambiguous."""
         if self.serving is not None:
             return self.serving
         if not self._machine:
-            url = self._study.target.settings.get("url")
-            named = urlsplit(str(url)).hostname if url else None
-            numbers = None if named is None else set(look_up(named))
+            named = urlsplit(str(self._study.target.settings.get("url") or "")).hostname
+            numbers = set(look_up(named)) if named else set()
             here = [
                 target
                 for target in self._targets
-                if numbers is None or (target.address and numbers.intersection(look_up(target.address)))
+                if not named or (target.address and numbers.intersection(look_up(target.address)))
             ]
             if len(here) != 1:
                 raise TargetError(
@@ -172,14 +171,13 @@ class Hosts:
         return self._machine
 
     def address(self) -> str:
-        """The address of the host on whose machine the target runs. TargetError."""
+        """Of that host. TargetError."""
         if not (address := self._address_of(self.machine())):
             raise TargetError(f"host {self.machine()} has no address", remedy="Give it one in the fleet file.")
         return address
 
     def links(self) -> tuple[FleetLink, ...]:
-        """The links from the target's host to each driver on another one, measured now; none where the target is on no
-        host."""
+        """Those from the target's host to each driver on another one, measured now."""
         if self.target is None:
             return ()
         target = self._agents[self.target]
@@ -188,22 +186,20 @@ class Hosts:
 
 
 def set_up(agents: Mapping[str, Agent], study: Study, drivers: Sequence[str], folder: str) -> Coordinator:
-    """Give each of these agents, by host, its part of the study. Only drivers get the secrets that it names. folder:
-    below which it names files. StepVoid."""
+    """Give these agents, by host, their parts of the study; only drivers get the secrets that it names. folder: below
+    which it names files. StepVoid."""
     coordinator = Coordinator(OverAgents(agents), drivers, list(agents))
     common = {"study": study.resolved(), "folder": folder}
     secrets = {name: os.environ[name] for name in secrets_named(study) if name in os.environ}
-    asked = {
-        name: ("set_up", {**common, "name": name, "drives": drives, "environment": secrets if drives else {}})
-        for name, drives in ((name, name in drivers) for name in agents)
-    }
+    asked = {}
+    for name in agents:
+        own = {"drives": True, "environment": secrets} if name in drivers else {}
+        asked[name] = "set_up", {**common, "name": name, **own}
     coordinator.ask_all(asked, SET_UP_WITHIN_S, "not-ready")
     return coordinator
 
 
 class HostRecordings:
-    """The recordings of hosts, in the folder of a run."""
-
     def __init__(self, coordinator: Coordinator, run: RunFolder) -> None:
         self._coordinator = coordinator
         self._run = run
@@ -258,16 +254,14 @@ def serving_host(fleet: Fleet) -> HostTable:
         raise StudyError(
             f"the study's server would listen on {host.address}, where whoever reaches it is served, and the fleet "
             f"file does not say that the owner of host {host.name!r} has authorised that",
-            remedy='Ask, then set authorised = true and owner = "who has said so" in its [[host]].',
+            remedy=ASK,
         )
     return host
 
 
-def reached(
-    hosts: Sequence[HostTable], ssh_config: Path | None, say: Callable[[str], None], stack: ExitStack
-) -> dict[str, Agent]:
-    """The agents of all hosts, connected at the same time; the stack ends them. FleetError for the first that is not
-    reached, or has another version."""
+def reached(hosts: Sequence[HostTable], ssh_config: Path | None, say: Say, stack: ExitStack) -> dict[str, Agent]:
+    """The agents of all hosts; the stack ends them. FleetError for the first that is not reached, or has another
+    version."""
     tried = tried_all(hosts, ssh_config)
     agents = {agent.host.name: stack.enter_context(agent) for agent in tried if isinstance(agent, Agent)}
     for agent in tried:

@@ -7,20 +7,9 @@ from dataclasses import replace
 from loadframe.experiments.examination import with_saturation
 from loadframe.experiments.side_by_side import START
 from loadframe.knowledge.rows import LimitRule
-from loadframe.ledger.reading import read_limits
+from loadframe.ledger.reading import judge, read_limits
 from loadframe.ledger.rules import RULES
-from loadframe.model import (
-    REACHED,
-    Evidence,
-    Finding,
-    FleetLimit,
-    HostsOfRun,
-    Limit,
-    LimitStatus,
-    Round,
-    Step,
-    TargetState,
-)
+from loadframe.model import Evidence, Finding, FleetLimit, HostsOfRun, Limit, Round, Step, TargetState
 from loadframe.runs.folder import RunFolder
 from loadframe.units import show
 from loadframe_fleet.records import ENCRYPTS, LINKS, STEPS, FleetLink, FleetStep
@@ -88,36 +77,30 @@ def limits_of_fleet(run: RunFolder) -> tuple[FleetLimit, ...]:
 def others_found(limits: Sequence[FleetLimit]) -> Iterator[Finding]:
     """A finding for each link of which other traffic takes TAKES or more even after subtraction of its error."""
     for fleet_limit in limits:
-        limit, error = fleet_limit.limit, fleet_limit.error or 0.0
-        if limit.id != OTHERS or fleet_limit.unseen or limit.use - error < TAKES * limit.ceiling:
+        limit, host, driver = fleet_limit.limit, fleet_limit.host, fleet_limit.driver
+        seen, least = limit.use - (fleet_limit.error or 0.0), TAKES * limit.ceiling
+        if limit.id != OTHERS or fleet_limit.unseen or seen < least:
             continue
-        where = (
-            f"the link from {fleet_limit.host} to {fleet_limit.driver}"
-            if fleet_limit.driver
-            else f"the link of {fleet_limit.host}"
-        )
-        seen, least = limit.use - error, TAKES * limit.ceiling
+        where = f"from {host} to {driver}" if driver else f"of {host}"
         yield Finding(
             id=OTHERS,
-            title=f"Traffic that is not of the load takes {where}",
+            title=f"Traffic that is not of the load takes the link {where}",
             reached_at=None,
             evidence=(Evidence(limit.use_metric, seen, ">=", least, "the first curve", limit.source),),
             score=min(1.0, seen / limit.ceiling),
             explanation=f"{show(seen, limit.unit)} at least, of {show(limit.ceiling, limit.unit)} that it carries by "
             "itself. See who sends there.",
-            host=fleet_limit.driver or fleet_limit.host,
+            host=driver or host,
         )
 
 
 def _taken(run: RunFolder) -> list[tuple[Step, FleetStep]]:
     there = {step.name: step for step in STEPS.of(run) if not step.void}
-    if not there:
-        return []
-    named = [(step, there.get(f"step-{step.number:05d}")) for step in run.steps()]
+    named = [(step, f"step-{step.number:05d}") for step in (run.steps() if there else ())]
     return [
-        (step, fleet_step)
-        for step, fleet_step in named
-        if fleet_step is not None and step.counts and step.treatment == START and step.purpose == "curve"
+        (step, there[name])
+        for step, name in named
+        if name in there and step.counts and step.treatment == START and step.purpose == "curve"
     ]
 
 
@@ -150,31 +133,23 @@ def _of_others(taken: Sequence[tuple[Step, FleetStep]], links: Sequence[FleetLin
         ceiling = max(rates.values(), default=0.0) if host == target else rates.get(host, 0.0)
         uses = [there.links[host] for _, there in taken if host in there.links]
         seen = [use for use in uses if not use.why_not]
+        most = max(seen, key=lambda use: use.others_bytes_per_s - use.error_bytes_per_s, default=uses[-1])
+        unseen = most.why_not or ("" if ceiling else "what the link carries by itself is not known")
         driver = "" if host == target else host
-        if not seen:
-            yield _others_of(target, driver, 0.0, ceiling, unseen=uses[-1].why_not)
-            continue
-        most = max(seen, key=lambda use: use.others_bytes_per_s - use.error_bytes_per_s)
-        unknown = "" if ceiling else "what the link carries by itself is not known"
-        yield _others_of(target, driver, most.others_bytes_per_s, ceiling, most.error_bytes_per_s, unknown)
+        place = f"the link to {driver}" if driver else "its own link"
+        use = most.others_bytes_per_s
+        limit = Limit(
+            id=OTHERS, layer=OF_A_LINK.layer, ceiling=ceiling, configured=None, effective=ceiling, use=use,
+            headroom=max(0.0, ceiling - use), loud=False, exhausted_at=None, unit="bytes/s", use_metric=OTHERS_METRIC,
+            source="/proc/net/dev of the interface, less the load and its headers", title=f"other traffic on {place}",
+            near=TAKES, status="" if unseen else judge(use, ceiling, near=TAKES, pressure=False),
+        )  # fmt: skip
+        yield FleetLimit(target, driver, limit, None if unseen else most.error_bytes_per_s, unseen)
 
 
 def _carried(links: Sequence[FleetLink]) -> dict[str, float]:
     """What each link carries by itself (bytes/s), by driver, where its encryption is not the limit."""
     return {link.driver: link.back_bytes_per_s for link in links if not link.why_not and link.back_cpu < ENCRYPTS}
-
-
-def _others_of(
-    host: str, driver: str, use: float, ceiling: float, error: float | None = None, unseen: str = ""
-) -> FleetLimit:
-    place = f"the link to {driver}" if driver else "its own link"
-    limit = Limit(
-        id=OTHERS, layer=OF_A_LINK.layer, ceiling=ceiling, configured=None, effective=ceiling, use=use,
-        headroom=max(0.0, ceiling - use), loud=False, exhausted_at=None, unit="bytes/s", use_metric=OTHERS_METRIC,
-        source="/proc/net/dev of the interface, less the load and its headers", title=f"other traffic on {place}",
-        near=TAKES, status="" if unseen else _status(use / ceiling, TAKES),
-    )  # fmt: skip
-    return FleetLimit(host, driver, limit, None if unseen else error, unseen)
 
 
 def _link(moved: float, rate: float) -> dict[str, float]:
@@ -188,10 +163,5 @@ def _read(
     near = {rule.id: rule.near for rule in rules}
     for series in read_limits(steps, TargetState(), {}, rules):
         limit = with_saturation(series, highest)
-        yield replace(limit, near=near[limit.id], status=_status(limit.use / limit.ceiling, near[limit.id]))
-
-
-def _status(share: float, near: float | None) -> LimitStatus:
-    if share >= REACHED:
-        return "reached"
-    return "near" if near is not None and share >= near else "free"
+        status = judge(limit.use, limit.ceiling, near=near[limit.id], pressure=False)
+        yield replace(limit, near=near[limit.id], status=status)

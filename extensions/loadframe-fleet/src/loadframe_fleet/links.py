@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """PEM texts: the certificate and the key that both ends of a link have."""
+    """PEM texts that both ends of a link have."""
 
     certificate: str
     key: str
@@ -49,22 +49,7 @@ SILENCE_S = 10.0
 MOST_AT_ONCE = 16
 """Concurrent handshakes: further connections wait."""
 PING, DOWN, UP, DONE = b"P", b"D", b"U", b"E"
-_COUNTED = struct.Struct("!Qdd")
-
-
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """Round trips in seconds: the shortest, the median, and the 99th percentile of `pings`. Bytes per second that
-    arrived there and back, and the share of a CPU that the busier end used for each."""
-
-    round_trip_s: float
-    median_s: float
-    p99_s: float
-    pings: int
-    there_bytes_per_s: float
-    back_bytes_per_s: float
-    there_cpu: float
-    back_cpu: float
+_COUNTED = struct.Struct("!dd")
 
 
 class Listener:
@@ -118,8 +103,8 @@ class Listener:
             self._room.release()
 
 
-def measure(address: str, port: int, identity: Identity) -> Carried:
-    """The link from here to a listener. OSError (also ssl.SSLError) where it fails."""
+def measure(address: str, port: int, identity: Identity) -> dict[str, float]:
+    """The link from here to a listener, as in FleetLink. OSError (also ssl.SSLError) where it fails."""
     with (
         socket.create_connection((address, port), timeout=HANDSHAKE_S) as plain,
         identity.context(server=False).wrap_socket(plain) as link,
@@ -129,18 +114,22 @@ def measure(address: str, port: int, identity: Identity) -> Carried:
         round_trips = sorted(_pinged(link))
         link.sendall(DOWN)
         cpu = _send(link)
-        there, their_cpu = _rate(*_COUNTED.unpack(_exactly(link, _COUNTED.size)))
+        there, their_cpu = _COUNTED.unpack(_exactly(link, _COUNTED.size))
         there_cpu = max(cpu, their_cpu)
         link.sendall(UP)
-        back, cpu = _rate(*_receive(link))
+        back, cpu = _receive(link)
         back_cpu = max(cpu, *struct.unpack("!d", _exactly(link, 8)))
         link.sendall(DONE)
-    median_s, p99_s = statistics.median(round_trips), round_trips[int(0.99 * (len(round_trips) - 1))]
-    return Carried(round_trips[0], median_s, p99_s, len(round_trips), there, back, there_cpu, back_cpu)
-
-
-def _rate(size: int, lasted: float, cpu: float) -> tuple[float, float]:
-    return size / lasted if lasted > 0 else 0.0, cpu
+    return {
+        "round_trip_s": round_trips[0],
+        "median_s": statistics.median(round_trips),
+        "p99_s": round_trips[int(0.99 * (len(round_trips) - 1))],
+        "pings": len(round_trips),
+        "there_bytes_per_s": there,
+        "back_bytes_per_s": back,
+        "there_cpu": there_cpu,
+        "back_cpu": back_cpu,
+    }
 
 
 def _pinged(link: ssl.SSLSocket) -> list[float]:
@@ -175,8 +164,8 @@ def _send(link: ssl.SSLSocket) -> float:
     return (time.thread_time() - cpu) / max(1e-9, time.monotonic() - begun)
 
 
-def _receive(link: ssl.SSLSocket) -> tuple[int, float, float]:
-    """Bytes, the seconds from the first to the last of them, and the share of a CPU used."""
+def _receive(link: ssl.SSLSocket) -> tuple[float, float]:
+    """Bytes per second, and the share of a CPU used."""
     buffer = memoryview(bytearray(len(PIECE)))
     (left,) = struct.unpack("!I", _exactly(link, 4))
     begun, cpu, size = time.monotonic(), time.thread_time(), 0
@@ -191,7 +180,7 @@ def _receive(link: ssl.SSLSocket) -> tuple[int, float, float]:
             size += got
         (left,) = struct.unpack("!I", _exactly(link, 4))
     lasted = time.monotonic() - begun
-    return size, lasted, (time.thread_time() - cpu) / max(1e-9, lasted)
+    return size / lasted if lasted > 0 else 0.0, (time.thread_time() - cpu) / max(1e-9, lasted)
 
 
 def _exactly(link: ssl.SSLSocket, size: int) -> bytes:

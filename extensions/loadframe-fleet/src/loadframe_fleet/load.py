@@ -24,14 +24,14 @@ from loadframe_fleet.transport import REMEDY
 from loadframe_fleet.wire import Message
 
 EARLY_SHARE, EARLY_LATENCIES = 0.2, 3.0
-"""A driver has ended too early if its last request ended before the window did by more than EARLY_SHARE of the window
-and by more than EARLY_LATENCIES times its longest latency."""
+"""A driver has ended too early if its last request ended before the window did by more than this share of the window,
+and this many times the longest latency."""
 LONGER_WARMUP = "Give measure.warmup more time than the slowest driver takes from its start to its first request."
 
 
 @dataclass(frozen=True)
 class Merged:
-    """All requests in the order of their ends; operations: their names by index; drivers: what each host did."""
+    """All requests in the order of their ends; operations: their names by index."""
 
     requests: Requests
     operations: tuple[str, ...]
@@ -39,7 +39,7 @@ class Merged:
 
     @property
     def apart_s(self) -> float:
-        """Time from the first driver's first request to the last one's first."""
+        """From the first driver's first request to the last one's first."""
         begun = [driver.began_s for driver in self.drivers if driver.requests]
         return max(begun) - min(begun) if begun else 0.0
 
@@ -47,16 +47,14 @@ class Merged:
 def merge(logs: Sequence[LogOf], known: Sequence[str]) -> Merged:
     """known: operations that have their index already. StepVoid for an invalid log."""
     numbers: dict[str, int] = {}
-    names, parts, drivers = list(known), [], []
-    for number, name in enumerate(names):
-        numbers.setdefault(name, number)
+    parts, drivers = [], []
+    for name in known:
+        numbers.setdefault(name, len(numbers))
     for log in logs:
         records = np.frombuffer(unpacked(log), dtype=FIELDS).copy()
-        operations = [str(name) for name in log.told.get("operations") or ()]
+        operations = [str(name) for name in log.answer.get("operations") or ()]
         for name in operations:
-            if name not in numbers:
-                numbers[name] = len(names)
-                names.append(name)
+            numbers.setdefault(name, len(numbers))
         places = np.array([numbers[name] for name in operations] or [0], dtype=np.uint32)
         if len(records) and int(records["operation"].max()) >= max(len(operations), 1):
             raise _refused(log, "names a kind of request that it does not tell of")
@@ -66,28 +64,19 @@ def merge(logs: Sequence[LogOf], known: Sequence[str]) -> Merged:
         records["end_s"] = log.clock.ours_s(end_s)
         records["operation"] = places[records["operation"]]
         begins = records["end_s"] - records["latency_ms"] / 1000.0
-        drivers.append(
-            DriverInStep(
-                log.host,
-                log.share,
-                log.clock,
-                len(records),
-                float(begins.min()) if len(records) else 0.0,
-                float(records["end_s"].max()) if len(records) else 0.0,
-                log.size,
-                len(log.compressed),
-            )
-        )
+        span = (float(begins.min()), float(records["end_s"].max())) if len(records) else (0.0, 0.0)
+        own = log.host, log.share, log.clock, len(records)
+        drivers.append(DriverInStep(*own, *span, log.size, len(log.compressed)))
         parts.append(records)
     whole = np.concatenate(parts) if parts else np.empty(0, dtype=FIELDS)
     whole = whole[np.argsort(whole["end_s"], kind="stable")]
     requests = Requests(*(whole[name].copy() for name, _ in FIELDS))
-    return Merged(requests, tuple(names), tuple(drivers))
+    return Merged(requests, tuple(numbers), tuple(drivers))
 
 
 def check_all_along(merged: Merged, start_s: float, end_s: float) -> None:
-    """For a closed loop without pauses: StepVoid for a driver that began after the window did, or ended long before it:
-    the load would not be the stated one."""
+    """For a closed loop without pauses: StepVoid for a driver that began after the window did, or ended long before
+    it."""
     longest_s = float(merged.requests.latency_ms.max(initial=0.0)) / 1000.0
     for driver in merged.drivers:
         name = f"host {driver.host!r}"
@@ -103,7 +92,7 @@ def check_all_along(merged: Merged, start_s: float, end_s: float) -> None:
 
 
 def unpacked(log: LogOf) -> bytes:
-    """The log, of the announced size. StepVoid for another size."""
+    """StepVoid for another size than announced."""
     try:
         with zstandard.ZstdDecompressor().stream_reader(log.compressed) as reader:
             data = reader.read(log.size + 1)
@@ -143,23 +132,18 @@ class FleetLoad:
         self.target_kinds = inner.target_kinds
         self.axes = inner.axes
         self.axis_unit = inner.axis_unit
-        self._names: tuple[str, ...] = tuple(inner.operations)
+        self.operations: tuple[str, ...] = tuple(inner.operations)
+        """Of all hosts, as far as reported."""
         self._warmup_s = 0.0
-        self._steps = 0
         self.drivers: tuple[str, ...] = coordinator.drivers
         """Hosts that take part in the next steps."""
         self.last: FleetDriver | None = None
         check_shared(study)
 
     @property
-    def operations(self) -> tuple[str, ...]:
-        """The operations of all hosts, as far as reported."""
-        return self._names
-
-    @property
     def judged(self) -> tuple[str, ...]:
         """All: neither kind has any that do not count."""
-        return self._names
+        return self.operations
 
     def check_level(self, level: float) -> int:
         """See Workload. A driver's own limit applies to each share, not to the whole."""
@@ -170,9 +154,8 @@ class FleetLoad:
         try:
             self._inner.check_level(share)
         except StudyError as error:
-            raise StudyError(
-                f"level {level:g} over {count} drivers gives {share} to one of them. {error.fact}", remedy=error.remedy
-            ) from error
+            fact = f"level {level:g} over {count} drivers gives {share} to one of them. {error.fact}"
+            raise StudyError(fact, remedy=error.remedy) from error
         return int(level)
 
     def trials(self) -> Sequence[Sequence[str]]:
@@ -195,7 +178,7 @@ class FleetLoad:
         return self._inner.unchecked(target_kind) if isinstance(self._inner, SendsRequests) else ""
 
     def install(self, endpoint: Endpoint) -> None:
-        """Done from here, so that errors are reported before any host begins; each host learns the pages by itself."""
+        """From here, so that errors are reported before any host begins; each host learns the pages by itself."""
         if ELSEWHERE in endpoint.options:
             self._on_host(endpoint, "install")
         else:
@@ -211,27 +194,22 @@ class FleetLoad:
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> "FleetDriver":
         """Let all drivers begin at one instant. StepVoid."""
-        shares = self._shares(level)
-        self._steps += 1
+        shares, name, coordinator = self._shares(level), folder.name, self._coordinator
         more = {
-            "endpoint": asdict(endpoint),
-            "warmup_s": min(self._warmup_s, duration_s),
-            "level": float(level),
-            "treatment": folder.name,
-        }
+            "endpoint": asdict(endpoint), "warmup_s": min(self._warmup_s, duration_s), "level": float(level),
+            "treatment": name,
+        }  # fmt: skip
         self._watch(endpoint.address)
-        mark = {**more, "step": folder.name, "duration_s": duration_s}
-        self._coordinator.ask_all(
-            dict.fromkeys(self._coordinator.watched, ("mark", mark)), ASKED_WITHIN_S, "recorder-failed"
-        )
-        begun = self._coordinator.begin(folder.name, shares, duration_s, more, self._each(level, shares))
-        self.last = FleetDriver(self._coordinator, begun, self)
+        mark = "mark", {**more, "step": name, "duration_s": duration_s}
+        coordinator.ask_all(dict.fromkeys(coordinator.watched, mark), ASKED_WITHIN_S, "recorder-failed")
+        begun = coordinator.begin(name, shares, duration_s, more, self._each(level, shares))
+        self.last = FleetDriver(coordinator, begun, self)
         return self.last
 
     def merged(self, logs: Sequence[LogOf]) -> Merged:
-        """All requests; the names of operations are known from then on."""
-        merged = merge(logs, self._names)
-        self._names = merged.operations
+        """The names of operations are known from then on."""
+        merged = merge(logs, self.operations)
+        self.operations = merged.operations
         return merged
 
     def after_step(self, endpoint: Endpoint) -> None:
@@ -255,23 +233,23 @@ class FleetLoad:
         return registry.options(self.kind, self._study.workload.options)
 
     def _each(self, level: float, shares: Mapping[str, int]) -> dict[str, Message]:
-        """Options for each host. Connections that serve a rate are divided like the rate; a driver of the user's own
-        gets a different seed on each."""
+        """Options by host. Connections that serve a rate are divided like it; a driver of the user's own gets a
+        different seed on each."""
         options = self._options
         by_host: dict[str, Message] = {}
-        for number, host in enumerate(shares):
+        for number, (host, share) in enumerate(shares.items()):
             own: dict[str, SettingValue] = {}
             if self.kind == "command":
                 own["seed"] = (int(options["seed"]) + number) % 2**32
             elif self._study.load.axis in RATE_AXES:
-                own["connections"] = math.ceil(int(options["connections"]) * shares[host] / sum(shares.values()))
+                own["connections"] = math.ceil(int(options["connections"]) * share / sum(shares.values()))
             by_host[host] = {"options": own}
         return by_host
 
 
 class FleetLoadOfObjects(FleetLoad):
-    """The level is the number of objects, and each driver requests all of them: the connections are divided. A private
-    target's cache is filled on its host."""
+    """Each driver requests all objects of the level: the connections are divided. A private target's cache is filled on
+    its host."""
 
     def check_level(self, level: float) -> int:
         return self._inner.check_level(level)
@@ -338,7 +316,7 @@ class FleetDriver:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(str(mark) for log in self.logs for mark in log.told.get("marks") or ()))
+        return tuple(dict.fromkeys(str(mark) for log in self.logs for mark in log.answer.get("marks") or ()))
 
     def kill(self) -> None:
         if not self._over:
@@ -346,13 +324,10 @@ class FleetDriver:
             self._coordinator.cancel()
 
     def _counted(self, what: str, start_s: float, end_s: float) -> dict[str, int]:
-        return self.counted(
-            what, {log.host: (log.clock.theirs_s(start_s), log.clock.theirs_s(end_s)) for log in self.logs}
-        )
+        return self.counted(what, {log.host: log.clock.window(start_s, end_s) for log in self.logs})
 
     def counted(self, what: str, between: Mapping[str, tuple[float, float]]) -> dict[str, int]:
-        """What each of these hosts counts between two instants of its own clock; empty where one does not count.
-        StepVoid."""
+        """What each of these counts between two instants of its own clock; empty where one does not. StepVoid."""
         asked = {host: ("counted", {"from_s": from_s, "to_s": to_s}) for host, (from_s, to_s) in between.items()}
         answers = self._coordinator.ask_all(asked, ASKED_WITHIN_S, "load-failed")
         counts = {host: answer.get(what) for host, answer in answers.items()}
@@ -367,10 +342,10 @@ def check_shared(study: Study) -> None:
             f"the workload {study.workload.kind!r} cannot be driven from a fleet",
             remedy=f"Those that can: {', '.join(KINDS)}.",
         )
-    if study.load.axis not in CLIENT_AXES | RATE_AXES | OBJECT_AXES:
+    if study.load.axis not in (axes := CLIENT_AXES | RATE_AXES | OBJECT_AXES):
         raise StudyError(
             f"load.axis = {study.load.axis!r} cannot be shared out over hosts",
-            remedy=f"Choose one of {', '.join(sorted(CLIENT_AXES | RATE_AXES | OBJECT_AXES))}.",
+            remedy=f"Choose one of {', '.join(sorted(axes))}.",
         )
 
 

@@ -24,8 +24,7 @@ WORKING = ("user", "nice", "system", "irq", "softirq")
 
 
 def facts() -> dict[str, Any]:
-    """Versions, kernel, CPUs that this process may use, memory in bytes. code: differs between two checkouts of one
-    version; boot: the same for all hosts of one kernel."""
+    """Of HostFacts. code: differs between two checkouts of one version; boot: the same for all hosts of one kernel."""
     return {
         "loadframe": __version__,
         "code": code_digest(),
@@ -39,8 +38,7 @@ def facts() -> dict[str, Any]:
 
 
 def use_of_cpus(seconds: float) -> dict[str, Any]:
-    """Use of the CPUs for so long. busy_cpus: by all but this process; steal_cpus: by other guests of the hardware;
-    loudest: the program that used most, without this process and its children."""
+    """Of HostUse, without this process and its children. steal_cpus: used by other guests of the hardware."""
     before, first, mine, begin = _states(), kernel.spent(), time.process_time(), time.monotonic()
     time.sleep(seconds)
     after, last, mine, lasted = _states(), kernel.spent(), time.process_time() - mine, time.monotonic() - begin
@@ -88,8 +86,7 @@ UP = 0x1
 
 
 def interface_to(address: str, root: Path = Path("/")) -> str:
-    """The interface of the most specific route; for the host's own address that of its network. "" where unknown, as
-    for IPv6."""
+    """That of the most specific route; for the host's own address of its network. "" where unknown, as for IPv6."""
     number = ipaddress.ip_address(address)
     if number.is_loopback:
         return LOOPBACK
@@ -118,7 +115,7 @@ def route(address: str) -> dict[str, Any]:
 
 
 def listening_number(address: str) -> str:
-    """The number at which this host is to listen. StudyError for several, or one that others cannot reach."""
+    """At which this host is to listen. StudyError for several, or one that others cannot reach."""
     number, *others = look_up(address)
     if others:
         raise StudyError(

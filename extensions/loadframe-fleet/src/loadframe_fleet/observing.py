@@ -3,10 +3,8 @@ agent records from the first trial to the last; each task's window is known by t
 by side, an observer has seen the loads of all of them."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from types import TracebackType
 from typing import Self
 
 from loadframe.errors import FleetError, StepVoid
@@ -18,7 +16,8 @@ from loadframe_fleet.connection import Agent
 from loadframe_fleet.coordinator import Coordinator
 from loadframe_fleet.declaration import Fleet
 from loadframe_fleet.hosts import HostRecordings, reached, set_up
-from loadframe_fleet.records import WATCHED, SeenBeside
+from loadframe_fleet.records import Observed, watched_of
+from loadframe_fleet.wire import Say
 
 STUDY = """
 [study]
@@ -33,32 +32,26 @@ kind = "http"
 axis = "concurrency"
 levels = [1]
 """
-"""The study for the agent: as it begins no load, it needs nothing of the study that is measured elsewhere, nor its
-secrets."""
+"""The study for the agent: as it begins no load, it needs nothing of the measured study, nor its secrets."""
 UTILIZATION = "system.cpu.utilization"
 BUSY = 0.9
 REMEDY = "Mend that host, or take it out of the fleet file; what has ended is kept."
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    at_s: float
-    clocks: Mapping[str, Offset]
-
-
 class Observing:
     """Enter it before the first task; for a fleet without observers it does nothing."""
 
-    def __init__(self, fleet: Fleet, say: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, fleet: Fleet, say: Say = lambda _: None) -> None:
         self._fleet = fleet
         self._say = say
         self._hosts = fleet.observers
         self._stack = ExitStack()
         self._agents: dict[str, Agent] = {}
         self._coordinator: Coordinator
-        self._begun: dict[str, _Begun] = {}
+        self._begun: dict[str, tuple[float, Mapping[str, Offset]]] = {}
+        """By task: when it began, and the clocks then."""
         self._recordings: HostRecordings | None = None
-        self._told: set[str] = set()
+        self._full: set[str] = set()
 
     def __enter__(self) -> Self:
         """FleetError for a host that cannot be reached, or cannot record."""
@@ -67,19 +60,18 @@ class Observing:
         with ExitStack() as stack:
             self._say(f"Reaching {len(self._hosts)} hosts that are recorded beside the trials")
             self._agents = reached(self._hosts, self._fleet.fleet.ssh_config, self._say, stack)
-            with _beside():
+            with _fleet_errors():
                 self._coordinator = set_up(self._agents, parse(STUDY), (), "")
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._recordings is not None:
             self._recordings.close()
         self._stack.close()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """For the report: which hosts are recorded."""
         names = ", ".join(self._agents)
         return (f"Recorded beside the trials, without load: {names}.",) if names else ()
 
@@ -92,40 +84,39 @@ class Observing:
     def begin(self, task: str) -> None:
         """A task begins. FleetError as `check`."""
         if self._agents:
-            with _beside():
-                self._begun[task] = _Begun(time.monotonic(), self._coordinator.clocks(self._agents))
+            with _fleet_errors():
+                self._begun[task] = time.monotonic(), self._coordinator.clocks(self._agents)
 
-    def end(self, task: str, run: RunFolder) -> dict[str, SeenBeside]:
+    def end(self, task: str, run: RunFolder) -> dict[str, Observed]:
         """A task has ended: what each observer recorded since its beginning, also stored in the run folder. FleetError
         as `check`, and where a clock was set meanwhile."""
         if not self._agents:
             return {}
-        begun, ended_s = self._begun.pop(task), time.monotonic()
-        with _beside():
+        (began_s, before), ended_s = self._begun.pop(task), time.monotonic()
+        with _fleet_errors():
             after = self._coordinator.clocks(self._agents)
-            clocks = {name: self._coordinator.unset(name, begun.clocks[name], after[name]) for name in self._agents}
+            clocks = {name: self._coordinator.unset(name, before[name], after[name]) for name in self._agents}
             self._recordings = self._recordings or HostRecordings(self._coordinator, run)
             self._recordings.fetch(self._agents)
-        seen = {}
+        observed = {}
         for name, clock in clocks.items():
-            from_s, to_s = clock.theirs_s(begun.at_s), clock.theirs_s(ended_s)
-            metrics = window_metrics(self._recordings.ticks(name, from_s, to_s), from_s, to_s)
-            seen[name] = SeenBeside(
-                from_s, to_s, clock, {metric: metrics[metric] for metric in WATCHED if metric in metrics}
+            window = clock.window(began_s, ended_s)
+            observed[name] = Observed(
+                *window, clock, watched_of(window_metrics(self._recordings.ticks(name, *window), *window))
             )
-        return seen
+        return observed
 
-    def newly_full(self, observers: Mapping[str, SeenBeside]) -> Iterator[str]:
+    def newly_full(self, observers: Mapping[str, Observed]) -> Iterator[str]:
         """For the report, once for each: observers whose CPUs were used up meanwhile."""
         for name, seen in observers.items():
-            if seen.metrics.get(UTILIZATION, 0.0) >= BUSY and name not in self._told:
-                self._told.add(name)
+            if seen.metrics.get(UTILIZATION, 0.0) >= BUSY and name not in self._full:
+                self._full.add(name)
                 yield f"{seen.metrics[UTILIZATION]:.0%} of the CPUs of host {name}, beside it, were busy"
 
 
 @contextmanager
-def _beside() -> Iterator[None]:
-    """Converts StepVoid into FleetError, as there is no step here."""
+def _fleet_errors() -> Iterator[None]:
+    """There is no step here that could be void."""
     try:
         yield
     except StepVoid as error:

@@ -16,13 +16,13 @@ from loadframe.progress import Progress
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode
 from loadframe_fleet.observing import Observing
-from loadframe_fleet.records import ATTEMPTS, FleetAttempt, TaskPurpose
+from loadframe_fleet.records import ATTEMPTS, FleetAttempt, Record, TaskPurpose
 from loadframe_fleet.wire import Message
 
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """How a task has ended: its answer; or lost: why there is none, in words."""
+    """How a task has ended: its answer; or lost: why there is none."""
 
     task: str
     host: str
@@ -31,20 +31,18 @@ class Came:
 
 
 class Engine(Protocol):
-    """Hosts and tasks on them."""
-
     @property
     def hosts(self) -> tuple[str, ...]:
-        """All of the fleet, by name, whether they are there or not."""
+        """All of the fleet, whether they are there or not."""
 
     def present(self) -> frozenset[str]:
         """The hosts that may be given a task now. FleetError where there will be none any more."""
 
     def begin(self, host: str, task: str, asked: Message) -> None:
-        """Give a task to a host that is present. task: a name that no other task has had."""
+        """Give a task to a host that is present. task: a unique name."""
 
     def came(self, within_s: float) -> Came | None:
-        """The next task that has ended, waiting at most so long. FleetError as `present`."""
+        """The next task that has ended. FleetError as `present`."""
 
     def close(self) -> None:
         """Stop all tasks. Idempotent."""
@@ -76,8 +74,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of a piece of work on a host. failed: why there is none, in words: the target did not work, or it was
-    lost too often."""
+    """The result of work on a host. failed: why there is none: the target did not work, or it was lost too often."""
 
     work: Work
     host: str
@@ -102,8 +99,8 @@ class OnHosts:
         observing: Observing | None = None,
     ) -> None:
         """first_within_s: time limit of a task before any has ended. notes: receives notes for the report. again: what
-        to do where no host is left, in words. kernels: of hosts; those of one kernel take turns. observing: entered; it
-        records each task."""
+        to do where no host is left. kernels: of hosts; those of one take turns. observing: entered; it records each
+        task."""
         self.engine = engine
         self._run = run
         self._progress = progress
@@ -119,9 +116,9 @@ class OnHosts:
         self.unfit: dict[str, str] = {}
         """Hosts that cannot go on, and why."""
         self.longest_s = 0.0
-        """Longest duration of a task that has ended."""
+        """Of the tasks that have ended."""
         self._mine = secrets.token_hex(8)
-        """Part of the names of our tasks: of two with one name an engine would carry out one."""
+        """In the names of our tasks: of two with one name an engine would carry out one."""
 
     @property
     def running(self) -> list[Work]:
@@ -155,12 +152,12 @@ class OnHosts:
             for work in list(waiting):
                 if work.only and (work.only in self.unfit or self._seen_s[work.only] < late_s):
                     waiting.remove(work)
-                    ended(Done(work, work.only, failed=f"its host has gone{_told(self.unfit.get(work.only, ''))}"))
+                    ended(Done(work, work.only, failed=f"its host has gone{_because(self.unfit.get(work.only, ''))}"))
             if not self._running and not waiting and not left():
                 return
             if time.monotonic() - deserted_s > RETURNS_WITHIN_S or len(self.unfit) == len(self.engine.hosts):
                 why = "; ".join(f"{host}: {words}" for host, words in self.unfit.items())
-                raise FleetError(f"no host of the fleet is left to take trials{_told(why)}", remedy=self._again)
+                raise FleetError(f"no host of the fleet is left to take trials{_because(why)}", remedy=self._again)
             if (came := self._came()) is None:
                 continue
             done = self._ended(came)
@@ -201,12 +198,12 @@ class OnHosts:
 
     def _ended(self, came: Came) -> Done | Work:
         _, work = self._running.pop(came.task)
-        if came.answer is not None and came.answer.get("error"):
-            self.unfit[came.host] = str(came.answer["error"])
-            self._keep(came, work, counted=False)
-            self.say(f"Host {came.host} takes no more trials: {came.answer['error']}")
+        error = (came.answer or {}).get("error")
+        done = self._keep(came, work, counted=came.answer is not None and not error)
+        if error:
+            self.unfit[came.host] = str(error)
+            self.say(f"Host {came.host} takes no more trials: {error}")
             return work
-        done = self._keep(came, work, counted=came.answer is not None)
         if came.answer is not None:
             return done
         work.hosts_lost.append(came.host)
@@ -218,21 +215,18 @@ class OnHosts:
 
     # --- the same on several hosts at the same time ---
 
-    def together(self, hosts: Sequence[str], work: Callable[[], Work]) -> dict[str, Done]:
-        """The same work on each of these hosts, all at the same time. If one is lost, all are measured again.
-        FleetError where a host cannot carry it out, or it is lost too often."""
-        for attempt in range(1, MOST_ATTEMPTS + 1):
+    def together(self, hosts: Sequence[str], work: Work) -> dict[str, Done]:
+        """The same work on these hosts at a time; all again if one is lost. FleetError where a host cannot do it, or it
+        is lost too often."""
+        for attempt in range(MOST_ATTEMPTS):
             until = time.monotonic() + RETURNS_WITHIN_S
             while missing := set(hosts) - self.engine.present():
                 if time.monotonic() > until:
-                    raise FleetError(
-                        f"host {min(missing)!r} has gone", remedy="Start its worker again, or take it out."
-                    )
+                    gone = f"host {min(missing)!r} has gone"
+                    raise FleetError(gone, remedy="Start its worker again, or take it out.")
                 time.sleep(POLL_S)
             for host in hosts:
-                piece = work()
-                piece.attempts += attempt - 1
-                self._begin(host, piece)
+                self._begin(host, replace(work, attempts=work.attempts + attempt))
             ended = list[tuple[Came, Work]]()
             while len(ended) < len(hosts):
                 if (came := self._came()) is not None:
@@ -247,9 +241,8 @@ class OnHosts:
             done = {came.host: self._keep(came, piece, counted=complete) for came, piece in ended}
             if complete:
                 return done
-        raise FleetError(
-            f"the start was lost {MOST_ATTEMPTS} times in a row", remedy="See why workers end on these hosts."
-        )
+        lost = f"the start was lost {MOST_ATTEMPTS} times in a row"
+        raise FleetError(lost, remedy="See why workers end on these hosts.")
 
     # --- tasks ---
 
@@ -266,8 +259,7 @@ class OnHosts:
         self.engine.begin(host, task, asked)
 
     def _came(self) -> Came | None:
-        """One of our tasks that has ended; what comes after its loss was reported does not count. FleetError where an
-        observer is lost."""
+        """One of our tasks that has ended, unless its loss was reported. FleetError where an observer is lost."""
         if self._observing is not None:
             self._observing.check()
         came = self.engine.came(POLL_S)
@@ -275,13 +267,14 @@ class OnHosts:
 
     def _keep(self, came: Came, work: Work, *, counted: bool) -> Done:
         answer, where = came.answer or {}, f"the answer of host {came.host}"
-        found, of_investigation = str(answer.get("capacity", "")), str(answer.get("investigation", ""))
+
+        def record(name: str, kind: type[Record]) -> Record | None:
+            line = str(answer.get(name, ""))
+            return decode(f"{name}-record", line.encode(), kind, where=where) if line else None
+
         try:
             steps = tuple(decode("step", str(line).encode(), Step, where=where) for line in answer.get("steps", ()))
-            capacity = decode("capacity-record", found.encode(), Capacity, where=where) if found else None
-            investigation = None
-            if of_investigation:
-                investigation = decode("investigation-record", of_investigation.encode(), Investigation, where=where)
+            capacity, investigation = record("capacity", Capacity), record("investigation", Investigation)
         except RunError as error:
             raise FleetError(error.fact, remedy="Install the same Loadframe on all hosts.") from error
         ended_s = time.time()
@@ -308,7 +301,6 @@ class TakesOnHosts:
     _on: OnHosts
 
     def __init__(self, engine: Engine, notes: Sequence[str] = (), observing: Observing | None = None) -> None:
-        """notes: for the report. observing: see OnHosts."""
         self._engine = engine
         self._notes = notes
         self._observing = observing
@@ -316,12 +308,12 @@ class TakesOnHosts:
     def _over(
         self, book: Bookkeeping, run: RunFolder, notes: list[str], again: str = "run it again.", longer_s: float = 0.0
     ) -> None:
-        """notes: see OnHosts. again: what to do once workers are back. longer_s: added to the budget of a task."""
+        """again: what to do once workers are back. longer_s: added to the budget of a task."""
         notes.extend(self._notes)
         within_s = book.bench.study.measure.budget + longer_s
         again = f"Start their workers again, and {again}"
         self._on = OnHosts(self._engine, run, book.progress, within_s, notes, again, observing=self._observing)
 
 
-def _told(why: str) -> str:
+def _because(why: str) -> str:
     return f": {why}" if why else ""

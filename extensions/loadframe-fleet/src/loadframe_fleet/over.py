@@ -1,7 +1,7 @@
 """A study over a fleet: its hosts connected and set up around an experiment, with a bench that they drive; and whether
 they limit its curve."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from statistics import fmean
 
@@ -18,35 +18,45 @@ from loadframe.runs.folder import RunFolder
 from loadframe.study import Study
 from loadframe.workloads.base import MakesObjects
 from loadframe_fleet.bench import FleetBench
-from loadframe_fleet.declaration import Fleet, HostTable, Role
+from loadframe_fleet.declaration import Fleet, Role
 from loadframe_fleet.hosts import Hosts, serving_host
 from loadframe_fleet.load import OBJECT_AXES, check_shared
 from loadframe_fleet.part import is_private
 from loadframe_fleet.records import DRIVERS
-
-MACHINE, SETTINGS = "machine", "settings"
+from loadframe_fleet.wire import Say
 
 
 class DriversOver(Executor):
-    """Has the fleet's hosts drive the steps, while they are connected."""
-
     def __init__(self, hosts: Hosts) -> None:
         self._hosts = hosts
 
     def check_study(self, study: Study) -> None:
-        """A private target's and its drivers' requirements have been checked on their hosts."""
+        """What a private target and its drivers need was checked on their hosts."""
         far = self._hosts.serving is not None
         check_study(study, target_here=not far, driver_here=not far)
 
-    def bench(self, study: Study, run: RunFolder, say: Callable[[str], None]) -> FleetBench:
+    def bench(self, study: Study, run: RunFolder, say: Say) -> FleetBench:
         return FleetBench(study, run, say, self._hosts)
 
     def compare_drivers(self, book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
-        return beside_fewer(book, treatment, curve)
+        """All drivers against all but the last at one load; None for one host or too little budget. StepVoid."""
+        bench = book.bench
+        if not curve.points:
+            return None
+        assert isinstance(bench, FleetBench), "hosts drive it"
+        bench.link_bytes_per_s()  # kept in the run, even where nothing else is measured
+        if len(bench.drivers) < 2:
+            return None
+        # On an axis other than clients or rate the same clients ask for more, so the last point: what the curve shows.
+        of_clients = bench.study.load.axis in CLIENT_AXES | RATE_AXES
+        level = (curve.peak if of_clients else curve.points[-1]).load
+        if level < len(bench.drivers) or not book.budget.affords([level] * 2 * bench.study.measure.blocks.min):
+            return None
+        return compare_with(book, treatment, level, bench.drivers[:-1])
 
 
 @contextmanager
-def drivers_over(fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None) -> Iterator[DriversOver]:
+def drivers_over(fleet: Fleet, study: Study, say: Say = lambda _: None) -> Iterator[DriversOver]:
     """Has the fleet's hosts drive this study. UserError where one is not reached, or several cannot drive it."""
     check_shared(study)
     _check_target(fleet, study)
@@ -82,26 +92,19 @@ def _check_target(fleet: Fleet, study: Study) -> None:
 def check_may_change(fleet: Fleet, study: Study, role: Role = "target") -> None:
     """StudyError where the study changes the machine of its target, or a service that runs there, and the fleet file
     does not allow that. role: of the hosts on which the target runs."""
-    if any(table.settings for table in study.host_tables) or "host" in study.remedies.allow:
-        for host in _without(fleet, role, MACHINE):
-            raise StudyError(
-                f"the study may change settings of its target's machine, and the fleet file does not say that those of "
-                f"host {host.name!r} may be changed",
-                remedy=f'If its owner permits it, set may_change = ["{MACHINE}"] in its [[host]]; else take "host" out '
-                "of remedies.allow.",
-            )
-    if study.target.is_running_service and (study.target.owned or study.target.restart):
-        for host in _without(fleet, role, SETTINGS):
-            raise StudyError(
-                "the study may change settings of a service that runs already, and the fleet file does not say that "
-                f"those on host {host.name!r} may be changed",
-                remedy=f'If its owner permits it, set may_change = ["{SETTINGS}"] in its [[host]]; else take owned and '
-                "restart out of [target].",
-            )
-
-
-def _without(fleet: Fleet, role: Role, what: str) -> list[HostTable]:
-    return [host for host in fleet.with_role(role) if what not in host.may_change]
+    machine = any(table.settings for table in study.host_tables) or "host" in study.remedies.allow
+    service = study.target.is_running_service and (study.target.owned or study.target.restart)
+    for changes, what, of, those, take in (
+        (machine, "machine", "its target's machine", "those of", '"host" out of remedies.allow'),
+        (service, "settings", "a service that runs already", "those on", "owned and restart out of [target]"),
+    ):
+        for host in fleet.with_role(role) if changes else ():
+            if what not in host.may_change:
+                raise StudyError(
+                    f"the study may change settings of {of}, and the fleet file does not say that {those} host "
+                    f"{host.name!r} may be changed",
+                    remedy=f'If its owner permits it, set may_change = ["{what}"] in its [[host]]; else take {take}.',
+                )
 
 
 ALIKE = 0.5
@@ -111,25 +114,8 @@ FULL = 0.85
 """Share of what a link carries by itself: HTTP, TCP and IP take the rest."""
 
 
-def beside_fewer(book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
-    """Compare all drivers with all but the last at one load; None for one host or too little budget. StepVoid."""
-    bench, blocks = book.bench, book.bench.study.measure.blocks
-    if not curve.points:
-        return None
-    assert isinstance(bench, FleetBench), "hosts drive it"
-    bench.link_bytes_per_s()  # kept in the run, even where nothing else is measured
-    if len(bench.drivers) < 2:
-        return None
-    # On an axis other than clients or rate the same clients ask for more, so the last point: what the curve shows.
-    of_clients = bench.study.load.axis in CLIENT_AXES | RATE_AXES
-    level = (curve.peak if of_clients else curve.points[-1]).load
-    if level < len(bench.drivers) or not book.budget.affords([level] * 2 * blocks.min):
-        return None
-    return beside(book, treatment, level, bench.drivers[:-1])
-
-
-def beside(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ...]) -> FleetDrivers:
-    """Compare all drivers with these of them, with as many connections. Kept in the run. StepVoid."""
+def compare_with(book: Bookkeeping, treatment: str, level: float, fewer: tuple[str, ...]) -> FleetDrivers:
+    """All drivers against these of them, with as many connections. Kept in the run. StepVoid."""
     bench, blocks = book.bench, book.bench.study.measure.blocks
     assert isinstance(bench, FleetBench), "hosts drive it"
     everyone = bench.drivers
@@ -159,7 +145,7 @@ def judge(
     fewer: tuple[str, ...],
     link_bytes_per_s: float | None,
 ) -> FleetDrivers:
-    """What such steps, all of one level, show."""
+    """From such steps, all of one level."""
     comparison = compared(steps, less, treatment)
     of_all = [step for step in steps if step.treatment == treatment]
     moved = [step.metrics["workload.bytes"] for step in of_all if "workload.bytes" in step.metrics]

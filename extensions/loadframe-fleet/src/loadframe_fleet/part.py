@@ -1,6 +1,5 @@
-"""One host's part of the steps of a study: its driver, which prepares and begins when all do, its recorder, and the
-study's private servers; far.py is the other end. Not thread-safe: a part's processes end with the thread that makes
-it."""
+"""One host's part of a study: its driver, which begins when all do, its recorder, and the study's private servers, of
+which far.py is the other end. Not thread-safe: a part's processes end with the thread that makes it."""
 
 import base64
 import os
@@ -10,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import zstandard
 
@@ -22,7 +21,7 @@ from loadframe.bench.rig import kinds_of
 from loadframe.errors import WorkloadError
 from loadframe.formats.json_text import write_json
 from loadframe.host.leases import Lease
-from loadframe.host.privilege import Privilege, make_private
+from loadframe.host.privilege import make_private
 from loadframe.host.signals import stopped_by_signal
 from loadframe.kinds import registry as targets
 from loadframe.kinds.behind import Behind
@@ -46,41 +45,41 @@ PLAIN = (
 class Serving:
     """The study's private servers; its maker closes it. Its methods raise as those of the targets do."""
 
-    def __init__(
-        self, study: Study, address: str, lease: Lease, recorder: Recorder, workload: Workload, user: Privilege
-    ) -> None:
+    def __init__(self, part: "Part", address: str, workload: Workload) -> None:
         """address: of this host, the only one on which they accept connections. workload: makes the data that they
-        serve. user: the driver's. UserError where the study cannot be carried out here."""
+        serve. UserError where the study cannot be carried out here."""
+        study = part.study
         check_study(study, driver_here=False)
-        self._study, self._lease, self._recorder, self._workload = study, lease, recorder, workload
+        self._recorder, self._workload = part.recorder, workload
         number = listening_number(address)
         self._targets: dict[str, CagedTarget] = {}
         self._kind = study.target.kind
         for kind in kinds_of(study):
-            self._targets[kind] = target = make_target(study, lease, kind, user)
+            self._targets[kind] = target = make_target(study, part.lease, kind, part.user.privilege)
             target.listen_on(number)
-        self._does: Mapping[str, Callable[[CagedTarget, Message], dict[str, Any] | None]] = {
+        self._does: Mapping[str, Callable[[CagedTarget, Message], Message | None]] = {
             "create": self._create,
             "check": lambda target, said: target.check(state_of(said)),
             "start": lambda target, said: target.start(state_of(said)),
             "apply": lambda target, said: target.apply(state_of(said)),
             **dict.fromkeys(PLAIN, lambda target, said: {"value": getattr(target, said["do"])()}),
             "counters": self._counters,
-            "endpoint": lambda target, _: {"address": target.endpoint().address},
-            "log": lambda target, said: {"log": target.log_tail(int(said["lines"]))},
-            "free": lambda *_: {"bytes": shutil.disk_usage(self._lease.folder).free},
+            "endpoint": lambda target, _: {"value": target.endpoint().address},
+            "log": lambda target, said: {"value": target.log_tail(int(said["lines"]))},
+            "free": lambda *_: {"value": shutil.disk_usage(part.lease.folder).free},
             "follow": self._follow,
-            "install": self._install,
+            "install": lambda target, _: cast(MakesObjects, self._workload).make_objects(target.endpoint()),
             "level": lambda target, said: self._workload.set_level(target.endpoint(), float(said["level"])),
-            "warm": self._warm,
+            "warm": lambda target, said: cast(AsksForObjects, self._workload).warm(
+                target.endpoint(), float(said["level"])
+            ),
         }
 
     def close(self) -> None:
         for target in self._targets.values():
             target.destroy()
 
-    def asked(self, said: Message) -> dict[str, Any]:
-        """said: kind, do, and its arguments."""
+    def asked(self, said: Message) -> Message:
         does, target = self._does.get(said["do"]), self._targets.get(said["kind"])
         if does is None or target is None:
             raise ValueError(f"no target here does {said['do']!r}")
@@ -90,19 +89,17 @@ class Serving:
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return self._targets[self._kind].processes()
 
-    def _create(self, target: CagedTarget, said: Message) -> dict[str, Any]:
+    def _create(self, target: CagedTarget, said: Message) -> Message:
         target.create()
-        prefix = said["prefix"]
-        specs = [replace(spec, name=f"{prefix}{spec.name}") for spec in target.counter_specs]
+        specs = [replace(spec, name=f"{said['prefix']}{spec.name}") for spec in target.counter_specs]
         self._recorder.note("counters", specs_text(specs))
         return {"specs": [asdict(spec) for spec in target.counter_specs]}
 
-    def _counters(self, target: CagedTarget, said: Message) -> dict[str, Any]:
-        """The target's counters, which also go into this host's recording: all measurements of the target then have one
-        clock."""
+    def _counters(self, target: CagedTarget, said: Message) -> Message:
+        """They also go into this host's recording: all measurements of the target then have one clock."""
         counters = target.counters()
-        prefix = said["prefix"]
-        self._recorder.note("service", write_json({f"{prefix}{name}": value for name, value in counters.items()}))
+        noted = {f"{said['prefix']}{name}": value for name, value in counters.items()}
+        self._recorder.note("service", write_json(noted))
         return {"counters": counters, "stopped": stopped_by_signal(target.pids()) or ""}
 
     def _follow(self, target: CagedTarget, said: Message) -> None:
@@ -110,25 +107,17 @@ class Serving:
         for cage in target.cages:
             self._recorder.follow_cgroup(cage.component, cage.folders)
 
-    def _install(self, target: CagedTarget, _said: Message) -> None:
-        assert isinstance(self._workload, MakesObjects), "it was checked before"
-        self._workload.make_objects(target.endpoint())
-
-    def _warm(self, target: CagedTarget, said: Message) -> None:
-        assert isinstance(self._workload, AsksForObjects), "a cache is asked for objects"
-        self._workload.warm(target.endpoint(), float(said["level"]))
-
 
 def is_private(study: Study) -> bool:
     return not study.target.is_running and targets.kind_named(study.target.kind).by_address is None
 
 
 def state_of(said: Message) -> TargetState:
-    """The state in the coordinator's message; inverse of `state_told`."""
     return TargetState(**said["state"])
 
 
-def state_told(state: TargetState) -> dict[str, Any]:
+def state_message(state: TargetState) -> Message:
+    """Inverse of `state_of`."""
     return {"state": {name: dict(getattr(state, name)) for name in ("settings", "limits", "cpus")}}
 
 
@@ -139,10 +128,9 @@ FOLLOW_S = 0.25
 
 
 class Part:
-    """Made from the coordinator's message on the study; `close` ends and removes everything."""
-
     def __init__(self, message: Message) -> None:
-        """message: study (as resolved), name (of the host), drives. UserError where it cannot be carried out here."""
+        """message: study (as resolved), name (of the host), drives. UserError where it cannot be carried out here.
+        `close` ends and removes everything."""
         self.study: Study = targets.canonical(validate(message["study"], name="the coordinator's study"))
         self.name = message["name"]
         self._stack = ExitStack()
@@ -165,13 +153,13 @@ class Part:
             self._cage = make_cage("driver", self.study.cage.driver, self.lease)
             self.recorder.follow_cgroup("driver", self._cage.folders)
             trial = registry.make(given.kind, given.options, axis=self.study.load.axis, declared=given.declared)
-            registry_missing = [tool.what for tool in registry.check(self.study.workload.kind) if tool.found is None]
-            if message.get("drives") and registry_missing:
+            missing = [tool.what for tool in registry.check(given.kind) if tool.found is None]
+            if message.get("drives") and missing:
                 raise WorkloadError(
-                    f"the workload needs {', '.join(registry_missing)}, which is not installed there",
+                    f"the workload needs {', '.join(missing)}, which is not installed there",
                     remedy="Install it on that host; `loadframe fleet check` says what each host lacks.",
                 )
-            self._user = driver_user(self.study, trial, self.lease)
+            self.user = driver_user(self.study, trial, self.lease)
             self.changing = Changing(self.study, self.name)
             self._stack = stack.pop_all()
 
@@ -182,21 +170,19 @@ class Part:
 
     # --- the target, where it is on this host ---
 
-    def watch(self, number: str, port: int) -> dict[str, Any]:
-        """Record the processes that listen there. TargetError where they are not seen."""
+    def watch(self, number: str, port: int) -> Message:
+        """Record what listens there. TargetError where it is not seen."""
         self._target = Behind(number, port)
         self._follow("target", self._target.pids())
         return {}
 
-    def serve(self, address: str) -> dict[str, Any]:
+    def serve(self, address: str) -> Message:
         """Prepare for the study's own targets, on that address of this host. UserError."""
-        self._serving = serving = Serving(
-            self.study, address, self.lease, self.recorder, self._made({}), self._user.privilege
-        )
-        self._stack.callback(serving.close)
+        self._serving = Serving(self, address, self._made({}))
+        self._stack.callback(self._serving.close)
         return {}
 
-    def asked_of_target(self, message: Message) -> dict[str, Any]:
+    def asked_of_target(self, message: Message) -> Message:
         if self._serving is None:
             raise ValueError("no target is served here")
         try:
@@ -216,7 +202,7 @@ class Part:
             self._follow("target", self._target.pids())
         self._follow_served()
 
-    def mark(self, message: Message) -> dict[str, Any]:
+    def mark(self, message: Message) -> Message:
         """Mark the start of a step in the recording, also on a host that does not drive."""
         warmup_s = float(message["warmup_s"])
         self.recorder.mark(
@@ -232,9 +218,10 @@ class Part:
     # --- the driver ---
 
     def start(self, message: Message, when: Callable[[], float]) -> None:
-        """Prepare for the share, and begin at the instant that `when` returns; the driver then runs. UserError."""
+        """Prepare for the share, and begin at the instant that `when` returns. UserError."""
         self.cancel()
-        endpoint, share = Endpoint(**message["endpoint"]), float(message.get("load", message["share"]))
+        endpoint = Endpoint(**message["endpoint"])
+        share = float(message["load"] if "load" in message else message["share"])
         self._workload = workload = self._made(message["options"])
         if self._installed != endpoint:
             workload.install(endpoint)
@@ -242,7 +229,7 @@ class Part:
         workload.set_level(endpoint, share)
         self._step = message["step"]
         self._folder = self.lease.folder / f"step-{self._step}"
-        make_private(self._folder, self._user.privilege)
+        make_private(self._folder, self.user.privilege)
         if isinstance(workload, ToldTheWarmUp):
             workload.expect(float(message["warmup_s"]))
         self.mark(message)
@@ -255,7 +242,7 @@ class Part:
     def over(self) -> bool:
         return self._driver is None or not self._driver.running()
 
-    def end(self) -> dict[str, Any]:
+    def end(self) -> Message:
         """The driver's result, once it is over. WorkloadError."""
         driver, workload, folder = self._driver, self._workload, self._folder
         if driver is None or workload is None or folder is None:
@@ -276,7 +263,7 @@ class Part:
             "marks": list(driver.marks if isinstance(driver, Marked) else ()),
         }
 
-    def counted(self, start_s: float, end_s: float) -> dict[str, Any]:
+    def counted(self, start_s: float, end_s: float) -> Message:
         """Requests due, and bytes moved, between these instants of this host's clock."""
         driver = self._driver
         if driver is None:
@@ -298,12 +285,12 @@ class Part:
     # --- what goes back ---
 
     def flushed(self) -> int:
-        """Bytes of the recording that are on the disk. RecordingError."""
+        """Size of the recording on the disk. RecordingError."""
         self.recorder.flush()
         return self.recorder.path.stat().st_size
 
     def piece(self, what: str, offset: int, size: int) -> str:
-        """A part of the log of the last step, or of the recording, in base64; at most PIECE_BYTES."""
+        """Of the log of the last step, or of the recording, in base64; at most PIECE_BYTES."""
         size = min(PIECE_BYTES, size)
         if what == "log":
             data = (self._log or b"")[offset : offset + size]
@@ -314,22 +301,17 @@ class Part:
             raise ValueError(f"there is no {what!r}")
         return base64.b64encode(data).decode()
 
+    # --- inside ---
+
     def _follow_served(self) -> None:
         for component, pids in (self._serving.processes() if self._serving is not None else {}).items():
             self._follow(component, pids)
 
-    # --- inside ---
-
     def _made(self, options: Message) -> Workload:
         given = self.study.workload
-        allowed = allowance(self.study.cage.driver, self._cage, self._user.privilege, self.lease)
-        return registry.make(
-            given.kind,
-            {**given.options, **options},
-            allowed,
-            axis=self.study.load.axis,
-            declared=given.declared,
-        )
+        allowed = allowance(self.study.cage.driver, self._cage, self.user.privilege, self.lease)
+        options = {**given.options, **options}
+        return registry.make(given.kind, options, allowed, axis=self.study.load.axis, declared=given.declared)
 
     def _follow(self, component: str, pids: tuple[int, ...]) -> None:
         if self._followed.get(component) != pids:

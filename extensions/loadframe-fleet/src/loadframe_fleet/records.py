@@ -51,7 +51,7 @@ class HostUse:
 
 @dataclass(frozen=True, slots=True)
 class HostCheck:
-    """One host. why_not: it was not reached; the rest is None then. missing: what `loadframe doctor` lacks there."""
+    """why_not: it was not reached; the rest is None then. missing: what `loadframe doctor` lacks there."""
 
     name: str
     roles: tuple[str, ...]
@@ -87,7 +87,7 @@ class FleetProblem:
     about: str
     fact: str
     remedy: str
-    refuses: bool
+    refuses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,20 +99,13 @@ class FleetCheck:
 
     @property
     def fit(self) -> bool:
-        """Whether no problem refuses it."""
         return not any(problem.refuses for problem in self.problems)
 
 
 VoidReason = Literal[
-    "agent-lost",
-    "not-ready",
-    "late-start",
-    "load-failed",
-    "recorder-failed",
-    "clock-set",
-    "log-refused",
+    "agent-lost", "not-ready", "late-start", "load-failed", "recorder-failed", "clock-set", "log-refused",
     "change-failed",
-]
+]  # fmt: skip
 """Why a step over many hosts is no measurement. agent-lost: it closed its connection, or was silent for the lease.
 not-ready: it could not prepare its share. late-start: it got the start too late, or never. load-failed: its driver
 failed. recorder-failed: its recording ended. clock-set: its clock and the coordinator's diverged. log-refused: its
@@ -121,8 +114,8 @@ request log is invalid or too large. change-failed: a setting there was not made
 
 @dataclass(frozen=True, slots=True)
 class DriverInStep:
-    """One host's part of a step. share: of the level. began_s, ended_s: of its first and last request, by the
-    coordinator's clock; 0 where it made none. log_bytes: of its request log, sent_bytes: compressed."""
+    """share: of the level. began_s, ended_s: of its first and last request, by the coordinator's clock; 0 where it made
+    none. log_bytes: of its request log, sent_bytes: compressed."""
 
     host: str
     share: int
@@ -170,19 +163,16 @@ class FleetStep:
 
 
 WATCHED = (
-    "system.cpu.count",
-    "system.cpu.busy_cores",
-    "system.cpu.utilization",
-    "system.cpu.steal",
-    "system.memory.available",
-    "system.memory.used",
-    "system.memory.limit",
-    "driver.cpu.cores",
-    "driver.saturation",
-    "target.cpu.cores",
-    "target.memory.rss",
-)
+    "system.cpu.count", "system.cpu.busy_cores", "system.cpu.utilization", "system.cpu.steal",
+    "system.memory.available", "system.memory.used", "system.memory.limit",
+    "driver.cpu.cores", "driver.saturation", "target.cpu.cores", "target.memory.rss",
+)  # fmt: skip
 """Metrics that are kept of each host in a step; the rest is in its recording."""
+
+
+def watched_of(metrics: Mapping[str, float]) -> dict[str, float]:
+    return {name: metrics[name] for name in WATCHED if name in metrics}
+
 
 TaskPurpose = Literal["alone", "together", "trial", "block", "capacity", "investigation"]
 """alone: the start on one host while the others rest. together: the start on all hosts at once. trial: of a search for
@@ -190,9 +180,8 @@ settings. block: of a ladder. capacity: a search with one set of settings. inves
 
 
 @dataclass(frozen=True, slots=True)
-class SeenBeside:
-    """An observer's host while a task ran on another one, from_s to to_s by its own monotonic clock. clock: that clock
-    against the coordinator's."""
+class Observed:
+    """An observer's host while a task ran on another one, from_s to to_s by its own monotonic clock (`clock`)."""
 
     from_s: float
     to_s: float
@@ -223,20 +212,20 @@ class FleetAttempt:
     counted: bool = True
     capacity: Capacity | None = None
     investigation: Investigation | None = None
-    observed: Mapping[str, SeenBeside] = field(default_factory=dict)
+    observed: Mapping[str, Observed] = field(default_factory=dict)
 
 
 Record = TypeVar("Record")
 
 
 def recording_of(host: str) -> str:
-    """The name of a host's recording. host: its name in the fleet file."""
+    """host: its name in the fleet file."""
     return f"raw/host-{host}.lfr"
 
 
 @dataclass(frozen=True, slots=True)
 class Lines(Generic[Record]):
-    """A file of a run with one record per line, in order; empty where the run had no fleet."""
+    """A file of a run; empty where the run had no fleet."""
 
     file: str
     schema: str
@@ -246,7 +235,7 @@ class Lines(Generic[Record]):
         run.append_line(self.file, self.schema, record)
 
     def of(self, run: RunFolder) -> list[Record]:
-        """All records of a run. RunError for damaged ones."""
+        """RunError for damaged ones."""
         return run.records(self.file, self.schema, self.record)
 
 

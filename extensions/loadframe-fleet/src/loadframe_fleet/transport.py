@@ -20,7 +20,7 @@ from loadframe.errors import (
     UserError,
     WorkloadError,
 )
-from loadframe_fleet.connection import Agent
+from loadframe_fleet.connection import Agent, with_last_line
 from loadframe_fleet.wire import Message
 
 REMEDY = "Finished steps are kept. See what became of that host, and run it again."
@@ -34,8 +34,7 @@ ERRORS: Mapping[str, type[UserError]] = {
 @dataclass(frozen=True, slots=True)
 class Arrived:
     """A message from a host, at at_s by the transport's clock: the answer to the question of that number; or why there
-    is none (error, with kind, the name of its class); or why the host is gone (number 0), after which nothing comes
-    from it."""
+    is none (error; kind: its class); or why the host is gone (number 0), after which nothing comes from it."""
 
     host: str
     number: int
@@ -49,9 +48,7 @@ class Arrived:
 
     @property
     def why_not(self) -> str:
-        """The error, with the last line of its details."""
-        last = self.details.strip().rpartition("\n")[2][-300:]
-        return f"{self.error}{last and ': '}{last}"[:2000]
+        return with_last_line(self.error, self.details)[:2000]
 
 
 def checked(came: Arrived) -> Message:
@@ -64,29 +61,24 @@ def checked(came: Arrived) -> Message:
 
 
 class Transport(Protocol):
-    """Questions to agents and their answers, in order of arrival."""
-
     def now_s(self) -> float:
-        """Now, by the coordinator's monotonic clock (CLOCK_MONOTONIC, s, or a simulated one)."""
+        """By the coordinator's monotonic clock, or a simulated one."""
 
     def ask(self, host: str, question: str, values: Message) -> int:
-        """Send a question, and return its unique number at once. For a host that is gone `arrived` reports that for
-        each question."""
+        """Send a question, and return its unique number at once. `arrived` reports a host that is gone for each."""
 
     def arrived(self, until_s: float) -> Arrived | None:
-        """The next message, waiting for it; None at until_s."""
+        """The next message; None at until_s."""
 
 
 class OverAgents:
-    """All agents answer into one queue."""
+    """All agents, by host, answer into one queue; their maker closes them."""
 
     def __init__(self, agents: Mapping[str, Agent]) -> None:
-        """agents: by the names of their hosts; their maker closes them."""
         self._agents = dict(agents)
         self._numbers = itertools.count(1)
         self._lost: dict[str, str] = {}
-        """Hosts that are gone, and why: asking an agent for its last words takes half a second, while the others' load
-        goes on."""
+        """Why hosts are gone: asking an agent for it takes half a second, while the load of others goes on."""
         self._came: queue.Queue[Arrived] = queue.Queue()
         for host, agent in self._agents.items():
             agent.once_lost = lambda why, host=host: self._gone(host, why)  # type: ignore[misc]
@@ -101,8 +93,9 @@ class OverAgents:
         if why := self._lost.get(host):
             self._gone(host, why)
         else:
-            answered = self._came.put
-            self._agents[host].post(question, values, lambda message, at: answered(_arrived(host, number, message, at)))
+            self._agents[host].post(
+                question, values, lambda message, at_s: self._came.put(_arrived(host, number, message, at_s))
+            )
         return number
 
     def arrived(self, until_s: float) -> Arrived | None:

@@ -8,7 +8,6 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from loadframe.analysis.objective import clearly_missed
 from loadframe.bench.bookkeeping import Bookkeeping
@@ -27,14 +26,14 @@ from loadframe.runs.entries import Treatment
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.formats import decode, encode
 from loadframe.study import Study, validate
-from loadframe_fleet.agent import tell
+from loadframe_fleet.agent import report
 from loadframe_fleet.wire import LEASE_S, Closed, Lines, Message, Silent, WireError, own_output, written
 from loadframe_fleet.worker import GIVEN_UP_S, clean_up
 
 ASKED_WITHIN_S = 30.0
 
 
-def taken(asked: Message) -> dict[str, Any]:
+def taken(asked: Message) -> Message:
     """The answer to a question: steps, capacity or investigation; failed: why there is none of this study; error: why
     this host cannot carry it out. asked: study (as resolved), host, folder, cpus; for steps (alike.py) states, order
     (treatment and level), block, round, step (its purpose), floors; or capacity (guess, changed); or investigate."""
@@ -57,21 +56,22 @@ def taken(asked: Message) -> dict[str, Any]:
         return answer
 
 
-def _steps(book: Bookkeeping, asked: Message) -> dict[str, Any]:
+def _steps(book: Bookkeeping, asked: Message) -> Message:
     book.warms, study = True, book.bench.study
     for line in asked["states"]:
         treatment = decode("treatment", str(line).encode(), Treatment, where="the coordinator's question")
         book.bench.declare(treatment.name, treatment.title, treatment.state, treatment.kind or None)
+    floors = {float(level): float(value) for level, value in asked["floors"]}
     steps, failed, name = list[Step](), "", START
     try:
         for name, level in asked["order"]:
-            if asked["floors"] and _hopeless(study, asked, steps):
+            if asked["floors"] and (
+                clearly_missed(searching.asked_of_settings(study), steps)
+                or any(step.throughput < floors.get(step.level, 0.0) for step in steps)
+            ):
                 break
-            steps.append(
-                book.take(
-                    StepRequest(str(name), float(level), asked["round"], int(asked["block"]), purpose=asked["step"])
-                )
-            )
+            request = StepRequest(str(name), float(level), asked["round"], int(asked["block"]), purpose=asked["step"])
+            steps.append(book.take(request))
     except UNFIT as error:
         if name == START:
             raise
@@ -80,7 +80,7 @@ def _steps(book: Bookkeeping, asked: Message) -> dict[str, Any]:
     return {"steps": [encode("step", step).decode() for step in steps], "failed": failed}
 
 
-def _capacity(book: Bookkeeping, message: Message) -> dict[str, Any]:
+def _capacity(book: Bookkeeping, message: Message) -> Message:
     study = book.bench.study
     guess = LoadInterval(*map(float, message["guess"])) if message["guess"] else None
     settings = searching.settings_of(study, guess=guess)
@@ -93,7 +93,7 @@ def _capacity(book: Bookkeeping, message: Message) -> dict[str, Any]:
     return {"capacity": encode("capacity-record", capacity).decode(), "failed": ""}
 
 
-def _investigated(study: Study, runs: Path) -> dict[str, Any]:
+def _investigated(study: Study, runs: Path) -> Message:
     """The whole loop of `loadframe investigate`. An error is the answer for this study: the host may be able to carry
     out others."""
     try:
@@ -108,13 +108,6 @@ def _investigated(study: Study, runs: Path) -> dict[str, Any]:
     finally:
         run.close()
     return {"investigation": encode("investigation-record", investigation).decode(), "steps": steps, "failed": ""}
-
-
-def _hopeless(study: Study, asked: Message, steps: list[Step]) -> bool:
-    floors = {float(level): float(value) for level, value in asked["floors"]}
-    if clearly_missed(searching.asked_of_settings(study), steps):
-        return True
-    return any(step.throughput < floors.get(step.level, 0.0) for step in steps)
 
 
 def _end_with_owner(lines: Lines) -> None:
@@ -138,7 +131,7 @@ def main() -> None:
         threading.Thread(target=_end_with_owner, args=(lines,), daemon=True).start()
         answer = taken(asked)
     except KeyboardInterrupt:
-        tell("What has asked for this trial is gone.")
+        report("What has asked for this trial is gone.")
         sys.exit(1)
     except UserError as error:
         answer = {"error": error.fact, "remedy": error.remedy}

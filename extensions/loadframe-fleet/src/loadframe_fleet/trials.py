@@ -1,6 +1,6 @@
 """Trials of a search for settings, blocks of a ladder and capacity searches on hosts of a fleet, side by side. Each
 trial is compared with the start of its own host, each block is whole on one host: so the host cancels in the ratios.
-The gain of a change may depend on the machine: whether hosts are alike is checked first."""
+As the gain of a change may depend on the machine, whether hosts are alike is checked first."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +15,6 @@ from loadframe.experiments.frame import Executor
 from loadframe.experiments.settings_search import TRIALS_ROUND, Proposed, SettingsSearch, Start
 from loadframe.experiments.side_by_side import START
 from loadframe.experiments.sweep import measure_block
-from loadframe.kinds import registry as targets
 from loadframe.model import Capacity, LoadInterval, Purpose, SettingValue, Step, Verdict
 from loadframe.model.capacity import AlternativeCapacity
 from loadframe.model.verdict import NOT_KNOWN, decide
@@ -29,8 +28,9 @@ from loadframe_fleet.load import secrets_named
 from loadframe_fleet.observing import Observing
 from loadframe_fleet.on_hosts import Done, Engine, TakesOnHosts, Work
 from loadframe_fleet.over import check_may_change
+from loadframe_fleet.part import is_private
 from loadframe_fleet.records import TaskPurpose
-from loadframe_fleet.wire import Message
+from loadframe_fleet.wire import Message, Say
 
 TRIED = "T"
 """A host's name for the settings of its trial."""
@@ -65,17 +65,14 @@ class SideBySide(TakesOnHosts):
             self._engine.close()
 
     def _search(self, starts: Mapping[str, Start], most: int) -> None:
-        tuned = self._tuned
-        trials = tuned.left(most)
+        tuned, trials = self._tuned, self._tuned.left(most)
         tuned.book.progress.phase(f"up to {trials} trials of {tuned.varied} settings, side by side", 0)
-        begun, first = 0, tuned.next_number
-
-        def draw() -> Work:
-            nonlocal begun
-            begun += 1
-            return self._proposed(first + begun - 1, starts)
-
-        self._on.carry_out(lambda: begun < trials and self._time_left(1), draw, lambda done: self._ended(done, starts))
+        numbers = list(range(tuned.next_number, tuned.next_number + trials))[::-1]
+        self._on.carry_out(
+            lambda: bool(numbers) and self._time_left(1),
+            lambda: self._proposed(numbers.pop(), starts),
+            lambda done: self._ended(done, starts),
+        )
 
     def _proposed(self, number: int, starts: Mapping[str, Start]) -> Work:
         tuned = self._tuned
@@ -98,7 +95,7 @@ class SideBySide(TakesOnHosts):
         tuned.book.progress.step(f"trial {number}")
 
     def _look_again(self, starts: Mapping[str, Start]) -> None:
-        """Whether the hosts' throughput has changed: what changed meanwhile has affected their trials."""
+        """What has changed meanwhile has affected their trials."""
         hosts, tuned = self._engine.hosts, self._tuned
         if not self._time_left(1) or self._engine.present() != set(hosts) or self._on.unfit:
             self._on.say("Whether the hosts still serve after the trials what they did before was not measured.")
@@ -122,8 +119,6 @@ class SideBySide(TakesOnHosts):
 
 
 START_ROUND = 1
-MOST_LEVELS = 2
-"""Levels at which hosts are compared: the highest, and the middle one."""
 ALIKE_SHARE = 0.4
 """Share of the budget for the question whether hosts are alike, beyond the fewest blocks."""
 
@@ -134,13 +129,12 @@ class BlocksOnHosts(TakesOnHosts):
     _number = 0
 
     def begin(self, book: Bookkeeping, run: RunFolder, states: LadderStates, notes: list[str]) -> None:
-        """Measure the start here once, and on all hosts until they are known to be alike. notes: receives notes for the
-        report. FleetError where hosts differ."""
+        """Measure the start here once, and on all hosts until they are known to be alike. FleetError where hosts
+        differ."""
         study = book.bench.study
         self._book, self._states = book, states
         self._over(book, run, notes)
-        levels = study.levels
-        levels = tuple(dict.fromkeys((levels[-1], levels[len(levels) // 2])))[:MOST_LEVELS]
+        levels = tuple(dict.fromkeys((study.levels[-1], study.levels[len(study.levels) // 2])))
         hosts = self._engine.hosts
         book.progress.phase("the start on this machine, once", len(levels))
         measure_block(book, START, levels, 1, round_number=START_ROUND)
@@ -184,8 +178,6 @@ class BlocksOnHosts(TakesOnHosts):
 
 
 class TrialsOver(Executor):
-    """Takes the trials, blocks and searches of an experiment side by side on the hosts of an engine."""
-
     def __init__(self, engine: DaskEngine, observing: Observing) -> None:
         self._hosts = engine, engine.notes, observing
 
@@ -201,10 +193,10 @@ class TrialsOver(Executor):
 
 @contextmanager
 def trials_over(
-    fleet: Fleet, study: Study, say: Callable[[str], None] = lambda _: None, *, capacities: bool = False
+    fleet: Fleet, study: Study, say: Say = lambda _: None, *, capacities: bool = False
 ) -> Iterator[TrialsOver]:
-    """Takes trials on the fleet's hosts. capacities: for capacity searches with other settings; StudyError where the
-    study has none, or they change more than settings. Raises as `engine_over`, too."""
+    """capacities: for capacity searches with other settings; StudyError where the study has none, or they change more
+    than settings. Raises as `engine_over`, too."""
     if capacities:
         check_settings_alone(study)
     with engine_over(fleet, [study], say) as (engine, observing):
@@ -213,12 +205,12 @@ def trials_over(
 
 @contextmanager
 def engine_over(
-    fleet: Fleet, studies: Sequence[Study], say: Callable[[str], None] = lambda _: None
+    fleet: Fleet, studies: Sequence[Study], say: Say = lambda _: None
 ) -> Iterator[tuple[DaskEngine, Observing]]:
     """The hosts for trials of these studies, and those that are recorded meanwhile. UserError where one is not there,
-    cannot start a target for itself, or may not be changed as a study asks."""
+    cannot start a target, or may not be changed as a study asks."""
     for study in studies:
-        if study.target.is_running or targets.kind_named(study.target.kind).by_address is not None:
+        if not is_private(study):
             raise StudyError(
                 "trials side by side need a target of their own on each host, and this one runs already",
                 remedy="Let Loadframe start it (without target.attach), or measure without --fleet.",
@@ -238,54 +230,45 @@ ENDS_S = 60.0
 
 
 class CapacitiesOnHosts(TakesOnHosts):
-    """Searches the capacity with the settings of each alternative."""
-
     _study: Study
 
     def __call__(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
         """here: the capacity on this machine, settings as given. FleetError where hosts differ, or none is left."""
-        notes, hosts = list[str](), self._engine.hosts
+        notes, hosts, progress = list[str](), self._engine.hosts, book.progress
         self._study = study
         self._over(book, run, notes, longer_s=ENDS_S)
-        book.progress.phase(f"the capacity as given on each of {len(hosts)} hosts, to see whether they are alike", 0)
-        fewest = PLAN.first * (len(hosts) + 1)
-        book.progress.say(
-            f"That takes {fewest} searches at least, one after another, of up to {study.measure.budget:g} s each."
-        )
+        progress.phase(f"the capacity as given on each of {len(hosts)} hosts, to see whether they are alike", 0)
+        fewest, budget_s = PLAN.first * (len(hosts) + 1), study.measure.budget
+        progress.say(f"That takes {fewest} searches at least, one after another, of up to {budget_s:g} s each.")
         measure = partial(self._searched, around(here))
         alike, starts = calibrate(hosts, [AT_ALL], measure, _sample, book.random, run, notes)
-        book.progress.phase(f"the capacity with {len(study.alternative)} other settings", 0)
+        progress.phase(f"the capacity with {len(study.alternative)} other settings", 0)
         works = []
         for number, alternative in enumerate(study.alternative, start=1):
             settings = alternative.target.settings
-            works.append(Work("capacity", number, alternative.name, self._told(settings), settings))
-        beside = tuple(_beside(done, starts) for done in self._on.all_of(works))
-        return replace(here, alternatives=beside, hosts=alike, warnings=(*here.warnings, *notes))
+            works.append(Work("capacity", number, alternative.name, self._question(settings), settings))
+        alternatives = tuple(_alternative(done, starts) for done in self._on.all_of(works))
+        return replace(here, alternatives=alternatives, hosts=alike, warnings=(*here.warnings, *notes))
 
     def _searched(
         self, guess: LoadInterval | None, block: int, purpose: TaskPurpose, those: Sequence[str]
     ) -> dict[str, Capacity]:
-        """The start's capacity on each of these hosts. An undecided search is repeated once, with all of them: one of
-        many would otherwise end the whole."""
-        told, before = self._told({}, guess), 0
-
-        def work() -> Work:
-            return Work(purpose, block, START_TITLE, told, attempts=before)
-
+        """The start's capacity by host. An undecided search is repeated once, with all of them: one of many would
+        otherwise end the whole."""
+        work = Work(purpose, block, START_TITLE, self._question({}, guess))
         done = self._on.together(those, work)
+        capacities = [(host, result.capacity) for host, result in done.items()]
         if left_open := [
             host
-            for host, result in done.items()
-            if (capacity := result.capacity) is not None
-            and capacity.end == "undecided"
-            and None in (capacity.load, capacity.low, capacity.high)
+            for host, capacity in capacities
+            if capacity and capacity.end == "undecided" and None in (capacity.load, capacity.low, capacity.high)
         ]:
             self._on.say(f"A search of the start did not decide on {', '.join(left_open)}: it is made again.")
-            before = max(result.work.attempts for result in done.values())
+            work.attempts = max(result.work.attempts for result in done.values())
             done = self._on.together(those, work)
-        return {host: _found(result) for host, result in done.items()}
+        return {host: _capacity_of(result) for host, result in done.items()}
 
-    def _told(
+    def _question(
         self, settings: Mapping[str, SettingValue], guess: LoadInterval | None = None
     ) -> Callable[[str], Message]:
         target = self._study.target.model_copy(update={"settings": {**self._study.target.settings, **settings}})
@@ -312,14 +295,14 @@ def check_settings_alone(study: Study) -> None:
 
 
 def around(here: Capacity) -> LoadInterval | None:
-    """The range in which hosts that are like this machine should have their capacity."""
+    """Where hosts that are like this machine should have their capacity."""
     if not here.load:
         return None
     low, high = here.low or here.load, here.high or here.load
     return LoadInterval(here.load, low / AROUND, high * AROUND)
 
 
-def _found(done: Done) -> Capacity:
+def _capacity_of(done: Done) -> Capacity:
     """FleetError where the start's capacity on a host is unknown, as nothing could be compared with it."""
     capacity = done.capacity
     if capacity is None or capacity.load is None or capacity.low is None or capacity.high is None:
@@ -337,17 +320,17 @@ def _sample(capacity: Capacity) -> Sample:
     return Sample({AT_ALL: capacity.load}, {AT_ALL: (capacity.high - capacity.low) / 2 / capacity.load})
 
 
-def _beside(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> AlternativeCapacity:
+def _alternative(done: Done, starts: Mapping[str, Sequence[Capacity]]) -> AlternativeCapacity:
     capacity = done.capacity
     if capacity is None:
         verdict = Verdict(1.0, *NOT_KNOWN, "cannot-tell", 0, done.failed)
         return AlternativeCapacity(done.work.title, done.host, "", None, None, None, verdict, done.failed)
-    return capacity_beside(done.work.title, done.host, starts[done.host], capacity)
+    return against_start(done.work.title, done.host, starts[done.host], capacity)
 
 
-def capacity_beside(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> AlternativeCapacity:
-    """A capacity against those of several searches with equal settings. One bracket does not show how searches differ:
-    the bounds are widened by the factor by which these do. ValueError for none, or one not found."""
+def against_start(name: str, host: str, start: Sequence[Capacity], other: Capacity) -> AlternativeCapacity:
+    """A capacity against those of several searches of the start: the bounds are widened by the factor by which these
+    differ. ValueError for none, or one not found."""
     loads = [search.load for search in start if search.load]
     lows = [search.low for search in start if search.low]
     highs = [search.high for search in start if search.high]

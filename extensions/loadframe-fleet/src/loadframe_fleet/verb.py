@@ -20,19 +20,19 @@ app = typer.Typer(no_args_is_help=True, **PLAIN)
 
 
 def executor(
-    fleet: Path, study: Study, told: Callable[[str], None], *, drives: bool, capacities: bool
+    fleet: Path, study: Study, say: Callable[[str], None], *, drives: bool, capacities: bool
 ) -> AbstractContextManager[Executor]:
-    """The hosts of the fleet in this file: see loadframe.cli.studies.result_of. Raises StudyError, MissingTool."""
+    """See loadframe.cli.studies.result_of. Raises StudyError, MissingTool."""
     from loadframe_fleet.declaration import load
 
     declared = load(fleet)
     if drives:
         from loadframe_fleet.over import drivers_over
 
-        return drivers_over(declared, study, told)
+        return drivers_over(declared, study, say)
     from loadframe_fleet.trials import trials_over
 
-    return trials_over(declared, study, told, capacities=capacities)
+    return trials_over(declared, study, say, capacities=capacities)
 
 
 @app.command()
@@ -43,7 +43,7 @@ def check(fleet: Annotated[Path, typer.Argument(help="A fleet file (TOML).")], a
         from loadframe_fleet.check import fleet_json, render_fleet
         from loadframe_fleet.declaration import load
 
-        outcome = checked(load(fleet), told=say)
+        outcome = checked(load(fleet), say)
         show(as_json, fleet_json, render_fleet, outcome)
         if not outcome.fit:
             raise typer.Exit(MUST_ACT)

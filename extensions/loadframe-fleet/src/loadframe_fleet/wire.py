@@ -5,30 +5,30 @@ import os
 import select
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 
-Message = Mapping[str, Any]
-"""A question, an answer, or a part of one, as JSON has it."""
+Message = dict[str, Any]
+Say = Callable[[str], None]
+"""Receives progress in words."""
 AGENT = "loadframe.agent/2"
-"""Word of the greeting; another one means an incompatible Loadframe."""
+"""In the greeting; another one means an incompatible Loadframe."""
 LONGEST_LINE = 4 << 20
-"""Bytes of a line."""
 LEASE_S = 5.0
 """An agent that has not heard from its coordinator for so long ends, with all that it does."""
 LOAD_LEASE_S = 4.0
-"""The load itself ends sooner, so that it has ended by then."""
+"""The load ends sooner than its agent."""
 SILENT_S = 6.0
 """An agent that has been silent to its coordinator for so long has ended its load, or its machine does nothing."""
 BEAT_S = 1.0
 PIECE_BYTES = 1 << 20
-"""Bytes of compressed data in one answer."""
+"""Of compressed data in one answer."""
 
 
 class WireError(Exception):
-    """What came is no message, in words."""
+    """What came is no message."""
 
 
 class Closed(Exception):  # noqa: N818 - it is an end, not an error
@@ -40,13 +40,11 @@ class Silent(Exception):  # noqa: N818
 
 
 class Lines:
-    """The messages that come through a descriptor."""
-
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._waiting = bytearray()
         self.heard_s = time.monotonic()
-        """When anything last came, also a part of a line: a long line may take longer than any lease."""
+        """When anything last came, also a part of a line, which may take longer than any lease."""
 
     def line(self, within_s: float) -> bytes:
         """The next line, without its end. Silent, Closed, WireError for one without an end."""
@@ -73,14 +71,14 @@ class Lines:
         """Whether something unread has come, or the other side has closed: then we are late."""
         return _ready(self._descriptor, select.POLLIN, 0.0)
 
-    def message(self, within_s: float) -> dict[str, Any]:
+    def message(self, within_s: float) -> Message:
         """The next message. Silent, Closed, WireError."""
         return read(self.line(within_s))
 
 
 def send(descriptor: int, data: bytes, within_s: float) -> bool:
-    """Send all of it through a pipe. False where the other side, which is there, has taken nothing for so long: a part
-    of a line may have been sent, and nothing more may be. Of one thread at a time. OSError where it is gone."""
+    """Send it through a pipe, one thread at a time. False where the other side has taken nothing for so long: a part of
+    a line may have been sent, so nothing more may be. OSError where it is gone."""
     view = memoryview(data)
     while view:
         if not _ready(descriptor, select.POLLOUT, within_s):
@@ -97,27 +95,27 @@ def _ready(descriptor: int, event: int, within_s: float) -> bool:
 
 
 def own_output() -> int:
-    """A descriptor of standard output for messages alone: what a library prints goes to stderr from now on."""
+    """Standard output for messages alone: what a library prints goes to stderr from now on."""
     sink = os.dup(1)
     os.dup2(2, 1)
     return sink
 
 
-def read(line: bytes) -> dict[str, Any]:
+def read(line: bytes) -> Message:
     """The message in a line. WireError for anything else."""
     try:
         message = parse_json(line)
+        if not isinstance(message, dict):
+            raise JsonError("it is no object")
+        if not isinstance(message.get("ask", ""), str) or not isinstance(message.get("id"), int | None):
+            raise JsonError("its `ask` is no text, or its `id` no whole number")
     except JsonError as error:
         raise WireError(f"{line[:80]!r} is no message: {error}") from error
-    if not isinstance(message, dict):
-        raise WireError(f"{line[:80]!r} is no message: it is no object")
-    if not isinstance(message.get("ask", ""), str) or not isinstance(message.get("id"), int | None):
-        raise WireError(f"{line[:80]!r} is no message: its `ask` is no text, or its `id` no whole number")
     return message
 
 
-def written(message: dict[str, Any]) -> bytes:
-    """The line of a message. WireError for one that is too long."""
+def written(message: Message) -> bytes:
+    """Its line. WireError for one that is too long."""
     line = write_json(message).encode() + b"\n"
     if len(line) > LONGEST_LINE:
         raise WireError(f"the answer has {len(line):,} bytes, more than {LONGEST_LINE:,}")
@@ -149,7 +147,6 @@ class LastWords:
         self._closed.set()
 
     def text(self, within_s: float) -> str:
-        """The text, after waiting for its end at most so long."""
         self._ended.wait(within_s)
         left_out = self._bytes - len(self._first) - len(self._last)
         middle = f"\n[... {left_out:,} bytes are left out ...]\n" if left_out > 0 else ""

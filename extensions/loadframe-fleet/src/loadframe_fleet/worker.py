@@ -3,6 +3,7 @@ on nothing for LOAD_LEASE_S, it ends the load and puts everything back; where it
 left cleaned up. If both are, the next command there finds leases and journal."""
 
 import contextlib
+import functools
 import os
 import queue
 import sys
@@ -10,14 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from loadframe.errors import MissingTool, TargetError, UserError, WorkloadError
 from loadframe.host import identity
 from loadframe.host.leases import mark_of
 from loadframe.host.signals import ignore, no_core_dumps
 from loadframe.workloads.arrivals import LONGEST_S
-from loadframe_fleet.agent import standing_of, tell
+from loadframe_fleet.agent import report, standing_of
 from loadframe_fleet.part import Part
 from loadframe_fleet.wire import (
     LOAD_LEASE_S,
@@ -34,17 +34,17 @@ from loadframe_fleet.wire import (
 
 POLL_S = 0.05
 STUCK_S = 1.5
-"""Longest time in which work in progress may notice that it is over; then its processes are ended."""
+"""Time in which work in progress may notice that it is over; then its processes are ended."""
 GIVEN_UP_S = 20.0
-"""After this time, and the time for putting back, the process ends as it is; its agent cleans up after it."""
+"""After this and the time for putting back the process ends as it is; its agent cleans up after it."""
 
 
 class Over(Exception):  # noqa: N818 - it is an end, not an error
-    """There is no coordinator any more; why, in words."""
+    """There is no coordinator any more."""
 
 
 class Cancelled(Exception):  # noqa: N818
-    """The coordinator has ended the step before it began."""
+    """The step was ended before it began."""
 
 
 class Worker:
@@ -58,11 +58,11 @@ class Worker:
         self._why = self._elsewhere = ""
         self._saying = threading.Lock()
         self._closed = threading.Event()
-        self._putting_back = threading.Lock()
+        self._putting_back = threading.Lock()  # it is not interrupted
         self._preparing: int | None = None
         self._ended: int | None = None
         self._failed: UserError | None = None
-        self._asked: Mapping[str, Callable[[Message], dict[str, Any] | None]] = {
+        self._asked: Mapping[str, Callable[[Message], Message | None]] = {
             "set_up": self._set_up,
             "prepare": self._prepare,
             "ended": self._note_end,
@@ -80,7 +80,7 @@ class Worker:
         }
 
     def work(self) -> str:
-        """Work until it is over; returns why that is."""
+        """Returns why it is over."""
         threading.Thread(target=self._hear, daemon=True).start()
         try:
             while True:
@@ -96,8 +96,7 @@ class Worker:
     # --- what it is asked ---
 
     def _obey(self, said: Message) -> None:
-        number = said.get("id")
-        asked = self._asked.get(said["ask"])
+        number, asked = said.get("id"), self._asked.get(said["ask"])
         try:
             if asked is None:
                 raise ValueError(f"this agent has no answer to {said['ask']!r}")
@@ -110,10 +109,18 @@ class Worker:
             if answer is not None:
                 self._say({"id": number, "answer": answer})
 
-    def _set_up(self, said: Message) -> dict[str, Any]:
+    def _set_up(self, said: Message) -> Message:
         for name, value in dict(said.get("environment") or {}).items():
             os.environ[str(name)] = str(value)  # secrets that the study names: in memory only
-        self._elsewhere = _work_in(str(said.get("folder") or ""))
+        folder, self._elsewhere = str(said.get("folder") or ""), ""
+        try:  # where the command was called: the study may name files below it
+            os.chdir(folder or ".")
+        except OSError as error:
+            self._elsewhere = (
+                f"What the study names by a relative path was looked for below {Path.cwd()} on that host, as the "
+                f"folder in which you called Loadframe cannot be entered there ({folder}: {error.strerror}). Copy it "
+                "to there, or write whole paths."
+            )
         clean_up()
         self._part = Part(said)
         return {}
@@ -137,33 +144,30 @@ class Worker:
             self._preparing = None
 
     def _begins(self, number: int) -> Callable[[], float]:
-        known: list[float] = []
+        @functools.cache
+        def start_s() -> float:
+            self._say({"id": number, "answer": {}})
+            self._preparing = None
+            return self._awaited()
 
-        def told() -> float:
-            if not known:
-                self._say({"id": number, "answer": {}})
-                self._preparing = None
-                known.append(self._awaited())
-            return known[0]
-
-        return told
+        return start_s
 
     def _awaited(self) -> float:
         until_s = time.monotonic() + LONGEST_S
         while time.monotonic() < until_s:
-            said = self._next(1.0)
-            if said is None:
+            if (said := self._next(1.0)) is None:
                 continue
-            if said.get("ask") == "start":
+            number = said.get("id")
+            if said["ask"] == "start":
                 late_s = time.monotonic() - float(said["at_s"])
-                self._say({"id": said.get("id"), "answer": {"late_s": late_s}})
+                self._say({"id": number, "answer": {"late_s": late_s}})
                 if late_s > 0:
                     raise Cancelled
                 return float(said["at_s"])
-            if said.get("ask") == "cancel":
-                self._say({"id": said.get("id"), "answer": {}})
+            if said["ask"] == "cancel":
+                self._say({"id": number, "answer": {}})
                 raise Cancelled
-            self._refuse(said.get("id"), ValueError("it waits for the start of a step"))
+            self._refuse(number, ValueError("it waits for the start of a step"))
         raise Cancelled
 
     def _note_end(self, said: Message) -> None:
@@ -186,14 +190,13 @@ class Worker:
             if number is not None:
                 self._refuse(number, error)
 
-    def _cancel(self, _said: Message) -> dict[str, Any]:
+    def _cancel(self, _said: Message) -> Message:
         self._ended, self._failed = None, None
         if self._part is not None:
             self._part.cancel()
         return {}
 
-    def _put_back(self, said: Message) -> dict[str, Any]:
-        """Holds a lock, so that putting back is not interrupted."""
+    def _put_back(self, said: Message) -> Message:
         with self._putting_back:
             return self._mine.changing.asked(said)
 
@@ -250,7 +253,7 @@ class Worker:
         if not self._closed.wait(GIVEN_UP_S):
             os._exit(1)
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _say(self, message: Message) -> None:
         with self._saying, contextlib.suppress(OSError):  # the agent is gone, which reading reports
             if not send(self._sink, written(message), LOAD_LEASE_S):
                 raise Over(f"The agent has taken nothing for {LOAD_LEASE_S:g} s.")
@@ -279,21 +282,7 @@ class Worker:
         try:
             work()
         except UserError as error:
-            tell(str(error))
-
-
-def _work_in(folder: str) -> str:
-    """Enter the folder where the command was called, below which the study may name files; returns why that is not
-    possible, in words."""
-    try:
-        os.chdir(folder or ".")
-    except OSError as error:
-        return (
-            f"What the study names by a relative path was looked for below {Path.cwd()} on that host, as the folder "
-            f"in which you called Loadframe cannot be entered there ({folder}: {error.strerror}). Copy it to there, or "
-            "write whole paths."
-        )
-    return ""
+            report(str(error))
 
 
 def clean_up() -> None:
@@ -302,9 +291,9 @@ def clean_up() -> None:
     from loadframe.host.leftovers import sweep
 
     for swept in sweep():
-        tell(f"An earlier command was killed; cleaned up after it: {swept}")
-    for outcome in revert(again=False, before=tell):
-        tell(f"An earlier command was killed; its changes: {outcome}")
+        report(f"An earlier command was killed; cleaned up after it: {swept}")
+    for outcome in revert(again=False, before=report):
+        report(f"An earlier command was killed; its changes: {outcome}")
 
 
 def main() -> None:
@@ -318,10 +307,10 @@ def main() -> None:
         try:
             clean_up()
         except UserError as error:
-            tell(str(error))
+            report(str(error))
             sys.exit(1)
         return
-    tell(Worker(0, own_output()).work())
+    report(Worker(0, own_output()).work())
     os._exit(0)
 
 

@@ -22,9 +22,8 @@ from loadframe.formats.json_text import write_json
 from loadframe.reporting.html import hashes, own_scripts
 from loadframe.reporting.openmetrics import CONTENT_TYPE
 from loadframe_live import places as files
-from loadframe_live.follower import Follower
+from loadframe_live.follower import Follower, Metrics
 from loadframe_live.hub import Hub, TooManySubscribers
-from loadframe_live.metrics import Metrics
 from loadframe_live.places import Places
 from loadframe_live.view import RUN, Reads
 
@@ -36,7 +35,7 @@ ASSETS = {
     "/live.css": ("live.css", "text/css"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
-"""Public parts: the page without its data."""
+"""The page without its data."""
 HAS_KEY = "has_key"
 """Name in the state of a request with the token, or with a ticket (ASGI, scope["state"])."""
 REPORTS = "/report/"
@@ -59,8 +58,6 @@ HEADERS: Mapping[str, str] = {
 
 
 class Secrets:
-    """The secrets shared by one server and its user."""
-
     def __init__(self) -> None:
         self.token = secrets.token_urlsafe(32)
         self._key = secrets.token_bytes(32)
@@ -86,11 +83,9 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
-            return
         if scope["type"] != "http":
             return
-        refused = self._refused(scope)
-        await (refused or self._app)(scope, receive, _with_headers(send))
+        await (self._refused(scope) or self._app)(scope, receive, _with_headers(send))
 
     def _refused(self, scope: Scope) -> PlainTextResponse | None:
         headers, hosts = Headers(scope=scope), self._hosts()
@@ -138,7 +133,7 @@ reports, and it can request nothing. Its links lead to the files of its own run 
 
 
 def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], frozenset[str]], reads: Reads) -> ASGIApp:
-    """The page over these runs. hosts: the names under which it is reached, with the port."""
+    """hosts: the names under which the page is reached, with the port."""
     follower, measured, measuring = Follower(places, hub, reads), Metrics(places, reads.case), asyncio.Lock()
 
     @asynccontextmanager
@@ -160,7 +155,6 @@ def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], fr
         return _json({**whole, "report": f"/report/{known.ticket(run_id)}/{run_id}/"})
 
     async def report(request: Request) -> Response:
-        """The report of a run, or one of the files that it links to."""
         run_id, name = _id(request), request.path_params["file"]
         if not hmac.compare_digest(request.path_params["ticket"].encode(), known.ticket(run_id).encode()):
             return _says(401, "Open the report from the live page.")

@@ -5,9 +5,15 @@ const DRAWN = new Set(["svg", "g", "path", "line", "circle", "rect", "text", "ti
 export function el(tag, attributes = {}, ...inside) {
   const made = DRAWN.has(tag) ? document.createElementNS(SVG, tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) if (value != null) made.setAttribute(name, value);
-  made.append(...inside.flat().filter((each) => each != null && each !== ""));
+  made.append(...inside.flat(Infinity).filter((part) => part != null && part !== ""));
   return made;
 }
+export const para = (kind, ...inside) => el("p", { class: kind }, inside);
+export const quiet = (...inside) => el("span", { class: "quiet" }, inside);
+export const list = (items, attributes) => el("ul", attributes, items?.map((item) => el("li", {}, item)));
+export const section = (title, ...inside) => el("section", {}, el("h2", {}, title), inside);
+export const fold = (title, ...inside) => el("details", {}, el("summary", {}, title), inside);
+export const figure = (what, drawing) => el("figure", {}, el("figcaption", {}, what), drawing);
 
 export const fact = (name, ...inside) => el("div", {}, el("dt", {}, name), el("dd", {}, inside));
 const STATUS = { running: "in progress", watching: "watching", finished: "finished", stopped: "stopped early", ended: "ended", unreadable: "not readable" };
@@ -33,13 +39,13 @@ const median = (values) => {
 // The steps that count, as series by treatment: at each level all values and, once a run is concluded, the point of its
 // curve; before that their median.
 export function series(steps, key, curves = {}) {
-  const found = new Map();
-  for (const step of steps) {
-    if (!step.counts || step[key] === null) continue;
-    const levels = found.get(step.treatment) ?? found.set(step.treatment, new Map()).get(step.treatment);
-    levels.set(step.level, [...(levels.get(step.level) ?? []), step[key]]);
+  const treatments = new Map();
+  for (const { treatment, level, counts, [key]: value } of steps) {
+    if (!counts || value === null) continue;
+    const levels = treatments.get(treatment) ?? new Map();
+    treatments.set(treatment, levels.set(level, [...(levels.get(level) ?? []), value]));
   }
-  return [...found].map(([name, levels]) => ({
+  return [...treatments].map(([name, levels]) => ({
     name,
     points: [...levels].sort((a, b) => a[0] - b[0]).map(([x, all]) => {
       const point = (curves[name] ?? []).find(([load]) => load === x);
@@ -58,7 +64,7 @@ function scale(values, from, to) {
 
 function ticks(high) {
   const rough = high / 4, power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((each) => each * power).find((each) => each >= rough);
+  const step = [1, 2, 2.5, 5, 10].map((digit) => digit * power).find((size) => size >= rough);
   return Array.from({ length: Math.ceil(high / step - 1e-9) + 1 }, (_, i) => i * step);
 }
 
@@ -103,9 +109,9 @@ export function chart({ lines, colour, levels, now, knees, width, height, axis, 
   const { made, y, tick, box, knee } = framed({ marks, up: logs ? Math.log : undefined, width, height, head: 14, right, bottom: 44, beyond: 12, label: `${what} over ${axis}. ${said || "No step has finished yet"}.`, axis: isLog(all) ? `${axis} (log scale)` : axis });
   for (const level of spaced(all, x, (l) => 10 + 7.6 * number(l).length)) tick(x(level), number(level), { class: level === now ? "tick here" : "tick" });
   if (now !== null && all.includes(now)) made.append(box(x(now) - 15, 30, { class: "band", rx: 4 }, `being measured: ${number(now)}`));
-  for (const [name, found] of Object.entries(knees)) {
-    const at = found.map((k) => x(Math.min(Math.max(k ?? Infinity, all[0]), all.at(-1))));
-    knee(colour(name), at[0], found[0], box(at[1], Math.max(0, at[2] - at[1])));
+  for (const [name, ends] of Object.entries(knees)) {
+    const [at, low, high] = ends.map((end) => x(Math.min(Math.max(end ?? Infinity, all[0]), all.at(-1))));
+    knee(colour(name), at, ends[0], box(low, Math.max(0, high - low)));
   }
   for (const line of lines) {
     const marked = line.points.map((p) => el("circle", { class: "mark", cx: x(p.x), cy: y(p.y), r: 4.5 }, el("title", {}, `${line.name}, ${axis} ${number(p.x)}: ${number(p.y)}${unit}, ${counted(p.all.length, "step")}`)));
@@ -133,7 +139,7 @@ export function timeline({ minutes, key, gaps, alarms, width, height, what, unit
     before = minute.at_s;
   }
   made.append(el("path", { class: "time", d: path }), el("circle", { class: "last", cx: x(known.at(-1).at_s), cy: y(last), r: 3.5 }));
-  for (const one of alarms) if (one.at_s >= from) made.append(down(x(one.at_s), { class: "alarm" }, one.title));
+  for (const { at_s, title } of alarms) if (at_s >= from) made.append(down(x(at_s), { class: "alarm" }, title));
   return made;
 }
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars
+from polars import Boolean, Float32, Float64, Int64, String, UInt32
 
 from loadframe.entry_points import EXPORTS_GROUP, usable
 from loadframe.errors import RunError
@@ -18,21 +19,16 @@ from loadframe.formats.json_text import write_json
 from loadframe.formats.said import words
 from loadframe.model import CaseStudy, Step
 from loadframe.reporting.exports import ExportFormat, OfFolders, both, exported
+from loadframe.reporting.openmetrics import text
 from loadframe.runs.folder import RunFolder
 from loadframe.runs.histograms import begun_log, bin_latencies_ms
 from loadframe.workloads import request_log
-from loadframe_live import openmetrics
+from loadframe_live.openmetrics import FAMILIES, samples_of
 
 REQUEST = {
-    "step": polars.Int64,
-    "treatment": polars.String,
-    "level": polars.Float64,
-    "end_s": polars.Float64,
-    "latency_ms": polars.Float32,
-    "waiting_ms": polars.Float32,
-    "operation": polars.String,
-    "outcome": polars.UInt32,
-}
+    "step": Int64, "treatment": String, "level": Float64, "end_s": Float64, "latency_ms": Float32,
+    "waiting_ms": Float32, "operation": String, "outcome": UInt32,
+}  # fmt: skip
 UNTAGGED = re.compile(r"[^A-Za-z0-9_.=@-]")
 """What a tag cannot hold: commas, blanks and line ends separate the parts of a log."""
 MOST_REQUESTS = 20_000_000
@@ -43,26 +39,25 @@ MOST_REQUESTS = 20_000_000
 
 
 def _hdrhistogram(run: RunFolder) -> bytes:
-    """One log of all steps, in rising order of their starts, which are in CLOCK_MONOTONIC: there is no wall-clock
-    time."""
-    middles, (text, _), empty = bin_latencies_ms(), begun_log(), True
+    """One log of all steps, in rising order of their starts, which are in CLOCK_MONOTONIC."""
+    middles, (log, _), empty = bin_latencies_ms(), begun_log(), True
     for step in sorted(run.steps(), key=lambda step: step.window_start_s):
         counts, payload = run.latency_counts(step.number), run.latency_payload(step.number)
         if step.counts and counts is not None and payload is not None:
             longest = float(middles[counts > 0].max(initial=0.0))
             tag = UNTAGGED.sub("_", f"{step.treatment}@{step.level:g}")
             numbers = f"{step.window_start_s:.3f},{step.window_end_s - step.window_start_s:.3f},{longest:.3f}"
-            text.write(f"Tag={tag},{numbers},{payload.decode('ascii')}\n")
+            log.write(f"Tag={tag},{numbers},{payload.decode('ascii')}\n")
             empty = False
     if empty:
         raise RunError(
             f"{run.path} has no histogram of latencies", remedy="A run keeps them in latency/; measure the study again."
         )
-    return text.getvalue().encode()
+    return log.getvalue().encode()
 
 
 def _requests(run: RunFolder) -> Iterator[polars.DataFrame]:
-    """A table per step of every request that its driver logged, including those before and after the window."""
+    """A table per step of every request, including those before and after the window."""
     rows = 0
     for step in run.steps():
         requests = request_log.from_bytes(run.requests(step.number)) if step.counts else None
@@ -84,7 +79,7 @@ def _requests(run: RunFolder) -> Iterator[polars.DataFrame]:
 def _requests_of(step: Step, requests: request_log.Requests) -> polars.DataFrame:
     known = dict(enumerate(operation.name for operation in step.operations))
     numbers, positions = np.unique(requests.operation, return_inverse=True)
-    names = polars.Series([known.get(int(number), str(number)) for number in numbers], dtype=polars.String)
+    names = polars.Series([known.get(int(number), str(number)) for number in numbers], dtype=String)
     columns = {
         "end_s": requests.end_s,
         "latency_ms": requests.latency_ms,
@@ -124,54 +119,23 @@ def bencher_json(run: CaseStudy) -> dict[str, Any]:
 Columns = Mapping[str, Any]
 
 CURVE: Columns = {
-    "treatment": polars.String,
-    "title": polars.String,
-    "load": polars.Float64,
-    "throughput": polars.Float64,
-    "throughput_low": polars.Float64,
-    "throughput_high": polars.Float64,
-    "latency_p95_ms": polars.Float64,
-    "steps": polars.Int64,
-    "settled": polars.Boolean,
-}
+    "treatment": String, "title": String, "load": Float64, "throughput": Float64, "throughput_low": Float64,
+    "throughput_high": Float64, "latency_p95_ms": Float64, "steps": Int64, "settled": Boolean,
+}  # fmt: skip
 QUANTITIES = ("mean", "p50", "p95", "p99", "p999", "max")
 STEP: Columns = {
-    "step": polars.Int64,
-    "treatment": polars.String,
-    "level": polars.Float64,
-    "round": polars.Int64,
-    "block": polars.Int64,
-    "purpose": polars.String,
-    "window_start_s": polars.Float64,
-    "window_end_s": polars.Float64,
-    "requests": polars.Int64,
-    "errors": polars.Int64,
-    "throughput": polars.Float64,
-    **{f"latency_{name}_ms": polars.Float64 for name in QUANTITIES},
-    "waiting_share": polars.Float64,
-    "closed_loop": polars.Boolean,
-    "think_s": polars.Float64,
-    "flags": polars.String,
-}
+    "step": Int64, "treatment": String, "level": Float64, "round": Int64, "block": Int64, "purpose": String,
+    "window_start_s": Float64, "window_end_s": Float64, "requests": Int64, "errors": Int64, "throughput": Float64,
+    **{f"latency_{name}_ms": Float64 for name in QUANTITIES}, "waiting_share": Float64, "closed_loop": Boolean,
+    "think_s": Float64, "flags": String,
+}  # fmt: skip
 """Columns of every step: its fields or derived from them; one column per metric follows, under its name."""
 LIMIT: Columns = {
-    "round": polars.Int64,
-    "treatment": polars.String,
-    "limit": polars.String,
-    "title": polars.String,
-    "layer": polars.String,
-    "unit": polars.String,
-    "ceiling": polars.Float64,
-    "configured": polars.Float64,
-    "effective": polars.Float64,
-    "use": polars.Float64,
-    "status": polars.String,
-    "loud": polars.Boolean,
-    "exhausted_at": polars.Float64,
-    "exhausted_at_low": polars.Float64,
-    "exhausted_at_high": polars.Float64,
-    "source": polars.String,
-}
+    "round": Int64, "treatment": String, "limit": String, "title": String, "layer": String, "unit": String,
+    "ceiling": Float64, "configured": Float64, "effective": Float64, "use": Float64, "status": String,
+    "loud": Boolean, "exhausted_at": Float64, "exhausted_at_low": Float64, "exhausted_at_high": Float64,
+    "source": String,
+}  # fmt: skip
 
 
 def curve_table(run: CaseStudy) -> polars.DataFrame:
@@ -194,7 +158,7 @@ def steps_table(run: CaseStudy) -> polars.DataFrame:
         own |= {"step": step.number, "flags": " ".join(step.flags)}
         cells = (own[name] if name in own else getattr(step, name) for name in STEP)
         rows.append((*cells, *(step.metrics.get(name) for name in metrics)))
-    return polars.DataFrame(rows, schema={**STEP, **dict.fromkeys(metrics, polars.Float64)}, orient="row")
+    return polars.DataFrame(rows, schema={**STEP, **dict.fromkeys(metrics, Float64)}, orient="row")
 
 
 def limits_table(run: CaseStudy) -> polars.DataFrame:
@@ -202,9 +166,9 @@ def limits_table(run: CaseStudy) -> polars.DataFrame:
     rows = []
     for round_, limit in ((state, limit) for state in run.rounds for limit in state.limits):
         at = limit.exhausted_at
-        load, low, high = (None, None, None) if at is None else (at.load, at.low, at.high)
         own = {"round": round_.number, "treatment": round_.treatment, "limit": limit.id}
-        own |= {"exhausted_at": load, "exhausted_at_low": low, "exhausted_at_high": high}
+        for name, end in (("exhausted_at", "load"), ("exhausted_at_low", "low"), ("exhausted_at_high", "high")):
+            own[name] = getattr(at, end, None)
         rows.append(tuple(own[name] if name in own else getattr(limit, name) for name in LIMIT))
     return polars.DataFrame(rows, schema=dict(LIMIT), orient="row")
 
@@ -213,8 +177,8 @@ def limits_table(run: CaseStudy) -> polars.DataFrame:
 
 
 def of_folders() -> tuple[OfFolders, ...]:
-    """The formats that are installed and can be used."""
-    return tuple(usable(EXPORTS_GROUP, lambda found: isinstance(found, OfFolders)))
+    """The installed ones that can be used."""
+    return tuple(usable(EXPORTS_GROUP, lambda kind: isinstance(kind, OfFolders)))
 
 
 FORMATS: tuple[ExportFormat[RunFolder], ...] = (
@@ -223,7 +187,7 @@ FORMATS: tuple[ExportFormat[RunFolder], ...] = (
         ".prom",
         "curve, limits, findings and gain",
         "Prometheus",
-        lambda run: openmetrics.of_runs([conclude(run)]).encode(),
+        lambda run: text(samples_of(conclude(run)), FAMILIES).encode(),
     ),
     ExportFormat(
         "bencher",

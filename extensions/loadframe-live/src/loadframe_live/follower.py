@@ -2,13 +2,18 @@
 
 import asyncio
 import time
+from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from loadframe.errors import UserError
+from loadframe.model import CaseStudy
+from loadframe.reporting.openmetrics import text
+from loadframe.runs.folder import RunFolder
 from loadframe_live.hub import Hub
-from loadframe_live.places import Places
+from loadframe_live.openmetrics import FAMILIES, samples_of
+from loadframe_live.places import Places, WatchMetrics, WatchView, watches
 from loadframe_live.view import Reads, RunView
-from loadframe_live.watches import WatchView, watches
 
 View = RunView | WatchView
 YOUNG_NS = 10_000_000_000
@@ -85,14 +90,12 @@ class Follower:
         self._reading = asyncio.Lock()
 
     async def follow(self) -> None:
-        """Look again and again until it is cancelled."""
         while True:
             if self._hub.subscribers:
                 await self.look()
             await asyncio.sleep(POLL_S)
 
     async def look(self) -> None:
-        """Read what is new, and publish it."""
         async with self._reading:
             await self._look()
 
@@ -101,13 +104,13 @@ class Follower:
             self._hub.publish(kind, data)
 
     async def rows(self) -> dict[str, Any]:
-        """The list of runs, and the id of the last event included in it."""
+        """With the id of the last event included."""
         async with self._reading:
             await self._look()
             return {"schema": "loadframe.live-runs/1", "after": self._hub.last_id, "runs": [*self._rows().values()]}
 
     async def whole(self, run_id: str) -> dict[str, Any]:
-        """A run, and the id of the last event included in it. RunError where there is no such run."""
+        """A run, with the id of the last event included. RunError where there is no such run."""
         async with self._reading:
             await self._look()
             view = self._followed.get(run_id)
@@ -148,3 +151,55 @@ class Follower:
         while len(self._kept) > MOST_KEPT:
             self._kept.pop(next(iter(self._kept)))
         return view
+
+
+MOST_MEASURED, MOST_WATCHES = 10, 50
+"""The newest; a curve's interval takes a moment to compute."""
+State = tuple[tuple[int, int], ...]
+
+
+class Metrics:
+    """/metrics: the newest runs and the watches as OpenMetrics text; a run is evaluated again once it has changed. Not
+    thread-safe."""
+
+    def __init__(self, places: Places, export: Callable[[RunFolder], CaseStudy]) -> None:
+        """export: concludes a run; RunError for one without a finished step."""
+        self._places = places
+        self._export = export
+        self._known: dict[str, tuple[State, CaseStudy | None]] = {}
+        self._watches: dict[str, WatchMetrics] = {}
+
+    def text(self) -> str:
+        """The exposition, without runs that have no result yet or cannot be read."""
+        ids = sorted(self._places.ids(), key=lambda run_id: run_id.partition("/")[2], reverse=True)
+        self._watches = {run_id: watch for run_id in ids if (watch := self._watch(run_id)) is not None}
+        runs = [run_id for run_id in ids if run_id not in self._watches][:MOST_MEASURED]
+        self._known = {run_id: known for run_id in runs if (known := self._of(run_id)) is not None}
+        parts = [samples_of(case) for _, case in self._known.values() if case is not None]
+        parts += [watch.samples() for watch in list(self._watches.values())[:MOST_WATCHES]]
+        pages = watches()
+        return text(chain.from_iterable(parts), {**FAMILIES, **(pages.families if pages else {})})
+
+    def _watch(self, run_id: str) -> WatchMetrics | None:
+        known, pages = self._watches.get(run_id), watches()
+        if known is not None or pages is None:
+            return known
+        try:
+            folder = self._places.folder(run_id)
+            return pages.metrics(folder, run_id) if pages.is_watch(folder) else None
+        except (UserError, OSError):  # it is being created, or removed
+            return None
+
+    def _of(self, run_id: str) -> tuple[State, CaseStudy | None] | None:
+        try:
+            run = self._places.find(run_id)
+            state = tuple(run.state_of(name) for name in ("run.json", "steps.jsonl", "rounds.json", "conduct.json"))
+        except UserError:
+            return None
+        known = self._known.get(run_id)
+        if known is not None and known[0] == state:
+            return known
+        try:
+            return state, self._export(run)
+        except UserError:
+            return state, None

@@ -1,5 +1,5 @@
 // The live page: a list of runs, a run that grows while it is measured, and its report. docs/live.md says what it shows.
-import { bytes, chart, counted, duration, el, fact, limit, number, pill, series } from "/draw.js";
+import { bytes, chart, counted, duration, el, fact, figure, fold, limit, list, number, para, pill, quiet, section, series } from "/draw.js";
 import { merge, paint as paintWatch } from "/watch.js";
 
 const $ = (id) => document.getElementById(id);
@@ -18,10 +18,11 @@ async function ask(path, headers = {}, signal) {
   return answer;
 }
 function locked() {
-  main.replaceChildren(el("section", { class: "empty" }, el("h1", {}, "This page needs its key"), el("p", {}, "Open the address that `loadframe serve` printed in your terminal. Each start of the server has a new one.")));
+  nothing("This page needs its key", el("p", {}, "Open the address that `loadframe serve` printed in your terminal. Each start of the server has a new one."));
   linked("off", "locked");
   throw new Error("locked");
 }
+const nothing = (title, then) => main.replaceChildren(el("section", { class: "empty" }, el("h1", {}, title), then));
 function linked(state, words) {
   $("link").dataset.state = state;
   if ($("link").textContent !== words) $("link").textContent = words;
@@ -56,7 +57,7 @@ async function take({ id, event, data }) {
   const change = JSON.parse(data);
   if (event === "runs") {
     for (const row of change.runs) rows.set(row.id, row);
-    if (!run) list();
+    if (!run) listed();
   } else if (event === "change" && run?.id === change.id && count(id) > count(run.after)) {
     if (run.minutes) merge(run, change);
     else {
@@ -69,9 +70,9 @@ async function take({ id, event, data }) {
   }
 }
 async function load() {
-  const found = await (await ask("/api/runs")).json();
-  rows = new Map(found.runs.map((row) => [row.id, row]));
-  after = found.after;
+  const all = await (await ask("/api/runs")).json();
+  rows = new Map(all.runs.map((row) => [row.id, row]));
+  after = all.after;
 }
 
 // --- the list
@@ -82,18 +83,18 @@ function total(all) {
   const watches = all.filter((row) => row.watch).length, runs = all.length - watches;
   return [runs || !watches ? counted(runs, "run") : "", watches ? counted(watches, "watch", "watches") : ""].filter(Boolean).join(", ");
 }
-function list() {
+function listed() {
   $("where").replaceChildren("Runs");
   document.title = "Loadframe";
   const selected = document.activeElement?.getAttribute("href");
   const sorted = [...rows.values()].sort((a, b) => (ORDER[a.status] ?? 2) - (ORDER[b.status] ?? 2) || (b.started_at ?? "").localeCompare(a.started_at ?? ""));
   const items = sorted.map((row) =>
     el("li", {}, el("a", { class: "row", href: `#/${row.id}` },
-      el("span", { class: "top" }, el("b", {}, row.study || row.name), pill(row.status, row.watch), el("span", { class: "quiet" }, row.version || row.target)),
+      el("span", { class: "top" }, el("b", {}, row.study || row.name), pill(row.status, row.watch), quiet(row.version || row.target)),
       el("span", { class: "question" }, row.answer || row.question || row.error),
       el("span", { class: "quiet when" }, when(row.started_at)))));
   main.replaceChildren(el("h1", { class: "thin" }, total(sorted)),
-    items.length ? el("ol", { class: "rows" }, items) : el("p", { class: "empty" }, "No run is here yet. This page shows one as soon as it begins."));
+    items.length ? el("ol", { class: "rows" }, items) : para("empty", "No run is here yet. This page shows one as soon as it begins."));
   if (selected) main.querySelector(`a[href="${CSS.escape(selected)}"]`)?.focus();
 }
 
@@ -107,30 +108,30 @@ const axis = () => run.heading.unit || run.heading.axis.replaceAll("_", " ");
 const at = (level) => (run.heading.unit ? `${number(level)} ${level === 1 ? axis().replace(/ies$/, "y").replace(/s$/, "") : axis()}` : `${axis()} ${number(level)}`);
 const states = (key) => series(run.steps, key, run.heading.curves).sort((a, b) => order(a.name) - order(b.name));
 const folder = () => run.id.slice(run.id.indexOf("/") + 1);
+const button = (href, words) => el("a", { class: "button", href }, words);
 function frame() {
   const { heading } = run;
   parts = {};
   $("where").replaceChildren(el("a", { href: "#/" }, "Runs"), el("span", { class: "far" }, ` / ${heading.name ?? folder()}`));
   document.title = `${(run.minutes ? heading.subject : heading.study) ?? folder()}: Loadframe`;
   if (run.minutes) return;
-  parts = Object.fromEntries(["now", "facts", "curves", "limits", "findings", "steps", "log", "told"].map((name) => [name, el(name === "log" ? "ol" : name === "limits" ? "ul" : "div", { class: name })]));
+  parts = Object.fromEntries(["now", "facts", "curves", "limits", "findings", "steps", "log", "about"].map((name) => [name, el(name === "log" ? "ol" : name === "limits" ? "ul" : "div", { class: name })]));
   parts.log.setAttribute("role", "log");
   parts.log.setAttribute("tabindex", "0");
-  main.replaceChildren(parts.told, parts.now,
-    el("div", { class: "two" }, parts.curves, el("section", {}, el("h2", {}, "Limits in use"), (parts.which = el("p", { class: "note" })), parts.limits)),
-    parts.findings, parts.facts, (parts.logged = el("section", {}, el("h2", {}, "Log"), parts.log)),
-    el("details", {}, el("summary", {}, "Every step as a table"), parts.steps));
+  main.replaceChildren(parts.about, parts.now,
+    el("div", { class: "two" }, parts.curves, section("Limits in use", (parts.which = para("note")), parts.limits)),
+    parts.findings, parts.facts, (parts.logged = section("Log", parts.log)), fold("Every step as a table", parts.steps));
 }
 let wanted = 0;
 const draw = () => (wanted ||= requestAnimationFrame(() => ((wanted = 0), run && !parts.report && paint())));
 function paint() {
   const { heading } = run;
   if (run.minutes) return paintWatch(main, run);
-  if (!heading.treatments) return main.replaceChildren(el("p", { class: "kicker" }, pill("unreadable")), el("h1", {}, folder()), el("p", { class: "error" }, run.error));
-  if (!parts.told.isConnected) frame(); // it could not be read before
-  const tabs = run.heading.has_report ? el("a", { class: "button", href: `#/${run.id}/report` }, "Open the report") : "";
-  parts.told.replaceChildren(el("p", { class: "kicker" }, pill(heading.status), ` ${heading.study} · ${heading.version || heading.target} · ${heading.workload}`),
-    el("h1", {}, heading.question), heading.answer ? el("p", { class: "answer" }, heading.answer) : "", run.error ? el("p", { class: "error" }, run.error) : "", tabs);
+  if (!heading.treatments) return main.replaceChildren(para("kicker", pill("unreadable")), el("h1", {}, folder()), para("error", run.error));
+  if (!parts.about.isConnected) frame(); // it could not be read before
+  const report = heading.has_report ? button(`#/${run.id}/report`, "Open the report") : "";
+  parts.about.replaceChildren(para("kicker", pill(heading.status), ` ${heading.study} · ${heading.version || heading.target} · ${heading.workload}`),
+    el("h1", {}, heading.question), heading.answer ? para("answer", heading.answer) : "", run.error ? para("error", run.error) : "", report);
   clock();
   curves();
   limits();
@@ -149,7 +150,7 @@ function clock() {
   const step = now && `${now.purpose === "warming" ? "Warming up" : "Measuring"} at ${at(now.level)}, ${called(now.treatment)}`;
   const spent = heading.started_at ? `${duration(since(heading.started_at))}${heading.budget_s ? ` of ${duration(heading.budget_s)}` : ""}` : "";
   const bar = el("progress", { max: 1, value: now ? Math.min(since(now.at) / now.seconds, 1) : 0, "aria-label": "This step" });
-  parts.now.replaceChildren(el("div", {}, el("b", {}, step || "Preparing"), el("span", { class: "quiet" }, phase ? phase.words : "")), bar, el("span", { class: "quiet" }, `${run.steps.length} steps · ${spent}`));
+  parts.now.replaceChildren(el("div", {}, el("b", {}, step || "Preparing"), quiet(phase ? phase.words : "")), bar, quiet(`${run.steps.length} steps · ${spent}`));
 }
 function curves() {
   const { heading, now } = run, width = Math.max(300, Math.min(parts.curves.clientWidth, 900));
@@ -160,7 +161,7 @@ function curves() {
     const lines = states(key);
     const known = Object.fromEntries(Object.entries(heading.knees).filter(() => key === "throughput").slice(-1));
     if (key === "p95_ms" && !lines.length && run.steps.length) return "";
-    return el("figure", {}, el("figcaption", {}, what), chart({ lines, colour, levels: heading.levels, now: level, knees: known, width, height, axis: axis(), what, unit, log: key === "p95_ms" }));
+    return figure(what, chart({ lines, colour, levels: heading.levels, now: level, knees: known, width, height, axis: axis(), what, unit, log: key === "p95_ms" }));
   }));
 }
 function limits() {
@@ -174,11 +175,10 @@ function limits() {
   }));
 }
 function findings() {
-  const { findings: found, trials } = run.heading;
-  const item = (kind, tag, ...inside) => el("li", {}, el("span", { class: `tag ${kind}` }, tag), inside);
-  const causes = found.map((one) => item(one.status, one.status, ` ${one.title}`, one.from ? el("span", { class: "quiet" }, ` ${one.from}`) : ""));
-  const tried = trials.map((one) => item(one.kept ? "confirmed" : "refuted", one.kept ? "kept" : "reverted", ` ${one.title}: ${one.told}`));
-  const under = (title, items) => (items.length ? el("section", {}, el("h2", {}, title), el("ul", { class: "found" }, items)) : "");
+  const item = (kind, tag, ...inside) => [el("span", { class: `tag ${kind}` }, tag), ...inside];
+  const causes = run.heading.findings.map(({ status, title, from }) => item(status, status, ` ${title}`, from && quiet(` ${from}`)));
+  const tried = run.heading.trials.map(({ kept, title, told }) => item(kept ? "confirmed" : "refuted", kept ? "kept" : "reverted", ` ${title}: ${told}`));
+  const under = (title, items) => (items.length ? section(title, list(items, { class: "found" })) : "");
   parts.findings.replaceChildren(under("Causes", causes), under("Changes tried", tried));
   parts.findings.hidden = !causes.length && !tried.length;
 }
@@ -187,21 +187,22 @@ function facts() {
   parts.facts.replaceChildren(el("dl", {}, fact("Started", when(heading.started_at)), heading.seconds ? fact("Took", duration(heading.seconds)) : "",
     fact("Objective", heading.objective || "—"), fact("Steps", `${run.steps.length}${flagged ? `, ${flagged} to read with care` : ""}`),
     cost ? fact("The recorder's cost", `${number(100 * cost.cpu_share, 2)} % of one CPU, ${bytes(cost.rss_bytes)}${cost.late_ticks ? `, ${counted(cost.late_ticks, "late tick")}` : ""}`) : ""),
-    heading.quality.length ? el("details", {}, el("summary", {}, "How the run went"), el("ul", {}, heading.quality.map((each) => el("li", {}, each)))) : "");
+    heading.quality.length ? fold("How the run went", list(heading.quality)) : "");
 }
 function log() {
   parts.logged.hidden = !run.lines.length && run.heading.status !== "running";
   const box = parts.log, bottom = box.scrollHeight - box.scrollTop - box.clientHeight < 30;
   for (const line of run.lines.slice(box.childElementCount))
-    box.append(el("li", { class: line.event }, el("time", { datetime: line.at }, new Date(line.at).toLocaleTimeString("en-GB")), el("span", {}, line.words, line.steps ? el("span", { class: "quiet" }, ` (about ${line.steps} steps)`) : "")));
+    box.append(el("li", { class: line.event }, el("time", { datetime: line.at }, new Date(line.at).toLocaleTimeString("en-GB")), el("span", {}, line.words, line.steps ? quiet(` (about ${line.steps} steps)`) : "")));
   if (!run.lines.length) box.replaceChildren();
   if (bottom) box.scrollTop = box.scrollHeight;
 }
 function table() {
   if (!parts.steps.parentNode.open) return void (parts.steps.parentNode.ontoggle = table);
+  const row = (tag, attributes, cells) => el("tr", {}, cells.map((cell) => el(tag, attributes, `${cell}`)));
   const head = ["Step", "State", axis(), "Block", `${run.heading.work} per second`, "p95 in ms", "Errors", "Read with care"];
   const cells = (s) => [s.number, s.treatment, number(s.level), s.block ?? s.purpose, number(s.throughput), s.p95_ms === null ? "" : number(s.p95_ms), s.errors, s.flags.join(", ")];
-  parts.steps.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, run.steps.map((step) => el("tr", {}, cells(step).map((cell) => el("td", {}, `${cell}`)))))));
+  parts.steps.replaceChildren(el("table", {}, el("thead", {}, row("th", { scope: "col" }, head)), el("tbody", {}, run.steps.map((step) => row("td", {}, cells(step))))));
 }
 
 // --- where to
@@ -211,24 +212,24 @@ async function show() {
   document.body.classList.toggle("framed", Boolean(report));
   if (!id) {
     run = null;
-    return list();
+    return listed();
   }
   const asked = location.hash;
   try {
-    const found = await (await ask(`/api/runs/${id}`)).json();
+    const opened = await (await ask(`/api/runs/${id}`)).json();
     if (location.hash !== asked) return; // the reader has gone on
-    run = found;
+    run = opened;
   } catch (error) {
     if (error.message === "locked") throw error;
     if (location.hash !== asked) return;
     run = null;
-    return main.replaceChildren(el("section", { class: "empty" }, el("h1", {}, "There is no such run here"), el("a", { class: "button", href: "#/" }, "All runs")));
+    return nothing("There is no such run here", button("#/", "All runs"));
   }
   frame();
   if (report) {
     parts.report = el("iframe", { src: run.report, title: `Report of ${run.heading.name}`, sandbox: "allow-scripts allow-downloads" });
     $("where").append(el("span", { class: "far" }, " / report"));
-    main.replaceChildren(el("p", { class: "bar" }, el("a", { href: `#/${id}` }, "Numbers of this run"), " · ", el("a", { href: run.report, target: "_blank", rel: "noopener" }, "Report alone")), parts.report);
+    main.replaceChildren(para("bar", el("a", { href: `#/${id}` }, "Numbers of this run"), " · ", el("a", { href: run.report, target: "_blank", rel: "noopener" }, "Report alone")), parts.report);
   } else paint();
   main.focus();
 }

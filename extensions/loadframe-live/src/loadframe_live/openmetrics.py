@@ -1,12 +1,12 @@
 """OpenMetrics text of runs."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 
 from loadframe.model import CaseStudy, Curve, LevelRatio, Limit
-from loadframe.reporting.openmetrics import RATE, Sample, number, text
+from loadframe.reporting.openmetrics import RATE, Sample, number
 from loadframe.version import __version__
 
 FAMILIES: Mapping[str, str] = {
@@ -44,12 +44,8 @@ FAMILIES: Mapping[str, str] = {
 """Meaning of every exported metric, by its name without the prefix, in the order of the text."""
 
 
-def of_runs(runs: Iterable[CaseStudy]) -> str:
-    """The exposition of these runs, distinguished by the label `run`."""
-    return text((sample for run in runs for sample in samples_of(run)), FAMILIES)
-
-
 def samples_of(run: CaseStudy) -> Iterator[Sample]:
+    """Runs are distinguished by the label `run`."""
     own = {"run": run.name, "study": run.study.name}
     yield from _of_run(run, own)
     for name, state in run.states.items():

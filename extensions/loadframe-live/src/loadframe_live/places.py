@@ -5,16 +5,63 @@ are only data, even from a foreign folder."""
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any, Protocol
 
 from starlette.responses import StreamingResponse
 
+from loadframe.entry_points import PAGES_GROUP, usable
 from loadframe.errors import RunError
+from loadframe.reporting.openmetrics import Sample
 from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder, Whose
-from loadframe_live.watches import is_watch
+
+Change = dict[str, Any]
+
+
+class WatchView(Protocol):
+    id: str
+    heading: Change
+
+    def over(self) -> bool: ...
+
+    def row(self) -> Change: ...
+
+    def refresh(self) -> Change:
+        """The changes of the page, {} for none."""
+
+    def whole(self) -> Change:
+        """As read so far."""
+
+
+class WatchMetrics(Protocol):
+    def samples(self) -> Iterator[Sample]: ...
+
+
+class Watches(Protocol):
+    """What an entry point (`loadframe.pages`) has to read watches. view, metrics: of a folder and its id. families: of
+    the samples."""
+
+    is_watch: Callable[[Folder], bool]
+    view: Callable[[Folder, str], WatchView]
+    metrics: Callable[[Folder, str], WatchMetrics]
+    families: Mapping[str, str]
+
+
+@cache
+def watches() -> Watches | None:
+    """None where no extension reads watches."""
+    return next(iter(usable(PAGES_GROUP, lambda pages: hasattr(pages, "is_watch"))), None)
+
+
+def is_watch(storage: Folder) -> bool:
+    """Whether a folder holds the days of a watch, and no run."""
+    pages = watches()
+    return pages is not None and pages.is_watch(storage)
+
 
 MOST_RUNS = 200
 """The newest of a folder: their names begin with the time."""
@@ -24,7 +71,7 @@ ID = re.compile(r"([0-9]{1,3})/([A-Za-z0-9][A-Za-z0-9._-]{0,199})")
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A folder of runs. only: its one run that was given; "" for all."""
+    """only: the one run that was given; "" for all."""
 
     storage: Folder
     only: str = ""
@@ -49,12 +96,12 @@ class Places:
         return ids
 
     def find(self, run: str) -> RunFolder:
-        """A run. RunError for anything else."""
+        """RunError for anything else than a run."""
         root, name = self._place(run)
         return RunFolder.below(root, name)
 
     def folder(self, run: str) -> Folder:
-        """The folder of that id, whatever it holds. RunError where there is none."""
+        """Whatever it holds. RunError where there is none."""
         root, name = self._place(run)
         return root.below(name)
 
@@ -66,7 +113,7 @@ class Places:
 
 
 def parse(run: str) -> tuple[int, str]:
-    """The folder's number and the run's name. RunError for an invalid id."""
+    """Its folder's number, and its name. RunError for an invalid id."""
     matched = ID.fullmatch(run)
     if matched is None:
         raise RunError(f"{run[:200]!a} is not the id of a run", remedy="Choose one of the list.")
@@ -80,7 +127,7 @@ def _root(path: Path) -> Root:
         if single:
             parse(f"0/{path.name}")
         named = Folder(path.parent if single else path, Whose.NAMED, what="run folder")
-        root = Root(named, path.name) if single else Root(named)
+        root = Root(named, path.name if single else "")
         root.storage.changed_ns()
     except RunError as error:
         remedy = "Give a folder that holds runs (`--runs` of the command that measured; runs/ by default), or one run."
@@ -101,7 +148,7 @@ PIECE_BYTES = 1 << 18
 
 
 def answer(places: Places, run: str, name: str) -> StreamingResponse:
-    """One of these files, as it is now; what a browser cannot show is offered as a download. RunError for any other."""
+    """One of these files; what a browser cannot show is offered as a download. RunError for any other."""
     if name not in FILES:
         raise RunError(f"{name[:200]!a} is not a file that a report links to", remedy="Look into the run folder.")
     places.find(run)

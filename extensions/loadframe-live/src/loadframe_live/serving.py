@@ -63,18 +63,14 @@ class _Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._expect_a_request()
-        there = [
-            connection
-            for connection in self.connections
-            if isinstance(connection, _Connection) and not connection.transport.is_closing()
-        ]
+        there = [other for other in self.connections if isinstance(other, _Connection) and other.is_open]
         if len(there) > most_connections():
-            others = [
-                connection
-                for connection in there
-                if connection is not self and not (connection.has_key and connection.is_busy)
-            ]
-            min(others, key=lambda connection: (connection.has_key, connection._since), default=self).transport.abort()
+            others = [other for other in there if other is not self and not (other.has_key and other.is_busy)]
+            min(others, key=lambda other: (other.has_key, other._since), default=self).transport.abort()
+
+    @property
+    def is_open(self) -> bool:
+        return not self.transport.is_closing()
 
     @property
     def is_busy(self) -> bool:
@@ -109,7 +105,7 @@ class _Connection(H11Protocol):
 
 
 def most_connections() -> int:
-    """The most connections at a time, also limited by the available descriptors."""
+    """At a time, also limited by the available descriptors."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
@@ -135,8 +131,8 @@ class _Seldom(logging.Filter):
         return True
 
 
-def serve(runs: Sequence[Path], *, reads: Reads, port: int = 0, told: Callable[[Address], None]) -> None:
-    """Show these runs until a signal comes. told: called with the address once it answers. port 0: any free one.
+def serve(runs: Sequence[Path], *, reads: Reads, port: int = 0, ready: Callable[[Address], None]) -> None:
+    """Show these runs until a signal comes. ready: called with the address once it answers. port 0: any free one.
     RunError for a path that holds no runs, MachineError where the port is not available."""
     places, known, hub = Places(runs), Secrets(), Hub()
     for name in ("asyncio", "uvicorn.error"):
@@ -146,17 +142,10 @@ def serve(runs: Sequence[Path], *, reads: Reads, port: int = 0, told: Callable[[
         names = frozenset(f"{name}:{address.port}" for name in (ADDRESS, "localhost"))
         config = uvicorn.Config(
             application(places, hub, known, lambda: names, reads),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            ws="none",
-            http=_Connection,
-            loop="asyncio",
-            backlog=ACCEPTED_AT_ONCE,
-            timeout_graceful_shutdown=ENDS_WITHIN_S,
-        )
-        asyncio.run(_serve(_Server(config), hub, listener, lambda: told(address)))
+            log_config=None, access_log=False, server_header=False, proxy_headers=False, ws="none", http=_Connection,
+            loop="asyncio", backlog=ACCEPTED_AT_ONCE, timeout_graceful_shutdown=ENDS_WITHIN_S,
+        )  # fmt: skip
+        asyncio.run(_serve(_Server(config), hub, listener, lambda: ready(address)))
 
 
 async def _serve(server: uvicorn.Server, hub: Hub, listener: socket.socket, begun: Callable[[], None]) -> None:

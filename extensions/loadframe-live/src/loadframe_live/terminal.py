@@ -37,7 +37,7 @@ Points = Mapping[str, Sequence[tuple[float, float]]]
 
 
 def points_of(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[float, float]]]:
-    """The points by treatment: each level with the median of its throughputs, of steps that count."""
+    """By treatment each level with the median of its throughputs, of steps that count."""
     throughputs: dict[str, dict[float, list[float]]] = {}
     for step in steps:
         if step["counts"]:
@@ -46,7 +46,7 @@ def points_of(steps: Sequence[Mapping[str, Any]]) -> dict[str, list[tuple[float,
 
 
 def curve(lines: Points, width: int, height: int, *, axis: str) -> Text:
-    """Throughput over load in `height` rows of `width` characters; a sentence where there is none yet, or no room."""
+    """Throughput over load; a sentence where there is none yet, or no room."""
     known = [point for line in lines.values() for point in line]
     if not known or width < LEFT + 10 or height < 4:
         return Text("The first step is being measured." if not known else "The window is too small for the curve.")
@@ -91,10 +91,9 @@ def _stroke(grid: list[list[tuple[int, str]]], x: float, y: float, to_x: float, 
 
 
 def bars(uses: Mapping[str, Sequence[Any]], titles: Mapping[str, Mapping[str, Any]], width: int, most: int) -> Text:
-    """The limits with the highest use, as bars. uses: by id the share, use and ceiling in words, and if reached."""
+    """The limits with the highest use. uses: by id the share, use and ceiling in words, and if reached."""
     text = Text()
-    ranked = sorted(uses.items(), key=lambda item: -item[1][0])[:most]
-    for name, (share, use, reached) in ranked:
+    for name, (share, use, reached) in sorted(uses.items(), key=lambda item: -item[1][0])[:most]:
         colour = "red" if reached else "dark_orange" if share >= NEAR else "deep_sky_blue1"
         title = words(titles.get(name, {}).get("title", name))
         text.append(f"{title[:1].upper()}{title[1:]}"[: width - 1] + "\n")
@@ -102,28 +101,22 @@ def bars(uses: Mapping[str, Sequence[Any]], titles: Mapping[str, Mapping[str, An
         text.append("█" * filled, style=colour)
         text.append("░" * (width - 1 - filled) + "\n", style="dim")
         text.append(f"{words(use)}{', reached' if reached else ''}\n", style=colour if share >= NEAR else "dim")
-    return text if ranked else Text("They appear with the first step.")
+    return text or Text("They appear with the first step.")
 
 
 LOOK_S = 0.5
 READY = b"."
-
-
 LOG_FROM_ROWS = 20
-"""Rows of a terminal: in a lower one the curve and the limits take the room of the log."""
+"""In a lower terminal the curve and the limits take the room of the log."""
 
 
 class Drawn(Static):
-    """Redrawn when its size changes."""
-
     def on_resize(self) -> None:
         if isinstance(self.app, LiveView):
             self.app.paint()
 
 
 class LiveView(App[None]):
-    """The curve, the limits and the log of one run. stop: ends the run."""
-
     ENABLE_COMMAND_PALETTE = False
     CSS = """
     #head { height: auto; padding: 0 1; }
@@ -159,15 +152,13 @@ class LiveView(App[None]):
         self.query_one("#log").display = self.size.height >= LOG_FROM_ROWS
 
     def action_stop(self) -> None:
-        """End the run; the view ends with it."""
-        self._stop()
+        self._stop()  # the view ends with the run
 
     def look(self) -> None:
         if self._view.refresh():
             self.paint()
 
     def paint(self) -> None:
-        """Draw what was read, for the current sizes."""
         view, heading = self._view, self._view.heading
         if not heading:
             return
@@ -180,12 +171,11 @@ class LiveView(App[None]):
         uses = counting[-1]["uses"] if counting else {}
         room.update(bars(uses, view.limits, room.size.width, max(1, room.size.height // 3)))
         log = self.query_one("#log", RichLog)
-        new = min(view.lines_told - self._logged, len(view.lines))  # the first of very many are not kept
+        new = min(view.lines_read - self._logged, len(view.lines))  # the first of very many are not kept
         for line in view.lines[len(view.lines) - new :]:
-            log.write(
-                Text(f"{_clock(line['at'])}  {words(line['words'])}", style="bold" if line["event"] == "phase" else "")
-            )
-        self._logged = view.lines_told
+            style = "bold" if line["event"] == "phase" else ""
+            log.write(Text(f"{_clock(line['at'])}  {words(line['words'])}", style=style))
+        self._logged = view.lines_read
 
 
 def _head(view: RunView) -> Text:
@@ -213,23 +203,22 @@ def _clock(at: str) -> str:
         return words(at, 8)
 
 
-async def _show(view: RunView, open_end: int, ready: int, stop: Callable[[], None]) -> None:
-    app = LiveView(view, stop)
+async def _show(app: LiveView, open_end: int, ready: int) -> None:
     asyncio.get_running_loop().add_reader(open_end, app.exit)
     asyncio.get_running_loop().call_soon(os.write, ready, READY)
     await app.run_async()
 
 
 def main(arguments: list[str]) -> int:
-    """RUN, the descriptor that is open while the run is measured, and the one to write to when the view is there."""
-    run, open_end, ready = Path(arguments[0]), int(arguments[1]), int(arguments[2])
+    """RUN OPEN READY."""
+    run, (open_end, ready) = Path(arguments[0]), map(int, arguments[1:])
     measuring = os.getppid()
 
     def stop() -> None:
         if os.getppid() == measuring:
             os.kill(measuring, signal.SIGINT)
 
-    asyncio.run(_show(RunView(RunFolder.open(run), "0/run"), open_end, ready, stop))
+    asyncio.run(_show(LiveView(RunView(RunFolder.open(run), "0/run"), stop), open_end, ready))
     return 0
 
 

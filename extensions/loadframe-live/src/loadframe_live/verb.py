@@ -25,19 +25,14 @@ def serve(
         from loadframe_live.serving import serve as serve_page
         from loadframe_live.view import Reads
 
-        def told(address: Address) -> None:
+        def ready(address: Address) -> None:
             if as_json:
-                shape = {
-                    "schema": "loadframe.serve/1",
-                    "url": address.url,
-                    "port": address.port,
-                    "token": address.token,
-                }
-                emit(shape, with_secrets=True)
+                own = {"url": address.url, "port": address.port, "token": address.token}
+                emit({"schema": "loadframe.serve/1", **own}, with_secrets=True)
             else:
                 answer(f"Open {address.url}\nThe address is a key: whoever has it can read these runs. Ctrl-C ends it.")
 
-        serve_page(runs or [RUNS], reads=Reads(conclude, answer_of), port=port, told=told)
+        serve_page(runs or [RUNS], reads=Reads(conclude, answer_of), port=port, ready=ready)
 
 
 STDOUT = "-"

@@ -8,16 +8,7 @@ from typing import Any, Literal, TypeVar
 from loadframe.errors import RunError, UserError
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import rules_for
-from loadframe.model import (
-    FLAGS,
-    REACHED,
-    CaseStudy,
-    Finding,
-    Limit,
-    RunAnswer,
-    Step,
-    TargetState,
-)
+from loadframe.model import FLAGS, REACHED, CaseStudy, Finding, Limit, RunAnswer, Step, TargetState
 from loadframe.reporting import quality_words, verdict_words, words
 from loadframe.reporting.reports import form_of
 from loadframe.runs.entries import PROGRESS, BenchFacts, Told
@@ -31,6 +22,11 @@ RUN = "loadframe.live-run/1"
 Read = TypeVar("Read")
 Status = Literal["running", "finished", "stopped"]
 Change = dict[str, Any]
+TEXTS = (
+    ("study", "study", "name"), ("question", "study", "question"), ("target", "target", "kind"),
+    ("workload", "workload", "kind"), ("axis", "load", "axis"),
+)  # fmt: skip
+"""Texts of the heading, by table and key of the study."""
 LISTED = ("name", "study", "question", "target", "started_at", "ended_at", "answer", "has_report", "version")
 
 
@@ -43,16 +39,15 @@ class Reads:
 
 
 def _unless_refused(read: Callable[[RunFolder], Read], run: RunFolder) -> Read | None:
-    """None for a run without a result: its own lines report what is wrong with it."""
+    """None without a result: the run's own lines report what is wrong with it."""
     try:
         return read(run)
     except UserError:
         return None
 
 
-def _text(study: Change, table: str, key: str) -> str:
-    section = study.get(table)
-    return str(section.get(key, "")) if isinstance(section, dict) else ""
+def _cost(cpu_share: float | None, rss_bytes: float | None, late_ticks: int | None) -> Change:
+    return {"cpu_share": cpu_share, "rss_bytes": rss_bytes, "late_ticks": late_ticks}
 
 
 def _findings(findings: Iterable[Finding], unit: str) -> list[Change]:
@@ -68,17 +63,13 @@ def _findings(findings: Iterable[Finding], unit: str) -> list[Change]:
 
 
 STEPS = "steps.jsonl"
-DOCUMENTS = (
-    "run.json",
-    "bench.json",
-    "treatments.jsonl",
-    "rounds.json",
-    "conduct.json",
-    "report.html",
-)
+DOCUMENTS = ("run.json", "bench.json", "treatments.jsonl", "rounds.json", "conduct.json", "report.html")
 """Sources of the heading, besides study.json: an answer is written with its report."""
 PIECE_BYTES = 1 << 20
 MOST_STEPS, MOST_LINES = 5000, 1000
+OF_A_STEP = "at", "treatment", "level", "seconds", "purpose"
+OF_THE_PAGE = "id", "heading", "limits", "steps", "lines", "now", "recorder", "error"
+OF_A_LINE = "at", "event", "words", "steps"
 SMALLEST_SHARE = 0.005
 """A limit with less use has no bar."""
 
@@ -95,7 +86,7 @@ class RunView:
         self.heading: Change = {}
         self.steps: list[Change] = []
         self.lines: list[Change] = []
-        self.lines_told = 0
+        self.lines_read = 0
         self.now: Change | None = None
         self.recorder: Change | None = None
         self.limits: dict[str, Change] = {}
@@ -105,14 +96,13 @@ class RunView:
         self.error = ""
 
     def over(self) -> bool:
-        """Whether nothing more will come."""
         return self.status != "running" and not self.run.in_progress()
 
     def row(self) -> Change:
         return self._row(self.status, self.heading)
 
     def unopened(self) -> Change:
-        """The same, read for the list alone. For an unreadable run the reason is in `error`."""
+        """Read for the list alone. For an unreadable run the reason is in `error`."""
         try:
             status = self._status()
             answer = _unless_refused(self._reads.answer, self.run) if self._reads and status != "running" else None
@@ -142,17 +132,7 @@ class RunView:
         return {"error": self.error}
 
     def whole(self) -> Change:
-        return {
-            "schema": RUN,
-            "id": self.id,
-            "heading": self.heading,
-            "limits": self.limits,
-            "steps": self.steps,
-            "lines": self.lines,
-            "now": self.now,
-            "recorder": self.recorder,
-            "error": self.error,
-        }
+        return {"schema": RUN, **{name: getattr(self, name) for name in OF_THE_PAGE}}
 
     # --- documents ---
 
@@ -200,14 +180,8 @@ class RunView:
                 for trial in of.tried
             ],
             "quality": [] if quality is None else list(map(words.sentence, quality_words.sentences(quality))),
-            "recorder": None
-            if quality is None
-            else {
-                "cpu_share": quality.recorder_cpu_share,
-                "rss_bytes": quality.recorder_rss_bytes,
-                "late_ticks": quality.late_ticks,
-            },
-            "seconds": None if quality is None else quality.seconds,
+            "recorder": quality and _cost(quality.recorder_cpu_share, quality.recorder_rss_bytes, quality.late_ticks),
+            "seconds": quality and quality.seconds,
         }
 
     def _listed(self, answer: RunAnswer | None) -> Change:
@@ -228,29 +202,18 @@ class RunView:
     def _described(self) -> Change:
         """The heading; for a study that this version cannot carry out, only what any study has."""
         raw = self.run.study()
-        described: Change = {
-            "name": self.run.path.name,
-            "study": _text(raw, "study", "name"),
-            "question": _text(raw, "study", "question"),
-            "target": _text(raw, "target", "kind"),
-            "workload": _text(raw, "workload", "kind"),
-            "axis": _text(raw, "load", "axis"),
-            "levels": [],
-            "objective": "",
-            "budget_s": None,
-        }
+        described: Change = {"name": self.run.path.name}
+        for name, table, key in TEXTS:
+            section = raw.get(table)
+            described[name] = str(section.get(key, "")) if isinstance(section, dict) else ""
         try:
             study = self.run.declared()
         except UserError:
-            return described
+            return {**described, "levels": [], "objective": "", "budget_s": None}
         self._declared_limits = study.target.limit
         summary = describe_study(study, BenchFacts(work_unit=""))
-        return {
-            **described,
-            "levels": list(summary.levels),
-            "objective": summary.objective,
-            "budget_s": study.measure.budget,
-        }
+        levels, budget_s = list(summary.levels), study.measure.budget
+        return {**described, "levels": levels, "objective": summary.objective, "budget_s": budget_s}
 
     # --- lines ---
 
@@ -287,7 +250,7 @@ class RunView:
         }
 
     def _use(self, limit: Limit) -> list[Any] | None:
-        """The share of its ceiling that is in use, and both in words; None for too small a share."""
+        """The share in use, use and ceiling in words, and if reached; None for too small a share."""
         share = limit.use / limit.ceiling
         if not math.isfinite(share) or share < SMALLEST_SHARE:
             return None
@@ -300,22 +263,14 @@ class RunView:
         change: Change = {}
         for line in lines:
             if line.event == "step":
-                self.now = change["now"] = {
-                    "at": line.at,
-                    "treatment": line.treatment,
-                    "level": line.level,
-                    "seconds": line.seconds,
-                    "purpose": line.purpose,
-                }
+                self.now = change["now"] = {name: getattr(line, name) for name in OF_A_STEP}
             elif line.event == "recorder":
-                cost = {"cpu_share": line.cpu_share, "rss_bytes": line.rss_bytes, "late_ticks": line.late_ticks}
-                self.recorder = change["recorder"] = cost
+                self.recorder = change["recorder"] = _cost(line.cpu_share, line.rss_bytes, line.late_ticks)
             else:
-                entry = {"at": line.at, "event": line.event, "words": line.words, "steps": line.steps}
-                change.setdefault("lines", []).append(entry)
+                change.setdefault("lines", []).append({name: getattr(line, name) for name in OF_A_LINE})
         new = change.get("lines", ())
         self.lines = [*self.lines, *new][-MOST_LINES:]
-        self.lines_told += len(new)
+        self.lines_read += len(new)
         if self.status != "running":
             self.now = None
             change.pop("now", None)
@@ -334,7 +289,7 @@ class RunView:
 
 
 def _words(limit: Limit) -> str:
-    """Use and ceiling: "61 of 64", "0.93 of 1 cores", "97 %" for a share."""
+    """ "61 of 64", "0.93 of 1 cores", "97 %" for a share."""
     use, ceiling = show(limit.use, limit.unit), show(limit.ceiling, limit.unit)
     if limit.unit == "share" and limit.ceiling == 1.0:
         return use
