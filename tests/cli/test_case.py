@@ -23,12 +23,13 @@ def test_what_one_study_has_found_is_not_lost_with_the_next(
 ) -> None:
     outcomes: list[dict[str, Any]] = [{"schema": "loadframe.investigation/1", "run": "first"}]
 
-    def carried_out(*_: object) -> dict[str, Any]:
+    def carried_out(*_: object, **__: object) -> dict[str, Any]:
         if not outcomes:
             raise ends_with
         return outcomes.pop()
 
-    monkeypatch.setattr(case, "carry_out", carried_out)
+    monkeypatch.setattr(case, "result_of", carried_out)
+    monkeypatch.setattr(case, "document", dict)
     monkeypatch.setenv("LOADFRAME_STATE", str(tmp_path))
     done = CliRunner().invoke(app, ["case", "run", "bulk-ingest", "--json"])
     assert done.exit_code == code

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from loadframe_bulk.turns import LONGEST_FILE, Chain, Turn, lines, own_turn, tell_regularly
+from loadframe_bulk.turns import LONGEST_FILE, Chain, Turn, lines, own_turn, write_regularly
 from loadframe_pipelines.stage_lines import StageLine, parse_stage_line
 
 CHAIN = Chain(("FIRST", "SECOND"), first=3)
@@ -52,7 +52,7 @@ def test_lines_come_by_themselves_and_a_long_file_begins_again(tmp_path: Path) -
     path, turn, kept = tmp_path / "stages.jsonl", own_turn(CHAIN), signal.getsignal(signal.SIGALRM)
     path.write_bytes(b"\n" * (LONGEST_FILE + 1))
     try:
-        end = tell_regularly(str(path), lambda: lines(CHAIN, [turn], 1), every_s=0.01)
+        end = write_regularly(str(path), lambda: lines(CHAIN, [turn], 1), every_s=0.01)
         signal.pause()
         end()
         assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
@@ -67,4 +67,4 @@ def test_lines_come_by_themselves_and_a_long_file_begins_again(tmp_path: Path) -
 def test_a_link_is_not_written_to(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "other")
     with pytest.raises(OSError, match="link"):
-        tell_regularly(str(tmp_path / "link"), lambda: iter(()))
+        write_regularly(str(tmp_path / "link"), lambda: iter(()))

@@ -14,8 +14,6 @@ from loadframe.errors import StudyError, UsageError
 
 if TYPE_CHECKING:
     from loadframe.model import RunAnswer
-    from loadframe.study import Study
-    from loadframe.study.cases import Verb
 
 app = typer.Typer(no_args_is_help=True, **PLAIN)
 Name = Annotated[
@@ -48,17 +46,9 @@ def show(name: Name, as_json: Json = False) -> None:
     with command(as_json):
         case = loadframe.case(name)
         if as_json:
-            emit(
-                {
-                    "schema": "loadframe.case/1",
-                    "name": case.name,
-                    "title": case.title,
-                    "story": case.story,
-                    "needs": case.needs,
-                    "studies": {which: case.study(which=which).resolved() for which in case.studies},
-                    "readme": case.readme(),
-                }
-            )
+            facts = {"name": case.name, "title": case.title, "story": case.story, "needs": case.needs}
+            studies = {which: case.study(which=which).resolved() for which in case.studies}
+            emit({"schema": "loadframe.case/1", **facts, "studies": studies, "readme": case.readme()})
         else:
             answer(case.readme())
 
@@ -102,31 +92,23 @@ def run_case(
             remedy=f"Choose one of them with --study: {', '.join(names)}.",
         )
     far = over is not None
-    studies = {
-        study_name: case.study(profile=profile, which=study_name, overrides=overrides, over_fleet=far)
-        for study_name in names
-    }
+    studies = [case.study(profile=profile, which=chosen, overrides=overrides, over_fleet=far) for chosen in names]
+    if case.verb == "ladder" and over is not None:
+        raise StudyError("this case is a ladder, and a fleet does not climb those", remedy="Run it without --fleet.")
+    act: Callable[..., RunAnswer] = loadframe.ladder if case.verb == "ladder" else loadframe.investigate
     shapes: dict[str, Any] = {}
-    for study_name, study in studies.items():
+    for chosen, study in zip(names, studies, strict=True):
         if shapes and not as_json:
             answer()
-        shapes[study_name] = carry_out(case.verb, study, runs, as_json, over)
+        outcome = result_of(act, study, as_json, over, drives=True, runs=runs)
+        if not as_json:
+            tell(outcome, as_json=False)
+        shape = shapes[chosen] = document(outcome)
         reached["studies"] = shapes
     if as_json and len(shapes) == 1:
-        emit(next(iter(shapes.values())), run=next(iter(shapes.values()))["run"])
+        emit(shape, run=shape["run"])
     elif as_json:
         emit({"schema": "loadframe.case-run/1", "case": name, "studies": shapes})
-
-
-def carry_out(verb: "Verb", study: "Study", runs: Path, quiet: bool, over: Path | None = None) -> dict[str, Any]:
-    """And show it unless `quiet`; returns the outcome for programs."""
-    if verb == "ladder" and over is not None:
-        raise StudyError("this case is a ladder, and a fleet does not climb those", remedy="Run it without --fleet.")
-    act: Callable[..., RunAnswer] = loadframe.ladder if verb == "ladder" else loadframe.investigate
-    outcome = result_of(act, study, quiet, over, drives=True, runs=runs)
-    if not quiet:
-        tell(outcome, as_json=False)
-    return document(outcome)
 
 
 def demo(overrides: Sets = None, runs: Runs = RUNS, as_json: Json = False) -> None:

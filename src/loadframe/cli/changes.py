@@ -41,7 +41,7 @@ def list_changes(
             emit({"schema": "loadframe.changes/1", "standing": standing, "unreadable": odd, "changes": _rows(journals)})
             return
         for record in now:
-            answer(f"Changed now, by {_whose(record)} (id {record.id}):")
+            answer(f"Changed now, by {_author(record)} (id {record.id}):")
             for change in record.changes:
                 answer(f"  {change.setting} of {change.words}: {_value(change.before)} -> {_value(change.after)}")
             if record.because:
@@ -85,7 +85,7 @@ def revert(runs: Runs = RUNS, as_json: Json = False) -> None:
                 words = ", ".join(sorted({entry.setting for entry in left}))
                 answer(f"{path}: the run was killed; its private target is gone, including {words}. Nothing to do.")
             for record in running:
-                answer(f"Left alone: changes made by {_whose(record)}. It reverts them when it ends.")
+                answer(f"Left alone: changes made by {_author(record)}. It reverts them when it ends.")
             if not (outcomes or unreadable or ended or running):
                 answer("Nothing is changed: every change was reverted or ended with its target.")
         if unreadable or any(outcome.status == "failed" for outcome in outcomes):
@@ -111,7 +111,7 @@ def forget(
             answer(str(outcome))
 
 
-def _whose(record: "Record") -> str:
+def _author(record: "Record") -> str:
     state = f"which is running (pid {record.owner.pid})" if record.alive() else "which was killed"
     return f"{record.what}, {state}, {record.run}"
 
@@ -126,12 +126,7 @@ def _rows(journals: "Mapping[Path, Sequence[ChangeRecord]]") -> list[dict[str, A
         "why",
     )  # fmt: skip
     return [
-        {
-            "run": str(path),
-            "number": entry.id,
-            "phase": entry.status,
-            **{name: getattr(entry, name) for name in names},
-        }
+        {"run": str(path), "number": entry.id, "phase": entry.status, **{name: getattr(entry, name) for name in names}}
         for path, entries in journals.items()
         for entry in entries
     ]

@@ -24,7 +24,7 @@ Sets = Annotated[
 ]
 Details = Annotated[bool, typer.Option("--details", help="Print all of the report, not a screen of it.")]
 Live = Annotated[bool, typer.Option("--live", help="Draw the curve, the limits and the log in the terminal meanwhile.")]
-Runs = Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder for run folders.")]
+Runs = Annotated[Path, typer.Option(metavar="DIR", help="The folder for run folders.")]
 RUNS = Path("runs")
 
 Result = TypeVar("Result")

@@ -43,9 +43,7 @@ def compare(
     github: Annotated[
         bool, typer.Option("--github", help="In GitHub Actions: also write a job summary and an annotation.")
     ] = False,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Also write the verdicts as JUnit XML.")
-    ] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the verdicts as JUnit XML.")] = None,
     overrides: Sets = None,
     runs: Runs = RUNS,
     as_json: Json = False,
@@ -57,10 +55,10 @@ def compare(
         allowed = None
         if fail_if_worse is not None:
             match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", fail_if_worse)
-            if not match or not 0 <= float(match[1]) < 100:
+            allowed = float(match[1]) / 100 if match else 1.0
+            if allowed >= 1:
                 fact = f"--fail-if-worse {fail_if_worse!r} is not a percentage"
                 raise UsageError(fact, remedy="For example --fail-if-worse 3%.")
-            allowed = float(match[1]) / 100
         wanted = comparing.asked(github, junit)
         if second is None:
             _refuse_direction(lower_is_better, by)
@@ -76,9 +74,7 @@ def compare(
         if as_json:
             emit(loadframe.comparison_json(comparisons), run=comparisons[0].run)
         else:
-            wanted.tell(
-                "\n\n".join(loadframe.render_comparison(comparison) for comparison in comparisons), comparisons[0].run
-            )
+            wanted.tell("\n\n".join(map(loadframe.render_comparison, comparisons)), comparisons[0].run)
         wanted.leave(comparisons)
         answers = {comparison.margin.answer for comparison in comparisons if comparison.margin is not None}
         if "proven-worse" in answers:

@@ -52,10 +52,7 @@ class Arranged:
         sides = [[reduce(pair[side]) for pair in self.pairs] for side in (0, 1)]
         return samples.paired(*sides, by=by)
 
-    def table(self, but: str) -> tuple[Quantity, ...]:
-        return tuple(self._row(name) for name in quantity.SHOWN if name != but)
-
-    def _row(self, name: str) -> Quantity:
+    def row(self, name: str) -> Quantity:
         try:
             verdict = self.judged(name)
             before, after = (quantity.of(side.values, name) for side in (self.before, self.after))
@@ -154,6 +151,7 @@ def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> 
     except ValueError as error:
         raise SampleError(f"{before.name} and {after.name}: {error}", remedy="Give more values.") from error
     turned = verdicts.turned if lower_is_better else (lambda verdict: verdict)
+    rows = [arranged.row(name) for name in quantity.SHOWN if name != chosen]
     return Comparison(
         before=before.name,
         after=after.name,
@@ -162,7 +160,7 @@ def files(first: str, second: str, *, lower_is_better: bool, by: str | None) -> 
         lower_is_better=lower_is_better,
         notes=arranged.notes,
         by=chosen,
-        quantities=tuple(replace(row, verdict=row.verdict and turned(row.verdict)) for row in arranged.table(chosen)),
+        quantities=tuple(replace(row, verdict=row.verdict and turned(row.verdict)) for row in rows),
     )
 
 
@@ -170,11 +168,8 @@ def with_margin(comparison: Comparison, allowed: float | None) -> Comparison:
     """And, where the data cannot decide, how much more is needed."""
     what = "blocks" if comparison.verdict.block_ratios else "values" if comparison.by else "steps"
     if allowed is None:
-        return (
-            comparison
-            if comparison.verdict.decided
-            else replace(comparison, needed=samples.needed(comparison.verdict, what))
-        )
+        needed = None if comparison.verdict.decided else samples.needed(comparison.verdict, what)
+        return replace(comparison, needed=needed)
     answer = verdicts.margin(comparison.verdict, allowed, lower_is_better=comparison.lower_is_better)
     edge = 1 + allowed if comparison.lower_is_better else 1 - allowed
     needed = samples.needed(comparison.verdict, what, edge=edge) if answer == "cannot-tell" else None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from math import inf, isfinite
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast
 
@@ -18,6 +18,7 @@ from loadframe.cli.common import RUNS, Details, Json, Runs, Sets, command, is_fo
 from loadframe.cli.terminal import answer, deliver, emit, say
 from loadframe.entry_points import DATA_GROUP, not_installed, registered
 from loadframe.errors import MissingTool, SampleError, UsageError
+from loadframe.formats.plain_numbers import finite
 from loadframe.formats.said import words
 
 if TYPE_CHECKING:
@@ -81,33 +82,25 @@ PRODUCTION = "production"
 REMEDY = "Give a run folder, CSV, the JSON of a Prometheus range query, or what `sadf -j` or `sadf -d` writes."
 
 LoadOf = Annotated[
-    str | None,
-    typer.Option("--load", metavar="SERIES", help="For production data: which column or series is the load."),
+    str | None, typer.Option(metavar="SERIES", help="For production data: which column or series is the load.")
 ]
 ThroughputOf = Annotated[
-    str | None,
-    typer.Option("--throughput", metavar="SERIES", help="Which is the throughput; counters become rates."),
+    str | None, typer.Option(metavar="SERIES", help="Which is the throughput; counters become rates.")
 ]
 ResponseOf = Annotated[
     str | None,
-    typer.Option(
-        "--response", metavar="SERIES", help="Which is the response time in seconds, for example A_sum / A_count."
-    ),
+    typer.Option(metavar="SERIES", help="Which is the response time in seconds, for example A_sum / A_count."),
 ]
-ResponseIs = Annotated[str, typer.Option("--response-is", metavar="mean|p95", help="What of the response times it is.")]
+ResponseIs = Annotated[str, typer.Option(metavar="mean|p95", help="What of the response times it is.")]
 UseOf = Annotated[
-    list[str] | None,
-    typer.Option("--use", metavar="NAME=SERIES", help="Which is the use of a resource, a share from 0 to 1."),
+    list[str] | None, typer.Option(metavar="NAME=SERIES", help="Which is the use of a resource, a share from 0 to 1.")
 ]
 CountersOf = Annotated[
-    list[str] | None,
-    typer.Option("--counter", metavar="NAME", help="A series that counts up, if its name does not say."),
+    list[str] | None, typer.Option(metavar="NAME", help="A series that counts up, if its name does not say.")
 ]
-AlsoFrom = Annotated[
-    list[str] | None, typer.Option("--also", metavar="FILE", help="A further file, joined by its times.")
-]
+AlsoFrom = Annotated[list[str] | None, typer.Option(metavar="FILE", help="A further file, joined by its times.")]
 TreatmentOf = Annotated[
-    str | None, typer.Option("--treatment", help="For a run: the state of the target (A is the one it started in).")
+    str | None, typer.Option(help="For a run: the state of the target (A is the one it started in).")
 ]
 
 
@@ -183,8 +176,7 @@ def curve(
     ],
     treatment: TreatmentOf = None,
     within_latency_p95_ms: Annotated[
-        float | None,
-        typer.Option("--within-latency-p95-ms", metavar="MS", help="The latency objective for the capacity."),
+        float | None, typer.Option(metavar="MS", help="The latency objective for the capacity.")
     ] = None,
     load: LoadOf = None,
     throughput: ThroughputOf = None,
@@ -200,7 +192,7 @@ def curve(
         from loadframe.model import Observations
         from loadframe.runs.folder import RunFolder
 
-        if within_latency_p95_ms is not None and not 0 < within_latency_p95_ms < float("inf"):
+        if within_latency_p95_ms is not None and not 0 < within_latency_p95_ms < inf:
             raise UsageError(
                 f"--within-latency-p95-ms {within_latency_p95_ms:g} is not an objective",
                 remedy="Give milliseconds above zero.",
@@ -211,10 +203,11 @@ def curve(
                 show(as_json, loadframe.curve_json, partial(loadframe.render_curve, unit=UNIT), fitted)
             case RunFolder() as run:
                 case = loadframe.conclude(run, within_latency_p95_ms=within_latency_p95_ms)
-                fitted = case.state(treatment or "A").curve
                 unit, quality, work = case.study.axis_unit, case.quality, case.study.work_unit
                 to_text = partial(loadframe.render_curve, unit=unit, quality=quality, work=work)
-                show(as_json, partial(loadframe.curve_json, quality=quality), to_text, fitted)
+                show(
+                    as_json, partial(loadframe.curve_json, quality=quality), to_text, case.state(treatment or "A").curve
+                )
             case production:
                 shape, text = production.curve(within_latency_p95_ms, UNIT)
                 show(as_json, lambda: shape, lambda: text)
@@ -232,25 +225,19 @@ def predict(
             "- is stdin.",
         ),
     ],
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="L,..", help="The loads to forecast, for example 4,8,12.")
-    ] = None,
+    at: Annotated[str | None, typer.Option(metavar="L,..", help="The loads to forecast, for example 4,8,12.")] = None,
     up_to: Annotated[
         float | None,
         typer.Option(
-            "--up-to",
-            metavar="LOAD",
-            help="Forecast from the loads up to this one, and score the forecast at the others.",
+            metavar="LOAD", help="Forecast from the loads up to this one, and score the forecast at the others."
         ),
     ] = None,
     load_is: Annotated[
-        str | None,
-        typer.Option("--load-is", metavar="clients|rate", help="What the load counts, if the data do not say."),
+        str | None, typer.Option(metavar="clients|rate", help="What the load counts, if the data do not say.")
     ] = None,
     treatment: TreatmentOf = None,
     verify: Annotated[
-        Path | None,
-        typer.Option("--verify", metavar="STUDY", help="Measure the loads of --at, and score the forecast."),
+        Path | None, typer.Option(metavar="STUDY", help="Measure the loads of --at, and score the forecast.")
     ] = None,
     load: LoadOf = None,
     throughput: ThroughputOf = None,
@@ -311,10 +298,8 @@ def _verified(
 def _loads(text: str | None) -> list[float]:
     if text is None:
         return []
-    try:
-        loads = [float(part) for part in text.split(",")]
-    except ValueError:
-        loads = [inf]
-    if not all(isfinite(load) for load in loads):
+    loads = [finite(part) for part in text.split(",")]
+    known = [load for load in loads if load is not None]
+    if len(known) < len(loads):
         raise UsageError(f"--at {words(text)!r} is not a list of loads", remedy="For example --at 4,8,12.")
-    return loads
+    return known

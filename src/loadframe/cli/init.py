@@ -26,17 +26,14 @@ def init(
         str | None, typer.Option("--command", metavar="COMMAND", help="The command that starts your service.")
     ] = None,
     port: Annotated[
-        int | None,
-        typer.Option("--port", min=1, max=65535, help="The port on which it listens; alone: a service that runs."),
+        int | None, typer.Option(min=1, max=65535, help="The port on which it listens; alone: a service that runs.")
     ] = None,
     pid: Annotated[
         int | None,
-        typer.Option(
-            "--pid", help="The process of a service that runs; with --port: which one, where several hold the port."
-        ),
+        typer.Option(help="The process of a service that runs; with --port: which one, where several hold the port."),
     ] = None,
-    path: Annotated[str, typer.Option("--path", help="What to request from it.")] = "/",
-    name: Annotated[str, typer.Option("--name", help="A name for the study.")] = "",
+    path: Annotated[str, typer.Option(help="What to request from it.")] = "/",
+    name: Annotated[str, typer.Option(help="A name for the study.")] = "",
     file: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="The study file to write; NAME.toml without it.")
     ] = None,
@@ -77,17 +74,10 @@ def init(
         say(f"Wrote {written}.")
         point = measurement.curve.points[0] if measurement is not None else None
         if as_json:
-            emit(
-                {
-                    "schema": "loadframe.init/1",
-                    "study": str(written),
-                    "name": beginning.name,
-                    "found": list(beginning.known),
-                    "hints": list(beginning.hints),
-                    "checked": None if point is None else {"load": point.load, "throughput": point.throughput},
-                    "run": None if measurement is None else str(measurement.run),
-                }
-            )
+            known = {"name": beginning.name, "found": list(beginning.known), "hints": list(beginning.hints)}
+            checked = None if point is None else {"load": point.load, "throughput": point.throughput}
+            where = None if measurement is None else str(measurement.run)
+            emit({"schema": "loadframe.init/1", "study": str(written), **known, "checked": checked, "run": where})
             return
         if point is not None:
             answer(f"Checked: one client gets {point.throughput:,.4g} answers a second.")

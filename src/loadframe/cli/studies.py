@@ -140,15 +140,11 @@ def capacity(
     study: Annotated[Path, typer.Argument(help="A study file (TOML) with an objective.")],
     hold: Annotated[
         str | None,
-        typer.Option(
-            "--hold", metavar="TIME", help="Total time for which the level must meet the objective, for example 60s."
-        ),
+        typer.Option(metavar="TIME", help="Total time for which the level must meet the objective, for example 60s."),
     ] = None,
     guess: Annotated[
         str | None,
-        typer.Option(
-            "--guess", metavar="LOW..HIGH", help="The expected capacity: a load, or a forecast's 90 % interval."
-        ),
+        typer.Option(metavar="LOW..HIGH", help="The expected capacity: a load, or a forecast's 90 % interval."),
     ] = None,
     overrides: Sets = None,
     runs: Runs = RUNS,
@@ -157,17 +153,11 @@ def capacity(
 ) -> None:
     """Find the highest load that meets the objective, searching from below. Changes nothing."""
     with command(as_json, measures=True):
-        outcome = result_of(
-            loadframe.capacity,
-            loadframe.load_study(study, overrides or []),
-            as_json,
-            over,
-            capacities=True,
-            guess=None if guess is None else _interval(guess),
-            hold_s=0.0 if hold is None else duration_of("--hold", hold, "60s"),
-            runs=runs,
-        )
-        tell(outcome, as_json)
+        declared = loadframe.load_study(study, overrides or [])
+        expected = None if guess is None else _interval(guess)
+        hold_s = 0.0 if hold is None else duration_of("--hold", hold, "60s")
+        search = partial(loadframe.capacity, guess=expected, hold_s=hold_s)
+        tell(result_of(search, declared, as_json, over, capacities=True, runs=runs), as_json)
 
 
 def _interval(text: str) -> "LoadInterval":
@@ -178,9 +168,8 @@ def _interval(text: str) -> "LoadInterval":
     low = float(match[1]) if match else 0.0
     high = float(match[2]) if match and match[2] else low
     if not 0 < low <= high <= HIGHEST:
-        raise UsageError(
-            f"--guess {text!r} is neither a load nor an interval", remedy="For example --guess 500..700 or --guess 600."
-        )
+        remedy = "For example --guess 500..700 or --guess 600."
+        raise UsageError(f"--guess {text!r} is neither a load nor an interval", remedy=remedy)
     if low == high:
         return LoadInterval(low, low / LONE_GUESS, low * LONE_GUESS)
     return LoadInterval((low * high) ** 0.5, low, high)
@@ -203,33 +192,28 @@ def ladder(
 
 
 def limits(
-    pid: Annotated[int | None, typer.Option("--pid", metavar="P", help="The pid of a process on this machine.")] = None,
+    pid: Annotated[int | None, typer.Option(metavar="P", help="The pid of a process on this machine.")] = None,
     target: Annotated[
-        Path | None, typer.Option("--target", metavar="STUDY", help="A study; its target is started for the reading.")
+        Path | None, typer.Option(metavar="STUDY", help="A study; its target is started for the reading.")
     ] = None,
     attach: Annotated[
         str | None,
         typer.Option(
-            "--attach",
             metavar="KIND:ADDRESS",
             help="A running server: mariadb:SOCKET, postgres:SOCKET_DIR, or KIND:HOST:PORT. It is only read.",
         ),
     ] = None,
     option_file: Annotated[
-        Path | None,
-        typer.Option("--option-file", metavar="FILE", help="The account for --attach, in section [client] or [NAME]."),
+        Path | None, typer.Option(metavar="FILE", help="The account for --attach, in section [client] or [NAME].")
     ] = None,
     user: Annotated[
-        str,
-        typer.Option("--user", help="The account's name. The password comes from the file, MYSQL_PWD or PGPASSWORD."),
+        str, typer.Option(help="The account's name. The password comes from the file, MYSQL_PWD or PGPASSWORD.")
     ] = "",
     over: Annotated[
-        str | None,
-        typer.Option("--over", metavar="TIME", help="Watch for this long, for example 10m, and say what runs out."),
+        str | None, typer.Option(metavar="TIME", help="Watch for this long, for example 10m, and say what runs out.")
     ] = None,
     stages: Annotated[
-        list[Path] | None,
-        typer.Option("--stages", metavar="FILE", help="A file in which a pipeline prints what its stages do."),
+        list[Path] | None, typer.Option(metavar="FILE", help="A file in which a pipeline prints what its stages do.")
     ] = None,
     overrides: Sets = None,
     as_json: Json = False,

@@ -1,10 +1,17 @@
 """`[cage]`: what each component of a study is allowed."""
 
+from typing import TypeVar
+
 from pydantic import ConfigDict, Field
 
 from loadframe.study.fields import CpuQuota, Cpus, Nice, Rate, Size, Table
 
 QUOTA_PERIOD_US = 100_000
+Value = TypeVar("Value")
+
+
+def _given(values: dict[str, Value | None]) -> dict[str, Value]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 class ComponentCage(Table):
@@ -24,20 +31,21 @@ class ComponentCage(Table):
 
     def group_limits(self) -> dict[str, int]:
         """By their names in version 2 (units: cages/cage.py)."""
-        limits = {
-            "cpu.max": None if self.cpu_quota is None else round(self.cpu_quota * QUOTA_PERIOD_US),
-            "memory.max": self.memory,
-            "pids.max": self.processes,
-            "io.rbps": self.read_rate,
-            "io.wbps": self.write_rate,
-            "io.riops": self.read_iops,
-            "io.wiops": self.write_iops,
-        }
-        return {name: value for name, value in limits.items() if value is not None}
+        return _given(
+            {
+                "cpu.max": None if self.cpu_quota is None else round(self.cpu_quota * QUOTA_PERIOD_US),
+                "memory.max": self.memory,
+                "pids.max": self.processes,
+                "io.rbps": self.read_rate,
+                "io.wbps": self.write_rate,
+                "io.riops": self.read_iops,
+                "io.wiops": self.write_iops,
+            }
+        )
 
     def process_limits(self) -> dict[str, int]:
         """By their names in setrlimit(2)."""
-        return {} if self.open_files is None else {"RLIMIT_NOFILE": self.open_files}
+        return _given({"RLIMIT_NOFILE": self.open_files})
 
 
 class CageTable(ComponentCage):
@@ -74,11 +82,9 @@ class ChangeCage(Table):
     @property
     def limits(self) -> dict[str, int]:
         """Of a state."""
-        given = {"RLIMIT_NOFILE": self.open_files, "nice": self.nice}
-        return {name: value for name, value in given.items() if value is not None}
+        return _given({"RLIMIT_NOFILE": self.open_files, "nice": self.nice})
 
     @property
     def bound(self) -> dict[str, str]:
         """CPUs, by the keys of a study."""
-        given = {"cage.cpus": self.cpus, "cage.driver.cpus": self.driver.cpus}
-        return {name: cpus for name, cpus in given.items() if cpus is not None}
+        return _given({"cage.cpus": self.cpus, "cage.driver.cpus": self.driver.cpus})

@@ -2,13 +2,13 @@
 story, main: the study's file name, or several to carry out in order, needs, and verb, default "investigate") and a
 table for each profile ("quick", "full", "quick-fleet") with the study keys that it replaces."""
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from loadframe.errors import StudyError
+from loadframe.formats.said import did_you_mean
 from loadframe.study.declaration import Study
 from loadframe.study.reading import apply_overrides, merge, quoted, read_tables, read_text, validate
 
@@ -44,21 +44,20 @@ class Case:
         over_fleet: bool = False,
     ) -> Study:
         """The main one, or `which`. StudyError for unknown ones."""
-        if which is not None and which not in self.studies:
-            raise StudyError(
-                f"the case {self.name} has no study {which!r}", remedy=f"It has: {', '.join(self.studies)}."
-            )
         name = which or next(iter(self.studies))
-        path = self.studies[name]
+        if (path := self.studies.get(name)) is None:
+            raise StudyError(
+                f"the case {self.name} has no study {name!r}", remedy=f"It has: {', '.join(self.studies)}."
+            )
         text = read_text(path)
         tables = read_tables(text, path.name)
-        used = [profile, *([f"{profile}-fleet"] if over_fleet else [])] if profile != "default" else []
         changes: dict[str, Any] = {}
-        for profile_name in used:
-            changes |= self.profiles.get(profile_name, {}).get(name, {})
+        if profile != "default":
+            for used in (profile, *((f"{profile}-fleet",) if over_fleet else ())):
+                changes |= self.profiles.get(used, {}).get(name, {})
         merge(tables, changes)
         overridden = apply_overrides(tables, overrides)
-        return validate(tables, text=text, name=str(path.name), overridden={*overridden, *changes})
+        return validate(tables, text=text, name=path.name, overridden={*overridden, *changes})
 
 
 def all_cases() -> list[Case]:
@@ -68,11 +67,8 @@ def all_cases() -> list[Case]:
 def find(name: str, folder: Path = FOLDER) -> Case:
     known = sorted(path.parent.name for path in folder.glob("*/case.toml"))
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"Did you mean {close[0]!r}? " if close else ""
-        raise StudyError(
-            f"there is no case {quoted(name)}", remedy=f"{hint}`loadframe case list` shows: {', '.join(known)}."
-        )
+        remedy = f"{did_you_mean(name, known)}`loadframe case list` shows: {', '.join(known)}."
+        raise StudyError(f"there is no case {quoted(name)}", remedy=remedy)
     return _read(folder / name)
 
 

@@ -51,7 +51,9 @@ class MetricsTable(Table):
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        given = [name for name, value in self.sources.items() if value is not None]
+        ways = (self.prometheus, self.json_address, self.command, self.stages)
+        pairs = zip(("prometheus", "json", "command", "stages"), ways, strict=True)
+        given = [name for name, value in pairs if value is not None]
         if len(given) != 1:
             named = " and ".join(given) or "none of them"
             raise ValueError(f"a source of metrics is prometheus, json, command or stages; this one has {named}")
@@ -74,15 +76,6 @@ class MetricsTable(Table):
         if value is not None:
             address_of(value)
         return value
-
-    @property
-    def sources(self) -> dict[str, str | list[str] | None]:
-        return {
-            "prometheus": self.prometheus,
-            "json": self.json_address,
-            "command": self.command,
-            "stages": self.stages,
-        }
 
     @property
     def address(self) -> Address | None:

@@ -2,7 +2,7 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,7 +38,7 @@ def load_as(declaration: type[Declared], path: Path, remedy: str) -> Declared:
     try:
         return declaration.model_validate(read_tables(text, name))
     except ValidationError as error:
-        raise _explain(error, text, name, set(), declaration, remedy) from error
+        raise _explain(error, text, name, (), declaration, remedy) from error
 
 
 def read_text(path: Path, what: str = "study") -> str:
@@ -53,9 +53,8 @@ def read_text(path: Path, what: str = "study") -> str:
     except IsADirectoryError:
         raise StudyError(f"{path} is a folder", remedy=f"Give the path of the {what} file inside it.") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise StudyError(
-            f"the {what} {path} cannot be read: {error}", remedy="It must be a text file in UTF-8."
-        ) from error
+        fact = f"the {what} {path} cannot be read: {error}"
+        raise StudyError(fact, remedy="It must be a text file in UTF-8.") from error
 
 
 def parse(text: str, overrides: Iterable[str] = (), *, name: str = "study") -> Study:
@@ -70,20 +69,19 @@ def read_tables(text: str, name: str) -> dict[str, Any]:
     try:
         return parse_toml(text)
     except TomlError as error:
-        fact = f"{name} is not valid TOML: {error}"
-        if error.key:
-            fact = f"{_place(error.key, text, name, set())}: {error.key}: {error}"
+        key = error.key
+        fact = f"{_place(key, text, name)}: {key}: {error}" if key else f"{name} is not valid TOML: {error}"
         raise StudyError(fact, remedy="Correct the keys named above.") from error
 
 
 def validate(
-    tables: Mapping[str, Any], *, text: str = "", name: str = "study", overridden: Iterable[str] = ()
+    tables: Mapping[str, Any], *, text: str = "", name: str = "study", overridden: Collection[str] = ()
 ) -> Study:
     """text: where lines are looked up; overridden: the keys from --set."""
     try:
         return Study.model_validate(tables)
     except ValidationError as error:
-        raise _explain(error, text, name, set(overridden)) from error
+        raise _explain(error, text, name, overridden) from error
 
 
 def merge(tables: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,7 +137,7 @@ def _explain(
     error: ValidationError,
     text: str,
     name: str,
-    overridden: set[str],
+    overridden: Collection[str],
     declaration: type[BaseModel] = Study,
     remedy: str = EVERY_KEY,
 ) -> StudyError:
@@ -188,7 +186,7 @@ def _table_of(annotation: Any) -> type[BaseModel] | None:
     return next(filter(None, map(_table_of, getattr(annotation, "__args__", ()))), None)
 
 
-def _place(key: str, text: str, name: str, overridden: set[str]) -> str:
+def _place(key: str, text: str, name: str, overridden: Collection[str] = ()) -> str:
     if any(key == other or key.startswith(other + ".") or other.startswith(key + ".") for other in overridden):
         return f"--set {key}"
     line = find_line(text, key)

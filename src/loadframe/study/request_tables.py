@@ -100,8 +100,7 @@ class RequestTable(SentTable):
 
     def record(self, name: str = "") -> Request:
         sent = super().record(self.name or f"{self.method} {self.path}"[:63])
-        known = replace(sent, contains=self.contains, fails=self.fails)
-        return replace(known, weight=self.weight, checked=self.checked)
+        return replace(sent, weight=self.weight, checked=self.checked, contains=self.contains, fails=self.fails)
 
 
 class LoginTable(Table):
@@ -146,6 +145,5 @@ class ThinkTable(Table):
 
 
 ThinkTime = Annotated[
-    ThinkTable,
-    BeforeValidator(lambda value: {"mean": value} if isinstance(value, str) or is_number(value) else value),
+    ThinkTable, BeforeValidator(lambda value: {"mean": value} if isinstance(value, str) or is_number(value) else value)
 ]

@@ -17,13 +17,13 @@ COMPONENT = re.compile(r"(?!(target|driver|recorder|service|shard\d*)$)[a-z][a-z
 
 
 def _name(value: str) -> str:
-    if re.fullmatch(r"[a-z][a-z0-9_]{0,62}", value) is None:
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", value):
         raise ValueError(f"{value!r} is no name of a setting: it has lower-case letters, digits and underscores")
     return value
 
 
 def _variable(value: str) -> str:
-    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,254}", value) is None:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,254}", value):
         raise ValueError(f"{value!r} is no name of an environment variable: it has letters, digits and underscores")
     if value.startswith(("LOADFRAME_", "LD_")):
         raise ValueError(f"{value!r} is not passed on")
@@ -63,9 +63,7 @@ class ReadBackTable(Table):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        ways = (("command", bool(self.command)), ("file", bool(self.file)), ("json", bool(self.json_)))
-        given = [name for name, there in ways if there]
-        if len(given) != 1:
+        if [bool(self.command), bool(self.file), bool(self.json_)].count(True) != 1:
             raise ValueError("read_back takes exactly one of command, file and json")
         if bool(self.file) != bool(self.key) or bool(self.json_) != bool(self.field):
             raise ValueError("read_back: a file takes `key`, a json address takes `field`")
@@ -95,12 +93,11 @@ class SettingTable(Table):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        ranged = self.low is not None and self.high is not None
-        if bool(self.values) == ranged or (self.low is None) != (self.high is None):
+        if bool(self.values) == (self.low is not None) or (self.low is None) != (self.high is None):
             raise ValueError("a setting takes either `values` or both `from` and `to`")
         if self.low is not None and self.high is not None and not self.low < self.high:
             raise ValueError(f"from = {self.low} is not below to = {self.high}")
-        if self.gives_up and ranged:
+        if self.gives_up and not self.values:
             raise ValueError("`gives_up` takes `values`: the first of them gives nothing up")
         if (self.apply == "file") != bool(self.file):
             raise ValueError('`file` belongs to apply = "file", which takes it')

@@ -51,8 +51,7 @@ def longest_s() -> float:
 
 def wait() -> None:
     """Return at the instant, for a driver that begins as soon as it is started."""
-    if (instant := _instant.get()) is not None:
-        time.sleep(max(0.0, instant() - time.monotonic()))
+    time.sleep(max(0.0, instant_s(0.0) - time.monotonic()))
 
 
 @dataclass(frozen=True, slots=True)

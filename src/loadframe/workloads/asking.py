@@ -21,7 +21,7 @@ LARGEST_OBJECT = 256 << 20
 HEADERS_BYTES = 1 << 20
 RECOVERS_WITHIN_S = 75.0
 """What a step used up comes back in that time: ports stay in TIME_WAIT for 60 s (tcp(7))."""
-STARTED_ANEW_AFTER_S = 20.0
+STARTED_AGAIN_AFTER_S = 20.0
 """Less for a server that Loadframe can restart: two requests without an answer (TIMEOUT_S); our choice."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 NO_PORTS = frozenset({errno.EADDRNOTAVAIL, errno.EAGAIN})
@@ -41,11 +41,7 @@ def host_of(endpoint: Endpoint) -> str:
 
 
 def ask(
-    endpoint: Endpoint,
-    path: str,
-    method: str = "GET",
-    headers: Sequence[tuple[str, str]] = (),
-    content: bytes = b"",
+    endpoint: Endpoint, path: str, method: str = "GET", headers: Sequence[tuple[str, str]] = (), content: bytes = b""
 ) -> Answer:
     """One request on a connection of its own. Raises TargetError if no answer is complete within WHOLE_S."""
     most, host = LARGEST_OBJECT + HEADERS_BYTES, host_of(endpoint)
@@ -59,6 +55,10 @@ def ask(
             f"The server at {endpoint.address} does not answer {path}: {in_words(error)}",
             remedy="Check that it runs and listens there; its log says why it would not.",
         ) from error
+
+
+def strange(endpoint: Endpoint, path: str, what: str, remedy: str) -> TargetError:
+    return TargetError(f"The server at {endpoint.address} answers {path} with {what}", remedy=remedy)
 
 
 def met(
@@ -78,7 +78,7 @@ def met(
             if not why:
                 raise
         waits = endpoint.attached or why in _OF_PORTS  # a restart frees no ports
-        within_s = RECOVERS_WITHIN_S if waits else min(STARTED_ANEW_AFTER_S, RECOVERS_WITHIN_S)
+        within_s = RECOVERS_WITHIN_S if waits else min(STARTED_AGAIN_AFTER_S, RECOVERS_WITHIN_S)
         if (waited_s := time.monotonic() - begun_s) + pause_s > within_s:
             if failure is not None:
                 raise NotRecovered(

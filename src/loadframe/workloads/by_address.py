@@ -1,6 +1,7 @@
 """What a server known by its address is asked for: paths, or a study's requests, in sessions that log in first."""
 
 import http.client
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from loadframe.connections.address import is_here, parted
@@ -10,12 +11,12 @@ from loadframe.errors import NotRecovered, StudyError, TargetError
 from loadframe.model import Checked, Declared, Endpoint, Request
 from loadframe.units import show
 from loadframe.workloads import sessions
-from loadframe.workloads.asking import Answer, ask, met
+from loadframe.workloads.asking import Answer, ask, met, strange
 from loadframe.workloads.http_driver import Ask, Learnt
-from loadframe.workloads.sessions import body_of, headers_of, variables
+from loadframe.workloads.sessions import variables, with_secrets
 
 KINDS = frozenset({"service", "url"})
-PATHS = "workload.options.paths"
+PATHS, ITS_LOG = "workload.options.paths", "Its log says why."
 FOR_OTHERS = "LOADFRAME_"
 WRITING = tuple(method for method in METHODS if method not in SAFE)
 
@@ -42,7 +43,14 @@ class ByAddress:
                 raise StudyError(
                     f"{PATHS}: {path[:100]!r} cannot be asked for: {why}.", remedy="For example '/ /about'."
                 )
-        self._refuse_two_sessions()
+        if self._login is not None:
+            taken = {"cookie", *(("authorization",) if self._login.token else ())}
+            for request in self._declared:
+                if twice := [name for name, _ in request.headers if name.lower() in taken]:
+                    raise StudyError(
+                        f"The request {request.name!r} has a header {twice[0]!r}, and [workload.login] sets it too.",
+                        remedy="Leave one of them out.",
+                    )
         login = () if self._login is None else self._login.requests
         self.secret = frozenset(name for request in (*self._declared, *login) for name in variables(request))
         self._of_study: tuple[Ask, ...] = ()
@@ -59,12 +67,12 @@ class ByAddress:
         return tuple(request.name for request in self._declared)
 
     def names_checked(self, checked: Checked) -> tuple[str, ...]:
-        """The names of declared requests whose answers are checked no further than this."""
+        """Of declared requests whose answers are checked no further than this."""
         unspoken = (request for request in self._declared if not (request.contains or request.fails))
         return tuple(request.name for request in unspoken if self._checked_of(request) == checked)
 
     def prepare(self, *, running: bool) -> None:
-        """Read what is to be sent. Raises StudyError: see SendsRequests.check_requests."""
+        """See SendsRequests.check_requests."""
         writing = [request for request in self._declared if request.method in WRITING]
         if running and writing and not self._writes:
             raise StudyError(
@@ -73,9 +81,10 @@ class ByAddress:
                 remedy="If its owner agrees: workload.options.writes = true. Loadframe does not undo what they change.",
             )
         self._of_study = tuple(self._ask(request, number) for number, request in enumerate(self._declared))
-        self._steps = () if self._login is None else sessions.steps_of(self._login)
+        if self._login is not None:  # redirections are accepted
+            self._steps = tuple(with_secrets(step, 399) for step in self._login.requests)
 
-    def refuse_to_tell(self, endpoint: Endpoint) -> None:
+    def check_secrets(self, endpoint: Endpoint) -> None:
         """StudyError if a study, which may be a stranger's, would send any variable to another machine."""
         others = sorted(name for name in self.secret if not name.startswith(FOR_OTHERS))
         if others and not is_here(parted(endpoint.address, "80")[0]):
@@ -84,17 +93,11 @@ class ByAddress:
                 remedy=f"Only variables whose names begin with {FOR_OTHERS} are sent there: put the secret into one.",
             )
 
-    def forget(self) -> None:
-        self._known = None
-
     def check(self, endpoint: Endpoint) -> None:
-        """Learn the answers, or compare one with the known one; a server that is temporarily unable is asked again for
-        a while. StudyError if the load is not allowed; NotRecovered if that goes on; TargetError if it answers
-        otherwise."""
+        """Compare an answer with the known one; a server that is temporarily unable is asked again for a while.
+        NotRecovered if that goes on; TargetError if it answers otherwise; others as `learn`."""
         if self._known is None:
-            self.refuse_to_tell(endpoint)
-            self.prepare(running=endpoint.attached)
-            self._learn(endpoint)
+            self.learn(endpoint)
             return
         page = next(filter(_is_page, self._known), None)
         if page is None:
@@ -114,37 +117,30 @@ class ByAddress:
         if waited_s:
             self._recoveries.append(waited_s)
         if answer.status != http.client.OK:
-            raise TargetError(
-                f"The server at {endpoint.address} answers {path} with status {answer.status}",
-                remedy="Its log says why.",
-            )
-        if wrong := wrong_words(answer.body, page.contains, page.fails):
-            raise TargetError(
-                f"The server at {endpoint.address} answers {path} with a body that {wrong}", remedy="Its log says why."
-            )
-        if not alike(answer.body, page.known.body, page.checked):
-            raise TargetError(
-                f"The server at {endpoint.address} answers {path} with {len(answer.body)} bytes, which are not the "
-                f"{len(page.known.body)} that it should have",
-                remedy='Where it may change: workload.options.checked = "length", "size" or "status".',
-            )
-        if page.checked == "size":
-            self._known = tuple(
-                _again(known_page, len(answer.body), endpoint) if known_page is page else known_page
-                for known_page in self._known
-            )
+            raise strange(endpoint, path, f"status {answer.status}", ITS_LOG)
+        if wrong := wrong_words(answer.body, page):
+            raise strange(endpoint, path, wrong, ITS_LOG)
+        size, known = len(answer.body), page.known
+        if not alike(answer.body, known.body, page.checked):
+            remedy = 'Where it may change: workload.options.checked = "length", "size" or "status".'
+            raise strange(endpoint, path, other_size(size, len(known.body)), remedy)
+        if page.checked == "size":  # lists grow from step to step
+            if size < known.least:
+                what = f"{size:,} bytes; it had {known.shortest:,} or more before"
+                remedy = 'Where its size may vary so much: workload.options.checked = "status".'
+                raise strange(endpoint, path, what, remedy)
+            grown = replace(page, known=replace(known, longest=max(known.longest, size)))
+            self._known = tuple(grown if other is page else other for other in self._known)
 
     def asks(self, endpoint: Endpoint) -> tuple[Ask, ...]:
-        if self._known is None:
-            self.check(endpoint)
-        assert self._known is not None, "they have just been learnt"
-        return self._known
+        return self._known or self.learn(endpoint)
 
     def open_sessions(self, endpoint: Endpoint, count: int) -> list[bytes]:
         """Additional headers of each connection; none without a login. Raises TargetError if the server refuses one."""
         if self._login is None:
             return []
-        opened = sessions.open_sessions(endpoint, self._steps, self._login.token, count)
+        with ThreadPoolExecutor(min(sessions.AT_ONCE, count)) as pool:
+            opened = list(pool.map(self._session, [endpoint] * count))  # ends the others where one fails
         return ["".join(f"{name}: {value}\r\n" for name, value in headers).encode("latin-1") for headers in opened]
 
     @property
@@ -157,32 +153,9 @@ class ByAddress:
             return (f"Before a step the server refused for {longest}, {back}",)
         return (f"Before {len(self._recoveries)} steps the server refused for {longest} at most, {back}",)
 
-    def _refuse_two_sessions(self) -> None:
-        if self._login is None:
-            return
-        taken = {"cookie", *(("authorization",) if self._login.token else ())}
-        for request in self._declared:
-            if twice := [name for name, _ in request.headers if name.lower() in taken]:
-                raise StudyError(
-                    f"The request {request.name!r} has a header {twice[0]!r}, and [workload.login] sets it too.",
-                    remedy="Leave one of them out.",
-                )
-
     def _ask(self, request: Request, operation: int) -> Ask:
-        lowest, highest = (200, 299) if request.method != "GET" else (http.client.OK, http.client.OK)
-        return Ask(
-            request.method,
-            request.path,
-            headers_of(request),
-            body_of(request),
-            operation,
-            request.weight,
-            lowest=request.expect or lowest,
-            highest=request.expect or highest,
-            checked=self._checked_of(request),
-            contains=request.contains.encode(),
-            fails=request.fails.encode(),
-        )
+        highest = 200 if request.method == "GET" else 299
+        return with_secrets(request, highest, operation=operation, checked=self._checked_of(request))
 
     def _checked_of(self, request: Request) -> Checked:
         """A page whose words are known is checked by these rather than by its size."""
@@ -190,7 +163,10 @@ class ByAddress:
         page = request.method == "GET" and request.expect in (None, http.client.OK)
         return request.checked or (self._checked if page and not said else "status")
 
-    def _learn(self, endpoint: Endpoint) -> None:
+    def learn(self, endpoint: Endpoint) -> tuple[Ask, ...]:
+        """The requests with what their pages answer. StudyError if the load is not allowed; TargetError."""
+        self.check_secrets(endpoint)
+        self.prepare(running=endpoint.attached)
         paths = self._paths or endpoint.options.get("paths", "/").split()
         weighed = [Request("get", "GET", path, weight=rank**-self._exponent) for rank, path in enumerate(paths, 1)]
         sent = self._of_study or tuple(self._ask(request, 0) for request in weighed)
@@ -208,6 +184,7 @@ class ByAddress:
                     remedy=f"Name fewer or shorter ones ({where}).",
                 )
         self._known = tuple(known)
+        return self._known
 
     def _learnt(self, endpoint: Endpoint, page: Ask, session: sessions.Headers, where: str) -> Learnt:
         """What a page answers, asked twice. where: the study's key that names the pages, for advice. TargetError if it
@@ -216,23 +193,18 @@ class ByAddress:
         status, body = answer.status, answer.body
         if status != http.client.OK:
             otherwise = f", or say expect = {status}" if self._declared else ""
-            raise TargetError(
-                f"The server at {endpoint.address} answers {page.path} with status {status}",
-                remedy=f"Name paths that it answers with 200{otherwise} ({where}).",
-            )
+            remedy = f"Name paths that it answers with 200{otherwise} ({where})."
+            raise strange(endpoint, page.path, f"status {status}", remedy)
         if not alike(body, again, page.checked):
             what, enough = ("bytes", "length") if len(body) == len(again) else ("lengths", "size")
-            raise TargetError(
-                f"The server at {endpoint.address} answers {page.path} with different {what} each time, so it cannot "
-                "be checked",
-                remedy=f'Set workload.options.checked = "{enough}" to have no more than that of its answers '
-                f"checked, or leave this path out ({where}).",
+            remedy = (
+                f'Set workload.options.checked = "{enough}" to have no more than that of its answers checked, or leave '
+                f"this path out ({where})."
             )
-        if wrong := wrong_words(body, page.contains, page.fails):
-            raise TargetError(
-                f"The server at {endpoint.address} answers {page.path} with a body that {wrong}",
-                remedy=f"Correct contains and fails of this request ({where}), or see the server's log.",
-            )
+            raise strange(endpoint, page.path, f"different {what} each time, so it cannot be checked", remedy)
+        if wrong := wrong_words(body, page):
+            remedy = f"Correct contains and fails of this request ({where}), or see the server's log."
+            raise strange(endpoint, page.path, wrong, remedy)
         kept = body if page.checked in ("bytes", "length") else b""
         return Learnt(kept, *sorted((len(body), len(again))))
 
@@ -255,25 +227,18 @@ def _is_page(request: Ask) -> bool:
     return request.method == "GET" and request.lowest == request.highest == http.client.OK
 
 
-def _again(page: Ask, size: int, endpoint: Endpoint) -> Ask:
-    """A page that has grown: lists grow from step to step. Raises TargetError if it is much shorter."""
-    if size < page.known.least:
-        raise TargetError(
-            f"The server at {endpoint.address} answers {page.path} with {size:,} bytes; it had "
-            f"{page.known.shortest:,} or more before",
-            remedy='Where its size may vary so much: workload.options.checked = "status".',
-        )
-    return replace(page, known=replace(page.known, longest=max(page.known.longest, size)))
-
-
 def alike(body: bytes, other: bytes, checked: Checked) -> bool:
     return {"bytes": body == other, "length": len(body) == len(other)}.get(checked, True)
 
 
-def wrong_words(body: bytes, contains: bytes, fails: bytes) -> str:
-    """What is wrong with the words of an answer, to follow "a body that"; "" for nothing."""
-    if fails and fails in body:
-        return f"has {fails.decode()!r}, which no right one has"
-    if contains and contains not in body:
-        return f"does not have {contains.decode()!r}"
+def wrong_words(body: bytes, page: Ask) -> str:
+    """What is wrong with the words of an answer; "" for nothing."""
+    if page.fails and page.fails in body:
+        return f"a body that has {page.fails.decode()!r}, which no right one has"
+    if page.contains and page.contains not in body:
+        return f"a body that does not have {page.contains.decode()!r}"
     return ""
+
+
+def other_size(size: int, wanted: int) -> str:
+    return f"{size} bytes, which are not the {wanted} that it should have"

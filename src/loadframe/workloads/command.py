@@ -9,8 +9,9 @@ from loadframe.errors import MissingTool, StudyError
 from loadframe.host.environment import located
 from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Endpoint, Requirement
 from loadframe.workloads import step_files
-from loadframe.workloads.base import STAGES_FILE, KindOfWorkload
-from loadframe.workloads.options import choice, rules, whole
+from loadframe.workloads.base import STAGES_FILE
+from loadframe.workloads.common import registration
+from loadframe.workloads.options import choice, whole
 from loadframe.workloads.own_program import STDERR, STDOUT, OwnProgram
 
 UNDECLARED = "undeclared"
@@ -65,11 +66,7 @@ class Command(OwnProgram[CommandOptions]):
             return ()
         files = [Path(word).absolute() for word in self._command[1:] if word and Path(word).is_file()]
         runs = located(self._command[0]) or str(Path(self._command[0]).absolute())
-        return (
-            ("test", "-x", runs),
-            ("test", "-x", str(Path.cwd())),
-            *(("test", "-r", str(file)) for file in files),
-        )
+        return (("test", "-x", runs), ("test", "-x", str(Path.cwd())), *(("test", "-r", str(file)) for file in files))
 
     def demand(self) -> None:
         program = self._command[0] if self._command else ""
@@ -99,12 +96,4 @@ def requirements(kind: str) -> tuple[Requirement, ...]:
     return (Requirement(kind, "a program of yours", "the one that workload.command names", "write one"),)
 
 
-KIND = KindOfWorkload(
-    Command.kind,
-    Command,
-    rules(CommandOptions),
-    requirements,
-    tables=frozenset({"command"}),
-    required=("command", "loop"),
-    any_axis=True,
-)
+KIND = registration(Command, requirements, tables=frozenset({"command"}), required=("command", "loop"), any_axis=True)

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 
 from loadframe.formats.hdr_histogram import Histogram, decode
 from loadframe.formats.json_text import JsonError, parse_json
-from loadframe.formats.said import words
-from loadframe.workloads.options import did_you_mean
+from loadframe.formats.said import did_you_mean, words
 
 MOST_LINE_BYTES = 1 << 20
 MOST_REQUESTS = 50_000_000
 """Requests of one step: their records take 1.2 GB."""
 MOST_OPERATIONS = 64
-MOST_ERRORS_TOLD = 20
+MOST_ERRORS = 20
 LONGEST_LATENCY_MS = 3_600_000.0
 LONGEST_NAME = 64
 MOST_BYTES = 2**62
@@ -118,10 +117,7 @@ class Lines:
 
     def note_error(self, error: object) -> None:
         text = words(error, 200) if isinstance(error, str) and error else "an error without words"
-        if text in self.errors or len(self.errors) < MOST_ERRORS_TOLD:
-            self.errors[text] += 1
-        else:
-            self.errors[OTHERS] += 1
+        self.errors[text if text in self.errors or len(self.errors) < MOST_ERRORS else OTHERS] += 1
 
 
 def read(file: IO[bytes], names: list[str], *, cut_off: bool, grouping: bool = False) -> Lines:
@@ -139,7 +135,7 @@ def read(file: IO[bytes], names: list[str], *, cut_off: bool, grouping: bool = F
 
 
 def whole_lines(file: IO[bytes], *, cut_off: bool) -> Iterator[tuple[int, bytes]]:
-    """The non-empty lines, stripped, with their numbers. LineError."""
+    """Non-empty, stripped, with their numbers. LineError."""
     number = 0
     while line := file.readline(MOST_LINE_BYTES + 1):
         number += 1
@@ -185,7 +181,7 @@ def _take(lines: Lines, number: int, value: dict[str, Any]) -> None:
         return  # statistics of a pipeline's stages, which are read on their own (docs/pipelines.md)
     elif "zero" in value and not len(lines):
         _known(value, ("zero",))
-        lines.zero_s = _number(value, "zero", 0.0, INFINITE)
+        lines.zero_s = _number(value, "zero")
     else:
         if lines.seconds:
             raise _FaultError("it is a request, and the lines before it count seconds; print one of them alone")
@@ -213,16 +209,16 @@ def _when(value: dict[str, Any]) -> tuple[float, float]:
         return end, taken  # what most lines are, and there may be millions
     begin = "intended" if "intended" in value else "start"
     if "latency_ms" in value:
-        latency_ms = _number(value, "latency_ms", 0.0, LONGEST_LATENCY_MS)
+        latency_ms = _number(value, "latency_ms", LONGEST_LATENCY_MS)
         if "end" in value:
-            return _number(value, "end", 0.0, INFINITE), latency_ms
+            return _number(value, "end"), latency_ms
         if begin in value:
-            return _number(value, begin, 0.0, INFINITE) + latency_ms / 1000.0, latency_ms
+            return _number(value, begin) + latency_ms / 1000.0, latency_ms
         raise _FaultError(f"it has no end and no start{_its_keys(value)}")
     if "end" not in value or begin not in value:
         raise _FaultError(f"it has no latency_ms{_its_keys(value)}")
-    end_s = _number(value, "end", 0.0, INFINITE)
-    latency_ms = 1000.0 * (end_s - _number(value, begin, 0.0, INFINITE))
+    end_s = _number(value, "end")
+    latency_ms = 1000.0 * (end_s - _number(value, begin))
     if not 0 <= latency_ms <= LONGEST_LATENCY_MS:
         raise _FaultError(f"it takes {latency_ms:g} ms from {begin} to end")
     return end_s, latency_ms
@@ -232,7 +228,7 @@ def _take_second(lines: Lines, number: int, value: dict[str, Any]) -> None:
     _known(value, SECOND_KEYS)
     for name in QUANTILES:
         if name in value:
-            _number(value, name, 0.0, LONGEST_LATENCY_MS)
+            _number(value, name, LONGEST_LATENCY_MS)
     unit = value.get("unit", "us")
     if not isinstance(unit, str) or unit not in UNITS:
         raise _FaultError(f"unit is {words(repr(unit), 60)}; it must be one of {', '.join(UNITS)}")
@@ -240,16 +236,16 @@ def _take_second(lines: Lines, number: int, value: dict[str, Any]) -> None:
     counted = None if histogram is None else int(histogram.counts.sum())
     if counted is None and "requests" not in value:
         raise _FaultError("it has neither requests nor a histogram")
-    requests = counted if counted is not None and "requests" not in value else _whole(value, "requests")
-    if counted is not None and counted != requests:
+    requests = _whole({"requests": counted, **value}, "requests")
+    if counted not in (None, requests):
         raise _FaultError(f"requests is {requests:,}, and its histogram has {counted:,}")
     errors = _whole(value, "errors")
     if errors:
         lines.errors["errors, without words"] += errors
     second = Second(
         number,
-        _number(value, "second", 0.0, INFINITE),
-        _number({"length_s": 1.0, **value}, "length_s", 0.01, LONGEST_SECOND_S),
+        _number(value, "second"),
+        _number({"length_s": 1.0, **value}, "length_s", LONGEST_SECOND_S, low=0.01),
         requests,
         errors=errors,
         operation=_operation(lines, value),
@@ -282,7 +278,7 @@ def _known(value: dict[str, Any], keys: Sequence[str]) -> None:
             raise _FaultError(f"it has {words(repr(name), 60)}. {hint}There may be: {', '.join(keys)}")
 
 
-def _number(value: dict[str, Any], name: str, low: float, high: float) -> float:
+def _number(value: dict[str, Any], name: str, high: float = INFINITE, *, low: float = 0.0) -> float:
     given = value[name]
     if not isinstance(given, int | float) or isinstance(given, bool):
         raise _FaultError(f"{name} is {_shown(given)}; it must be a number")

@@ -2,7 +2,7 @@
 request that ended at a random time in it. Its clock: CLOCK_MONOTONIC, the time of day, or one whose zero it prints."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -51,18 +51,45 @@ class Life:
 def offset_s(life: Life, first_s: float, last_s: float, zero_s: float | None, slack_s: float = SLACK_S) -> float:
     """What to add to a driver's times to get CLOCK_MONOTONIC. first_s, last_s: the earliest and latest of them; zero_s:
     when its clock showed 0. slack_s: how far they may lie outside its life. ClockError."""
+
+    def outside(offset: float, scale: float = 1.0) -> str:
+        before_s = life.started.monotonic_s - first_s / scale - offset
+        after_s = last_s / scale + offset - life.ended.monotonic_s
+        if before_s > slack_s:
+            return f"its first request ended {before_s:.3g} s before the driver was started"
+        if after_s > slack_s:
+            return f"its last request ended {after_s:.3g} s after the driver itself: its clock runs fast"
+        return ""
+
     if zero_s is not None:
         offset = zero_s + (_from_day(life) if zero_s >= EPOCH_S else 0.0)
-        if why := _outside(life, first_s + offset, last_s + offset, slack_s):
+        if why := outside(offset):
             raise ClockError(f"with its zero at {zero_s:.3f} {why}")
         return offset
-    if not _outside(life, first_s, last_s, slack_s):
+    if not outside(0.0):
         return 0.0
-    if first_s >= EPOCH_S / 2:
-        offset = _from_day(life)
-        if not _outside(life, first_s + offset, last_s + offset, slack_s):
-            return offset
-    raise ClockError(_clock_words(life, first_s, last_s, slack_s))
+    if first_s >= EPOCH_S / 2 and not outside(offset := _from_day(life)):
+        return offset
+    begin_s, end_s = life.started.monotonic_s, life.ended.monotonic_s
+    times = f"its times ({first_s:.6g} to {last_s:.6g}) are"
+    clocks = {"CLOCK_MONOTONIC": 0.0, "the time of day": life.started.apart_s}
+    for name, offset in clocks.items():
+        for scale, unit in UNITS.items():
+            if not outside(offset, scale):
+                raise ClockError(f"{times} {name} in {unit}; print seconds")
+    for name, offset in clocks.items():
+        until_s = end_s + slack_s
+        if begin_s - slack_s <= first_s + offset <= until_s or begin_s <= last_s + offset <= until_s:
+            raise ClockError(f"its times are of {name}, and {outside(offset)}")
+    if first_s >= 0 and last_s <= 2 * (end_s - begin_s) + 10:
+        raise ClockError(
+            f'{times} of a clock of its own that begins near 0. Print {{"zero": SECONDS}} as the first line, where '
+            "SECONDS is CLOCK_MONOTONIC or the time of day when that clock showed 0; or " + ADVICE
+        )
+    raise ClockError(
+        f"{times} of no clock of this machine: CLOCK_MONOTONIC went from {begin_s:.3f} to {end_s:.3f}, the time of day "
+        f"from {life.started.day_s:.3f} to {life.ended.day_s:.3f}; {ADVICE}"
+    )
 
 
 def _from_day(life: Life) -> float:
@@ -73,40 +100,6 @@ def _from_day(life: Life) -> float:
             "print seconds of CLOCK_MONOTONIC"
         )
     return life.started.apart_s
-
-
-def _outside(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
-    before_s, after_s = life.started.monotonic_s - first_s, last_s - life.ended.monotonic_s
-    if before_s > slack_s:
-        return f"its first request ended {before_s:.3g} s before the driver was started"
-    if after_s > slack_s:
-        return f"its last request ended {after_s:.3g} s after the driver itself: its clock runs fast"
-    return ""
-
-
-def _clock_words(life: Life, first_s: float, last_s: float, slack_s: float) -> str:
-    for name, offset in (("CLOCK_MONOTONIC", 0.0), ("the time of day", life.started.apart_s)):
-        for scale, unit in UNITS.items():
-            if not _outside(life, first_s / scale + offset, last_s / scale + offset, slack_s):
-                return f"its times ({first_s:.6g} to {last_s:.6g}) are {name} in {unit}; print seconds"
-    for name, offset in (("CLOCK_MONOTONIC", 0.0), ("the time of day", life.started.apart_s)):
-        ended = life.ended.monotonic_s + slack_s
-        if life.started.monotonic_s - slack_s <= first_s + offset <= ended or (
-            life.started.monotonic_s <= last_s + offset <= ended
-        ):
-            why = _outside(life, first_s + offset, last_s + offset, slack_s)
-            return f"its times are of {name}, and {why}"
-    if first_s >= 0 and last_s <= 2 * (life.ended.monotonic_s - life.started.monotonic_s) + 10:
-        return (
-            f"its times ({first_s:.6g} to {last_s:.6g}) are of a clock of its own that begins near 0. Print "
-            '{"zero": SECONDS} as the first line, where SECONDS is CLOCK_MONOTONIC or the time of day when that clock '
-            f"showed 0; or {ADVICE}"
-        )
-    return (
-        f"its times ({first_s:.6g} to {last_s:.6g}) are of no clock of this machine: CLOCK_MONOTONIC went from "
-        f"{life.started.monotonic_s:.3f} to {life.ended.monotonic_s:.3f}, the time of day from "
-        f"{life.started.day_s:.3f} to {life.ended.day_s:.3f}; {ADVICE}"
-    )
 
 
 @dataclass(frozen=True)
@@ -120,16 +113,19 @@ class Output:
     errors: tuple[str, ...] = ()
 
 
+Made = tuple[Requests, NDArray[np.uint64], tuple[str, ...]]
+
+
 def of_lines(lines: Lines, life: Life) -> Output:
-    """Requests from lines. Raises ClockError."""
+    """Raises ClockError."""
     if not len(lines):
         return Output(_sorted(*(np.empty(0) for _ in range(4)))[0])
-    made = _of_seconds(lines, life) if lines.seconds else _of_requests(lines, life)
+    requests, moved_bytes, marks = _of_seconds(lines, life) if lines.seconds else _of_requests(lines, life)
     errors = tuple(f"{words} ({count:,} times)" for words, count in lines.errors.most_common(5))
-    return replace(made, moved_bytes=made.moved_bytes if lines.counts_bytes else None, errors=errors)
+    return Output(requests, moved_bytes if lines.counts_bytes else None, marks, errors)
 
 
-def _of_requests(lines: Lines, life: Life) -> Output:
+def _of_requests(lines: Lines, life: Life) -> Made:
     end_s, latency_ms = np.frombuffer(lines.end_s), np.frombuffer(lines.latency_ms)
     end_s = end_s + offset_s(life, float(end_s.min()), float(end_s.max()), lines.zero_s)
     begin_s = end_s - latency_ms / 1000.0
@@ -144,31 +140,26 @@ def _of_requests(lines: Lines, life: Life) -> Output:
         end_s, latency_ms, np.frombuffer(lines.operation, "u4"), np.frombuffer(lines.failed, "u4")
     )
     marks = () if latency_ms.any() else (NO_LATENCIES,)  # no request takes no time
-    return Output(requests, np.frombuffer(lines.moved_bytes, "u8")[order], marks)
+    return requests, np.frombuffer(lines.moved_bytes, "u8")[order], marks
 
 
-def _of_seconds(lines: Lines, life: Life) -> Output:
+def _of_seconds(lines: Lines, life: Life) -> Made:
     first_s = min(second.at_s for second in lines.seconds)
     last_s = max(second.at_s + second.length_s for second in lines.seconds)
     longest_s = max(second.length_s for second in lines.seconds)
     # A second may have begun before the driver, and be printed before it is over.
     offset = offset_s(life, first_s, last_s, lines.zero_s, slack_s=longest_s + SLACK_S)
-    _check_apart(lines)
-    known = all(second.counts is not None for second in lines.seconds if second.requests)
-    parts = [_spread(second, offset, known) for second in lines.seconds]
-    end_s, latency_ms, operation, failed, moved = (np.concatenate(column) for column in zip(*parts, strict=True))
-    requests, order = _sorted(np.minimum(end_s, life.ended.monotonic_s), latency_ms, operation, failed)
-    return Output(requests, moved.astype("u8")[order], (WHOLE_SECONDS, *(() if known else (NO_LATENCIES,))))
-
-
-def _check_apart(lines: Lines) -> None:
-    """ClockError if two seconds of one kind of request overlap: one of them would be counted twice."""
     until: dict[int, tuple[float, int]] = {}
     for second in sorted(lines.seconds, key=lambda second: second.at_s):
         before_s, line = until.get(second.operation, (0.0, 0))
         if second.at_s < before_s - SLACK_S:
             raise ClockError(f"lines {line:,} and {second.line:,} count the same second, {second.at_s:g}")
         until[second.operation] = second.at_s + second.length_s, second.line
+    known = all(second.counts is not None for second in lines.seconds if second.requests)
+    parts = [_spread(second, offset, known) for second in lines.seconds]
+    end_s, latency_ms, operation, failed, moved = (np.concatenate(column) for column in zip(*parts, strict=True))
+    requests, order = _sorted(np.minimum(end_s, life.ended.monotonic_s), latency_ms, operation, failed)
+    return requests, moved.astype("u8")[order], (WHOLE_SECONDS, *(() if known else (NO_LATENCIES,)))
 
 
 def _spread(second: Second, offset: float, known: bool) -> tuple[NDArray[Any], ...]:
@@ -181,14 +172,8 @@ def _spread(second: Second, offset: float, known: bool) -> tuple[NDArray[Any], .
         latency_ms[: second.requests] = np.repeat(second.values_ms, second.counts)
     failed = np.arange(count) >= second.requests
     mixed = random.permutation(count)
-    request_bytes = second.moved_bytes / count if count else 0.0
-    return (
-        end_s,
-        latency_ms[mixed],
-        np.full(count, float(second.operation)),
-        failed[mixed] * 1.0,
-        np.full(count, request_bytes),
-    )
+    operation, moved = np.full(count, float(second.operation)), np.full(count, second.moved_bytes / max(count, 1))
+    return end_s, latency_ms[mixed], operation, failed[mixed] * 1.0, moved
 
 
 def _sorted(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from loadframe.host.processes import Allowance
-from loadframe.model import Declared, Endpoint, SettingValue
-from loadframe.workloads.options import read_options, whole_level
+from loadframe.model import Declared, Endpoint, Requirement, SettingValue
+from loadframe.workloads.base import KindOfWorkload, Workload
+from loadframe.workloads.options import read_options, rules, whole_level
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -18,7 +19,7 @@ HIGHEST_RATE = 200_000
 
 
 class Common(Generic[Options]):
-    """See base.Workload. model: of its options. levels: the least and the greatest of its axis."""
+    """model: of its options. levels: the least and the greatest of its axis."""
 
     kind: str
     axes: frozenset[str]
@@ -71,7 +72,7 @@ class Common(Generic[Options]):
         return f"{level:g} {self.axis_unit.removesuffix('s') if level == 1 else self.axis_unit}"
 
     def clients(self, level: int) -> int:
-        """The connections that a level uses."""
+        """That a level uses."""
         return level
 
     def after_step(self, endpoint: Endpoint) -> None:
@@ -85,8 +86,19 @@ class Common(Generic[Options]):
         return None
 
 
+class OfModel(Workload, Protocol):
+    model: Any
+
+
+def registration(
+    workload: type[OfModel], requirements: Callable[[str], tuple[Requirement, ...]], **more: Any
+) -> KindOfWorkload:
+    """The record of a workload with the options of its model. more: other fields of KindOfWorkload."""
+    return KindOfWorkload(workload.kind, workload, rules(workload.model), requirements, **more)
+
+
 def thinking(think_s: float) -> str:
-    """How long users pause (s), in words for the report."""
+    """In words for the report; in seconds."""
     pause = f"{think_s:.3g} s" if think_s >= 1 else f"{1e3 * think_s:.3g} ms"
     return f"A user thinks for {pause} on average between an answer and the next request: N = X (R + Z) with this Z."
 

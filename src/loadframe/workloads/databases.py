@@ -60,7 +60,7 @@ def await_gone(connection: Any, endpoint: Endpoint) -> None:
 
 
 def make_schema(endpoint: Endpoint) -> None:
-    """Make an empty schema of the driver's own. Raises TargetError if there is one that is not ours to drop."""
+    """Empty. Raises TargetError if there is one that is not ours to drop."""
     with engine_of(endpoint).anywhere(endpoint, "to make a schema") as connection:
         make_schema_over(connection, endpoint)
 
@@ -79,7 +79,7 @@ def make_schema_over(connection: Any, endpoint: Endpoint) -> None:
 
 
 def drop_schema(endpoint: Endpoint) -> None:
-    """Drop the schema that make_schema made. One that is not ours stays."""
+    """One that is not ours stays."""
     engine = engine_of(endpoint)
     with (
         engine.anywhere(endpoint, "to drop the driver's schema") as connection,
@@ -90,7 +90,7 @@ def drop_schema(endpoint: Endpoint) -> None:
 
 
 def has_own_schema(endpoint: Endpoint) -> bool:
-    """Whether the schema is there and ours. Raises TargetError for an empty one, which a killed run may have begun."""
+    """Raises TargetError for an empty one, which a killed run may have begun."""
     engine = engine_of(endpoint)
     with engine.anywhere(endpoint, "to look for the driver's schema", patience_s=QUICK_S) as connection:
         if _is_ours(connection, endpoint):
@@ -115,7 +115,7 @@ def make_room(endpoint: Endpoint) -> None:
 
 
 def tables(connection: Any, endpoint: Endpoint) -> set[str]:
-    """The names of the tables in the schema, without our mark."""
+    """Names, without our mark."""
     return {str(name) for (name,) in _asked(connection, endpoint, "TABLES")} - {endpoint.options.get(MARK)}
 
 
@@ -139,7 +139,7 @@ def elsewhere(endpoint: Endpoint, program: str, said: str) -> WorkloadError:
 
 
 def name_of(endpoint: Endpoint) -> str:
-    """The schema as statements name it."""
+    """As statements name it."""
     engine = engine_of(endpoint)
     return str(engine.NAME.format(engine.schema_of(endpoint)))
 

@@ -1,4 +1,4 @@
--- What both render-farm scripts share beside sysbench.lua: the names of a job's tables, and what is done to a job.
+-- What both render-farm scripts share in addition to sysbench.lua: the names of a job's tables, and what is done to a job.
 -- Loaded with dofile by render_farm.lua and render_farm_burst.lua; each sysbench thread has its own copy.
 
 local farm = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "sysbench.lua")
@@ -25,27 +25,24 @@ function farm.tables_of(job)
     return names
 end
 
-function farm.create_job(connection, job)
+function farm.create_job(job)
+    local template = farm.table("template")
     for _, name in ipairs(farm.tables_of(job)) do
         if sysbench.opt.filled == "after" then
-            connection:query(string.format("CREATE TABLE %s LIKE %s", name, farm.table("template")))
-            connection:query(string.format("INSERT INTO %s SELECT * FROM %s", name, farm.table("template")))
+            farm.query("CREATE TABLE %s LIKE %s", name, template)
+            farm.query("INSERT INTO %s SELECT * FROM %s", name, template)
         else
-            connection:query(string.format("CREATE TABLE %s (PRIMARY KEY (id)) ENGINE = %s SELECT * FROM %s",
-                                           name, sysbench.opt.engine, farm.table("template")))
+            farm.query("CREATE TABLE %s (PRIMARY KEY (id)) ENGINE = %s SELECT * FROM %s",
+                       name, sysbench.opt.engine, template)
         end
     end
 end
 
 -- Reads every row of every table of the job.
-function farm.list_sql(job)
+function farm.read_job(job)
     local parts = {}
     for i, name in ipairs(farm.tables_of(job)) do parts[i] = "SELECT id, state, payload FROM " .. name end
-    return table.concat(parts, " UNION ALL ")
-end
-
-function farm.read_job(connection, job)
-    connection:query(farm.list_sql(job))
+    farm.query(table.concat(parts, " UNION ALL "))
 end
 
 return farm

@@ -14,17 +14,13 @@ typedef struct {
     loadframe_piece contains; loadframe_piece fails; uint64_t shortest; uint64_t longest;
     uint32_t operation; uint16_t lowest; uint16_t highest; uint32_t checked; uint32_t repeatable;
 } loadframe_ask;
-int loadframe_open(const char *path, int flags) __asm__("open");
-int loadframe_close(int file) __asm__("close");
-long loadframe_lseek(int file, long offset, int whence) __asm__("lseek");
-void *loadframe_mmap(void *at, unsigned long size, int protection, int flags, int file, long offset) __asm__("mmap");
-int loadframe_memcmp(const void *one, const void *other, unsigned long size) __asm__("memcmp");
+int loadframe_memcmp(const void *first, const void *second, unsigned long size) __asm__("memcmp");
 int loadframe_kill(int process, int signal) __asm__("kill");
 int loadframe_getpid() __asm__("getpid");
 ]]
 
 local C = ffi.C
-local O_RDONLY, SEEK_END, PROT_READ, MAP_SHARED, SIGINT = 0, 2, 1, 1, 2
+local SIGINT = 2
 -- In the order of http_driver.OUTCOMES.
 local DONE, NO_ANSWER, WRONG_STATUS, WRONG_LENGTH, WRONG_BYTES, WRONG_WORDS = 0, 1, 2, 3, 4, 5
 -- In the order of http_driver.CHECKED.
@@ -53,27 +49,12 @@ local kept, texts, size = false, {}, ffi.new("uint64_t[1]")
 local contained, failing = {}, {}
 local pending, over, verified, answered, complained = false, false, false, nil, {}
 
-local function map_file(file)
-    local length = C.loadframe_lseek(file, 0, SEEK_END)
-    if length <= 0 then error("cannot read a file of the step") end
-    local begin = C.loadframe_mmap(nil, length, PROT_READ, MAP_SHARED, file, 0)
-    if ffi.cast("intptr_t", begin) == -1 then error("cannot map a file of the step") end
-    return ffi.cast("const char *", begin), tonumber(length)
-end
-
-local function map(path)
-    local file = C.loadframe_open(path, O_RDONLY)
-    local begin, length = map_file(file)
-    C.loadframe_close(file)
-    return begin, length
-end
-
 local function piece(where) return ffi.string(block + where.offset, where.size) end
 
 -- The requests and this thread's session in a block of http_driver.py; its descriptor is that of all threads.
 local function map_block(descriptor)
     local length
-    block, length = map_file(descriptor)
+    block, length = driver.map(descriptor)
     local first = ffi.cast("const loadframe_block *", block)
     records, count = ffi.cast("const loadframe_ask *", first + 1), tonumber(first.asks)
     local sessions = ffi.cast("const loadframe_piece *", records + count)
@@ -91,12 +72,12 @@ function init(arguments)
         unpack(arguments)
     all_threads, compared, think_s = tonumber(all_threads), tonumber(compared), tonumber(think_s)
     open_loop, exponential = loop == "open", spread == "exponential"
-    contents = map(contents_path)
+    contents = driver.map_path(contents_path)
     if table_path == "-" then
         map_block(tonumber(descriptor))
     else
         local length
-        records, length = map(table_path)
+        records, length = driver.map_path(table_path)
         records, count = ffi.cast("const loadframe_object *", records), length / ffi.sizeof("loadframe_object")
         checked = CHECKED[checked]
     end
@@ -190,20 +171,19 @@ local function path_of(object) return string.format("/objects/%d/%d", math.floor
 -- The whole request.
 local function text()
     if ask == nil then return "GET " .. path_of(at) .. tail end
-    local found = texts[at]
-    if found == nil then
-        found = piece(ask.head) .. session .. "\r\n" .. piece(ask.body)
-        if kept then texts[at] = found end
-    end
-    return found
+    local whole = texts[at] or piece(ask.head) .. session .. "\r\n" .. piece(ask.body)
+    if kept then texts[at] = whole end
+    return whole
 end
 
--- Each kind of wrong answer once: what a driver prints is shown where nothing succeeds.
-local function complain(outcome, words)
-    if complained[outcome] then return end
-    complained[outcome] = true
-    local asked = ask and piece(ask.head):match("^(.-) HTTP/") or path_of(at)
-    io.stderr:write(string.format("FATAL: %s: %s\n", asked, words))
+-- The outcome of a wrong answer. Each kind is printed once: what a driver prints is shown where nothing succeeds.
+local function wrong(outcome, ...)
+    if not complained[outcome] then
+        complained[outcome] = true
+        local asked = ask and piece(ask.head):match("^(.-) HTTP/") or path_of(at)
+        io.stderr:write("FATAL: ", asked, ": ", string.format(...), "\n")
+    end
+    return outcome
 end
 
 function request()
@@ -212,19 +192,17 @@ function request()
         if number == 0 then return "GET /" .. tail end
     end
     if over then return "" end
-    local ready = true
     if pending and idle then
         idle = false
         return text()
-    elseif pending then
+    end
+    if pending then
         pending = false
         add(NO_ANSWER, 0)
         driver.sleep_s(REFUSED_PAUSE_S)
-        ready = prepare(driver.now_s())
-    elseif start_s == nil then
-        ready = prepare(driver.now_s())
+        start_s = nil
     end
-    if not ready then return "" end
+    if start_s == nil and not prepare(driver.now_s()) then return "" end
     local now_s = driver.now_s()
     if start_s > now_s then
         driver.sleep_s(start_s - now_s)
@@ -237,50 +215,35 @@ end
 
 -- The words of a request, read once.
 local function words(of, which)
-    local found = of[at]
-    if found == nil then
-        found = piece(ask[which])
-        of[at] = found
-    end
-    return found
-end
-
--- What words in an answer say: why it is wrong, nil where they do not.
-local function wrong_words(body)
-    local fails, contains = words(failing, "fails"), words(contained, "contains")
-    if fails ~= "" and body:find(fails, 1, true) then return "its body has " .. fails end
-    if contains ~= "" and not body:find(contains, 1, true) then return "its body has no " .. contains end
+    of[at] = of[at] or piece(ask[which])
+    return of[at]
 end
 
 local function judge(status, body)
     local lowest, highest, check = 200, 200, checked
     if ask then lowest, highest, check = ask.lowest, ask.highest, ask.checked end
-    if status < lowest or status > highest then
-        complain(WRONG_STATUS, "status " .. status)
-        return WRONG_STATUS
-    end
-    local wrong = ask and wrong_words(body)
-    if wrong then
-        complain(WRONG_WORDS, wrong)
-        return WRONG_WORDS
+    if status < lowest or status > highest then return wrong(WRONG_STATUS, "status %d", status) end
+    if ask then
+        local fails, contains = words(failing, "fails"), words(contained, "contains")
+        if fails ~= "" and body:find(fails, 1, true) then return wrong(WRONG_WORDS, "its body has %s", fails) end
+        if contains ~= "" and not body:find(contains, 1, true) then
+            return wrong(WRONG_WORDS, "its body has no %s", contains)
+        end
     end
     if check == CHECKED.status then return DONE end
     if check == CHECKED.size then
         local shortest, longest = tonumber(ask.shortest), tonumber(ask.longest)
         if #body >= shortest and #body <= longest then return DONE end
-        complain(WRONG_LENGTH, string.format("%d bytes, not %d to %d", #body, shortest, longest))
-        return WRONG_LENGTH
+        return wrong(WRONG_LENGTH, "%d bytes, not %d to %d", #body, shortest, longest)
     end
     local wanted = ask and ask.wanted or records[at]
     if #body ~= tonumber(wanted.size) then
-        complain(WRONG_LENGTH, string.format("%d bytes instead of %d", #body, tonumber(wanted.size)))
-        return WRONG_LENGTH
+        return wrong(WRONG_LENGTH, "%d bytes instead of %d", #body, tonumber(wanted.size))
     end
     if check == CHECKED.length then return DONE end
     answered = answered + 1
     if answered % compared == 0 and C.loadframe_memcmp(body, contents + wanted.offset, #body) ~= 0 then
-        complain(WRONG_BYTES, "other bytes than there should be")
-        return WRONG_BYTES
+        return wrong(WRONG_BYTES, "other bytes than there should be")
     end
     return DONE
 end

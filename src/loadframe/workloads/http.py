@@ -16,22 +16,23 @@ from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import why
 from loadframe.model import Checked, Endpoint
 from loadframe.workloads import by_address, step_files
-from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, host_of
-from loadframe.workloads.base import ELSEWHERE, KindOfWorkload, demand
-from loadframe.workloads.by_address import ByAddress, alike
-from loadframe.workloads.common import AtRate, thinking
+from loadframe.workloads.asking import HEADERS_BYTES, LARGEST_OBJECT, TIMEOUT_S, WHOLE_S, ask, strange
+from loadframe.workloads.base import ELSEWHERE, demand
+from loadframe.workloads.by_address import ITS_LOG, ByAddress, alike, other_size
+from loadframe.workloads.common import AtRate, registration, thinking
 from loadframe.workloads.http_driver import CHECKED, MOST_CONNECTIONS, ByWrk, Plan, requirements
 from loadframe.workloads.objects import MOST_OBJECTS, Folder, Objects, path_of
-from loadframe.workloads.options import choice, number, rules, switch, text, whole, whole_level
+from loadframe.workloads.options import choice, number, switch, text, whole, whole_level
 
 LARGEST_SET_MIB = 1 << 20
-ITS_LOG = "Its log says why."
 AUTO = "auto"
 CLIENTS = 8
+SMALLER = (
+    "Lower the level, ask for fewer or smaller ones (workload.options), or set LOADFRAME_SCRATCH to another place."
+)
 UNCHECKED = {
-    "size": "Of an answer no more than its status and about its size were checked (workload.options.checked).",
-    "length": "Of an answer no more than its status and its length was checked (workload.options.checked).",
-    "status": "Of an answer no more than its status was checked (workload.options.checked).",
+    checked: f"Of an answer no more than its status{what} checked (workload.options.checked)."
+    for checked, what in {"size": " and about its size were", "length": " and its length was", "status": " was"}.items()
 }
 
 
@@ -99,14 +100,11 @@ class Http(ByWrk[HttpOptions]):
         if not self._asked.operations:
             by_itself = self.options.checked == AUTO and target_kind in by_address.KINDS
             return UNCHECKED.get("size" if by_itself else self.options.checked, "")
-        said = {
-            "the status was": self._asked.names_checked("status"),
-            "the status and about the size were": self._asked.names_checked("size"),
-        }
+        kinds: dict[Checked, str] = {"status": "the status was", "size": "the status and about the size were"}
         return " ".join(
-            f"Of the answers to {', '.join(named)} no more than {what} checked."
-            for what, named in said.items()
-            if named
+            f"Of the answers to {', '.join(names)} no more than {what} checked."
+            for checked, what in kinds.items()
+            if (names := self._asked.names_checked(checked))
         )
 
     def notes(self) -> tuple[str, ...]:
@@ -115,8 +113,7 @@ class Http(ByWrk[HttpOptions]):
     def install(self, endpoint: Endpoint) -> None:
         demand(requirements(self.kind))
         if not self._is_ours(endpoint):
-            self._asked.forget()
-            self._asked.check(endpoint)
+            self._asked.learn(endpoint)
         elif ELSEWHERE not in endpoint.options:
             self.make_objects(endpoint)
 
@@ -133,28 +130,23 @@ class Http(ByWrk[HttpOptions]):
     def plan(self, endpoint: Endpoint, level: int, folder: Path) -> Plan:
         options, owner = self.options, self.allowance.user
         if self._is_ours(endpoint):
-            table = folder / "objects.bin"
+            table, text = folder / "objects.bin", folder / "objects.text"
             step_files.write(table, self.objects.table(self._count(level)).tobytes(), owner)
-            text = folder / "objects.text" if ELSEWHERE in endpoint.options else self._folder(endpoint).text
             if ELSEWHERE in endpoint.options:
                 step_files.write(text, self.objects.text, owner)
+            else:
+                text = self._folder(endpoint).text
             return Plan(
-                address=endpoint.address,
-                host=host_of(endpoint),
-                text=text,
-                compared=options.compared,
-                keep_alive=options.keep_alive,
-                think=self._think,
                 table=table,
+                text=text,
                 checked=self._of_objects,
                 largest_bytes=self.objects.largest,
+                compared=options.compared,
+                think=self._think,
             )
-        asked = self._asked.asks(endpoint)
+        asks = self._asked.asks(endpoint)
         sessions = self._asked.open_sessions(endpoint, self.clients(level))
-        secret = self._asked.secret
-        return self.plan_of(
-            asked, endpoint, folder, sessions, compared=options.compared, think=self._think, secret=secret
-        )
+        return Plan(asks, sessions, compared=options.compared, think=self._think, secret=self._asked.secret)
 
     def remove(self, endpoint: Endpoint) -> None:
         if "files" in endpoint.options:
@@ -171,11 +163,8 @@ class Http(ByWrk[HttpOptions]):
     def _make(self, endpoint: Endpoint, count: int) -> None:
         with _explained(endpoint):
             folder = self._folder(endpoint)
-            remedy = (
-                "Lower the level, ask for fewer or smaller ones (workload.options), or set LOADFRAME_SCRATCH to another"
-            )
             lacking, place = folder.lacking_bytes(count), Path(endpoint.options["files"])
-            step_files.check_room(place, lacking, "The objects take", f"{remedy} place.", TargetError)
+            step_files.check_room(place, lacking, "The objects take", SMALLER, TargetError)
             folder.fill(count)
 
     def _folder(self, endpoint: Endpoint) -> Folder:
@@ -199,15 +188,10 @@ class Http(ByWrk[HttpOptions]):
         path, wanted = path_of(0), self.objects.content(0, size)
         answer = ask(endpoint, path)
         if answer.status != http.client.OK:
-            raise TargetError(
-                f"The server at {endpoint.address} answers {path} with status {answer.status}", remedy=ITS_LOG
-            )
+            raise strange(endpoint, path, f"status {answer.status}", ITS_LOG)
         if not alike(answer.body, wanted, self._of_objects):
-            raise TargetError(
-                f"The server at {endpoint.address} answers {path} with {len(answer.body)} bytes, which are not the "
-                f"{len(wanted)} that it should have",
-                remedy="Does it serve the folder that its endpoint names, and nothing else on this port?",
-            )
+            remedy = "Does it serve the folder that its endpoint names, and nothing else on this port?"
+            raise strange(endpoint, path, other_size(len(answer.body), size), remedy)
 
 
 class HttpAtRate(AtRate, Http): ...
@@ -222,7 +206,7 @@ class HttpByWorkingSet(Http):
     _installed = 1
 
     def check_level(self, level: float) -> int:
-        """The bytes of all objects together. Raises StudyError if that takes too many objects."""
+        """In bytes. Raises StudyError if that takes too many objects."""
         total = whole_level(self.kind, "working_set", level, 1, LARGEST_SET_MIB) << 20
         if total > MOST_OBJECTS * self.objects.smallest:
             raise StudyError(
@@ -264,10 +248,12 @@ def ask_for_all(address: str, count: int, clients: int = CLIENTS) -> None:
     """Ask a cache for each of the first objects once: it fetches what it lacks. Several `clients` ask at a time, so
     that one waiting for the disk does not delay the others. TargetError if it does not answer, or sends less than
     announced."""
-    shares = [range(first, count, clients) for first in range(min(clients, count))]
     ended = threading.Event()
     with ThreadPoolExecutor(clients) as pool:
-        asking = [pool.submit(_ask_for_each, address, share, ended) for share in shares]
+        asking = [
+            pool.submit(_ask_for_each, address, range(first, count, clients), ended)
+            for first in range(min(clients, count))
+        ]
         try:
             wait(asking, return_when=FIRST_EXCEPTION)
         finally:  # if one has failed, or we are interrupted, the others stop
@@ -299,10 +285,8 @@ def _ask_for_each(address: str, numbers: Iterable[int], ended: threading.Event) 
         connection.close()
 
 
-KIND = KindOfWorkload(
-    Http.kind,
+KIND = registration(
     Http,
-    rules(HttpOptions),
     requirements,
     other_axes={"rate": HttpAtRate, "working_set": HttpByWorkingSet},
     tables=frozenset({"login", "request", "think_time"}),

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -112,55 +112,43 @@ def block(asks: Sequence[Ask], sessions: Sequence[bytes], host: str, *, close: b
     """What http.lua reads. sessions: further headers of each connection. close: one connection per request."""
     import numpy as np
 
-    places = np.zeros(len(sessions), dtype=PIECE)
-    records = np.zeros(len(asks), dtype=RECORD)
-    begin = np.dtype(HEAD).itemsize + records.nbytes + places.nbytes
-    pieces = [piece for ask in asks for piece in (ask.head(host, close=close), ask.body, ask.contains, ask.fails)]
-    pieces += sessions
-    sizes = np.array([len(piece) for piece in pieces], dtype=np.uint64)
-    offsets = begin + np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.uint64)
-    fields = [piece for piece in PIECES if piece != "wanted"]
-    of_asks = len(fields) * len(asks)
-    for at, name in enumerate(fields):
-        records[f"{name}_offset"] = offsets[at : of_asks : len(fields)]
-        records[f"{name}_size"] = sizes[at : of_asks : len(fields)]
-    places["offset"], places["size"] = offsets[of_asks:], sizes[of_asks:]
-    wanted = np.array([len(ask.known.body) for ask in asks], dtype=np.uint64)
-    records["wanted_offset"], records["wanted_size"] = np.concatenate([[0], np.cumsum(wanted)[:-1]]), wanted
-    records["up_to"] = np.cumsum([ask.weight for ask in asks])
-    records["checked"] = [CHECKED.index(ask.checked) for ask in asks]
-    records["repeatable"] = [ask.method in REPEATABLE for ask in asks]
-    records["shortest"], records["longest"] = zip(*((ask.known.least, ask.known.most) for ask in asks), strict=True)
-    for name in ("think_s", "operation", "lowest", "highest"):
-        records[name] = [getattr(ask, name) for ask in asks]
-    first = np.array([(len(asks), len(sessions))], dtype=HEAD)
-    return b"".join([first.tobytes(), records.tobytes(), places.tobytes(), *pieces])
+    pieces, wanted, up_to = bytearray(), 0, 0.0
+    begin = np.dtype(HEAD).itemsize + len(asks) * np.dtype(RECORD).itemsize + len(sessions) * np.dtype(PIECE).itemsize
 
+    def place(piece: bytes) -> tuple[int, int]:
+        pieces.extend(piece)
+        return begin + len(pieces) - len(piece), len(piece)
 
-def contents(asks: Sequence[Ask]) -> bytes:
-    """The bodies of right answers, as the records of a block refer to them."""
-    return b"".join(ask.known.body for ask in asks) + b"\0"  # an empty file cannot be mapped
+    records = []
+    for ask in asks:
+        known, up_to = ask.known, up_to + ask.weight
+        head, body = place(ask.head(host, close=close)), place(ask.body)
+        page = (wanted, len(known.body), *place(ask.contains), *place(ask.fails), known.least, known.most)
+        right = (ask.operation, ask.lowest, ask.highest, CHECKED.index(ask.checked), ask.method in REPEATABLE)
+        records.append((up_to, ask.think_s, *head, *body, *page, *right))
+        wanted += len(known.body)
+    places = [place(session) for session in sessions]
+    tables = (([(len(asks), len(sessions))], HEAD), (records, RECORD), (places, PIECE))
+    return b"".join([*(np.array(rows, dtype=form).tobytes() for rows, form in tables), pieces])
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What wrk sends. address: numeric host and port. text: the file with the contents of answers. compared: one in
-    this many answers is compared with its content. table: of objects, a file (objects.py); None if there is a block of
-    requests. think: the pause before each. secret: environment variables withheld from wrk. largest_bytes: of a right
-    answer, or of a request."""
+    """What wrk sends: requests, or objects by a table (objects.py). sessions: see `block`. text: the file with the
+    contents of objects, whose largest has largest_bytes; what of them is `checked`. compared: one in this many answers
+    is compared with its content. think: the pause before each. secret: environment variables withheld from wrk."""
 
-    address: str
-    host: str
-    text: Path
-    compared: int
-    keep_alive: bool
+    asks: Sequence[Ask] = ()
+    sessions: Sequence[bytes] = ()
+    _: KW_ONLY
     table: Path | None = None
-    checked: str = "status"
-    block: bytes = b""
+    text: Path = Path()
+    checked: Checked = "status"
+    largest_bytes: int = 0
+    compared: int = 1
     order: Order = "draw"
     think: Think | None = None
     secret: frozenset[str] = frozenset()
-    largest_bytes: int = 0
 
 
 def open_files(connections: int) -> int:
@@ -177,63 +165,38 @@ def trials() -> tuple[tuple[str, ...], ...]:
 
 
 class ByWrk(Common[Options]):
-    """A workload whose requests wrk sends. Its options have `keep_alive`."""
+    """Its options have `keep_alive`."""
 
     trials = staticmethod(trials)
     levels = (1, MOST_CONNECTIONS)
 
     def plan(self, endpoint: Endpoint, level: int, folder: Path) -> Plan:
-        """What wrk sends at a level. What it reads is written into the folder."""
+        """What wrk reads for it is written into the folder."""
         raise NotImplementedError
 
-    def plan_of(
-        self,
-        asked: Sequence[Ask],
-        endpoint: Endpoint,
-        folder: Path,
-        sessions: Sequence[bytes],
-        *,
-        compared: int = 1,
-        order: Order = "draw",
-        think: Think | None = None,
-        secret: frozenset[str],
-    ) -> Plan:
-        """The plan for these requests. sessions: see `block`. Others: see Plan."""
-        keep_alive: bool = self.options.keep_alive  # type: ignore[attr-defined]
-        text, host, close = folder / "pages.bin", host_of(endpoint), not keep_alive
-        step_files.write(text, contents(asked), self.allowance.user)
-        largest = (max(len(ask.head(host, close=close)) + len(ask.body), ask.known.most) for ask in asked)
-        return Plan(
-            address=endpoint.address,
-            host=host,
-            text=text,
-            compared=compared,
-            keep_alive=keep_alive,
-            block=block(asked, sessions, host, close=close),
-            order=order,
-            think=think,
-            secret=secret,
-            largest_bytes=max(largest),
-        )
-
     def schedule(self, level: int, duration_s: float) -> float | Schedule | None:
-        """When requests begin: at a rate, or by a schedule. None: a closed loop."""
+        """None: a closed loop."""
         return self.rate(level)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
-        """Each thread writes `requests-N.log` and `bytes-N.log`."""
         demand(requirements(self.kind))
         level, folder = self.check_level(level), folder.resolve()
-        plan, connections, rate = (
-            self.plan(endpoint, level, folder),
-            self.clients(level),
-            self.schedule(level, duration_s),
-        )
+        close: bool = not self.options.keep_alive  # type: ignore[attr-defined]
+        plan, host = self.plan(endpoint, level, folder), host_of(endpoint)
+        connections, rate = self.clients(level), self.schedule(level, duration_s)
         logs, sizes = (
             [folder / f"{what}-{thread}.log" for thread in range(connections)] for what in ("requests", "bytes")
         )
         for path in (*logs, *sizes, folder / "ended"):
             path.unlink(missing_ok=True)
+        text, largest_bytes = plan.text, plan.largest_bytes
+        if plan.asks:
+            text = folder / "pages.bin"
+            bodies = [ask.known.body for ask in plan.asks]
+            step_files.write(text, b"".join(bodies) + b"\0", self.allowance.user)  # an empty file cannot be mapped
+            largest_bytes = max(
+                max(len(ask.head(host, close=close)) + len(ask.body), ask.known.most) for ask in plan.asks
+            )
         # The script keeps the time; wrk's own limit ends one that hangs.
         grace_s = max(GRACE_S, SILENT_S, duration_s)
         most_s = math.ceil(READY_WITHIN_S + HEAD_START_S + longest_s() + duration_s + grace_s)
@@ -241,25 +204,33 @@ class ByWrk(Common[Options]):
         # ours has four. It makes connections / threads in each thread, rounded down: one, with room for nearly two.
         room = 2 * connections - 1
         command = ["wrk", "--threads", str(connections), "--connections", str(room), "--duration", f"{most_s}s"]
-        command += ["--header", f"Host: {plan.host}", "--script", str(SCRIPT), f"http://{plan.address}/", "--"]
+        command += ["--header", f"Host: {host}", "--script", str(SCRIPT), f"http://{endpoint.address}/", "--"]
         # wrk keeps an answer in memory: an endless one must end wrk, and nothing else (setrlimit(2), RLIMIT_DATA).
-        most_bytes = OWN_BYTES + connections * (CONNECTION_BYTES + COPIES * plan.largest_bytes)
+        most_bytes = OWN_BYTES + connections * (CONNECTION_BYTES + COPIES * largest_bytes)
+        think = plan.think or Think(0.0, "fixed")
         printed, schedule = folder / "wrk.txt", folder / ARRIVALS
         with ExitStack() as files:
             output = files.enter_context(step_files.create(printed, US))
             to_come = files.enter_context(step_files.create(schedule, US))
             # Opened a second time by its descriptor: the driver's user may replace files in this folder.
             waiting = files.enter_context(Path(f"/proc/self/fd/{to_come.fileno()}").open("rb", buffering=0))
-            block = None if plan.table is not None else files.enter_context(step_files.in_memory(plan.block))
+            descriptors = []
+            if plan.asks:
+                requests = block(plan.asks, plan.sessions, host, close=close)
+                descriptors.append(files.enter_context(step_files.in_memory(requests)))
+            command += [str(folder), str(connections), str(plan.table or "-"), str(text)]
+            command += ["closed" if rate is None else "open", plan.checked, str(plan.compared)]
+            command += ["close" if close else "keep-alive", str(descriptors[0]) if descriptors else "-"]
+            command += [plan.order, f"{think.mean_s:.9f}", think.spread]
             process = spawn(
-                [*command, *_arguments(plan, folder, connections, closed=rate is None, block=block)],
+                command,
                 replace(self.allowance, limits={"RLIMIT_DATA": most_bytes, **self.allowance.limits}),
                 stdin=waiting,
                 stdout=output,
                 stderr=output,
                 cwd=folder,
                 env={name: value for name, value in os.environ.items() if name not in plan.secret},
-                pass_fds=[] if block is None else [block],
+                pass_fds=descriptors,
             )
             try:
                 await_ready(process, logs)
@@ -271,21 +242,3 @@ class ByWrk(Common[Options]):
             self.kind, [process], logs=logs, printed=[printed], end_s=end_s, arrivals=arrivals, sizes=sizes,
             duration_s=duration_s, one_each=rate is None and plan.think is None and plan.order != "walk",
         )  # fmt: skip
-
-
-def _arguments(plan: Plan, folder: Path, connections: int, *, closed: bool, block: int | None) -> list[str]:
-    think = plan.think or Think(0.0, "fixed")
-    return [
-        str(folder),
-        str(connections),
-        "-" if plan.table is None else str(plan.table),
-        str(plan.text),
-        "closed" if closed else "open",
-        plan.checked,
-        str(plan.compared),
-        "keep-alive" if plan.keep_alive else "close",
-        "-" if block is None else str(block),
-        plan.order,
-        f"{think.mean_s:.9f}",
-        think.spread,
-    ]

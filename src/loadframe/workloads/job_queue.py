@@ -12,11 +12,10 @@ from loadframe.errors import TargetError
 from loadframe.host.environment import importing
 from loadframe.host.privilege import of_uid, rights_of
 from loadframe.model import Endpoint, Requirement
-from loadframe.workloads.base import KindOfWorkload
-from loadframe.workloads.common import Common
+from loadframe.workloads.common import Common, registration
 from loadframe.workloads.driving import ProcessDriver, start_together
 from loadframe.workloads.forking import Worker
-from loadframe.workloads.options import rules, whole
+from loadframe.workloads.options import whole
 
 MOST_WORKERS = 1024
 
@@ -107,4 +106,4 @@ def _connected(endpoint: Endpoint) -> Iterator[sqlite3.Connection]:
             ) from error
 
 
-KIND = KindOfWorkload(JobQueue.kind, JobQueue, rules(JobQueueOptions), requirements)
+KIND = registration(JobQueue, requirements)

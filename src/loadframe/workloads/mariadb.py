@@ -92,7 +92,7 @@ def connected(
 
 
 def execute(connection: Connection, statements: Sequence[str]) -> None:
-    """Run statements without results, many per round trip."""
+    """Many per round trip; without results."""
     with connection.cursor() as cursor:
         for first in range(0, len(statements), STATEMENTS_PER_ROUND_TRIP):
             cursor.execute(";".join(statements[first : first + STATEMENTS_PER_ROUND_TRIP]))

@@ -62,7 +62,7 @@ def path_of(number: int) -> str:
 
 
 class Folder:
-    """The objects in a folder that a server serves. Methods raise OSError if it cannot be written."""
+    """Methods raise OSError if it cannot be written."""
 
     def __init__(self, path: Path, objects: Objects) -> None:
         self._path, self._objects = path, objects
@@ -83,7 +83,6 @@ class Folder:
             file.unlink(missing_ok=True)
 
     def lacking_bytes(self, count: int) -> int:
-        """How many bytes are still to be written until the first objects are there."""
         return int(self._objects.sizes(count)[self._made() :].sum()) if count > self._made() else 0
 
     def fill(self, count: int) -> None:

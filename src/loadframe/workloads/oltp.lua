@@ -2,10 +2,7 @@
 
 local driver = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "sysbench.lua")
 
-sysbench.cmdline.options = {
-    folder = driver.options.folder,
-    seconds = driver.options.seconds,
-    open_loop = driver.options.open_loop,
+driver.declare {
     schema = {"where the tables are", ""},
     tables = {"number of tables", 1},
     rows = {"rows in each table", 1},
@@ -19,11 +16,12 @@ sysbench.cmdline.options = {
 -- In the order of Workload.operations.
 local READ, UPDATE, TRANSFER = 0, 1, 2
 
-local connection, loop
+local loop, weights
 local payloads, changed
 
 function thread_init(thread)
-    connection = driver.connect()
+    driver.connected()
+    weights = {sysbench.opt.read, sysbench.opt.update, sysbench.opt.transfer}
     -- Two payloads by turns: a row that is written as it is costs a server nothing.
     payloads = {string.rep("x", sysbench.opt.payload_bytes), string.rep("y", sysbench.opt.payload_bytes)}
     changed = thread
@@ -32,7 +30,7 @@ end
 
 function thread_done()
     loop.close()
-    if connection then connection:disconnect() end
+    driver.disconnect()
 end
 
 local function table_name()
@@ -43,46 +41,33 @@ local function changed_row()
     return sysbench.rand.uniform(1, sysbench.opt.hot_rows > 0 and sysbench.opt.hot_rows or sysbench.opt.rows)
 end
 
-local function read()
-    connection:query(string.format("SELECT state, payload FROM %s WHERE id = %d", table_name(),
-                                   sysbench.rand.uniform(1, sysbench.opt.rows)))
+local actions = {}
+
+actions[READ] = function()
+    driver.query("SELECT state, payload FROM %s WHERE id = %d", table_name(),
+                 sysbench.rand.uniform(1, sysbench.opt.rows))
 end
 
-local function update()
+actions[UPDATE] = function()
     changed = changed + 1
-    connection:query(string.format("UPDATE %s SET state = state + 1, payload = '%s' WHERE id = %d", table_name(),
-                                   payloads[changed % 2 + 1], changed_row()))
+    driver.query("UPDATE %s SET state = state + 1, payload = '%s' WHERE id = %d", table_name(),
+                 payloads[changed % 2 + 1], changed_row())
 end
 
 -- Two rows in one transaction, the lower number first: two transfers wait for one another, but never in a circle.
-local function transfer()
-    local name, one, two = table_name(), changed_row(), changed_row()
-    connection:query("BEGIN")
-    connection:query(string.format("UPDATE %s SET state = state - 1 WHERE id = %d", name, math.min(one, two)))
-    connection:query(string.format("UPDATE %s SET state = state + 1 WHERE id = %d", name, math.max(one, two)))
-    connection:query("COMMIT")
-end
-
-local actions = {[READ] = read, [UPDATE] = update, [TRANSFER] = transfer}
-
-local function choose()
-    local opt = sysbench.opt
-    local draw = sysbench.rand.uniform_double() * (opt.read + opt.update + opt.transfer)
-    if draw < opt.read then return READ end
-    if draw < opt.read + opt.update then return UPDATE end
-    return TRANSFER
-end
-
-local function connected()
-    connection = connection or driver.connect()
-    return connection ~= nil
+actions[TRANSFER] = function()
+    local name, row, other = table_name(), changed_row(), changed_row()
+    driver.query("BEGIN")
+    driver.query("UPDATE %s SET state = state - 1 WHERE id = %d", name, math.min(row, other))
+    driver.query("UPDATE %s SET state = state + 1 WHERE id = %d", name, math.max(row, other))
+    driver.query("COMMIT")
 end
 
 local function request()
-    local operation = choose()
+    local operation = driver.choose(weights)
     return operation, driver.attempt(actions[operation])
 end
 
 function event()
-    return loop.once(connected, request)
+    return loop.once(driver.connected, request)
 end

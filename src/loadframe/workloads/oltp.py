@@ -2,18 +2,18 @@
 concurrency = threads, rate = requests/s, served by `threads` connections). read fetches one row by its key, update
 writes one row again, transfer changes two rows in one transaction."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from loadframe.errors import StudyError
 from loadframe.host.environment import python_package
 from loadframe.model import Endpoint
 from loadframe.workloads import databases
-from loadframe.workloads.base import KindOfWorkload, demand
-from loadframe.workloads.common import AtRate
+from loadframe.workloads.base import demand
+from loadframe.workloads.common import AtRate, registration
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.mariadb import ENGINES, MARIADB_ALONE
-from loadframe.workloads.options import choice, mix_of, rules, whole
+from loadframe.workloads.options import choice, mix_of, whole
 from loadframe.workloads.sysbench import OURS, BySysbench, requirements
 
 MOST_THREADS = 4096
@@ -78,27 +78,23 @@ class Oltp(databases.InOwnSchema, BySysbench[OltpOptions]):
             )
 
     def install(self, endpoint: Endpoint) -> None:
-        """Make the schema with all its rows. Raises StudyError for an engine that the target does not have."""
-        engine, options = databases.engine_of(endpoint), self.options
+        """Raises StudyError for an engine that the target does not have."""
+        engine, options, schema = databases.engine_of(endpoint), self.options, databases.name_of(endpoint)
         demand((*requirements(self.kind), python_package(self.kind, *engine.PACKAGE)))
         if endpoint.kind == "postgres" and options.engine != OltpOptions.engine:
             raise StudyError(
-                f"workload.options.engine = {options.engine!r}: PostgreSQL has no storage engines",
-                remedy="Omit it.",
+                f"workload.options.engine = {options.engine!r}: PostgreSQL has no storage engines", remedy="Omit it."
             )
         if endpoint.kind == "mysql" and options.engine == MARIADB_ALONE:
             raise StudyError(
                 f"workload.options.engine = {options.engine!r}: MySQL does not have this storage engine",
                 remedy="Omit it, or choose another one.",
             )
-        schema = databases.name_of(endpoint)
-        given = {"payload_bytes": options.payload_bytes, "rows": options.rows, "engine": options.engine}
         with engine.anywhere(endpoint, "to make the tables") as connection:
             databases.make_schema_over(connection, endpoint)
             for number in range(1, options.tables + 1):
-                names = {"schema": schema, "table": f"{schema}.oltp_{number}"}
-                statements = [statement.format(**names, **given) for statement in TABLE[endpoint.kind]]
-                engine.execute(connection, statements)
+                given = {"schema": schema, "table": f"{schema}.oltp_{number}", **asdict(options)}
+                engine.execute(connection, [statement.format(**given) for statement in TABLE[endpoint.kind]])
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
         databases.await_drivers_gone(endpoint, self.words_of(self.check_level(level)))
@@ -127,4 +123,4 @@ class OltpAtRate(AtRate, Oltp):
     served_by = "threads"
 
 
-KIND = KindOfWorkload(Oltp.kind, Oltp, rules(OltpOptions), requirements, other_axes={"rate": OltpAtRate})
+KIND = registration(Oltp, requirements, other_axes={"rate": OltpAtRate})

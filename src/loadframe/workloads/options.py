@@ -6,12 +6,12 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadframe.errors import StudyError
 from loadframe.formats.named_files import read_up_to
+from loadframe.formats.said import did_you_mean
 from loadframe.model import SettingValue
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def file_at(name: str) -> Path | None:
 
 
 def content_of(name: str, most: int, what: str) -> bytes:
-    """The content of a file named by a study. StudyError if it cannot be read, or has more than `most` bytes."""
+    """StudyError if it cannot be read, or has more than `most` bytes."""
     remedy = "Give the path of a file that can be read."
     try:
         content = read_up_to(Path(name).expanduser().absolute(), most)
@@ -90,7 +90,7 @@ def content_of(name: str, most: int, what: str) -> bytes:
 
 
 def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:
-    """The weight of each operation, from the options of the same names. StudyError if all are 0."""
+    """From the options of the same names. StudyError if all are 0."""
     weights = {name: getattr(options, name) for name in operations}
     if not any(weights.values()):
         raise StudyError(
@@ -101,12 +101,12 @@ def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:
 
 
 def rules(model: type[DataclassInstance]) -> dict[str, tuple[OptionRule, SettingValue]]:
-    """Name -> rule and default of every option, in the order of declaration."""
+    """In the order of declaration."""
     return {field.name: (field.metadata["rule"], getattr(model, field.name)) for field in dataclasses.fields(model)}
 
 
 def read_options(model: type[Model], kind: str, options: Mapping[str, SettingValue]) -> Model:
-    """The options of workload `kind`, with defaults. StudyError for an unknown option or a value out of range."""
+    """With defaults. StudyError for an unknown option or a value out of range."""
     known = rules(model)
     for name, value in options.items():
         if name not in known:
@@ -124,14 +124,8 @@ def read_options(model: type[Model], kind: str, options: Mapping[str, SettingVal
     return model(**options)
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """A question that ends in a blank if one of the known words is close, else ""."""
-    close = get_close_matches(word, known, n=1)
-    return f"Did you mean {close[0]!r}? " if close else ""
-
-
 def whole_level(kind: str, axis: str, level: float, low: int, high: int) -> int:
-    """The level as an int. StudyError if it is not a whole number from low to high."""
+    """StudyError if it is not a whole number from low to high."""
     if level != level or level in (float("inf"), float("-inf")) or level != int(level) or not low <= level <= high:
         raise StudyError(
             f"The level {level:g} on the axis {axis} is impossible for the workload {kind}.",

@@ -63,7 +63,7 @@ class OutputDriver(ProcessDriver):
         return tuple(dict.fromkeys(member for pid in super().pids() for member in family(pid)))
 
     def running(self) -> bool:
-        """Whether load is still made. Also ends a driver that prints without end."""
+        """Also ends a driver that prints without end."""
         for path, most in self.bounds.items():
             if not self._flooded and step_files.size(path) > most:
                 self._flooded = f"it wrote more than {most >> 20} MiB into {path.name}"
@@ -100,7 +100,7 @@ class OutputDriver(ProcessDriver):
         return self._printed_output().marks
 
     def requests(self) -> Requests:
-        """What it did. WorkloadError also if its output cannot be what it did."""
+        """WorkloadError also if its output cannot be what it did."""
         if not self.running() and self._failed is None:
             if self._flooded:
                 raise self._failure(f"The driver {self.name} was ended: {self._flooded}.", "Let it print less.")
@@ -109,7 +109,7 @@ class OutputDriver(ProcessDriver):
         return super().requests()
 
     def kill(self) -> None:
-        """End it at once; also ends what has left its process group."""
+        """Also ends what has left its process group."""
         started = [process for pid in self.pids() if (process := identify(pid)) is not None]
         super().kill()
         # A process in the midst of execve shows no environment; one that has left its parent has no parent here.
@@ -131,12 +131,13 @@ class OutputDriver(ProcessDriver):
         return self._output
 
     def _check(self, requests: Requests) -> None:
+        driver, step_s = f"The driver {self.name}", self.duration_s
         if not len(requests):
             if self._killed and not self._overdue:
                 return
             planned_s = (self.end_s or self.started.monotonic_s) - self.started.monotonic_s
             late = f" within {GRACE_S + planned_s:.3g} s, and did not end" if self._overdue else ""
-            raise self._failure(f"The driver {self.name} reported no request{late}.")
+            raise self._failure(f"{driver} reported no request{late}.")
         errors = self._printed_output().errors
         if not (requests.outcome == 0).any() and errors and not self._killed:
             raise self._failure(
@@ -144,19 +145,15 @@ class OutputDriver(ProcessDriver):
             )
         begun_s = float((requests.end_s - requests.latency_ms / 1000.0).min())
         lasted_s = float(requests.end_s[-1]) - begun_s
-        if self._overdue and lasted_s > self.duration_s + self.program.late_s + GRACE_S / 2:
-            raise self._failure(
-                f"The driver {self.name} did not end: it went on for {lasted_s:.3g} s, and a step has "
-                f"{self.duration_s:.3g} s (LOADFRAME_DURATION_S)."
-            )
+        of_step = f"a step has {step_s:.3g} s (LOADFRAME_DURATION_S)."
+        if self._overdue and lasted_s > step_s + self.program.late_s + GRACE_S / 2:
+            raise self._failure(f"{driver} did not end: it went on for {lasted_s:.3g} s, and {of_step}")
         longest_s = float(requests.latency_ms.max()) / 1000.0
-        short_s = min(SHORT_S, SHORTEST_SHARE * self.duration_s)
         # The last of its requests may have taken as long as the longest before.
-        missing_s = max(SHORT_SHARE * self.duration_s, short_s, 2 * longest_s)
-        if not self._killed and lasted_s < self.duration_s - missing_s:
+        missing_s = max(SHORT_SHARE * step_s, min(SHORT_S, SHORTEST_SHARE * step_s), 2 * longest_s)
+        if not self._killed and lasted_s < step_s - missing_s:
             raise self._failure(
-                f"The driver {self.name} ended early: {lasted_s:.3g} s lie between its first request and its last, and "
-                f"a step has {self.duration_s:.3g} s (LOADFRAME_DURATION_S)."
+                f"{driver} ended early: {lasted_s:.3g} s lie between its first request and its last, and {of_step}"
             )
 
     def _failure(self, fact: str, remedy: str = CONTRACT) -> WorkloadError:
@@ -218,11 +215,10 @@ class OwnProgram(Common[Options], Generic[Options]):
         raise NotImplementedError
 
     def environment(self, folder: Path) -> dict[str, str]:
-        """Its environment in addition to what all get."""
+        """In addition to what all get."""
         return {}
 
     def reads(self, folder: Path) -> Path:
-        """Which of its files is read at its end."""
         return folder / self.files[0]
 
     def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
@@ -230,13 +226,12 @@ class OwnProgram(Common[Options], Generic[Options]):
         return command_lines.read(file, self.names, cut_off=cut_off)
 
     def written(self, folder: Path, life: Life, *, cut_off: bool) -> Output:
-        """What it wrote into the folder of a step. Raises LineError, ClockError."""
+        """Raises LineError, ClockError."""
         path = self.reads(folder)
-        file = step_files.opened(path)
-        if file is None and self.makes_files:
+        if (file := step_files.opened(path)) is None:
+            if not self.makes_files:
+                return of_lines(Lines(self.names), life)
             raise WorkloadError(f"The driver has removed {path.name}.", remedy="Let it write into the file as it is.")
-        if file is None:
-            return of_lines(Lines(self.names), life)
         with file:
             return of_lines(self.lines(file, cut_off=cut_off), life)
 
@@ -293,23 +288,21 @@ class OwnProgram(Common[Options], Generic[Options]):
     def _variables(self, endpoint: Endpoint, level: int, duration_s: float) -> dict[str, str]:
         (axis,) = self.axes
         host, port = parted(endpoint.address, "80")
-        named = endpoint.options.get("host")
-        times = {
-            "LOADFRAME_DURATION_S": duration_s,
-            "LOADFRAME_WARMUP_S": min(self._warmup_s, duration_s),
-            "LOADFRAME_WINDOW_S": duration_s - min(self._warmup_s, duration_s),
+        warmup_s = min(self._warmup_s, duration_s)
+        given = {
+            "LEVEL": str(level),
+            "AXIS": axis,
+            "DURATION_S": f"{duration_s:.3f}",
+            "WARMUP_S": f"{warmup_s:.3f}",
+            "WINDOW_S": f"{duration_s - warmup_s:.3f}",
+            "SEED": str(getattr(self.options, "seed", 1)),
+            "ADDRESS": endpoint.address,  # the number that was checked, not a name
+            "HOST": host,
+            "PORT": port,
+            "URL": f"http://{endpoint.address}",
+            "HOST_HEADER": endpoint.options.get("host"),
         }
-        return {
-            "LOADFRAME_LEVEL": str(level),
-            "LOADFRAME_AXIS": axis,
-            **{name: f"{seconds:.3f}" for name, seconds in times.items()},
-            "LOADFRAME_SEED": str(getattr(self.options, "seed", 1)),
-            "LOADFRAME_ADDRESS": endpoint.address,  # the number that was checked, not a name
-            "LOADFRAME_HOST": host,
-            "LOADFRAME_PORT": port,
-            "LOADFRAME_URL": f"http://{endpoint.address}",
-            **({} if named is None else {"LOADFRAME_HOST_HEADER": named}),
-        }
+        return {f"LOADFRAME_{name}": value for name, value in given.items() if value is not None}
 
 
 class OwnScript(OwnProgram[Options]):

@@ -9,10 +9,10 @@ from importlib import import_module
 from loadframe import workloads
 from loadframe.entry_points import EXTENSIONS, WORKLOADS_GROUP, Registry, not_installed
 from loadframe.errors import StudyError
+from loadframe.formats.said import did_you_mean
 from loadframe.host.processes import Allowance
 from loadframe.model import Declared, Knob, Requirement, SettingValue
 from loadframe.workloads.base import KindOfWorkload, Workload
-from loadframe.workloads.options import did_you_mean
 
 NO_COMMAND = 'Name the program, for example command = ["python3", "driver.py"].'
 
@@ -66,22 +66,22 @@ def _check_required(known: KindOfWorkload, options: Mapping[str, SettingValue], 
 
 
 def knobs(kind: str, axis: str) -> tuple[Knob, ...]:
-    """The options that are part of what is studied, without the load axis. StudyError for an unknown kind."""
+    """Without the load axis. StudyError for an unknown kind."""
     return tuple(knob for knob in _kind(kind).knobs if knob.name != axis)
 
 
 def options(kind: str, given: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """All options of a kind, as given or by default. StudyError for an unknown kind."""
+    """As given or by default. StudyError for an unknown kind."""
     return {name: given.get(name, default) for name, (_, default) in _kind(kind).options.items()}
 
 
 def has_axis(kind: str, axis: str) -> bool:
-    """Whether a load may grow on this axis. StudyError for an unknown kind."""
+    """StudyError for an unknown kind."""
     return _kind(kind).any_axis or axis in axes(kind)
 
 
 def axes(kind: str) -> frozenset[str]:
-    """The load axes of this kind of workload. StudyError for an unknown kind."""
+    """StudyError for an unknown kind."""
     return _kind(kind).make({}, None).axes | _kind(kind).other_axes.keys()
 
 

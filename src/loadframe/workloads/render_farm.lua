@@ -4,15 +4,9 @@
 
 local farm = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "farm.lua")
 
-sysbench.cmdline.options = {
-    folder = farm.options.folder,
-    schema = farm.options.schema,
-    tables = farm.options.tables,
-    engine = farm.options.engine,
-    filled = farm.options.filled,
+farm.declare {
     jobs = {"active jobs", 1},
     order = {"turn or random", "turn"},
-    seconds = {"how long to work", "1"},
     dispatch = {"weight of dispatch in the mix", 1},
     report = {"weight of report in the mix", 1},
     submit = {"weight of submit in the mix", 0},
@@ -22,41 +16,25 @@ sysbench.cmdline.options = {
 
 -- In the order of Workload.operations.
 local DISPATCH, REPORT, SUBMIT, COMPLETE, LIST = 0, 1, 2, 3, 4
--- A thread that is refused a connection asks again after this long; each refusal is a request that failed.
-local REFUSED_PAUSE_S = 0.01
 
-local connection, log, deadline_s
-local bounds, total
-local share, cursor
+local loop, weights
+local share, cursor = {}, 0
 local vacant
 
-local function job_share(thread)
-    local jobs, threads, mine = sysbench.opt.jobs, sysbench.opt.threads, {}
-    if jobs < threads then return {thread % jobs + 1} end
-    for job = thread + 1, jobs, threads do mine[#mine + 1] = job end
-    return mine
-end
-
 function thread_init(thread)
-    connection = farm.connect()
-    log = farm.open_thread_log(thread)
-    share, cursor = job_share(thread), 0
-    vacant = nil
+    local opt = sysbench.opt
+    local shared = opt.jobs < opt.threads
+    farm.connected()
+    for job = shared and thread % opt.jobs + 1 or thread + 1, opt.jobs, opt.threads do share[#share + 1] = job end
     -- A job is completed and at once another one is submitted in its place: the number of active jobs stays the
     -- level's. So both happen equally often, with the mean of their weights; jobs that threads share stay.
-    local opt = sysbench.opt
-    local turnover = opt.jobs < opt.threads and 0 or (opt.submit + opt.complete) / 2
-    bounds, total = {}, 0
-    for i, weight in ipairs({opt.dispatch, opt.report, 0, turnover, opt.list}) do
-        total = total + weight
-        bounds[i] = total
-    end
-    deadline_s = farm.now_s() + tonumber(sysbench.opt.seconds)
+    weights = {opt.dispatch, opt.report, 0, shared and 0 or (opt.submit + opt.complete) / 2, opt.list}
+    loop = farm.loop(thread)
 end
 
 function thread_done()
-    log.close()
-    if connection then connection:disconnect() end
+    loop.close()
+    farm.disconnect()
 end
 
 local function next_job()
@@ -88,72 +66,46 @@ local function statements_of(job)
     return statements[job]
 end
 
-local function dispatch()
-    local sql = statements_of(next_job())
-    connection:query(sql.look)
-    connection:query(sql.take)
+local actions = {}
+
+actions[DISPATCH] = function(job)
+    local sql = statements_of(job)
+    farm.query(sql.look)
+    farm.query(sql.take)
 end
 
-local function report()
-    connection:query(statements_of(next_job()).report)
-end
+actions[REPORT] = function(job) farm.query(statements_of(job).report) end
 
-local function submit(job)
-    farm.create_job(connection, job)
-end
-
-local function complete(job)
+actions[COMPLETE] = function(job)
     local names = farm.tables_of(job)
-    connection:query(string.format("INSERT INTO %s SELECT '%s', id, state, payload FROM %s", farm.table("archive"),
-                                   names[1], names[1]))
-    connection:query("DROP TABLE " .. table.concat(names, ", "))
+    farm.query("INSERT INTO %s SELECT '%s', id, state, payload FROM %s", farm.table("archive"), names[1], names[1])
+    farm.query("DROP TABLE " .. table.concat(names, ", "))
 end
 
 -- Reads until all are read or the time is up: an unfinished list is no answer and is not logged. A job that
 -- another thread completes meanwhile is no longer active: the list goes on without it.
 local function list()
     for job = 1, sysbench.opt.jobs do
-        if farm.now_s() > deadline_s then return end
-        farm.attempt(farm.read_job, connection, job)
+        if loop.over() then return end
+        farm.attempt(farm.read_job, job)
     end
+    if not loop.over() then return LIST, 0 end
 end
 
-local function choose()
-    local draw = sysbench.rand.uniform_double() * total
-    for i, bound in ipairs(bounds) do
-        if draw < bound then return i - 1 end
-    end
-    return DISPATCH
-end
-
-function event(thread)
-    local start_s = farm.now_s()
-    if start_s >= deadline_s then return true end
-    if not connection then
-        connection = farm.connect()
-        if not connection then
-            log.add(DISPATCH, start_s, 1)
-            farm.sleep_s(REFUSED_PAUSE_S)
-        end
-        return
-    end
+local function request()
     if vacant then
-        log.add(SUBMIT, start_s, farm.attempt(submit, vacant))
+        local job = vacant
         vacant = nil
-        return
+        return SUBMIT, farm.attempt(farm.create_job, job)
     end
-    local operation = choose()
-    if operation == DISPATCH then
-        log.add(DISPATCH, start_s, farm.attempt(dispatch))
-    elseif operation == REPORT then
-        log.add(REPORT, start_s, farm.attempt(report))
-    elseif operation == LIST then
-        list()
-        if farm.now_s() <= deadline_s then log.add(LIST, start_s, 0) end
-    else
-        local job = next_job()
-        local outcome = farm.attempt(complete, job)
-        log.add(COMPLETE, start_s, outcome)
-        if outcome == 0 then vacant = job end
-    end
+    local operation = farm.choose(weights)
+    if operation == LIST then return list() end
+    local job = next_job()
+    local outcome = farm.attempt(actions[operation], job)
+    if operation == COMPLETE and outcome == 0 then vacant = job end
+    return operation, outcome
+end
+
+function event()
+    return loop.once(farm.connected, request)
 end

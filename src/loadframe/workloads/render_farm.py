@@ -20,11 +20,12 @@ from loadframe.connections.mariadb_connection import server_version
 from loadframe.host.environment import python_package
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files, sysbench
-from loadframe.workloads.base import KindOfWorkload, demand
+from loadframe.workloads.base import demand
+from loadframe.workloads.common import registration
 from loadframe.workloads.databases import InOwnSchema, await_gone, make_schema_over, name_of
 from loadframe.workloads.driving import ProcessDriver
 from loadframe.workloads.mariadb import ENGINES, ask, connected, execute, schema_of
-from loadframe.workloads.options import choice, mix_of, rules, whole
+from loadframe.workloads.options import choice, mix_of, whole
 
 if TYPE_CHECKING:
     from loadframe.workloads.mariadb import Connection
@@ -80,7 +81,7 @@ class Farm(InOwnSchema, sysbench.BySysbench[Options]):
             )
 
     def create_jobs(self, connection: Connection, schema: str, jobs: Sequence[int]) -> None:
-        """Create these jobs with their rows, replacing half-made ones. schema: as statements name it."""
+        """With their rows, replacing half-made ones. schema: as statements name it."""
         # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
         # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
         made = f"(PRIMARY KEY (id)) ENGINE = {self.options.engine} SELECT * FROM {schema}.template"
@@ -96,7 +97,7 @@ class Farm(InOwnSchema, sysbench.BySysbench[Options]):
     def run(
         self, script: str, endpoint: Endpoint, folder: Path, seconds: float | None, own: sysbench.Options
     ) -> ProcessDriver:
-        """Start sysbench with this script and its own options. seconds: as in start_script."""
+        """own: options of the script. seconds: as in start_script."""
         tables = ",".join(TABLE_KINDS[: self.options.tables_per_job])
         filled = "after" if endpoint.kind == "mysql" else "made"
         return self.start_script(
@@ -159,7 +160,7 @@ class RenderFarm(Farm[RenderFarmOptions]):
         self._mix = mix_of(self.options, MIX)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Grow the pool of prepared jobs to the level. It never shrinks: jobs beyond the level are left alone."""
+        """The pool of prepared jobs grows to the level. Jobs beyond it are left alone."""
         wanted = self.check_level(level)
         with connected(endpoint, f"{wanted} active jobs") as connection:
             tidy(connection, endpoint)
@@ -215,5 +216,5 @@ class RenderFarmBurst(Farm[BurstOptions]):
         return self.run("render_farm_burst.lua", endpoint, folder, None, own)
 
 
-KIND = KindOfWorkload(RenderFarm.kind, RenderFarm, rules(RenderFarmOptions), requirements)
-BURST = KindOfWorkload(RenderFarmBurst.kind, RenderFarmBurst, rules(BurstOptions), requirements)
+KIND = registration(RenderFarm, requirements)
+BURST = registration(RenderFarmBurst, requirements)

@@ -4,27 +4,13 @@
 -- Job 1 is there from the start; job j submits the jobs fan_out * (j - 1) + 2 .. fan_out * j + 1, so every parent has a
 -- smaller number than its children. Worker t runs the jobs t + 1, t + 1 + workers, ... in that order, each as soon as
 -- it was submitted; since the smallest job not yet run always has a parent that was run, a worker can always go on.
--- Who was submitted is told between the workers through a shared file: byte j is job j's, written by one worker only;
+-- The workers share a file that says who was submitted: byte j is job j's, written by one worker only;
 -- byte 0 says that some worker failed, so that the others do not wait for ever for the jobs it will not submit.
 
 local ffi = require("ffi")
 local farm = dofile(debug.getinfo(1, "S").source:match("^@?(.*/)") .. "farm.lua")
 
-ffi.cdef [[
-int loadframe_open(const char *path, int flags) __asm__("open");
-int loadframe_close(int file) __asm__("close");
-void *loadframe_mmap(void *address, size_t length, int protection, int flags, int file, long offset) __asm__("mmap");
-int loadframe_usleep(unsigned int microseconds) __asm__("usleep");
-]]
-
-local O_RDWR, PROT_READ_WRITE, MAP_SHARED = 2, 3, 1
-
-sysbench.cmdline.options = {
-    folder = farm.options.folder,
-    schema = farm.options.schema,
-    tables = farm.options.tables,
-    engine = farm.options.engine,
-    filled = farm.options.filled,
+farm.declare {
     jobs = {"jobs in the end", 1},
     fan_out = {"jobs that each job submits", 1},
     listing = {"how many of the last jobs list every job", 0},
@@ -35,21 +21,12 @@ sysbench.cmdline.options = {
 -- In the order of Workload.operations.
 local SUBMIT, READ, LIST = 0, 1, 2
 
-local connection, log, submitted, job, known, first_read, listings
-
-local function shared_bytes(path, length)
-    local file = ffi.C.loadframe_open(path, O_RDWR)
-    if file < 0 then error("cannot open " .. path) end
-    local memory = ffi.C.loadframe_mmap(nil, length, PROT_READ_WRITE, MAP_SHARED, file, 0)
-    ffi.C.loadframe_close(file)
-    if ffi.cast("intptr_t", memory) == -1 then error("cannot map " .. path) end
-    return ffi.cast("volatile uint8_t *", memory)
-end
+local log, submitted, job, known, first_read, listings
 
 function thread_init(thread)
-    connection = sysbench.sql.driver():connect()
+    farm.connection = sysbench.sql.driver():connect()
     log = farm.open_thread_log(thread)
-    submitted = shared_bytes(sysbench.opt.folder .. "/submitted", sysbench.opt.jobs + 1)
+    submitted = ffi.cast("volatile uint8_t *", (farm.map_path(sysbench.opt.folder .. "/submitted", true)))
     job, known, listings = thread + 1, 0, 0
     -- Listings that went through the jobs in step would keep a copy of each table open for every worker.
     first_read = math.floor(thread * sysbench.opt.jobs / sysbench.opt.threads)
@@ -57,37 +34,25 @@ end
 
 function thread_done()
     log.close()
-    connection:disconnect()
+    farm.disconnect()
 end
 
 -- A worker asks again every 0.2 ms, a fraction of what creating one table takes.
 local function wait_for(number)
     while submitted[number] == 0 do
         if submitted[0] ~= 0 then error("another worker failed") end
-        ffi.C.loadframe_usleep(200)
+        farm.sleep_s(0.0002)
     end
-end
-
-local function wait_for_all()
-    while known < sysbench.opt.jobs do
-        wait_for(known + 1)
-        known = known + 1
-    end
-end
-
-local function submit(parent, child)
-    farm.create_job(connection, child)
-    -- The parent's own rows say which jobs it has submitted.
-    local names = farm.tables_of(parent)
-    local place = sysbench.opt.rows + (child - 2) % sysbench.opt.fan_out + 1
-    connection:query(string.format("INSERT INTO %s VALUES (%d, %d, '')", names[math.min(3, #names)], place, child))
 end
 
 local function submit_children(parent)
-    local first = sysbench.opt.fan_out * (parent - 1) + 2
+    local first, names = sysbench.opt.fan_out * (parent - 1) + 2, farm.tables_of(parent)
     for child = first, math.min(first + sysbench.opt.fan_out - 1, sysbench.opt.jobs) do
         local start_s = farm.now_s()
-        submit(parent, child)
+        farm.create_job(child)
+        -- The parent's own rows say which jobs it has submitted.
+        local place = sysbench.opt.rows + (child - 2) % sysbench.opt.fan_out + 1
+        farm.query("INSERT INTO %s VALUES (%d, %d, '')", names[math.min(3, #names)], place, child)
         log.add(SUBMIT, start_s, 0)
         submitted[child] = 1
     end
@@ -97,14 +62,17 @@ local function list_all()
     local start_s = farm.now_s()
     for read = first_read, first_read + sysbench.opt.jobs - 1 do
         local read_s = farm.now_s()
-        farm.read_job(connection, read % sysbench.opt.jobs + 1)
+        farm.read_job(read % sysbench.opt.jobs + 1)
         log.add(READ, read_s, 0)
     end
     log.add(LIST, start_s, 0)
 end
 
 local function list_enough()
-    wait_for_all()
+    while known < sysbench.opt.jobs do
+        wait_for(known + 1)
+        known = known + 1
+    end
     local left = sysbench.opt.reads
     repeat
         list_all()

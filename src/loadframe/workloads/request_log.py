@@ -35,7 +35,7 @@ class Requests:
         return len(self.end_s)
 
     def with_unfinished(self, begun_s: NDArray[np.float64], ended_s: float) -> Requests:
-        """The same with requests in flight when the driver ended. begun_s: when they began, shape (unfinished,)."""
+        """Those in flight when the driver ended. begun_s: when they began, shape (unfinished,)."""
         import numpy as np
 
         from loadframe.model import UNFINISHED

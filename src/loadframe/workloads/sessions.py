@@ -5,15 +5,14 @@ import json
 import os
 import re
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote_plus
 
 from loadframe.connections.http_words import TOKEN, VALUE, wrong_header
-from loadframe.errors import StudyError, TargetError
+from loadframe.errors import StudyError
 from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.masking import remember
-from loadframe.model import Endpoint, Login, Request
-from loadframe.workloads.asking import Answer, ask
+from loadframe.model import Checked, Endpoint, Request
+from loadframe.workloads.asking import Answer, ask, strange
 from loadframe.workloads.http_driver import Ask
 from loadframe.workloads.options import content_of
 
@@ -21,6 +20,7 @@ AT_ONCE = 16
 """Concurrent logins: many a server makes them slow on purpose."""
 MOST_COOKIES, MOST_SESSION_BYTES = 50, 8 << 10
 
+WRONG_LOGIN = "Check what [workload.login] sends, and workload.login.token."
 Headers = tuple[tuple[str, str], ...]
 NAMED = re.compile(r"\{ENV:([^{}]*)\}")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
@@ -32,25 +32,21 @@ ESCAPED: tuple[tuple[str, Callable[[str], str]], ...] = (
 )
 
 
-def steps_of(login: Login) -> tuple[Ask, ...]:
-    """The requests with their secrets; redirections are accepted. StudyError if a secret is missing."""
-    return tuple(
-        Ask(
-            step.method,
-            step.path,
-            headers_of(step),
-            body_of(step),
-            lowest=step.expect or 200,
-            highest=step.expect or 399,
-        )
-        for step in login.requests
+def with_secrets(request: Request, highest: int, *, operation: int = 0, checked: Checked = "status") -> Ask:
+    """highest: status of a right answer, if the study names none. StudyError if a secret is missing."""
+    return Ask(
+        request.method,
+        request.path,
+        headers_of(request),
+        body_of(request),
+        operation,
+        request.weight,
+        lowest=request.expect or 200,
+        highest=request.expect or highest,
+        checked=checked,
+        contains=request.contains.encode(),
+        fails=request.fails.encode(),
     )
-
-
-def open_sessions(endpoint: Endpoint, steps: Sequence[Ask], token: str, count: int) -> list[Headers]:
-    """Log in `count` times. TargetError if the server refuses, or sends an invalid cookie or token."""
-    with ThreadPoolExecutor(min(AT_ONCE, count)) as pool:
-        return list(pool.map(lambda _: log_in(endpoint, steps, token), range(count)))  # ends the others where one fails
 
 
 def log_in(endpoint: Endpoint, steps: Sequence[Ask], token: str) -> Headers:
@@ -60,19 +56,13 @@ def log_in(endpoint: Endpoint, steps: Sequence[Ask], token: str) -> Headers:
     for step in steps:
         answer = ask(endpoint, step.path, step.method, (*step.headers, *_cookie(cookies)), step.body)
         if not step.lowest <= answer.status <= step.highest:
-            raise TargetError(
-                f"The server at {endpoint.address} answers the login {step.method} {step.path} with status "
-                f"{answer.status}",
-                remedy="Check what [workload.login] sends, and the variables of the environment that it names.",
-            )
+            remedy = "Check what [workload.login] sends, and the variables of the environment that it names."
+            raise strange(endpoint, f"the login {step.method} {step.path}", f"status {answer.status}", remedy)
         _keep(cookies, answer, endpoint)
     headers = (*_cookie(cookies), *(_bearer(answer.body, token, endpoint) if token else ()))
     if not headers:
-        raise TargetError(
-            f"The server at {endpoint.address} answers the login with neither a cookie nor a token, so there is no "
-            "session",
-            remedy="Name the token's field in workload.login.token, or leave [workload.login] out.",
-        )
+        remedy = "Name the token's field in workload.login.token, or leave [workload.login] out."
+        raise strange(endpoint, "the login", "neither a cookie nor a token, so there is no session", remedy)
     return headers
 
 
@@ -89,33 +79,28 @@ def _keep(cookies: dict[str, str], answer: Answer, endpoint: Endpoint) -> None:
         first, *attributes = line.split(";")
         name, _, value = (part.strip() for part in first.partition("="))
         if not TOKEN.fullmatch(name) or not VALUE.fullmatch(value):
-            raise _strange(endpoint, "a cookie that is none")
+            raise strange(endpoint, "the login", "a cookie that is none", WRONG_LOGIN)
         expired = any(attribute.strip().lower().replace(" ", "") == "max-age=0" for attribute in attributes)
         if expired or not value:
             cookies.pop(name, None)
         else:
             cookies[name] = value
     if len(cookies) > MOST_COOKIES or sum(len(part) for pair in cookies.items() for part in pair) > MOST_SESSION_BYTES:
-        raise _strange(endpoint, f"more than {MOST_COOKIES} cookies or {MOST_SESSION_BYTES:,} bytes of them")
+        what = f"more than {MOST_COOKIES} cookies or {MOST_SESSION_BYTES:,} bytes of them"
+        raise strange(endpoint, "the login", what, WRONG_LOGIN)
 
 
 def _bearer(body: bytes, token: str, endpoint: Endpoint) -> Headers:
     try:
         value = parse_json(body)
     except JsonError as error:
-        raise _strange(endpoint, "what is no JSON, so there is no token in it") from error
+        what = "what is no JSON, so there is no token in it"
+        raise strange(endpoint, "the login", what, WRONG_LOGIN) from error
     for part in token.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     if not isinstance(value, str) or not value or not VALUE.fullmatch(value) or len(value) > MOST_SESSION_BYTES:
-        raise _strange(endpoint, f"JSON in which {token} is no token")
+        raise strange(endpoint, "the login", f"JSON in which {token} is no token", WRONG_LOGIN)
     return (("Authorization", f"Bearer {value}"),)
-
-
-def _strange(endpoint: Endpoint, what: str) -> TargetError:
-    return TargetError(
-        f"The server at {endpoint.address} answers the login with {what}",
-        remedy="Check what [workload.login] sends, and workload.login.token.",
-    )
 
 
 def variables(request: Request) -> frozenset[str]:
@@ -123,7 +108,7 @@ def variables(request: Request) -> frozenset[str]:
 
 
 def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
-    """Headers with secrets filled in. StudyError if one is missing, or cannot stand in a header."""
+    """With secrets filled in. StudyError if one is missing, or cannot stand in a header."""
     headers = tuple((name, _filled(value, str)) for name, value in request.headers)
     for name, value in headers:
         if (why := wrong_header(name, value)) is not None:

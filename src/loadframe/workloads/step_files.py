@@ -31,7 +31,7 @@ def write(path: Path, content: bytes, owner: Privilege) -> None:
 
 
 def write_whole(file: IO[bytes], content: bytes) -> None:
-    """Write all of it into an unbuffered file."""
+    """Of an unbuffered file."""
     left = memoryview(content)
     while left:
         left = left[file.write(left) :]
@@ -47,7 +47,7 @@ def in_memory(content: bytes) -> Iterator[int]:
 
 
 def read(path: Path) -> bytes:
-    """What a driver wrote; empty if there is no such file. Raises WorkloadError like `opened`."""
+    """Empty if there is no such file. Raises WorkloadError like `opened`."""
     file = opened(path)
     if file is None:
         return b""
@@ -60,7 +60,7 @@ def text(path: Path) -> str:
 
 
 def size(path: Path) -> int:
-    """Bytes that a driver has written; 0 if there is no such file."""
+    """0 if there is no such file."""
     try:
         return os.lstat(path).st_size
     except FileNotFoundError:

@@ -41,8 +41,6 @@ def trials() -> tuple[tuple[str, ...], ...]:
 
 
 class BySysbench(Common[ModelOptions]):
-    """A workload whose requests a script of ours sends."""
-
     trials = staticmethod(trials)
 
     def start_script(
@@ -105,9 +103,9 @@ def said(script: Path, what: str, endpoint: Endpoint, allowance: Allowance, opti
 
 
 def _command(script: Path, what: str, endpoint: Endpoint, account: int, options: Options) -> list[str]:
-    driver = databases.engine_of(endpoint).SYSBENCH
+    given = {"db-driver": databases.engine_of(endpoint).SYSBENCH, **options}
     command = [located("sysbench") or "sysbench", f"--config-file=/dev/fd/{account}", str(script)]
-    return [*command, f"--db-driver={driver}", *(f"--{name}={value}" for name, value in options.items()), what]
+    return [*command, *(f"--{name}={value}" for name, value in given.items()), what]
 
 
 def _environment(endpoint: Endpoint) -> dict[str, str]:

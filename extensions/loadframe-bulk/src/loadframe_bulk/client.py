@@ -15,24 +15,14 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
-from itertools import cycle
+from itertools import count, cycle
 
 from loadframe.workloads.request_log import RECORD
-from loadframe_bulk.protocol import (
-    BLOCK,
-    END,
-    END_BODY,
-    FILE,
-    FILE_BODY,
-    LOADED,
-    TAKEN,
-    HungUpError,
-    OutOfStepError,
-    Stream,
-)
-from loadframe_bulk.turns import CLIENT, PARSE, READ, Turn, lines, own_turn, tell_regularly
+from loadframe_bulk import protocol
+from loadframe_bulk.protocol import TAKEN, HungUpError, OutOfStepError, Stream
+from loadframe_bulk.turns import CLIENT, PARSE, READ, Turn, lines, own_turn, write_regularly
 
 BLOCK_BYTES = 1 << 16
 FIELDS = 4
@@ -80,12 +70,10 @@ def valid_rows(block: bytes) -> tuple[bytes, int, int]:
 
 
 class Pipeline:
-    """One client of the loader, with its logs."""
+    """With its logs."""
 
     def __init__(self, address: str, log: str, loaded: str, wait_s: float, end_s: float, turn: Turn) -> None:
-        self.address, self._turn = address, turn
-        self._wait_s = wait_s
-        self.end_s = end_s
+        self._address, self._turn, self._wait_s, self._end_s = address, turn, wait_s, end_s
         self._log = open(log, "wb", buffering=0)  # noqa: PTH123, SIM115 - pathlib costs start-up time; closed with us
         self._loaded = open(loaded, "w", buffering=1, encoding="utf-8")  # noqa: PTH123, SIM115
 
@@ -97,9 +85,9 @@ class Pipeline:
         rows = amount = size = 0
         on_the_way: deque[float] = deque()
         connection = socket.socket(socket.AF_UNIX)
-        connection.connect(self.address)
+        connection.connect(self._address)
         with closing(Stream(connection)) as loader:
-            loader.send(FILE, FILE_BODY.pack(number))
+            loader.send(protocol.FILE, protocol.FILE_BODY.pack(number))
             blocks = blocks_of(path)
             begin_s = self._wait()
             for block in blocks:
@@ -109,20 +97,20 @@ class Pipeline:
                 self._turn.count(PARSE, 1)
                 self._turn.to(CLIENT.handing_on)
                 rows, amount, size = rows + count, amount + total, size + len(block)
-                loader.send(BLOCK, text)
+                loader.send(protocol.BLOCK, text)
                 on_the_way.append(begin_s)
                 if len(on_the_way) > AHEAD:
                     self._taken(loader, on_the_way)
                 begin_s = self._wait()
-                if begin_s >= self.end_s or (share < 1 and size >= most):
+                if begin_s >= self._end_s or (share < 1 and size >= most):
                     return  # hanging up takes the file back
             self._turn.to(CLIENT.handing_on)
             while len(on_the_way) > 1:
                 self._taken(loader, on_the_way)
-            loader.send(END, END_BODY.pack(rows, amount))
+            loader.send(protocol.END, protocol.END_BODY.pack(rows, amount))
             if on_the_way:
                 loader.expect(TAKEN)
-            loader.expect(LOADED)
+            loader.expect(protocol.LOADED)
         self._loaded.write(f"{number}\n")
         now_s = time.monotonic()
         for begin_s in on_the_way:
@@ -157,27 +145,22 @@ def main(arguments: list[str]) -> int:
     turn.begin(CLIENT.waiting)
     pipeline = Pipeline(address, log, loaded, float(wait), end_s, turn)
     time.sleep(max(0.0, start_s - time.monotonic()))
-    end_telling = tell_regularly(stages, lambda: lines(CLIENT, [turn], os.getpid()))
+    end_lines = write_regularly(stages, lambda: lines(CLIENT, [turn], os.getpid()))
+    part = float(share)
     try:
-        return _load_all(pipeline, paths, range(int(first), sys.maxsize, int(stride)), float(share))
+        for path, number in zip(cycle(paths), count(int(first), int(stride))):
+            if time.monotonic() >= end_s:
+                return 0
+            try:
+                pipeline.load(path, number, part)
+            except (HungUpError, OutOfStepError, OSError) as error:
+                pipeline.failed()
+                print(f"FATAL {type(error).__name__}: {error} (loading {path} through {address})", file=sys.stderr)
+                return 1
+            part = 1.0
+        return 0
     finally:
-        end_telling()
-
-
-def _load_all(pipeline: Pipeline, paths: Sequence[str], numbers: Iterable[int], part: float) -> int:
-    """Only the part `part` of the first file. Returns the exit status."""
-    for path, number in zip(cycle(paths), numbers, strict=False):
-        if time.monotonic() >= pipeline.end_s:
-            break
-        try:
-            pipeline.load(path, number, part)
-        except (HungUpError, OutOfStepError, OSError) as error:
-            pipeline.failed()
-            what = f"{type(error).__name__}: {error}"
-            print(f"FATAL {what} (loading {path} through {pipeline.address})", file=sys.stderr)
-            return 1
-        part = 1.0
-    return 0
+        end_lines()
 
 
 if __name__ == "__main__":

@@ -26,22 +26,10 @@ from pathlib import Path
 import psycopg
 
 from loadframe.host.launch import die_with
-from loadframe_bulk.protocol import (
-    BLOCK,
-    END,
-    END_BODY,
-    FILE,
-    FILE_BODY,
-    HEAD,
-    LOADED,
-    REFUSED,
-    TAKEN,
-    HungUpError,
-    OutOfStepError,
-    Stream,
-)
+from loadframe_bulk import protocol
+from loadframe_bulk.protocol import HungUpError, OutOfStepError, Stream
 from loadframe_bulk.store import COPY, LOADING, NOTE_FILE, Content, transaction_of
-from loadframe_bulk.turns import COMMIT, LOADER, OPEN, SPLIT, WORD, WRITE, Turn, lines, own_turn, tell_regularly
+from loadframe_bulk.turns import COMMIT, LOADER, OPEN, SPLIT, WORD, WRITE, Turn, lines, own_turn, write_regularly
 
 BACKLOG = 512
 POLL_S = 0.2
@@ -51,7 +39,6 @@ MOST_AT_ONCE = 512
 
 
 def shard_of(key: bytes, shards: int) -> int:
-    """The index of the shard that has the row with this key."""
     return int.from_bytes(blake2b(key, digest_size=8).digest(), "little") % shards
 
 
@@ -87,8 +74,8 @@ class Loader:
         self._blocks = self._unwritten = 0
 
     def load(self, client: Stream) -> None:
-        """Load one file. Nothing of it stays where the client hangs up or is out of step, or a shard refuses."""
-        (file,) = FILE_BODY.unpack(client.expect(FILE))
+        """Nothing of a file stays where the client hangs up or is out of step, or a shard refuses."""
+        (file,) = protocol.FILE_BODY.unpack(client.expect(protocol.FILE))
         try:
             self._begin(file)
             self._blocks = self._unwritten = 0
@@ -102,7 +89,7 @@ class Loader:
             raise
         self.turn.count(OPEN, self._blocks)
         self.turn.count(COMMIT, self._blocks)
-        client.send(LOADED)
+        client.send(protocol.LOADED)
 
     def _begin(self, file: int) -> None:
         if not self._connections:
@@ -121,7 +108,7 @@ class Loader:
                 self.turn.to(LOADER.waiting)
                 kind, body = client.receive()
                 self.turn.to(SPLIT)
-                if kind != BLOCK:
+                if kind != protocol.BLOCK:
                     break
                 for row in body.splitlines(keepends=True):
                     parts[shard_of(row[: row.index(b"\t")], len(parts))].add(row)
@@ -129,10 +116,10 @@ class Loader:
                 self._unwritten += 1
                 self.turn.count(SPLIT, 1)
                 self._write([(part, copy) for part, copy in pairs if part.size >= self._batch_bytes])
-                client.send(TAKEN)
+                client.send(protocol.TAKEN)
             self._write(pairs)
         got = Content(sum(part.rows for part in parts), sum(part.amount for part in parts))
-        if kind != END or Content(*END_BODY.unpack(body)) != got:
+        if kind != protocol.END or Content(*protocol.END_BODY.unpack(body)) != got:
             raise OutOfStepError(f"the file does not end with what it held: {got.rows} rows arrived")
         return [Content(part.rows, part.amount) for part in parts]
 
@@ -162,7 +149,7 @@ class Loader:
 
 
 def serve(loader: Loader, connection: socket.socket) -> None:
-    """Load the file of one connection; errors are sent to the client and written to standard error."""
+    """Errors are sent to the client and written to standard error."""
     client = Stream(connection)
     try:
         loader.load(client)
@@ -176,14 +163,14 @@ def serve(loader: Loader, connection: socket.socket) -> None:
 
 
 def refuse(connection: socket.socket, because: str) -> None:
-    """Send a client why its file is not loaded; nothing where it has hung up."""
+    """Nothing is sent where the client has hung up."""
     text = because.encode()
     with suppress(OSError):
-        connection.sendall(HEAD.pack(REFUSED, len(text)) + text)
+        connection.sendall(protocol.HEAD.pack(protocol.REFUSED, len(text)) + text)
 
 
 class Server:
-    """The listening socket and the loading processes. loader: makes the Loader of a process."""
+    """loader: makes the Loader of a process."""
 
     def __init__(self, path: Path, loader: Callable[[Turn], Loader], stages: str) -> None:
         self._loader = loader
@@ -197,7 +184,7 @@ class Server:
         path.chmod(0o600)
         self._socket.listen(BACKLOG)
         signal.signal(signal.SIGCHLD, lambda *_: self._reap())
-        self._end_telling = tell_regularly(stages, lambda: lines(LOADER, self._turns, os.getpid()))
+        self._end_lines = write_regularly(stages, lambda: lines(LOADER, self._turns, os.getpid()))
 
     def a_process_for_each_file(self) -> None:
         """Serve until we are asked to end. A client for which no process can be started gets an error."""
@@ -276,7 +263,7 @@ class Server:
                 self._free.append(turn)
 
     def end(self) -> None:
-        self._end_telling()
+        self._end_lines()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self._reap()
         for pid in tuple(self._children):

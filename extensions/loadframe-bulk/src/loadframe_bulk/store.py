@@ -44,7 +44,7 @@ NOTHING = Content(0, 0)
 
 
 def transaction_of(file: int) -> str:
-    """The name of the transaction that loads this file, on every shard."""
+    """Its name, on every shard."""
     return f"loadframe-file-{file}"
 
 
@@ -55,7 +55,7 @@ def _connected(shard: str, *, autocommit: bool = False) -> "psycopg.Connection":
 
 
 def create(shards: Sequence[str]) -> None:
-    """Make the tables; existing ones are dropped. psycopg.Error where a shard refuses."""
+    """Existing tables are dropped. psycopg.Error where a shard refuses."""
     for shard in shards:
         with _connected(shard) as connection:
             for statement in SCHEMA:
@@ -63,7 +63,7 @@ def create(shards: Sequence[str]) -> None:
 
 
 def drop(shards: Sequence[str]) -> None:
-    """Drop the tables, once all loaders have ended. psycopg.Error where a shard refuses."""
+    """Once all loaders have ended. psycopg.Error where a shard refuses."""
     empty(shards)
     for shard in shards:
         with _connected(shard) as connection:
@@ -71,7 +71,7 @@ def drop(shards: Sequence[str]) -> None:
 
 
 def empty(shards: Sequence[str]) -> None:
-    """Remove every row, once all loaders have ended. psycopg.Error where a shard refuses."""
+    """Of every row, once all loaders have ended. psycopg.Error where a shard refuses."""
     with _alone(shards) as connections:
         _settle(connections)
         for connection in connections:

@@ -52,27 +52,27 @@ class BulkLoaderTarget(PostgresShards):
 
     def check(self, state: TargetState) -> None:
         """Only the shards have a check; the loader accepts whatever its catalogue allows."""
-        _, behind = _own_and_behind(state)
-        super().check(behind)
+        super().check(_own_and_behind(state)[1])
 
     def start(self, state: TargetState) -> None:
         own, behind = _own_and_behind(state)
         super().start(behind)
-        self._state = state
-        self._server.start(own, shards_of(super().endpoint()), self._allowance)
+        self._start_loader(state, own)
 
     def apply(self, state: TargetState) -> None:
         """The loader restarts for any difference: it holds only connections, which restarting shards would break."""
         own, behind = _own_and_behind(state)
         super().apply(behind)
         if state != self._state:
-            self._state = state
             self._server.stop()
-            self._server.start(own, shards_of(super().endpoint()), self._allowance)
+            self._start_loader(state, own)
+
+    def _start_loader(self, state: TargetState, own: Mapping[str, SettingValue]) -> None:
+        self._state = state
+        self._server.start(own, shards_of(super().endpoint()), self._allowance)
 
     def reset(self) -> None:
-        if (died := self._server.died()) is not None:
-            raise died
+        self._check_alive()
         super().reset()
 
     def stop(self) -> None:
@@ -94,9 +94,12 @@ class BulkLoaderTarget(PostgresShards):
         return {**self._server.settings, **shown}
 
     def counters(self) -> dict[str, float]:
+        self._check_alive()
+        return super().counters()
+
+    def _check_alive(self) -> None:
         if (died := self._server.died()) is not None:
             raise died
-        return super().counters()
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
         return {LOADER: self._server.pids(), **super().processes()}
@@ -115,8 +118,7 @@ class BulkLoaderTarget(PostgresShards):
         return f"bulk-loader {__version__} before {super().version()}"
 
     def log_tail(self, lines: int = 20) -> str:
-        tails = (f"loader:\n{self._server.log_tail(lines)}", super().log_tail(lines))
-        return "\n".join(tails)
+        return f"loader:\n{self._server.log_tail(lines)}\n{super().log_tail(lines)}"
 
     def describe(self) -> Mapping[str, str]:
         return {**super().describe(), "loader": " ".join(self._server.command)}
@@ -132,7 +134,7 @@ class _Server(PrivateServer):
 
     @property
     def stages(self) -> Path:
-        """Statistics of the stages of all loading processes."""
+        """Of all loading processes."""
         return self.folder / "run" / "stages.jsonl"
 
     def start(self, given: Mapping[str, SettingValue], shards: Sequence[str], allowance: Allowance) -> None:
@@ -153,22 +155,20 @@ class _Server(PrivateServer):
 
 
 def shards_of(endpoint: Endpoint) -> list[str]:
-    """The connection strings of the shards behind a bulk loader."""
+    """Their connection strings."""
     from psycopg.conninfo import make_conninfo
 
     return [make_conninfo(**parameters(shard)) for shard in endpoint.shards]
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """The settings in canonical form: the loader's own, and those of the shards with SHARD before their names.
-    StudyError."""
+    """In canonical form; those of the shards have SHARD before their names. StudyError."""
     own, behind = _parted(settings)
     return {**own, **{f"{SHARD}{name}": value for name, value in behind.items()}}
 
 
 def _parted(settings: Mapping[str, SettingValue]) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
-    """The settings in canonical form, in two parts: the loader's own, and those of the shards by PostgreSQL's names.
-    StudyError."""
+    """In canonical form: the loader's own, and those of the shards by PostgreSQL's names. StudyError."""
     own = {name: value for name, value in settings.items() if not name.startswith(SHARD)}
     behind = {name.removeprefix(SHARD): value for name, value in settings.items() if name.startswith(SHARD)}
     return CATALOGUE.check(own), PostgresTarget.check_settings(behind)

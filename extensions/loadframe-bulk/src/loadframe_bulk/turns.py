@@ -128,23 +128,23 @@ def lines(chain: Chain, turns: Sequence[Turn], process: int) -> Iterator[str]:
         yield json.dumps(line) + "\n"
 
 
-def tell_regularly(path: str, told: Callable[[], Iterator[str]], every_s: float = EVERY_S) -> Callable[[], None]:
+def write_regularly(path: str, made: Callable[[], Iterator[str]], every_s: float = EVERY_S) -> Callable[[], None]:
     """Append lines to a file, by an alarm of this process, as a process that forks must not have threads. Call the
     returned function to stop, with lines a last time: no alarm may come when an interpreter ends. A full disk costs
     lines, not the work. OSError where the file cannot be opened."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
-    def tell() -> None:
+    def write() -> None:
         with suppress(OSError):
             if os.fstat(descriptor).st_size > LONGEST_FILE:
                 os.ftruncate(descriptor, 0)
-            os.write(descriptor, "".join(told()).encode())
+            os.write(descriptor, "".join(made()).encode())
 
-    signal.signal(signal.SIGALRM, lambda *_: tell())
+    signal.signal(signal.SIGALRM, lambda *_: write())
     signal.setitimer(signal.ITIMER_REAL, every_s, every_s)
 
     def end() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        tell()
+        write()
 
     return end

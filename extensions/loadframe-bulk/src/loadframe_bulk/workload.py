@@ -14,11 +14,11 @@ from loadframe.host.environment import importing, python_package
 from loadframe.host.privilege import Privilege, make_private
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files
-from loadframe.workloads.base import STAGES_FILE, KindOfWorkload
-from loadframe.workloads.common import Common
+from loadframe.workloads.base import STAGES_FILE
+from loadframe.workloads.common import Common, registration
 from loadframe.workloads.driving import ProcessDriver, start_together
 from loadframe.workloads.forking import Worker
-from loadframe.workloads.options import rules, whole
+from loadframe.workloads.options import whole
 from loadframe_bulk import store
 from loadframe_bulk.client import valid_rows
 from loadframe_bulk.store import NOTHING, Content
@@ -41,8 +41,6 @@ class BulkIngestOptions:
 
 
 class BulkIngest(Common[BulkIngestOptions]):
-    """As many pipelines as the level says load files of one size."""
-
     kind = "bulk-ingest"
     target_kinds = frozenset({"sharded bulk-loader"})
     axes = frozenset({"pipelines"})
@@ -89,7 +87,7 @@ class BulkIngest(Common[BulkIngestOptions]):
         return start_together(self.kind, workers, self.allowance, duration_s)
 
     def after_step(self, endpoint: Endpoint) -> None:
-        """Compare what was sent with what is there. Raises WorkloadError if a row is lost or duplicated."""
+        """Raises WorkloadError if a row is lost or duplicated."""
         shards = shards_of(endpoint)
         with _explained():
             wrong = store.wrong(
@@ -193,9 +191,7 @@ def _explained() -> Iterator[None]:
         ) from error
 
 
-KIND = KindOfWorkload(
-    BulkIngest.kind, BulkIngest, rules(BulkIngestOptions), requirements, other_axes={"files_per_gib": BulkIngestBySize}
-)
+KIND = registration(BulkIngest, requirements, other_axes={"files_per_gib": BulkIngestBySize})
 
 
 PIECE_BYTES = 1 << 20
@@ -207,7 +203,7 @@ BROKEN_EVERY = 500
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file, and what of it should arrive."""
+    """content: what of it should arrive."""
 
     path: Path
     content: Content

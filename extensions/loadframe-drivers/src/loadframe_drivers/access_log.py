@@ -13,7 +13,8 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -27,11 +28,10 @@ from loadframe.connections.http_words import wrong_path
 from loadframe.errors import StudyError
 from loadframe.formats.named_files import regular
 from loadframe.workloads.arrivals import Schedule
-from loadframe.workloads.base import KindOfWorkload
-from loadframe.workloads.common import HIGHEST_RATE
+from loadframe.workloads.common import HIGHEST_RATE, registration
 from loadframe.workloads.http_driver import MOST_CONNECTIONS, Ask, Order, requirements
-from loadframe.workloads.options import rules, switch, text, whole
-from loadframe_drivers.recorded import Recorded, http_parts, told
+from loadframe.workloads.options import switch, text, whole
+from loadframe_drivers.recorded import Recorded, http_parts, left_out_sentences
 
 FASTEST = 1000
 
@@ -89,11 +89,11 @@ class AccessLog(Recorded[AccessLogOptions]):
         rate = len(stretch.numbers) / stretch.span_s
         notes = [
             f"access-log: {len(stretch.numbers):,} requests of {stretch.span_s:,.0f} s are replayed, {rate:,.3g}/s at "
-            "speed 1, without headers and bodies, which the log does not have",
+            "speed 1, without headers and bodies, which the log does not have"
         ]
         if stretch.unread:
             notes.append(f"access-log: {stretch.unread:,} of {stretch.lines:,} lines have no request that can be read")
-        notes += [f"access-log: {sentence}" for sentence in told(stretch.left_out)]
+        notes += [f"access-log: {sentence}" for sentence in left_out_sentences(stretch.left_out)]
         if stretch.cut:
             notes.append(f"access-log: the stretch ends before {options.minutes} minutes, at {stretch.cut}")
         return tuple(notes)
@@ -111,14 +111,7 @@ class AccessLog(Recorded[AccessLogOptions]):
         )
 
 
-KIND = KindOfWorkload(
-    AccessLog.kind,
-    AccessLog,
-    rules(AccessLogOptions),
-    requirements,
-    tables=frozenset({"login"}),
-    required=("file",),
-)
+KIND = registration(AccessLog, requirements, tables=frozenset({"login"}), required=("file",))
 
 
 MOST_REQUESTS = 300_000
@@ -130,22 +123,23 @@ SHORTEST_S = 1.0
 LATE_S = 60.0
 """A server logs a request when it ends, so a line may come this much later than others that began with it."""
 Key = tuple[str, str, int]
+REQUEST_FIELDS = [("since_s", "<f8"), ("whole", "?"), ("number", "<i8")]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stretch:
-    """distinct: the requests, each once. offsets_s: since the first request, ascending; numbers: indices into distinct.
-    span_s: length, including the mean gap after the last request. lines: lines read; unread: those without a request.
-    left_out: reason -> requests not replayed. cut: why it is shorter than asked for, or ""."""
+    """distinct: the requests, each once, with their numbers. offsets_s: since the first request, ascending; numbers: of
+    the requests then. span_s: length, including the mean gap after the last request. lines: lines read; unread: those
+    without a request. left_out: reason -> requests not replayed. cut: why it is shorter than asked for, or ""."""
 
-    distinct: tuple[Key, ...]
-    offsets_s: NDArray[np.float64]
-    numbers: NDArray[np.int64]
-    span_s: float
-    lines: int
-    unread: int
-    left_out: dict[str, int]
-    cut: str
+    lines: int = 0
+    unread: int = 0
+    cut: str = ""
+    span_s: float = SHORTEST_S
+    left_out: Counter[str] = field(default_factory=Counter)
+    distinct: dict[Key, int] = field(default_factory=dict)
+    offsets_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def at_speed(self, speed: float, duration_s: float) -> Schedule:
         """Arrivals and requests: the recording at this multiple of its speed, repeated once it is over."""
@@ -155,93 +149,66 @@ class Stretch:
         inside = offsets < duration_s
         return Schedule(offsets[inside], np.tile(self.numbers, times)[inside])
 
-
-@dataclass
-class _Reading:
-    """begin_s: time of the first line. moments: of the kept requests, s since the begin of the stretch."""
-
-    skip_s: float
-    span_s: float
-    leave_out: Callable[[str], str]
-    begin_s: float | None = None
-    lines: int = 0
-    unread: int = 0
-    left_out: dict[str, int] = field(default_factory=dict)
-    known: dict[Key, int] = field(default_factory=dict)
-    known_bytes: int = 0
-    moments: list[float] = field(default_factory=list)
-    whole: list[bool] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
-    cut: str = ""
-
-    def take(self, line: str | None) -> bool:
-        """One line; False if no later line can belong to the stretch."""
-        self.lines += 1
-        request = None if line is None else parse_line(line)
-        if request is None:
-            self.unread += bool(line is None or line.strip())
-            return True
-        if self.begin_s is None:
-            self.begin_s = request.at_s
-        since_s = request.at_s - self.begin_s - self.skip_s
-        if not 0 <= since_s < self.span_s:
-            return since_s < self.span_s + LATE_S
-        if why := self.leave_out(request.method):
-            self.left_out[why] = self.left_out.get(why, 0) + 1
-            return True
-        return self._keep(request, since_s)
-
-    def _keep(self, request: Logged, since_s: float) -> bool:
-        key = (request.method, request.path, request.status)
-        more = 0 if key in self.known else len(request.path)
-        if len(self.moments) == MOST_REQUESTS:
-            self.cut = f"{MOST_REQUESTS:,} requests"
-        elif self.known_bytes + more > MOST_DISTINCT_BYTES:
-            self.cut = f"{MOST_DISTINCT_BYTES >> 20} MiB of distinct paths"
-        if self.cut:
-            return False
-        self.known_bytes += more
-        self.moments.append(since_s)
-        self.whole.append(request.whole)
-        self.numbers.append(self.known.setdefault(key, len(self.known)))
-        return True
+    def requests(
+        self, log: Iterable[str | None], skip_s: float, span_s: float, leave_out: Callable[[str], str]
+    ) -> Iterator[tuple[float, bool, int]]:
+        """From the lines of a log: the time since the begin of the stretch (s), whether that is in whole seconds, and
+        the number of each request. Ends where no later line can belong to the stretch."""
+        begin_s: float | None = None
+        path_bytes = kept = 0
+        for line in log:
+            self.lines += 1
+            request = None if line is None else parse_line(line)
+            if request is None:
+                self.unread += bool(line is None or line.strip())
+                continue
+            if begin_s is None:
+                begin_s = request.at_s + skip_s
+            since_s = request.at_s - begin_s
+            if since_s >= span_s + LATE_S:
+                return
+            if not 0 <= since_s < span_s:
+                continue
+            if why := leave_out(request.method):
+                self.left_out[why] += 1
+                continue
+            key = (request.method, request.path, request.status)
+            path_bytes += 0 if key in self.distinct else len(request.path)
+            if kept == MOST_REQUESTS:
+                self.cut = f"{MOST_REQUESTS:,} requests"
+            elif path_bytes > MOST_DISTINCT_BYTES:
+                self.cut = f"{MOST_DISTINCT_BYTES >> 20} MiB of distinct paths"
+            if self.cut:
+                return
+            kept += 1
+            yield since_s, request.whole, self.distinct.setdefault(key, len(self.distinct))
 
 
 def read_stretch(path: Path, skip_s: float, span_s: float, seed: int, leave_out: Callable[[str], str]) -> Stretch:
     """The requests of a log from skip_s after its first line, for span_s. If the log has only whole seconds, the place
     of each request within its second is drawn from the seed. leave_out: why a method is not replayed, "" if it is.
     Raises StudyError if the log cannot be read or has no request there."""
-    reading = _Reading(skip_s, span_s, leave_out)
+    stretch = Stretch()
     try:
-        for line in lines(path):
-            if not reading.take(line):
-                break
+        requests = np.array(list(stretch.requests(lines(path), skip_s, span_s, leave_out)), dtype=REQUEST_FIELDS)
     except (OSError, ValueError) as error:
         raise StudyError(
             f"The access log {str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}.",
             remedy="Give a log of nginx or Apache, as it is or packed by gzip (workload.options.file).",
         ) from error
-    if not reading.moments:
-        left = "; ".join(f"{count:,} {why}" for why, count in reading.left_out.items())
+    if not len(requests):
+        left = "; ".join(f"{count:,} {why}" for why, count in stretch.left_out.items())
         raise StudyError(
-            f"The access log {str(path)!r} has no request to replay: {reading.unread:,} of {reading.lines:,} lines "
+            f"The access log {str(path)!r} has no request to replay: {stretch.unread:,} of {stretch.lines:,} lines "
             f"have none that can be read{f'; left out: {left}' if left else ''}.",
             remedy="Give a log in the common or combined format, or one with $msec, and another skip_minutes.",
         )
-    moments, whole = np.array(reading.moments), np.array(reading.whole)
-    moments = moments + np.where(whole, np.random.default_rng(seed).random(len(moments)), 0.0)
+    moments = requests["since_s"] + requests["whole"] * np.random.default_rng(seed).random(len(requests))
     order = np.argsort(moments, kind="stable")
-    moments = moments[order]
-    return Stretch(
-        distinct=tuple(reading.known),
-        offsets_s=moments - moments[0],
-        numbers=np.array(reading.numbers, dtype=np.int64)[order],
-        span_s=max(SHORTEST_S, float(moments[-1] - moments[0]) * (1 + 1 / len(moments))),
-        lines=reading.lines,
-        unread=reading.unread,
-        left_out=dict(reading.left_out),
-        cut=reading.cut,
-    )
+    stretch.offsets_s = moments[order] - moments.min()
+    stretch.numbers = requests["number"][order]
+    stretch.span_s = max(SHORTEST_S, float(stretch.offsets_s[-1]) * (1 + 1 / len(requests)))
+    return stretch
 
 
 # --- the log ---
@@ -261,8 +228,7 @@ _ISO = re.compile(r"(?<!\d)(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?(Z|[+-]\d
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """One request. at_s: its time (s since 1970). whole: the time is in whole seconds. path: with its query; of a
-    request to a proxy without the host."""
+    """at_s: its time (s since 1970). whole: that is in whole seconds. path: with its query, without a host."""
 
     at_s: float
     whole: bool
@@ -314,7 +280,7 @@ def _path(target: str) -> str | None:
 
 
 def lines(path: Path) -> Iterator[str | None]:
-    """The lines of a log, also a gzipped one; None for one longer than LONGEST_LINE. Raises OSError."""
+    """Also of a gzipped log; None for one longer than LONGEST_LINE. Raises OSError."""
     with os.fdopen(regular(path), "rb") as raw:
         packed = raw.peek(len(GZIP))[: len(GZIP)] == GZIP
         file: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw

@@ -16,11 +16,10 @@ from loadframe.errors import StudyError
 from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.named_files import read_up_to
 from loadframe.formats.plain_numbers import is_number
-from loadframe.workloads.base import KindOfWorkload
-from loadframe.workloads.common import AtRate, thinking
+from loadframe.workloads.common import AtRate, registration, thinking
 from loadframe.workloads.http_driver import MOST_CONNECTIONS, Ask, Order, requirements
-from loadframe.workloads.options import choice, rules, switch, text, whole
-from loadframe_drivers.recorded import Recorded, http_parts, told
+from loadframe.workloads.options import choice, switch, text, whole
+from loadframe_drivers.recorded import Recorded, http_parts, left_out_sentences
 
 LARGEST_BODY = 1 << 20
 THOUGHT_S = 0.5
@@ -63,6 +62,7 @@ class Har(Recorded[HarOptions]):
 
     def set_up(self) -> None:
         super().set_up()
+        self._think = self.options.think == "recorded"
         if self.options.keep_cookies and self.declared.login is not None:
             raise StudyError(
                 "workload.options.keep_cookies and [workload.login]: a session comes from one of them.",
@@ -93,49 +93,13 @@ class Har(Recorded[HarOptions]):
         return (
             f"har: {len(session.recalled):,} requests to {session.origin} are sent, "
             + ("one after the other on one connection" if self.order == "walk" else "in any order"),
-            *(f"har: {sentence}" for sentence in told(session.left_out)),
+            *(f"har: {sentence}" for sentence in left_out_sentences(session.left_out)),
             *((f"har: secrets were dropped: {dropped} requests (workload.options.keep_cookies)",) if dropped else ()),
             *((thinking(think_s),) if think_s else ()),
         )
 
     @cached_property
     def _session(self) -> _Session:
-        entries, strange = self._entries()
-        origin = self.options.origin.rstrip("/") or entries[0].origin
-        left_out: Counter[str] = Counter({"no request of HTTP with a time": strange} if strange else {})
-        dropped: Counter[str] = Counter()
-        recalled: list[Ask] = []
-        names: list[str] = []
-        ended_s = float("inf")
-        for entry in entries:
-            if why := self._why_not(entry, origin):
-                left_out[why] += 1
-                continue
-            pause_s = entry.started_s - ended_s
-            ended_s = max(entry.ended_s, ended_s) if recalled else entry.ended_s
-            names.append(f"{entry.method} {entry.path.partition('?')[0]}"[:63])
-            recalled.append(self._recall(entry, pause_s, dropped))
-        if not recalled:
-            raise StudyError(
-                f"The HAR {str(self.file)!r} has no request to {origin} that can be sent"
-                f"{''.join(f'; {sentence}' for sentence in told(left_out))}.",
-                remedy="Name another one with workload.options.origin.",
-            )
-        frequent = [name for name, _ in Counter(names).most_common(MOST_OPERATIONS)]
-        operations = (*frequent, *([OTHERS] if len(set(names)) > len(frequent) else []))
-        numbers = {name: at for at, name in enumerate(frequent)}
-        return _Session(
-            tuple(
-                replace(request, operation=numbers.get(name, len(frequent)))
-                for request, name in zip(recalled, names, strict=True)
-            ),
-            operations,
-            origin,
-            left_out,
-            dropped,
-        )
-
-    def _entries(self) -> tuple[tuple[Entry, ...], int]:
         try:
             content = read_up_to(self.file, LARGEST_BYTES)
             if len(content) > LARGEST_BYTES:
@@ -148,7 +112,33 @@ class Har(Recorded[HarOptions]):
                 f"The HAR {str(self.file)!r} cannot be used: {getattr(error, 'strerror', None) or error}.",
                 remedy="Save it from a browser's network panel (HAR 1.2; workload.options.file).",
             ) from error
-        return entries, strange
+        origin = self.options.origin.rstrip("/") or entries[0].origin
+        left_out: Counter[str] = Counter({"no request of HTTP with a time": strange} if strange else {})
+        dropped: Counter[str] = Counter()
+        recalled: list[Ask] = []
+        names: list[str] = []
+        ended_s = float("inf")
+        for entry in entries:
+            if why := self._why_not(entry, origin):
+                left_out[why] += 1
+                continue
+            pause_s = entry.started_s - ended_s
+            think_s = min(pause_s, LONGEST_THINK_S) if self._think and pause_s >= THOUGHT_S else 0.0
+            ended_s = max(entry.ended_s, ended_s) if recalled else entry.ended_s
+            names.append(f"{entry.method} {entry.path.partition('?')[0]}"[:63])
+            headers, body = tuple(self._kept(entry, dropped)), entry.body.encode() if entry.method != "GET" else b""
+            recalled.append(Ask(entry.method, entry.path, headers, body, highest=399, think_s=think_s))
+        if not recalled:
+            raise StudyError(
+                f"The HAR {str(self.file)!r} has no request to {origin} that can be sent"
+                f"{''.join(f'; {sentence}' for sentence in left_out_sentences(left_out))}.",
+                remedy="Name another one with workload.options.origin.",
+            )
+        frequent = [name for name, _ in Counter(names).most_common(MOST_OPERATIONS)]
+        operations = (*frequent, *([OTHERS] if len(set(names)) > len(frequent) else []))
+        numbers = [frequent.index(name) if name in frequent else len(frequent) for name in names]
+        requests = tuple(replace(ask, operation=number) for ask, number in zip(recalled, numbers, strict=True))
+        return _Session(requests, operations, origin, left_out, dropped)
 
     def _why_not(self, entry: Entry, origin: str) -> str:
         if entry.origin != origin:
@@ -163,11 +153,6 @@ class Har(Recorded[HarOptions]):
             return f"a body of more than {LARGEST_BODY >> 20} MiB"
         return self.not_sent(entry.method)
 
-    def _recall(self, entry: Entry, pause_s: float, dropped: Counter[str]) -> Ask:
-        think_s = min(pause_s, LONGEST_THINK_S) if pause_s >= THOUGHT_S and self.options.think == "recorded" else 0.0
-        body = entry.body.encode() if entry.method != "GET" else b""
-        return Ask(entry.method, entry.path, tuple(self._kept(entry, dropped)), body, highest=399, think_s=think_s)
-
     def _kept(self, entry: Entry, dropped: Counter[str]) -> Iterator[tuple[str, str]]:
         """Headers to send; secrets that are not sent are counted by name."""
         seen: set[str] = set()
@@ -181,20 +166,12 @@ class Har(Recorded[HarOptions]):
 
 
 class HarAtRate(AtRate, Har):
-    """The same requests at a given rate, in random order: see AtRate."""
+    """In random order: see AtRate."""
 
     order: Order = "draw"
 
 
-KIND = KindOfWorkload(
-    Har.kind,
-    Har,
-    rules(HarOptions),
-    requirements,
-    other_axes={"rate": HarAtRate},
-    tables=frozenset({"login"}),
-    required=("file",),
-)
+KIND = registration(Har, requirements, other_axes={"rate": HarAtRate}, tables=frozenset({"login"}), required=("file",))
 
 
 # --- the file ---
@@ -229,8 +206,7 @@ def parse_har(text: bytes) -> tuple[tuple[Entry, ...], int]:
         document = parse_json(text)
     except JsonError as error:
         raise HarError(f"it is no JSON that can be read: {error}") from error
-    log = document.get("log") if isinstance(document, dict) else None
-    given = log.get("entries") if isinstance(log, dict) else None
+    given = _at(document, "log", "entries")
     if not isinstance(given, list):
         raise HarError("it has no log.entries")
     if len(given) > MOST_ENTRIES:
@@ -240,20 +216,14 @@ def parse_har(text: bytes) -> tuple[tuple[Entry, ...], int]:
 
 
 def _entry(given: Any) -> Entry | None:
-    if not isinstance(given, dict):
+    address, method = _address(_at(given, "request", "url")), _at(given, "request", "method")
+    started_s, response = _moment(_at(given, "startedDateTime")), _at(given, "response")
+    if address is None or started_s is None or not isinstance(method, str) or not isinstance(response, dict):
         return None
-    request, response = given.get("request"), given.get("response")
-    if not isinstance(request, dict) or not isinstance(response, dict):
-        return None
-    address = _address(request.get("url"))
-    started_s = _moment(given.get("startedDateTime"))
-    method, status = request.get("method"), response.get("status")
-    if address is None or started_s is None or not isinstance(method, str):
-        return None
-    headers, posted, taken_ms = request.get("headers"), request.get("postData"), given.get("time")
-    listed = (header for header in (headers if isinstance(headers, list) else []) if isinstance(header, dict))
-    named = ((header.get("name"), header.get("value")) for header in listed)
-    text = posted.get("text") if isinstance(posted, dict) else None
+    headers, text = _at(given, "request", "headers"), _at(given, "request", "postData", "text")
+    status, taken_ms = response.get("status"), given.get("time")
+    listed = headers if isinstance(headers, list) else []
+    named = ((_at(header, "name"), _at(header, "value")) for header in listed)
     return Entry(
         started_s=started_s,
         ended_s=started_s + (max(0.0, taken_ms) / 1000 if is_number(taken_ms) else 0.0),
@@ -264,6 +234,13 @@ def _entry(given: Any) -> Entry | None:
         body=text if isinstance(text, str) else "",
         status=int(status) if is_number(status) and 0 <= status <= 599 else 0,
     )
+
+
+def _at(given: Any, *names: str) -> Any:
+    """What lies below these names; None for nothing."""
+    for name in names:
+        given = given.get(name) if isinstance(given, dict) else None
+    return given
 
 
 def _address(url: object) -> tuple[str, str] | None:

@@ -8,7 +8,7 @@ import csv
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -19,9 +19,9 @@ from loadframe.formats.plain_numbers import whole as whole_number
 from loadframe.formats.said import words
 from loadframe.host.environment import located
 from loadframe.model import Endpoint, Requirement
-from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.command_lines import LONGEST_LATENCY_MS, LineError, Lines, whole_lines
-from loadframe.workloads.options import readable, rules, whole
+from loadframe.workloads.common import registration
+from loadframe.workloads.options import readable, whole
 from loadframe.workloads.own_program import OwnScript
 
 PROGRAM, OUTPUT, LOG, USERS = "jmeter", "result.jtl", "jmeter.log", "users"
@@ -101,7 +101,7 @@ class JMeter(OwnScript[JMeterOptions]):
 
 
 def read_jtl(file: IO[bytes], names: list[str], *, cut_off: bool) -> Lines:
-    """The samples of a result file; parameters as for command_lines.read. Raises LineError."""
+    """As command_lines.read. Raises LineError."""
     lines = Lines(names, counts_bytes=True)
     number = 0
 
@@ -119,27 +119,25 @@ def read_jtl(file: IO[bytes], names: list[str], *, cut_off: bool) -> Lines:
                 if missing := [name for name in NEEDED if name not in places]:
                     why = f"it has no column {missing[0]}" if places else "it is no header of JMeter's CSV"
                     raise LineError(1, f"{why}: {words(','.join(row), 120)}")
-            elif len(row) > max(places.values()):
-                _take(lines, number, {name: row[place] for name, place in places.items()})
-            else:
+                continue
+            if len(row) <= max(places.values()):
                 raise LineError(number, f"a sample is cut off: {words(','.join(row), 120)}")
+            sample = {name: row[place] for name, place in places.items()}
+            begin_ms, taken_ms = whole_number(sample["timeStamp"]), whole_number(sample["elapsed"])
+            if begin_ms is None or taken_ms is None or begin_ms < 0 or not 0 <= taken_ms <= LONGEST_LATENCY_MS:
+                given = words(f"{sample['timeStamp']!r} and {sample['elapsed']!r}", 100)
+                raise LineError(number, f"a sample begins at and takes {given}; both must be whole milliseconds")
+            failed = sample["success"].lower() != "true"
+            if failed:
+                said = (sample.get("responseCode"), sample.get("responseMessage"))
+                lines.note_error(" ".join(filter(None, said)))
+            moved = max(whole_number(sample.get("bytes", "0")) or 0, 0)
+            operation, end_s = lines.grouped(sample["label"]), (begin_ms + taken_ms) / 1000.0
+            lines.add(number, end_s, float(taken_ms), operation, failed=failed, moved=moved)
     except csv.Error as error:
         if not cut_off:
             raise LineError(number, f"it is no CSV ({error})") from error
     return lines
 
 
-def _take(lines: Lines, number: int, sample: Mapping[str, str]) -> None:
-    begin_ms, taken_ms = whole_number(sample["timeStamp"]), whole_number(sample["elapsed"])
-    if begin_ms is None or taken_ms is None or begin_ms < 0 or not 0 <= taken_ms <= LONGEST_LATENCY_MS:
-        given = words(f"{sample['timeStamp']!r} and {sample['elapsed']!r}", 100)
-        raise LineError(number, f"a sample begins at and takes {given}; both must be whole milliseconds")
-    failed = sample["success"].lower() != "true"
-    if failed:
-        lines.note_error(" ".join(filter(None, (sample.get("responseCode", ""), sample.get("responseMessage", "")))))
-    moved = max(whole_number(sample.get("bytes", "0")) or 0, 0)
-    operation = lines.grouped(sample["label"])
-    lines.add(number, (begin_ms + taken_ms) / 1000.0, float(taken_ms), operation, failed=failed, moved=moved)
-
-
-KIND = KindOfWorkload(JMeter.kind, JMeter, rules(JMeterOptions), requirements, required=("file",), any_axis=True)
+KIND = registration(JMeter, requirements, required=("file",), any_axis=True)

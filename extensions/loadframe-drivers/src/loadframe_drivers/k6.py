@@ -16,9 +16,9 @@ from loadframe.formats.json_text import JsonError, parse_json
 from loadframe.formats.said import words
 from loadframe.host.environment import located
 from loadframe.model import Endpoint, Requirement
-from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.command_lines import LONGEST_LATENCY_MS, LineError, Lines, whole_lines
-from loadframe.workloads.options import readable, rules, whole
+from loadframe.workloads.common import registration
+from loadframe.workloads.options import readable, whole
 from loadframe.workloads.own_program import OwnScript
 
 PROGRAM, OUTPUT, VUS = "k6", "k6.json", "vus"
@@ -70,31 +70,28 @@ class K6(OwnScript[K6Options]):
 
 
 def read_points(file: IO[bytes], names: list[str]) -> Lines:
-    """The requests in k6's output. names: as for command_lines.read. A torn last line is left out. Raises LineError."""
+    """names: as for command_lines.read. A torn last line is left out. Raises LineError."""
     lines = Lines(names)
     for number, line in whole_lines(file, cut_off=True):
-        if any(metric in line for metric in WANTED):
-            _take(lines, number, line)
+        if not any(metric in line for metric in WANTED):
+            continue
+        try:
+            point = parse_json(line)
+            if point["type"] != "Point" or point["metric"] not in DURATIONS:
+                continue
+            data = point["data"]
+            end_s, latency_ms = datetime.fromisoformat(data["time"]).timestamp(), float(data["value"])
+            tags: dict[str, Any] = {**data["tags"]}
+        except (JsonError, ValueError, KeyError, TypeError, OverflowError, OSError) as error:
+            raise LineError(number, f"it is no point of k6 ({words(error, 100)})") from error
+        if not 0 <= latency_ms <= LONGEST_LATENCY_MS or end_s < 0:
+            raise LineError(number, f"a request of {latency_ms:g} ms that ended at {words(data['time'], 60)}")
+        failed = str(tags.get("expected_response", "true")) == "false"
+        if failed:
+            lines.note_error(str(tags.get("error") or f"status {tags.get('status', '?')}"))
+        name = " ".join(str(tags[key]) for key in ("method", "name") if tags.get(key))
+        lines.add(number, end_s, latency_ms, lines.grouped(name), failed=failed)
     return lines
 
 
-def _take(lines: Lines, number: int, line: bytes) -> None:
-    try:
-        point = parse_json(line)
-        if point["type"] != "Point" or point["metric"] not in DURATIONS:
-            return
-        data = point["data"]
-        end_s, latency_ms = datetime.fromisoformat(data["time"]).timestamp(), float(data["value"])
-        tags: dict[str, Any] = {**data["tags"]}
-    except (JsonError, ValueError, KeyError, TypeError, OverflowError, OSError) as error:
-        raise LineError(number, f"it is no point of k6 ({words(error, 100)})") from error
-    if not 0 <= latency_ms <= LONGEST_LATENCY_MS or end_s < 0:
-        raise LineError(number, f"a request of {latency_ms:g} ms that ended at {words(data['time'], 60)}")
-    failed = str(tags.get("expected_response", "true")) == "false"
-    if failed:
-        lines.note_error(str(tags.get("error") or f"status {tags.get('status', '?')}"))
-    name = " ".join(str(tags[key]) for key in ("method", "name") if tags.get(key))
-    lines.add(number, end_s, latency_ms, lines.grouped(name), failed=failed)
-
-
-KIND = KindOfWorkload(K6.kind, K6, rules(K6Options), requirements, required=("file",), any_axis=True)
+KIND = registration(K6, requirements, required=("file",), any_axis=True)

@@ -11,10 +11,10 @@ from loadframe.errors import StudyError
 from loadframe.host.environment import importing, python, python_package
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import command_lines, step_files
-from loadframe.workloads.base import KindOfWorkload
 from loadframe.workloads.command_lines import Lines
 from loadframe.workloads.command_output import Life, Output
-from loadframe.workloads.options import readable, rules, whole
+from loadframe.workloads.common import registration
+from loadframe.workloads.options import readable, whole
 from loadframe.workloads.own_program import OwnScript
 
 USERS = "users"
@@ -82,4 +82,4 @@ class Locust(OwnScript[LocustOptions]):
         return super().written(folder, life, cut_off=cut_off)
 
 
-KIND = KindOfWorkload(Locust.kind, Locust, rules(LocustOptions), requirements, required=("file",), any_axis=True)
+KIND = registration(Locust, requirements, required=("file",), any_axis=True)

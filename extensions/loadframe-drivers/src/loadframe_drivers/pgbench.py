@@ -28,10 +28,10 @@ from loadframe.host.privilege import US
 from loadframe.host.processes import Allowance, spawn
 from loadframe.model import Endpoint, Requirement, SettingValue
 from loadframe.workloads import databases, postgres, request_log, step_files
-from loadframe.workloads.base import KindOfWorkload, demand
-from loadframe.workloads.common import AtRate, Common
+from loadframe.workloads.base import demand
+from loadframe.workloads.common import AtRate, Common, registration
 from loadframe.workloads.driving import ProcessDriver, run_to_end
-from loadframe.workloads.options import choice, content_of, rules, text, whole
+from loadframe.workloads.options import choice, content_of, text, whole
 from loadframe.workloads.request_log import RECORD, Requests
 
 MOST_CLIENTS = 4096
@@ -83,7 +83,21 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
 
     def __init__(self, options: Mapping[str, SettingValue], allowance: Allowance | None = None) -> None:
         super().__init__(options, allowance)
-        self._script = _script(self.options, options)
+        self._script: bytes | None = None
+        if not (name := self.options.file):
+            return
+        if "script" in options:
+            raise StudyError(
+                f"workload.options.file = {name!r} and script = {self.options.script!r}: one of them is enough.",
+                remedy="Leave one of file and script out.",
+            )
+        self._script = content_of(name, MOST_SCRIPT_BYTES, "The script (workload.options.file)")
+        if match := RUNS_A_PROGRAM.search(self._script):
+            raise StudyError(
+                f"workload.options.file = {name!r} has the line {words(match[0].decode(errors='replace'))}, which "
+                "runs a program",
+                remedy="Omit the line: a study runs no programs but those that it names.",
+            )
 
     def trials(self) -> Sequence[Sequence[str]]:
         return (("test", "-x", postgres_program("pgbench") or "pgbench"),)
@@ -121,7 +135,8 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
         if rate is not None:
             command += [f"--rate={rate}"]
             command += [f"--latency-limit={options.latency_limit_ms}"] if options.latency_limit_ms else []
-        self._prove(endpoint, folder)
+        if endpoint.attached:
+            self._prove(endpoint, folder)
         printed = folder / "pgbench.txt"
         monotonic_s = time.monotonic() - time.time()
         with step_files.create(printed, US) as output:
@@ -142,13 +157,10 @@ class Pgbench(databases.InOwnSchema, Common[PgbenchOptions]):
         )
 
     def _prove(self, endpoint: Endpoint, folder: Path) -> None:
-        if not endpoint.attached:
-            return
         statement = f"SELECT 1 / ({databases.proof(endpoint)})"
         step_files.write(folder / PROOF, statement.encode(), self.allowance.user)
         command = [*_command(endpoint), "--no-vacuum", "--transactions=1", f"--file={folder / PROOF}"]
-        said = run_to_end(command, _environment(endpoint), self.allowance)
-        if said is not None:
+        if (said := run_to_end(command, _environment(endpoint), self.allowance)) is not None:
             raise databases.elsewhere(endpoint, "pgbench", said)
 
     def _chosen(self, folder: Path) -> str:
@@ -173,7 +185,7 @@ class PgbenchDriver(ProcessDriver):
     _asked: bool = field(default=False, init=False)
 
     def running(self) -> bool:
-        """Whether load is still made. Also asks the driver to end once its time is up."""
+        """Also asks the driver to end once its time is up."""
         if self.end_s is not None and time.monotonic() > self.end_s:
             self._ask()
         return super().running()
@@ -187,20 +199,20 @@ class PgbenchDriver(ProcessDriver):
     def waiting(self) -> int:
         """Requests that wait: as many as arrive in the time that the last one in the log waited; the log is a little
         behind."""
-        if self.rate is None:
-            return 0
-        return round(self.rate * max(lag_now_s(log) for log in self.logs))
+        return 0 if self.rate is None else round(self.rate * max(lag_now_s(log) for log in self.logs))
 
     def offered(self, start_s: float, end_s: float) -> int | None:
         """What was scheduled is known only after pgbench has ended."""
         if self.rate is None:
             return None
-        thread_rate = self.rate / len(self.logs)
-        given = {"monotonic_s": self.monotonic_s, "latency_limit_ms": self.latency_limit_ms}
-        return sum(offered(log, start_s, end_s, thread_rate, **given) for log in self.logs)
+        rate, known = (
+            self.rate / len(self.logs),
+            {"monotonic_s": self.monotonic_s, "latency_limit_ms": self.latency_limit_ms},
+        )
+        return sum(offered(log, start_s, end_s, rate, **known) for log in self.logs)
 
     def kill(self) -> None:
-        """End it at once, giving it END_S to write its log."""
+        """It gets END_S to write its log."""
         if self.pids():
             self._killed = True
             self._ask()
@@ -237,26 +249,6 @@ MANY_ACCOUNTS = 20_000
 TIDY = ("TRUNCATE {}.pgbench_history", "VACUUM {}.pgbench_branches", "VACUUM {}.pgbench_tellers")
 
 
-def _script(options: PgbenchOptions, given: Mapping[str, SettingValue]) -> bytes | None:
-    """None for one of pgbench's own. Raises StudyError if there are two, or the file cannot be read."""
-    if not options.file:
-        return None
-    if "script" in given:
-        raise StudyError(
-            f"workload.options.file = {options.file!r} and script = {options.script!r}: one of them is enough.",
-            remedy="Leave one of file and script out.",
-        )
-    script = content_of(options.file, MOST_SCRIPT_BYTES, "The script (workload.options.file)")
-    match = RUNS_A_PROGRAM.search(script)
-    if match is not None:
-        raise StudyError(
-            f"workload.options.file = {options.file!r} has the line {words(match[0].decode(errors='replace'))}, which "
-            "runs a program",
-            remedy="Omit the line: a study runs no programs but those that it names.",
-        )
-    return script
-
-
 def _await_connected(process: subprocess.Popen[bytes], clients: int, most_s: float) -> None:
     """Wait until it has a socket for every client; the driver reports one that has ended."""
     until, sockets = time.monotonic() + most_s, 0
@@ -268,9 +260,9 @@ def _await_connected(process: subprocess.Popen[bytes], clients: int, most_s: flo
 
 
 def _environment(endpoint: Endpoint) -> dict[str, str]:
-    """The environment with the password, if any: Linux hides it from other users (proc(5)), and no file has it."""
+    """With the password, if any: Linux hides it from other users (proc(5)), and no file has it."""
     password = postgres.parameters(endpoint)["password"]
-    return {**postgres.environment(endpoint), **({"PGPASSWORD": password} if password else {})}
+    return postgres.environment(endpoint) | ({"PGPASSWORD": password} if password else {})
 
 
 def _command(endpoint: Endpoint) -> list[str]:
@@ -279,7 +271,7 @@ def _command(endpoint: Endpoint) -> list[str]:
     return [postgres_program("pgbench") or "pgbench", *words, given["dbname"]]
 
 
-KIND = KindOfWorkload(Pgbench.kind, Pgbench, rules(PgbenchOptions), requirements, other_axes={"rate": PgbenchAtRate})
+KIND = registration(Pgbench, requirements, other_axes={"rate": PgbenchAtRate})
 
 
 SKIPPED = b"skipped"

@@ -30,15 +30,14 @@ class Recorded(ByWrk[Options]):
 
     @abstractmethod
     def recalled(self) -> Sequence[Ask]:
-        """The requests, from the file. Raises StudyError if it cannot be used."""
+        """From the file. Raises StudyError if it cannot be used."""
 
     @abstractmethod
-    def notes(self) -> tuple[str, ...]:
-        """See SendsRequests."""
+    def notes(self) -> tuple[str, ...]: ...
 
     @property
     def file(self) -> Path:
-        """The file to replay. Raises StudyError for a path without meaning."""
+        """Raises StudyError for a path without meaning."""
         try:
             return Path(self.options.file).expanduser().absolute()
         except RuntimeError as error:  # a ~name that has no home
@@ -47,7 +46,7 @@ class Recorded(ByWrk[Options]):
             ) from None
 
     def not_sent(self, method: str) -> str:
-        """Why requests of this method are left out; "" if they are sent."""
+        """Why; "" if they are sent."""
         if method not in METHODS:
             return f"{method}, because {NOT_SENT.get(method, 'it is not one that Loadframe sends')}"
         if method in SAFE or self.options.writes:
@@ -61,7 +60,7 @@ class Recorded(ByWrk[Options]):
 
     def install(self, endpoint: Endpoint) -> None:
         demand(requirements(self.kind))
-        self._sessions.refuse_to_tell(endpoint)
+        self._sessions.check_secrets(endpoint)
         self.check_requests(running=endpoint.attached)
         ask(endpoint, self._first())
 
@@ -72,8 +71,7 @@ class Recorded(ByWrk[Options]):
 
     def plan(self, endpoint: Endpoint, level: int, folder: Path) -> Plan:
         sessions = self._sessions.open_sessions(endpoint, self.clients(level))
-        secret = self._sessions.secret
-        return self.plan_of(self.recalled(), endpoint, folder, sessions, order=self.order, secret=secret)
+        return Plan(self.recalled(), sessions, order=self.order, secret=self._sessions.secret)
 
     def _first(self) -> str:
         return next((request.path for request in self.recalled() if request.method == "GET"), "/")
@@ -90,7 +88,7 @@ def http_parts(url: str) -> tuple[SplitResult, str] | None:
     return parts, (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
-def told(counts: Mapping[str, int]) -> Iterable[str]:
-    """What was left out, in words, the most frequent first."""
+def left_out_sentences(counts: Mapping[str, int]) -> Iterable[str]:
+    """The most frequent first."""
     for why, count in sorted(counts.items(), key=lambda pair: -pair[1]):
         yield f"{count:,} {'request was' if count == 1 else 'requests were'} left out: {why}"

@@ -6,7 +6,7 @@ latencies, and as quantiles, whose p95 and p99 lie far from these percentiles. A
 interpolated linearly. memtier_benchmark 2 writes an HdrHistogram."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -22,10 +22,11 @@ from loadframe.formats.plain_numbers import finite
 from loadframe.formats.plain_numbers import whole as whole_number
 from loadframe.host.environment import importing, located, python
 from loadframe.model import Endpoint, Requirement
-from loadframe.workloads.base import KindOfWorkload, demand, program
+from loadframe.workloads.base import demand, program
 from loadframe.workloads.command_lines import LineError, Lines, Second, whole_lines
+from loadframe.workloads.common import registration
 from loadframe.workloads.databases import MARK
-from loadframe.workloads.options import choice, rules, text, whole
+from loadframe.workloads.options import choice, text, whole
 from loadframe.workloads.own_program import OwnProgram
 from loadframe_drivers.redis_keys import OwnKeys
 from loadframe_drivers.redis_relay import MEMTIER_LATE_S
@@ -44,7 +45,7 @@ AT_MOST = 200
 LONGEST_MS = 3_600_000.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Report:
     """name: of the test, in lower case. length_s: how long it took. values_ms, counts: its latencies. seconds: (second
     from 0, requests), if they were counted."""
@@ -55,10 +56,27 @@ class Report:
     values_ms: NDArray[np.float64]
     counts: NDArray[np.int64]
     seconds: tuple[tuple[int, int], ...] = ()
+    begin_s: float = 0.0
+
+    def of_lines(self, number: int, lines: Lines) -> Iterator[Second]:
+        """Its seconds, each with latencies drawn from those of the whole; or itself. number: of its line."""
+        operation = lines.grouped(self.name)
+        if not self.seconds:
+            values_ms, counts = self.values_ms, self.counts
+            yield Second(
+                number, self.begin_s, self.length_s, self.requests,
+                operation=operation, values_ms=values_ms, counts=counts,
+            )  # fmt: skip
+            return
+        drawn_ms = np.random.default_rng(number).permutation(np.repeat(self.values_ms, self.counts))
+        ends = np.cumsum([count for _, count in self.seconds])
+        for (second, count), values_ms in zip(self.seconds, np.split(drawn_ms, ends[:-1]), strict=True):
+            length_s, ones = min(1.0, max(self.length_s - second, SHORTEST_S)), np.ones(count, dtype=np.int64)
+            yield Second(number, second, length_s, count, operation=operation, values_ms=values_ms, counts=ones)
 
 
 def read_report(text: str) -> Report:
-    """Raises ValueError, in words, for text that is no report of redis-benchmark."""
+    """Raises ValueError for other text."""
     title, requests, rate = TITLE.search(text), REQUESTS.search(text), RATE.search(text)
     if title is None or requests is None or rate is None:
         raise ValueError("it is no report of redis-benchmark 7 (title, number of requests, throughput summary)")
@@ -109,9 +127,8 @@ def _points(text: str, count: int) -> list[tuple[int, float]]:
         raise ValueError("its distribution has more requests than it sent, or latencies that cannot be")
     rising: list[tuple[int, float]] = []
     for many, ms in sorted(known, key=lambda point: (point[1], point[0])):
-        if rising and many <= rising[-1][0]:
-            continue
-        rising.append((many, ms))
+        if not rising or many > rising[-1][0]:
+            rising.append((many, ms))
     if rising[-1][0] < count:
         raise ValueError(f"its distribution has {rising[-1][0]:,} of its {count:,} requests")
     return rising
@@ -178,29 +195,27 @@ class Redis(OwnProgram[RedisOptions]):
         return ((self.options.program, "--version"), importing("loadframe_drivers.redis_relay"))
 
     def demand(self) -> None:
-        needed = (
-            requirements(self.kind)
-            if self.options.program == PROGRAM
-            else (Requirement(self.kind, MEMTIER, located(MEMTIER), GET_MEMTIER),)
-        )
-        demand(needed)
+        if self.options.program == PROGRAM:
+            demand(requirements(self.kind))
+        else:
+            demand((Requirement(self.kind, MEMTIER, located(MEMTIER), GET_MEMTIER),))
 
     def own_place(self, endpoint: Endpoint) -> OwnKeys:
-        """Where it makes keys in a Redis that is not ours."""
+        """In a Redis that is not ours."""
         return OwnKeys.found(endpoint.address, endpoint.options[MARK], self.needs_bytes())
 
     def needs_bytes(self) -> int | None:
         """The most memory that the keys take; None if each request adds to them."""
         given = self.options
-        if given.program == PROGRAM and given.test in MAKES_NOTHING:
+        test = given.test if given.program == PROGRAM else ""
+        if test in MAKES_NOTHING:
             return 0
-        if given.program == PROGRAM and given.test in GROWS:
+        if test in GROWS:
             return None
-        has_value = given.program == MEMTIER or given.test not in WITHOUT_VALUES
-        return given.keys * (BYTES_OF_A_KEY + (2 * given.data_bytes if has_value else 0))
+        return given.keys * (BYTES_OF_A_KEY + (0 if test in WITHOUT_VALUES else 2 * given.data_bytes))
 
     def install(self, endpoint: Endpoint) -> None:
-        """As in the base class; also marks the database of a Redis that is not ours."""
+        """Also marks the database of a Redis that is not ours."""
         super().install(endpoint)
         if (keys := OwnKeys.of(endpoint)) is not None:
             keys.make()
@@ -235,58 +250,25 @@ class Redis(OwnProgram[RedisOptions]):
         ]
 
     def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
-        """Each line is a part of redis_relay."""
         lines = Lines(self.names)
         for number, line in whole_lines(file, cut_off=True):
             try:
                 part = parse_json(line)
                 if self.options.program == MEMTIER:
-                    _take_memtier(lines, number, *read_memtier(part["text"]))
+                    lines.zero_s, reports = read_memtier(part["text"])
                 else:
-                    _take_part(lines, number, read_report(part["text"]), float(part["begin"]), float(part["end"]))
+                    # The program's start took time before its first request, so the part is placed at its end.
+                    reports, end_s = [read_report(part["text"])], float(part["end"])
+                    reports[0].length_s = min(reports[0].length_s, end_s - float(part["begin"]))
+                    reports[0].begin_s = end_s - reports[0].length_s
             except (JsonError, ValueError, KeyError, TypeError) as error:
                 raise LineError(number, f"it is no report of its program: {error}") from error
+            lines.seconds += [second for report in reports for second in report.of_lines(number, lines)]
         return lines
-
-
-def _take_part(lines: Lines, number: int, report: Report, begin_s: float, end_s: float) -> None:
-    """The program's start took time before its first request, so the part is placed at its end."""
-    length_s = min(report.length_s, end_s - begin_s)
-    lines.seconds.append(
-        Second(
-            line=number,
-            at_s=end_s - length_s,
-            length_s=length_s,
-            requests=report.requests,
-            operation=lines.grouped(report.name),
-            values_ms=report.values_ms,
-            counts=report.counts,
-        )
-    )
-
-
-def _take_memtier(lines: Lines, number: int, started_s: float, reports: list[Report]) -> None:
-    """The requests of each second, with latencies drawn from those of the whole run."""
-    lines.zero_s = started_s
-    for report in reports:
-        each_ms = np.random.default_rng(number).permutation(np.repeat(report.values_ms, report.counts))
-        ends = np.cumsum([count for _, count in report.seconds])
-        for (second, count), values_ms in zip(report.seconds, np.split(each_ms, ends[:-1]), strict=True):
-            lines.seconds.append(
-                Second(
-                    line=number,
-                    at_s=float(second),
-                    length_s=min(1.0, max(report.length_s - second, SHORTEST_S)),
-                    requests=count,
-                    operation=lines.grouped(report.name),
-                    values_ms=values_ms,
-                    counts=np.ones(count, dtype=np.int64),
-                )
-            )
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
     return (program(kind, PROGRAM, "redis-tools"),)
 
 
-KIND = KindOfWorkload(Redis.kind, Redis, rules(RedisOptions), requirements, places={"keys": OwnKeys.at})
+KIND = registration(Redis, requirements, places={"keys": OwnKeys.at})

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from loadframe.connections.address import parted
 from loadframe.errors import TargetError
-from loadframe.formats.said import words
+from loadframe.formats.said import why
 from loadframe.model import Endpoint, SettingValue
 from loadframe.units import show
 from loadframe.workloads.databases import MARK
@@ -35,17 +35,11 @@ class OwnKeys:
     """See changes.places.OwnPlace: its only setting, keys with our mark, can only be set to GONE."""
 
     def __init__(self, address: str, database: int, mark: str) -> None:
-        """address: HOST:PORT."""
         self._where, self.database, self._mark = address, database, mark
         self.name = f"keys in database {database}"
         self.words = f"Redis at {address}"
-        self.address: Mapping[str, str] = {
-            "kind": "keys",
-            "address": address,
-            "database": str(database),
-            "mark": mark,
-        }
         self.options = {DATABASE: str(database)}
+        self.address: Mapping[str, str] = {"kind": "keys", "address": address, "mark": mark, **self.options}
 
     @staticmethod
     def of(endpoint: Endpoint) -> "OwnKeys | None":
@@ -118,7 +112,7 @@ class OwnKeys:
         )
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Remove the keys of the load, and last the mark."""
+        """The mark is removed last."""
         with self._selected() as ask:
             if ask("EXISTS", self._mark):
                 for keys in _of_the_load(ask):
@@ -176,7 +170,7 @@ def _check_room(address: str, memory: str, needs_bytes: int | None) -> None:
 
 @contextmanager
 def _asking(address: str) -> Iterator[Any]:
-    """Yields a function that sends a command and returns its answer. Raises TargetError."""
+    """Sends a command and returns its answer. Raises TargetError."""
     host, port = parted(address, PORT)
     try:
         with (
@@ -193,7 +187,7 @@ def _asking(address: str) -> Iterator[Any]:
             yield ask
     except (OSError, ValueError, _RefusedError) as error:
         raise TargetError(
-            f"What answers at {address} refused the load keys of its own: {words(error) or type(error).__name__}",
+            f"What answers at {address} refused the load keys of its own: {why(error)}",
             remedy="A Redis without a password is expected there.",
         ) from error
 

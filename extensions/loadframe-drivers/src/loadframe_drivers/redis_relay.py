@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 FIRST_REQUESTS = 200
@@ -56,28 +57,19 @@ def _part(command: list[str], report: str, within_s: float) -> str | None:
     except subprocess.TimeoutExpired:
         print(f"{name} did not end within {within_s:.3g} s", file=sys.stderr)
         return None
-    text = done.stdout.decode("utf-8", "replace")
-    output = _written(report) if report else _printed(text)
+    text, output = done.stdout.decode("utf-8", "replace"), ""
+    if report:
+        with suppress(OSError), Path(report).open(encoding="utf-8", errors="replace") as file:
+            output = file.read(MOST_TEXT)
+    else:  # redis-benchmark prints its report at the end
+        before, _, after = text.rpartition("======\n")
+        if title := before.rpartition("====== ")[2].strip():
+            output = f"====== {title} ======\n{after}"
     if done.returncode or not output:
         print(done.stderr.decode("utf-8", "replace")[-2000:], text[-2000:], sep="\n", file=sys.stderr)
         print(f"{name} ended with {done.returncode}", file=sys.stderr)
         return None
     return output
-
-
-def _printed(text: str) -> str:
-    """The report at the end of redis-benchmark's output; "" if there is none."""
-    before, _, after = text.rpartition("======\n")
-    title = before.rpartition("====== ")[2].strip()
-    return f"====== {title} ======\n{after}" if title else ""
-
-
-def _written(path: str) -> str:
-    try:
-        with Path(path).open(encoding="utf-8", errors="replace") as file:
-            return file.read(MOST_TEXT)
-    except OSError:
-        return ""
 
 
 if __name__ == "__main__":

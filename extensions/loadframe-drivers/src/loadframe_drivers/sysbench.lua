@@ -6,8 +6,7 @@ local driver = dofile(os.getenv("LOADFRAME_LUA"))
 
 dofile(os.getenv("LOADFRAME_SCRIPT"))
 
-sysbench.cmdline.options = sysbench.cmdline.options or {}
-for name, option in pairs(driver.options) do sysbench.cmdline.options[name] = option end
+driver.declare(sysbench.cmdline.options or {})
 
 local init, act, done = thread_init, event, thread_done
 local TRANSACTION = 0

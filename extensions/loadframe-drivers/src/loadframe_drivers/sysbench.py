@@ -10,14 +10,15 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from loadframe.errors import MissingTool, StudyError, TargetError
+from loadframe.formats.said import did_you_mean
 from loadframe.host.environment import NO_FOLDER, environment, located, python_package
 from loadframe.host.processes import Allowance
 from loadframe.model import Endpoint, SettingValue
 from loadframe.workloads import databases, postgres, sysbench
-from loadframe.workloads.base import KindOfWorkload, demand
-from loadframe.workloads.common import AtRate
+from loadframe.workloads.base import demand
+from loadframe.workloads.common import AtRate, registration
 from loadframe.workloads.driving import ProcessDriver
-from loadframe.workloads.options import choice, did_you_mean, rules, whole
+from loadframe.workloads.options import choice, whole
 from loadframe.workloads.sysbench import BySysbench, Options, requirements
 
 SCRIPTS = (
@@ -49,7 +50,7 @@ class SysbenchOptions:
 
 
 class Sysbench(databases.InOwnSchema, BySysbench[SysbenchOptions]):
-    """Options: SysbenchOptions, and whatever the script of the installed sysbench has."""
+    """Its options are also those of the script."""
 
     kind = "sysbench"
     target_kinds = databases.KINDS
@@ -125,13 +126,11 @@ class SysbenchAtRate(AtRate, Sysbench):
     axis_unit = "transactions/s"
 
 
-KIND = KindOfWorkload(
-    Sysbench.kind, Sysbench, rules(SysbenchOptions), requirements, other_axes={"rate": SysbenchAtRate}
-)
+KIND = registration(Sysbench, requirements, other_axes={"rate": SysbenchAtRate})
 
 
 def run_script(script: Path, what: str, endpoint: Endpoint, allowance: Allowance, options: Options) -> None:
-    """Run a command of a script ("prepare") to its end. Raises TargetError, with what it printed, if it fails."""
+    """what: a command of it ("prepare"). Raises TargetError, with what it printed."""
     if (said := sysbench.said(script, what, endpoint, allowance, options)) is not None:
         raise TargetError(
             f"sysbench {script.stem} {what} failed.",
@@ -183,7 +182,7 @@ def read_help(text: str) -> dict[str, str]:
 
 @functools.cache
 def installed(script: str) -> Installed:
-    """What the installed sysbench has for this script. Raises MissingTool without sysbench or without the script."""
+    """Raises MissingTool without sysbench or without the script."""
     folder = sysbench.scripts()
     path = folder / f"{script}.lua" if folder is not None else None
     if path is None or not path.exists():

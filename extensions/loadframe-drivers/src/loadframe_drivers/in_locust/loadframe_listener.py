@@ -25,8 +25,6 @@ STOP_S = 0.02
 
 
 class Log:
-    """The requests of one step."""
-
     def __init__(self, path: str, duration_s: float) -> None:
         self._file = BufferedWriter(FileIO(path, "a"), BUFFER_BYTES)
         self._duration_s = duration_s
