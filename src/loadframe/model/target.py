@@ -61,7 +61,7 @@ class Requirement:
 
     kind: str
     what: str
-    present: str | None
+    present: str | None = field(metadata={"alias": "found"})
     how_to_get_it: str
 
 
