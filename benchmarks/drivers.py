@@ -13,7 +13,8 @@ import numpy as np
 
 from loadframe.analysis import queueing
 from loadframe.bench.evaluation import shared
-from loadframe.diagnosis.signatures import is_driver_beside, is_driver_limited
+from loadframe.diagnosis.signatures import DRIVER_LIMITED, is_seen
+from loadframe.model import DRIVER_BESIDE
 
 NOISE = 0.03
 """Each counter is off by so much, as a share."""
@@ -63,7 +64,7 @@ def one(random: np.random.Generator) -> Seen:
     seen = {name: value * float(np.exp(NOISE * random.standard_normal())) for name, value in seen.items()}
     seen["system.cpu.count"] = everywhere
     found = seen | shared(seen, own, theirs)
-    return Seen(worth, is_driver_beside(found), is_driver_limited(found), share)
+    return Seen(worth, is_seen(DRIVER_BESIDE, found), is_seen(DRIVER_LIMITED, found), share)
 
 
 def many(count: int, seed: int) -> list[Seen]:

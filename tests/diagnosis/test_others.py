@@ -11,7 +11,7 @@ from loadframe.analysis.curve import LevelSample, fit
 from loadframe.diagnosis.findings import diagnose
 from loadframe.diagnosis.judging import judge
 from loadframe.diagnosis.others import Cost, cost, outweighs
-from loadframe.diagnosis.signatures import is_crowded
+from loadframe.diagnosis.signatures import is_seen
 from loadframe.diagnosis.windows import look
 from loadframe.experiments.proof import verdict_on
 from loadframe.model import OTHERS, Evidence, Finding, Price, Remedy, RuledOut, Step
@@ -114,7 +114,7 @@ def test_in_quiet_the_disk_comes_first(make_step: StepMaker) -> None:
 def test_neighbours_count_where_threads_wait_for_the_cpus_that_they_have(
     metrics: Mapping[str, float], crowded: bool
 ) -> None:
-    assert is_crowded(metrics) is crowded
+    assert is_seen(OTHERS, metrics) is crowded
 
 
 QUOTA = {
@@ -253,7 +253,7 @@ def side(
     return [
         make_step(
             4, served, {**each, FLUSHES: flushes}, block=block, treatment=name,
-            flags=("stranger",) if is_crowded(each) else (),
+            flags=("stranger",) if is_seen(OTHERS, each) else (),
         )
         for block, (served, each) in enumerate(zip(throughputs, around, strict=True), start=1)
     ]  # fmt: skip
@@ -270,7 +270,7 @@ def judged(
     served = [100.0 + block % 3 for block in range(len(around))]
     quiet = factor if quiet_factor is None else quiet_factor
     before = side(make_step, served, 4.0, around, "A")
-    gained = [each * (factor if is_crowded(where) else quiet) for each, where in zip(served, around, strict=True)]
+    gained = [each * (factor if is_seen(OTHERS, where) else quiet) for each, where in zip(served, around, strict=True)]
     after = side(make_step, gained, 1.0, around, "B")
     verdict = verdict_on([*before, *after], "A", "B")
     (finding,) = judge([cause], Remedy("wal", "wal", ("disk.fsync",), (), Price()), verdict, before, after)

@@ -155,7 +155,8 @@ def test_a_logarithmic_axis_has_few_round_marks() -> None:
     assert vega.log_ticks(480, 80_000) == [500, 1000, 2000, 5000, 10_000, 20_000, 50_000]
     assert vega.log_ticks(0.02, 900) == [0.1, 1, 10, 100], "the powers of ten, where the others would be too many"
     assert vega.log_ticks(3, 4) == []
-    assert vega.number_labels(15_000)["labelExpr"].startswith("datum.value == 0 ? '0'"), "not 0k"
+    labels = vega.ValueAxis("requests/s", 0, 15_000).channel()["axis"]
+    assert labels["labelExpr"].startswith("datum.value == 0 ? '0'"), "not 0k"
 
 
 def test_a_chart_has_the_bend_where_the_text_has_it() -> None:

@@ -107,10 +107,19 @@ class CapacitySearch:
         else:
             self._counted.append((trial, outcome))
             self._threshold.update(trial.load, outcome.met)
-            self._recovering = 0 if outcome.met or not self._has_collapsed(trial, outcome) else 1
+            best = max((known.throughput for _, known in self._counted if known.met), default=None)
+            # While nothing has met, every miss above the lowest level may be a cliff.
+            fell = trial.load > self.levels[0] if best is None else outcome.throughput < CLIFF_KEPT * best
+            self._recovering = int(fell and not outcome.met)
         self._settle()
         if self._recovering and self._next is not None:
-            self._next = self._recovery()
+            # At the highest level that the server surely meets, then at half of it, ..., at last after a restart.
+            met = (level.load for level in self.known() if level.met and self._below(level.load) <= SAFE)
+            safe = max(met, default=0.0)
+            lower = safe / 2 ** (self._recovering - 1)
+            load = max((level for level in self.levels if level <= lower), default=self.levels[0])
+            restart = self._recovering > RECOVERY_TRIALS or not safe
+            self._next = Proposal(load, RECOVERY_SHARE * self.settings.trial_s, recovery=True, restart=restart)
         return not trial.recovery
 
     def expect(self, guess: LoadInterval | None) -> None:
@@ -234,20 +243,6 @@ class CapacitySearch:
         highest = max(GROWTH * met, guess.low if guess is not None else 0.0)
         highest = min(highest, missed * (1 + BEYOND_MISS * self.settings.precision))
         return max((level for level in self.levels if level <= highest), default=self.levels[0])
-
-    def _recovery(self) -> Proposal:
-        """At the highest level that the server surely meets, then at half of it, at a quarter, at last after a
-        restart."""
-        safe = max((level.load for level in self.known() if level.met and self._below(level.load) <= SAFE), default=0.0)
-        lower = safe / 2 ** (self._recovering - 1)
-        load = max((level for level in self.levels if level <= lower), default=self.levels[0])
-        restart = self._recovering > RECOVERY_TRIALS or not safe
-        return Proposal(load, RECOVERY_SHARE * self.settings.trial_s, recovery=True, restart=restart)
-
-    def _has_collapsed(self, trial: Proposal, outcome: Outcome) -> bool:
-        """While nothing has met, every miss above the lowest level may be a cliff."""
-        best = max((outcome.throughput for _, outcome in self._counted if outcome.met), default=None)
-        return trial.load > self.levels[0] if best is None else outcome.throughput < CLIFF_KEPT * best
 
     def _below(self, load: float | None) -> float:
         return 0.0 if load is None else float(self._threshold.below([load])[0])

@@ -4,6 +4,7 @@ the requests served, or the time (docs/mathematics.md)."""
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Literal
 
 import numpy as np
@@ -81,9 +82,16 @@ def _shapes(x: Floats, power: float = 1.0) -> Floats:
 
 def _fitted(level: Floats, logs: Floats, x: Floats) -> tuple[Floats, Floats]:
     """The growth of the logarithm at each step, at the mean level, and its design."""
-    designs = [(shape, _design(level, shape)) for shape in _shapes(x)[1:]]
-    shape, design = min(designs, key=lambda pair: _squares(pair[1], logs))
-    return np.linalg.lstsq(design, logs, rcond=None)[0][0] * shape, design
+    far = np.log(level) - np.log(level).mean()
+    heights = [(level == load).astype(np.float64) for load in np.unique(level)]
+    tried = []
+    for shape in _shapes(x)[1:]:
+        # The growth, more of it at higher levels (requests wait for others'), and each level's height.
+        design = np.column_stack([shape, far * shape, *heights])
+        weights, *_ = np.linalg.lstsq(design, logs, rcond=None)
+        tried.append((float(((logs - design @ weights) ** 2).sum()), weights[0] * shape, design))
+    _, grown, design = min(tried, key=itemgetter(0))
+    return grown, design
 
 
 def _freely(level: Floats, logs: Floats, x: Floats) -> float:
@@ -96,17 +104,6 @@ def _freely(level: Floats, logs: Floats, x: Floats) -> float:
         of_levels = [rest[:, level == load] for load in np.unique(level)]
         sums.append(sum(((of - of.mean(axis=1, keepdims=True)) ** 2).sum(axis=1).min() for of in of_levels))
     return float(min(sums))
-
-
-def _design(level: Floats, shape: Floats) -> Floats:
-    """Columns: the growth, more of it at higher levels (requests wait for others'), and each level's height."""
-    far = np.log(level) - np.log(level).mean()
-    return np.column_stack([shape, far * shape, *((level == load).astype(np.float64) for load in np.unique(level))])
-
-
-def _squares(design: Floats, values: Floats) -> float:
-    weights, *_ = np.linalg.lstsq(design, values, rcond=None)
-    return float(((values - design @ weights) ** 2).sum())
 
 
 def _proved(design: Floats, logs: Floats) -> bool:

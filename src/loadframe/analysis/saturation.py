@@ -121,7 +121,7 @@ def over_load(
     throughput, from which on levels do not count. ValueError where the ceiling is not positive or the numbers
     differ."""
     rows = _known(loads, uses, ceiling)
-    levels = _medians(rows)
+    levels = [(load, median(uses)) for load, uses in grouped(sorted(rows)).items()]
     plateau = math.inf if flat_from is None else flat_from
     first = next((load for load, use in levels if use >= (REACHED if load < plateau else USED_UP) * ceiling), None)
     if flat_from is None:
@@ -168,10 +168,6 @@ def _known(loads: Sequence[float], uses: Sequence[float], ceiling: float) -> lis
     if len(loads) != len(uses):
         raise ValueError(f"{len(loads)} loads and {len(uses)} uses; one use per load is needed")
     return [(float(x), float(y)) for x, y in zip(loads, uses, strict=True) if math.isfinite(x) and math.isfinite(y)]
-
-
-def _medians(rows: Rows) -> list[tuple[float, float]]:
-    return [(load, median(uses)) for load, uses in grouped(sorted(rows)).items()]
 
 
 def _levels_off(levels: Rows) -> float | None:

@@ -1,4 +1,4 @@
-"""Where a curve first bends downwards: a segmented fit of rise, plateau and decline (docs/mathematics.md, "Curve"), its
+"""The first downward bend of a curve: a segmented fit of rise, plateau and decline (docs/mathematics.md, "Curve"), its
 breaks on a geometric grid.  Pieces by BIC, their significance by simulation."""
 
 from dataclasses import dataclass, replace
@@ -188,7 +188,7 @@ def _step(load: Floats, near: float) -> float:
 def _ties(family: Family, data: Series, values: Floats) -> tuple[Floats, Floats]:
     """Lowest and highest break of those that fit equally well, for each of s series."""
     squares = sums_of_squares(family, data.scale, values)
-    # A resample that nowhere bends downwards has no break: the break may then be anywhere.
+    # A resample without a downward bend has no break: the break may then be anywhere.
     squares = np.where(np.isfinite(squares.min(axis=1, keepdims=True)), squares, 0.0)
     within = squares <= squares.min(axis=1, keepdims=True) * (1 + 1e-6) + 1e-12
     lows = family.breaks[within.argmax(axis=1)]

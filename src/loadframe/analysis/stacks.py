@@ -158,7 +158,11 @@ def flame(
                 break
             node = node.below[frame]
             node.before += stack.count
-    least = max(NARROWEST, _next_width(root))
+    nodes = list(root.below.values())
+    for node in nodes:  # it grows by those below
+        nodes += node.below.values()
+    counts = sorted((node.count for node in nodes), reverse=True)
+    least = max(NARROWEST, counts[MOST_FRAMES] / root.count) if len(counts) > MOST_FRAMES else NARROWEST
     frames: list[FlameFrame] = []
     pending = [(root, 0, 0.0)]
     while pending:
@@ -173,14 +177,6 @@ def flame(
                 pending.append((node, depth + 1, start))
             start += width
     return tuple(sorted(frames, key=lambda frame: (frame.depth, frame.start)))
-
-
-def _next_width(root: _Node) -> float:
-    nodes = list(root.below.values())
-    for node in nodes:  # it grows by those below
-        nodes += node.below.values()
-    counts = sorted((node.count for node in nodes), reverse=True)
-    return counts[MOST_FRAMES] / root.count if len(counts) > MOST_FRAMES else 0.0
 
 
 def _change(count: int, before: int, now_s: float, before_s: float, z: float) -> float | None:

@@ -10,7 +10,7 @@ from loadframe.analysis.window import DELAYED_ACK_MS, Summary, band
 from loadframe.bench.caged import cpus_of
 from loadframe.bench.loading import Loaded
 from loadframe.bench.rig import Rig
-from loadframe.diagnosis.signatures import is_driver_beside, is_driver_limited
+from loadframe.diagnosis.signatures import DRIVER_LIMITED, is_seen
 from loadframe.host.processes import bound_to, parse_cpus
 from loadframe.kinds import registry as targets
 from loadframe.kinds.behind import component_of
@@ -18,6 +18,7 @@ from loadframe.ledger.reading import derive
 from loadframe.metrics.agreements import contradictions, names_of, without
 from loadframe.metrics.exposed import derived_metrics
 from loadframe.model import (
+    DRIVER_BESIDE,
     NO_LATENCIES,
     PART_LOST,
     TOO_FEW,
@@ -206,8 +207,8 @@ def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool, ended_e
         UNSETTLED: not summary.settled,
         TOO_FEW: summary.needed_s > 0 and not ended_early,
         "errors": summary.errors > 0,
-        "driver-limited": is_driver_limited(metrics),
-        "driver-beside": is_driver_beside(metrics),
+        "driver-limited": is_seen(DRIVER_LIMITED, metrics),
+        "driver-beside": is_seen(DRIVER_BESIDE, metrics),
         "driver-lag": "driver-lag" in exceeded and not machine_busy,
         "steal": "steal" in exceeded,
         "stranger": "stranger" in exceeded,

@@ -97,7 +97,14 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
         return _as_next(full[0], "its use is at the ceiling of {ceiling} where the last curve bends")
     furthest = FURTHEST * last.curve.points[-1].load
     within = [limit for limit, at in placed if at.how == "extrapolated" and at.load <= furthest]
-    raised = [limit for limit in limits if any(_is_raised(limit, trial) for trial in kept)]
+    changes = [change for trial in kept for change in trial.remedy.changes if change.needed]
+    sizes = [(change.setting, change.before, change.after) for change in changes]
+    larger = {
+        setting
+        for setting, old, new in sizes
+        if isinstance(old, int | float) and isinstance(new, int | float) and old < new
+    }
+    raised = [limit for limit in limits if limit.setting and limit.setting in larger]
     if raised and not (within and _load(within[0]) < _load(raised[0])):
         return _as_next(raised[0], "a change has raised it to {ceiling}", furthest)
     return _as_next(within[0], "its use grows with the load towards the ceiling of {ceiling}") if within else None
@@ -108,12 +115,6 @@ def _as_next(limit: Limit, because: str, furthest: float = math.inf) -> NextLimi
     load, ceiling = _load(limit), show_metric(limit.use_metric, limit.ceiling)
     title, because = limit.title or limit.id, because.format(ceiling=ceiling)
     return NextLimit(limit.id, load if load <= furthest and math.isfinite(load) else None, title, because)
-
-
-def _is_raised(limit: Limit, trial: Trial) -> bool:
-    changes = [change for change in trial.remedy.changes if change.needed and change.setting == limit.setting]
-    sizes = [(change.before, change.after) for change in changes if limit.setting]
-    return any(isinstance(old, int | float) and isinstance(new, int | float) and old < new for old, new in sizes)
 
 
 def _load(limit: Limit) -> float:

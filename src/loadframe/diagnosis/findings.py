@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from loadframe.diagnosis import others, waiting_limits
-from loadframe.diagnosis.operational import with_saturated_cpus
+from loadframe.diagnosis.operational import NOTHING, NOTHING_ELSE
 from loadframe.diagnosis.signatures import DRIVER_LIMITED, SATURATED, SIGNATURES
 from loadframe.diagnosis.sizes import SERVED_AT_ONCE
 from loadframe.diagnosis.windows import Window, Windows, explains
@@ -72,8 +72,13 @@ def diagnose(
     for finding in sorted(findings, key=lambda finding: -finding.score):
         best.setdefault(finding.id, finding)  # a cause may have several signatures
     findings = list(best.values())
-    if SATURATED in best:
-        findings = [with_saturated_cpus(finding) if finding.id in SERVED_AT_ONCE else finding for finding in findings]
+    if SATURATED in best:  # CPUs are busier past the bend than on the whole plateau
+        findings = [
+            replace(finding, explanation=finding.explanation.replace(NOTHING, NOTHING_ELSE))
+            if finding.id in SERVED_AT_ONCE
+            else finding
+            for finding in findings
+        ]
     cleared = [result for result in results if isinstance(result, RuledOut) and result.id not in best]
     if DRIVER_LIMITED in best:
         why = "it cannot be judged while the driver is the bottleneck"
@@ -213,11 +218,15 @@ NOT_THE_BEND = 0.3
 def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
     """1 where it begins to act at a bend, less where it explains that less."""
     # Both ends are levels: what is not full yet at the level at which the fall has ended begins after it.
-    if acts is not None and windows.bends and all(acts.low >= bend.high < acts.load for bend in windows.bends):
+    if (
+        acts is not None
+        and windows.bend_ranges
+        and all(acts.low >= bend.high < acts.load for bend in windows.bend_ranges)
+    ):
         return NOT_THE_BEND
     if windows.bend is None or acts is None:
         return 0.6
-    return 0.7 + 0.3 * max(explains(acts, bend) for bend in windows.bends)
+    return 0.7 + 0.3 * max(explains(acts, bend) for bend in windows.bend_ranges)
 
 
 def _signature_finding(

@@ -200,11 +200,6 @@ def _evidence(
     return [condition.evidence(value, where, absent=absent) for condition, value in seen if value is not None]
 
 
-def with_saturated_cpus(finding: Finding) -> Finding:
-    """CPUs are busier past the bend than on the whole plateau."""
-    return replace(finding, explanation=finding.explanation.replace(NOTHING, NOTHING_ELSE))
-
-
 def how_many(served: InService, sizes: Sequence[Size] = ()) -> str:
     """ "4"; "about 20"; "between 3.1 and 5.2"; "at most 8.3". sizes: what has that size, used if unique."""
     if served.bounded:

@@ -9,9 +9,9 @@ from statistics import fmean
 from loadframe.analysis.disturbance import apart_from_effects
 from loadframe.analysis.selection import select
 from loadframe.diagnosis.growing import GROWTH
-from loadframe.diagnosis.signatures import GC_SAMPLED, PROGRAMS, THROTTLED, is_crowded
+from loadframe.diagnosis.signatures import GC_SAMPLED, PROGRAMS, THROTTLED, is_seen
 from loadframe.diagnosis.sizes import SERVED_AT_ONCE
-from loadframe.model import Finding, RuledOut, Step, at_highest
+from loadframe.model import OTHERS, Finding, RuledOut, Step, at_highest
 
 MOST = 0.99
 """Share of the CPUs above which nothing is left to extrapolate from."""
@@ -100,6 +100,9 @@ def crowding(steps: Sequence[Step], served: float, where: str) -> Finding | None
     )
 
 
+TAKEN = ("system.cpu.foreign", "system.cpu.steal")
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """The most that others on the CPU can have cost each side of a proof, in logarithms of throughput: 1 / (1 - a) for
@@ -113,7 +116,10 @@ class Cost:
 def cost(before: Sequence[Step], after: Sequence[Step]) -> Cost:
     """The cost from the counting steps of both sides; effects of the target's own work are no cost of others."""
     run = [*before, *after]
-    sides = [[_taken_share(step) for step in apart_from_effects(select(side).steps, run)] for side in (before, after)]
+    sides = []
+    for side in (before, after):
+        judged = [step.metrics for step in apart_from_effects(select(side).steps, run)]
+        sides.append([sum(row.get(name, 0.0) for name in TAKEN) if is_seen(OTHERS, row) else 0.0 for row in judged])
     shares = [share for side in sides for share in side]
     crowded = sum(map(bool, shares))
     if not crowded:
@@ -122,13 +128,7 @@ def cost(before: Sequence[Step], after: Sequence[Step]) -> Cost:
     return Cost(first, second, f"others took the CPU in {crowded} of the {len(shares)} steps of its proof that count")
 
 
-def _taken_share(step: Step) -> float:
-    if not is_crowded(step.metrics):
-        return 0.0
-    return step.metrics.get("system.cpu.foreign", 0.0) + step.metrics.get("system.cpu.steal", 0.0)
-
-
-TOLD_BY = ("target.runtime.gc_share", "target.runtime.gc_cpu_share", GC_SAMPLED)
+COLLECTOR_METRICS = ("target.runtime.gc_share", "target.runtime.gc_cpu_share", GC_SAMPLED)
 FAILING = "workload.failing"
 COMPUTES = ("target.cpu.hottest_thread", "target.saturation")
 LIMITS = 0.9
@@ -139,7 +139,7 @@ def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
     """Garbage collection cannot be judged where the target is busy at its highest level, and no metric reports it."""
     here = [step.metrics for step in at_highest(steps)] or [{}]
     used = max(fmean(metrics.get(name, 0.0) for metrics in here) for name in COMPUTES)
-    if used < LIMITS or any(name in step.metrics for step in steps for name in TOLD_BY):
+    if used < LIMITS or any(name in step.metrics for step in steps for name in COLLECTOR_METRICS):
         return ()
     because = (
         "it cannot be seen from outside: if its runtime collects garbage, expose the time of its collector "

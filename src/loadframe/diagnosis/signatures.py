@@ -22,11 +22,7 @@ def _rows_of(cause: str) -> tuple[Signature, ...]:
     return tuple(signature for signature in OF_ANY_TARGET if signature.id == cause)
 
 
-LIMITED_DRIVER, *_ = _rows_of(DRIVER_LIMITED)
-"""Where the driver is the bottleneck, nothing seen at the target is its limit."""
-CROWDING_DRIVER, *_ = _rows_of(DRIVER_BESIDE)
-CROWDED = _rows_of(OTHERS)
-PROGRAMS, *_ = CROWDED
+PROGRAMS, *_ = _rows_of(OTHERS)
 HOT = _rows_of(HOT_THREAD)[0].present[0].threshold
 THROTTLED = ("read_bytes", "write_bytes", "reads", "writes")
 
@@ -74,21 +70,15 @@ SIGNATURES: tuple[Signature, ...] = tuple(
 """Of equal rank, those of any target come first."""
 
 
-def is_driver_limited(metrics: Mapping[str, float]) -> bool:
-    return _holds(LIMITED_DRIVER, metrics, len(LIMITED_DRIVER.present))
-
-
-def is_driver_beside(metrics: Mapping[str, float]) -> bool:
-    """Whether the driver takes CPUs that the target is short of."""
-    return _holds(CROWDING_DRIVER, metrics, 2)
-
-
-def is_crowded(metrics: Mapping[str, float]) -> bool:
-    return any(_holds(signature, metrics, 1) for signature in CROWDED)
-
-
-def _holds(signature: Signature, metrics: Mapping[str, float], needed: int) -> bool:
-    """Conditions on metrics that were not measured are skipped, but for the first `needed` ones."""
-    missing = [condition.metric not in metrics for condition in signature.present]
-    present = all(gone or condition.met(metrics) for gone, condition in zip(missing, signature.present, strict=True))
-    return present and not any(missing[:needed]) and not any(condition.met(metrics) for condition in signature.absent)
+def is_seen(cause: str, metrics: Mapping[str, float]) -> bool:
+    """Whether a step shows a cause outside the target: DRIVER_LIMITED, DRIVER_BESIDE (the driver takes CPUs that the
+    target is short of) or OTHERS. Conditions on metrics that were not measured are skipped, but for the first, and of
+    DRIVER_BESIDE the first two."""
+    needed = 2 if cause == DRIVER_BESIDE else 1
+    for signature in _rows_of(cause):
+        measured = [condition for condition in signature.present if condition.metric in metrics]
+        known = all(condition in measured for condition in signature.present[:needed])
+        absent = any(condition.met(metrics) for condition in signature.absent)
+        if known and all(condition.met(metrics) for condition in measured) and not absent:
+            return True
+    return False

@@ -40,8 +40,8 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """below, past: of the bend. top: the level with the most throughput and all above. levels: each, rising. bend:
-    the last load that held; bends: where it may be, and the cliff. falls: throughput falls past the bend."""
+    """below, past: of the bend. top: the level with the most throughput and all above. levels: each, rising. bend: the
+    last load that held; bend_ranges: where it may be, and the cliff. falls: throughput falls past the bend."""
 
     below: Window
     past: Window
@@ -49,7 +49,7 @@ class Windows:
     levels: tuple[Window, ...]
     whole: Window
     bend: float | None
-    bends: tuple[LoadInterval, ...]
+    bend_ranges: tuple[LoadInterval, ...]
     falls: bool
 
     @property
@@ -76,7 +76,7 @@ def look(curve: Curve, steps: Sequence[Step]) -> Windows:
         levels=tuple(_window("at one level", [level], steps) for level in levels),
         whole=_window("over the whole curve", levels, steps),
         bend=bend,
-        bends=bend_intervals(curve),
+        bend_ranges=bend_intervals(curve),
         falls=falls,
     )
 

@@ -54,16 +54,14 @@ class LadderStates:
 
     def groups(self, states: Sequence[State]) -> list[list[str]]:
         grouped: dict[Hashable, list[str]] = {}
-        for state in states:
-            grouped.setdefault(self._restart_part(self.of(state)), []).append(self.name(state))
-        return list(grouped.values())
-
-    def _restart_part(self, state: TargetState) -> Hashable:
-        """The part of a state that needs a restart of the target."""
         row = targets.of_study(self.book.bench.study)
-        specs = ((name, row.setting(name)) for name in state.settings)
-        at_start = [name for name, spec in specs if not (spec and spec.dynamic and not spec.sized_at_start)]
-        return frozenset((name, state.settings[name]) for name in at_start), frozenset(state.limits.items())
+        for state in states:
+            wanted = self.of(state)
+            specs = ((name, row.setting(name)) for name in wanted.settings)
+            at_start = [name for name, spec in specs if not (spec and spec.dynamic and not spec.sized_at_start)]
+            needs_restart = frozenset((name, wanted.settings[name]) for name in at_start)
+            grouped.setdefault((needs_restart, frozenset(wanted.limits.items())), []).append(self.name(state))
+        return list(grouped.values())
 
 
 def check_alternatives(bench: Bench) -> None:

@@ -104,15 +104,11 @@ def of_steps(taken: Sequence[Step], before: str, after: str) -> Unloaded:
     if len(pairs) >= FEWEST_BLOCKS:
         half = float(student.quantile(CONFIDENCE, len(pairs) - 1)) * stdev(pairs) / math.sqrt(len(pairs))
     else:
-        half = _half_unpaired([[math.log(time_s) for time_s in side] for side in sides.values()])
+        logs = [[math.log(time_s) for time_s in side] for side in sides.values()]
+        freedom = sum(map(len, logs)) - len(logs)
+        half = math.inf
+        if freedom > 0:
+            squares = sum((value - fmean(side)) ** 2 for side in logs for value in side)
+            variance = squares / freedom * sum(1 / len(side) for side in logs)
+            half = float(student.quantile(CONFIDENCE, freedom)) * math.sqrt(variance)
     return Unloaded(tuple(taken), responses_s, longer, half)
-
-
-def _half_unpaired(logs: Sequence[Sequence[float]]) -> float:
-    freedom = sum(map(len, logs)) - len(logs)
-    if freedom < 1:
-        return math.inf
-    squares = sum((value - fmean(side)) ** 2 for side in logs for value in side)
-    return float(student.quantile(CONFIDENCE, freedom)) * math.sqrt(
-        squares / freedom * sum(1 / len(side) for side in logs)
-    )

@@ -9,7 +9,7 @@ from loadframe.analysis import stacks
 from loadframe.analysis.stacks import Collecting, collecting, wilson
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.diagnosis.operational import UNKNOWN_KINDS
-from loadframe.diagnosis.others import COLLECTING, TOLD_BY
+from loadframe.diagnosis.others import COLLECTING, COLLECTOR_METRICS
 from loadframe.diagnosis.signatures import GC_SAMPLED, GC_SAMPLED_CORES
 from loadframe.errors import RunError, UserError
 from loadframe.experiments.examination import Examined
@@ -232,7 +232,7 @@ def _with(step: Step, metrics: Mapping[str, float]) -> Step:
 def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> bool:
     """Whether only a profile can show the collector's cost: the target is busy, and no metric reports it."""
     here = [step.metrics for step in steps if step.level == level]
-    if kind not in UNKNOWN_KINDS or not here or any(name in metrics for metrics in here for name in TOLD_BY):
+    if kind not in UNKNOWN_KINDS or not here or any(name in metrics for metrics in here for name in COLLECTOR_METRICS):
         return False
     return any(fmean(metrics.get(name, 0.0) for metrics in here) >= least for name, least in BUSY.items())
 

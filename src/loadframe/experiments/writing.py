@@ -40,7 +40,6 @@ from loadframe.model import (
     HostsOfRun,
     Investigation,
     LatencyDistribution,
-    LevelRatio,
     Limit,
     Round,
     RunQuality,
@@ -216,7 +215,7 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
         warnings=(
             *unseen(study, any("target.cpu.cores" in step.metrics for step in steps)),
             *bench.notes,
-            *verdict_words.answers_warnings(bench.answers),
+            *(verdict_words.answers_sentence(comparison) for comparison in bench.answers if not comparison.equal),
             *map(str, carried_over(steps)),
         ),
         answers=bench.answers,
@@ -395,19 +394,18 @@ def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial]
         comparison = compared(blocks, *pair)
     else:
         judged = [row for row in rows if row.load in last.reported.levels] or list(rows)
-        comparison = Compared(verdict=_of_curves(judged) if judged else last.reported)
+        comparison = Compared(verdict=last.reported)
+        if judged:
+            # The interval's ends are means, too: what disturbs a curve may disturb all of its loads.
+            ratio, low, high = (
+                math.exp(fmean(math.log(getattr(row, name)) for row in judged)) for name in ("ratio", "low", "high")
+            )
+            decision = decide(low, high) if all(row.low < row.high for row in judged) else "cannot-tell"
+            levels = tuple(row.load for row in judged)
+            comparison = Compared(verdict=Verdict(ratio, low, high, decision, 0, FROM_CURVES, levels=levels))
     better = [row for row in comparison.levels if row.low < row.high or not has_curve]
     by_load = {row.load: row for row in (*comparison.levels, *rows, *better)}
     return replace(comparison, levels=tuple(by_load[load] for load in sorted(by_load)))
-
-
-def _of_curves(rows: Sequence[LevelRatio]) -> Verdict:
-    """The interval's ends are means, too: what disturbs a curve may disturb all of its loads."""
-    ratio, low, high = (
-        math.exp(fmean(math.log(getattr(row, name)) for row in rows)) for name in ("ratio", "low", "high")
-    )
-    decision = decide(low, high) if all(row.low < row.high for row in rows) else "cannot-tell"
-    return Verdict(ratio, low, high, decision, 0, FROM_CURVES, levels=tuple(row.load for row in rows))
 
 
 def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:

@@ -49,10 +49,6 @@ def least_load(data: Seen, used: float) -> float:
     return top if used < NEAR and least >= IN_PROPORTION * top else least
 
 
-def of_draws(draws: Floats) -> Estimate:
-    return Estimate(*(float(share) for share in np.quantile(draws, DRAWN)))
-
-
 def saturations(
     system: System, observations: Observations, data: Seen, library: Calibrated, full: Mapping[str, LoadInterval]
 ) -> tuple[ResourceForecast, ...]:
@@ -69,7 +65,8 @@ def saturations(
         doublings = (middle - math.log(top)) / math.log(2)
         guess = pool.pooled(by_law, np.array([doublings]), weighed)
         servers = observations.servers.get(name, 1.0)
-        demand = of_draws(system.demands[name].at(np.array([top]))[:, 0] * servers)
+        draws = system.demands[name].at(np.array([top]))[:, 0] * servers
+        demand = Estimate(*map(float, np.quantile(draws, DRAWN)))
         in_sight = doublings <= library.doublings
         log_x, scale = guess.log_x[0], guess.scale[0]
         least = least_load(data, data.used[name][-1])

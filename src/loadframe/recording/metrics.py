@@ -9,8 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from loadframe.errors import RecordingError
-from loadframe.formats.json_text import JsonError, parse_json, write_json
-from loadframe.formats.said import words
+from loadframe.formats.json_text import write_json
 from loadframe.knowledge.families import derived, family_of
 from loadframe.metrics import is_known
 from loadframe.metrics.exposed import with_quantiles
@@ -36,8 +35,6 @@ COUNTED_WHERE_THEY_ARRIVE = ("system.network.listen_overflows", "system.network.
 """Connections dropped before they were accepted are counted in the target's network namespace."""
 STALL_INTERVALS = 3
 """A longer gap between ticks is a stall: one late tick happens on any busy machine."""
-
-MOST_SENTENCES, LONGEST_SENTENCE = 100, 1_000
 
 
 Readings = Sequence[tuple[float, float]]
@@ -166,14 +163,6 @@ def read_specs(text: bytes) -> list[CounterSpec]:
         ]
     except (ValueError, TypeError, KeyError, RecursionError):
         return []
-
-
-def read_missing(text: bytes) -> list[str]:
-    try:
-        noted = parse_json(text)
-    except JsonError:
-        return []
-    return [words(sentence, LONGEST_SENTENCE) for sentence in noted[:MOST_SENTENCES]] if isinstance(noted, list) else []
 
 
 def read_counters(text: bytes) -> Metrics:

@@ -5,6 +5,7 @@ import math
 import re
 from array import array
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +14,8 @@ import numpy as np
 import polars
 
 from loadframe.errors import RecordingError
+from loadframe.formats.json_text import JsonError, parse_json
+from loadframe.formats.said import words
 from loadframe.knowledge.families import derived
 from loadframe.metrics import is_known
 from loadframe.metrics.exposed import with_quantiles
@@ -25,7 +28,6 @@ from loadframe.recording.metrics import (
     MISSING_NOTE,
     SERVICE_NOTE,
     read_counters,
-    read_missing,
     read_specs,
 )
 from loadframe.recording.process_metrics import KINDS, ComponentTrack, recorder_rows, split_source
@@ -42,6 +44,7 @@ class MetricSeries:
     warnings: tuple[str, ...] = ()
 
 
+MOST_SENTENCES, LONGEST_SENTENCE = 100, 1_000
 MOST_ENTRIES = 800_000
 """Entries of a recording that is tabulated tick by tick: 10 to 20 us of CPU each. A longer one is thinned, like one of
 more than readers.MOST_HELD_BYTES (benchmarks/report.py)."""
@@ -58,7 +61,10 @@ def metric_series(path: Path, *, descriptor: int | None = None) -> MetricSeries:
         warnings = [f"In the recording {path.name}: {fact}" for fact in reader.warnings]
     warnings += [text.decode("utf-8", "replace") for text in texts_of(ticks, UNRECORDED)]
     for text in texts_of(ticks, MISSING_NOTE)[-1:]:
-        warnings += read_missing(text)
+        with suppress(JsonError):
+            noted = parse_json(text)
+            listed = noted[:MOST_SENTENCES] if isinstance(noted, list) else []
+            warnings += [words(sentence, LONGEST_SENTENCE) for sentence in listed]
     with in_words(f"No table can be made of the recording {path.name}", RecordingError, room_bytes=ROOM_BYTES):
         table = _metric_table(ticks, facts, gaps=not thinned)
     return MetricSeries(table, tuple(dict.fromkeys(warnings)))

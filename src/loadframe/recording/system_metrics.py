@@ -281,7 +281,8 @@ def disk_stall(window: Window) -> Metrics:
     stretch_s, longest_s, calm_ms, requests = 0.0, 0.0, 0, 0
     for (before_s, before), (after_s, after) in pairwise(_busiest(window)):
         ended, busy_ms = _ended(after) - _ended(before), after.busy_ms - before.busy_ms
-        if ended == 0 and _waits(before, after, after_s - before_s):
+        waits = min(before.in_flight, after.in_flight) > 0 or busy_ms >= BUSY * 1000 * (after_s - before_s)
+        if ended == 0 and waits:
             stretch_s += max(0.0, min(after_s, window.end_s) - max(before_s, window.start_s))
             longest_s = max(longest_s, stretch_s)
             continue
@@ -315,11 +316,6 @@ def _busiest(window: Window) -> Course:
 def _line(text: bytes, name: bytes) -> bytes:
     at = text.find(b" %b " % name)
     return text[text.rfind(b"\n", 0, at) + 1 :].partition(b"\n")[0] if at >= 0 else b""
-
-
-def _waits(before: DiskCounters, after: DiskCounters, seconds: float) -> bool:
-    busy_ms = after.busy_ms - before.busy_ms
-    return min(before.in_flight, after.in_flight) > 0 or busy_ms >= BUSY * 1000 * seconds
 
 
 def _ended(disk: DiskCounters) -> int:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from loadframe.analysis.objective import WORDS, latency_limits
 from loadframe.model import Capacity, CapacityObjective, CapacityTrial, RunQuality
-from loadframe.model.capacity import AlternativeCapacity
 from loadframe.progress import counted
 from loadframe.reporting import document as doc
 from loadframe.reporting import rounding, verdict_words, words
@@ -79,22 +78,20 @@ def _other_settings(search: Capacity) -> Iterator[doc.Block]:
     for other in search.alternatives:
         verdict, decision = other.verdict, verdict_words.DECISIONS[other.verdict.decision]
         ratio = verdict_words.ratio_words(verdict) if verdict.has_ratio else verdict.method
-        rows.append((other.name, other.host, _load_of(search, other), ratio, decision))
+        if not other.end:
+            load = "failed"
+        elif other.end == "below-range":
+            load = "below the range"
+        elif other.end == "above-range" or other.load is None:
+            load = f"above {_load(search, other.low)}"
+        else:
+            load = _load(search, other.load)
+        rows.append((other.name, other.host, load, ratio, decision))
         failed += [f"{other.name} failed: {words.sentence(other.failed)}"] if other.failed else []
     yield doc.Table(columns, rows)
     yield doc.Items(failed)
     sentence = "Each was searched on one host of the fleet, and is held against the start on that host. Raw data: "
     yield doc.Prose((sentence, doc.file("fleet-trials.jsonl"), "."), "note")
-
-
-def _load_of(search: Capacity, other: AlternativeCapacity) -> str:
-    if not other.end:
-        return "failed"
-    if other.end == "below-range":
-        return "below the range"
-    if other.end == "above-range" or other.load is None:
-        return f"above {_load(search, other.low)}"
-    return _load(search, other.load)
 
 
 def _load(search: Capacity, level: float | None) -> str:

@@ -119,7 +119,8 @@ def _asides(inv: Investigation) -> Iterator[doc.Aside]:
         yield doc.aside(doc.Span(other.name, to=f"#side-by-side-{number}"), text)
     yield doc.aside("Drivers", verdict_words.drivers_sentence(inv.drivers) if inv.drivers else "", only="screen")
     evidence = [piece for finding in facts.main_findings(inv)[:1] for piece in finding.evidence[:3]]
-    yield doc.aside("Evidence", *map(finding_words.evidence_brief, evidence), only="screen")
+    brief = ((finding_words.evidence_value(piece), piece.window.partition(", at ")[0]) for piece in evidence)
+    yield doc.aside("Evidence", *(" ".join(pair).strip() for pair in brief), only="screen")
     step = next_step(inv)
     if f"Next: {step.action}".casefold() != answers.next_line(inv).casefold():
         why = step.why and f"Why: {step.why}"
@@ -211,7 +212,11 @@ def _forecast(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
 
 def _findings(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
     pictures = _figures(drawn, *(name for name in drawn if name.startswith("evidence")))
-    for finding, ruled_out in facts.findings_and_ruled_out(inv):
+    shown = (*facts.main_findings(inv), *facts.suspected_findings(inv))
+    named, listed = {finding.id for finding in shown}, set[RuledOut]()
+    for finding in shown:  # a shown cause is never listed as ruled out
+        ruled_out = tuple(item for item in finding.ruled_out if item not in listed and item.id not in named)
+        listed.update(finding.ruled_out)
         heading = (f"{words.heading(finding.title)} ", doc.Span(finding.status, f"tag {finding.status}"))
         inside = (*_finding(inv, finding, doc.Group(pictures, "pair")), *_ruled_out(inv, ruled_out))
         yield doc.Group(inside, "finding", heading)

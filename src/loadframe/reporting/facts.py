@@ -1,7 +1,7 @@
 """Selects which finding, trial and curve the report is about, for text, page and charts alike."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
@@ -20,7 +20,6 @@ from loadframe.model import (
     Investigation,
     Limit,
     Round,
-    RuledOut,
     SettingValue,
     Trial,
 )
@@ -65,15 +64,6 @@ def main_findings(inv: Investigation) -> tuple[Finding, ...]:
 
 def main_id(inv: Investigation) -> str:
     return next((finding.id for finding in main_findings(inv)), "")
-
-
-def findings_and_ruled_out(inv: Investigation) -> Iterator[tuple[Finding, tuple[RuledOut, ...]]]:
-    """The shown findings, each with what was ruled out along with it; a shown cause is never listed as ruled out."""
-    shown = (*main_findings(inv), *suspected_findings(inv))
-    named, listed = {finding.id for finding in shown}, set[RuledOut]()
-    for finding in shown:
-        yield finding, tuple(item for item in finding.ruled_out if item not in listed and item.id not in named)
-        listed.update(finding.ruled_out)
 
 
 def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str], ...]:

@@ -50,11 +50,6 @@ def evidence_value(evidence: Evidence) -> str:
     return f"{metric_words(evidence.metric)}: {show_metric(evidence.metric, evidence.value)}"
 
 
-def evidence_brief(evidence: Evidence) -> str:
-    """A counter may appear with two windows."""
-    return f"{evidence_value(evidence)} {evidence.window.partition(', at ')[0]}".strip()
-
-
 def evidence_sentence(evidence: Evidence) -> str:
     threshold = evidence_threshold(evidence)
     note = "; ".join(filter(None, (threshold and f"threshold: {threshold}", evidence.window)))

@@ -90,14 +90,6 @@ def _changes(inv: Investigation, profile: Profile) -> str:
     return f", against {baseline_words(inv, profile)} {', '.join(changed[:MOST_CLASSES])}" if changed else ""
 
 
-def rest_sentence(inv: Investigation, profile: Profile) -> str:
-    cores = sum(class_share.amount for class_share in profile.classes)
-    roots = sorted((box for box in profile.flame if box.depth == 0), key=lambda box: -box.width)
-    names = ", ".join(f"{box.name} {rounding.percent(box.width)}" for box in roots[:MOST_CLASSES])
-    most = f" ({names} of it)" if names else ""
-    return f"{where(inv, profile)}, everything else on the machine used {rounding.plain(cores)} CPUs{most}"
-
-
 def quality_sentence(profile: Profile) -> str:
     parts = [f"{counted(profile.samples, 'sample')} in {rounding.seconds(profile.seconds)}"]
     if profile.unresolved_share:

@@ -56,11 +56,16 @@ def tables(forecast: Forecast, unit: str, work: str) -> Iterator[doc.Table]:
     heads: doc.Heads = (load, value, "90 % interval", *["p95"] * slow, *outcomes)
     rows = []
     for point in forecast.at:
-        latency, outcome = [_latency(point.latency_p95_ms)] * slow, ("", "", "")
+        latency, outcome = "", ("", "", "")
+        if point.latency_p95_ms is not None:
+            p95, between = _interval(point.latency_p95_ms)
+            latency = f"{p95} ms" if between == NO_INTERVAL else f"{p95} ms ({between})"
         if (score := came.get(point.load)) is not None:
             off = f"{100 * (score.predicted / score.actual - 1):+.1f} %" if score.actual > 0 else "nothing was done"
             outcome = rounding.plain(score.actual), "inside" if score.inside else "outside", off
-        rows.append((rounding.exact(point.load), *_interval(point.throughput), *latency, *outcome * bool(came)))
+        rows.append(
+            (rounding.exact(point.load), *_interval(point.throughput), *[latency] * slow, *outcome * bool(came))
+        )
     yield doc.Table(heads, rows)
     full = sorted(_full(forecast, unit), key=lambda row: row[0])
     yield doc.Table(("Resource or limit", "In use", "Per request", "Saturates at"), [row for _, row in full])
@@ -126,13 +131,6 @@ def _load(at: Estimate | LoadInterval, unit: str, seen: float = 0.0) -> str:
 
 def _top(forecast: Forecast) -> float:
     return forecast.measured[-1] if forecast.measured else 0.0
-
-
-def _latency(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return ""
-    value, between = _interval(estimate)
-    return f"{value} ms" if between == NO_INTERVAL else f"{value} ms ({between})"
 
 
 NO_INTERVAL = "not known more precisely"

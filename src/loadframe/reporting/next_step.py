@@ -45,7 +45,7 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
 def next_step(inv: Investigation) -> NextStep:
     """About the next limit, else what fits the outcome; where the curve alone shows the limit, what would confirm
     it."""
-    first = _to_confirm(inv) or _not_tried(inv)
+    first = _to_confirm(inv)
     if first is not None:
         return first
     if inv.outcome.kind in ("stopped-answering", "driver-limited", "link-full"):
@@ -132,8 +132,14 @@ def _growth_next(growing: Finding) -> NextStep:
 
 def _to_confirm(inv: Investigation) -> NextStep | None:
     finding = next(iter(facts.main_findings(inv)), None)
-    if finding is None or finding.id not in OPERATIONAL or finding.id in GROWTH or finding.status != "suspected":
+    if finding is None:
         return None
+    without_remedy = inv.outcome.kind == "limit-without-remedy"
+    if finding.id not in OPERATIONAL or finding.id in GROWTH or finding.status != "suspected":
+        if not without_remedy or finding.reached_at is None:
+            return None
+        lowest = inv.rounds[0].curve.points[0].load
+        return _could_confirm(inv, finding) if finding.reached_at.load <= lowest else None
     why = words.sentence(finding.explanation)
     if inv.outcome.kind == "no-proven-gain":
         tried = (change for round_ in inv.rounds for trial in round_.tried for change in trial.remedy.changes)
@@ -142,18 +148,11 @@ def _to_confirm(inv: Investigation) -> NextStep | None:
         counts = "expose what the service counts of its queues and pools (target.metrics)"
         declare = f"Declare further settings as [target.setting.NAME], or {counts}."
         return _could_confirm(inv, finding, why) or NextStep(declare, why)
-    if inv.outcome.kind != "limit-without-remedy":
+    if not without_remedy:
         return None
     if finding.advice:
         return NextStep(finding.advice, why)
     return _could_confirm(inv, finding, why) or NextStep(why)
-
-
-def _not_tried(inv: Investigation) -> NextStep | None:
-    for finding in facts.main_findings(inv)[:1] if inv.outcome.kind == "limit-without-remedy" else ():
-        if finding.reached_at and finding.reached_at.load <= inv.rounds[0].curve.points[0].load:
-            return _could_confirm(inv, finding)
-    return None
 
 
 def _could_confirm(inv: Investigation, finding: Finding, why: str = "") -> NextStep | None:

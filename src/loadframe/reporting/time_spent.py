@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from markupsafe import Markup
 
 from loadframe.model import ClassShare, Investigation, Profile, ProfileKind
-from loadframe.reporting import curve_report, facts, finding_words, flame, plots, verdict_words, waits, words
+from loadframe.reporting import curve_report, facts, finding_words, flame, plots, rounding, verdict_words, waits, words
 from loadframe.reporting import document as doc
 from loadframe.reporting.html import element, joined
 from loadframe.units import show_metric
@@ -30,8 +30,13 @@ def blocks(inv: Investigation) -> Iterator[doc.Block]:
         rows = [(name, *map(cell, shares)) for name, shares in flame.rows(profiles)]
         shown.append(doc.Group((doc.Table(heads, rows, "figures"),), heading=title))
     shown += _drawings(inv)
-    rest = (flame.rest_sentence(inv, profile) for profile in flame.of_kind(inv, "cpu", "rest"))
-    shown += (doc.Prose(words.sentence(text), "note") for text in rest)
+    for profile in flame.of_kind(inv, "cpu", "rest"):
+        cores = rounding.plain(sum(class_share.amount for class_share in profile.classes))
+        roots = sorted((box for box in profile.flame if box.depth == 0), key=lambda box: -box.width)
+        names = ", ".join(f"{box.name} {rounding.percent(box.width)}" for box in roots[: flame.MOST_CLASSES])
+        most = f" ({names} of it)" if names else ""
+        text = f"{flame.where(inv, profile)}, everything else on the machine used {cores} CPUs{most}"
+        shown.append(doc.Prose(words.sentence(text), "note"))
     shown.append(doc.Items(flame.missing_sentences(inv)))
     yield doc.Group(shown, only="page")
 

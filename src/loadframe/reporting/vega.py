@@ -73,7 +73,10 @@ class ValueAxis:
         scale = {"type": kind, "domain": [self.low, self.high], "nice": False}
         marks = log_ticks(self.low, self.high) if self.logarithmic else []
         ticks = {"values": marks, "labelOverlap": "greedy"} if marks else {"tickCount": 5}
-        return quantity(field, title, scale, **ticks, **number_labels(self.high))
+        labels = {"format": number_format(self.high)}
+        if labels["format"] == SI:  # which would show "0k"
+            labels["labelExpr"] = f"datum.value == 0 ? '0' : format(datum.value, '{SI}')"
+        return quantity(field, title, scale, **ticks, **labels)
 
     def height(self, value: float) -> float:
         if self.logarithmic:
@@ -192,7 +195,12 @@ class Plot:
 
     def specification(self) -> Spec:
         slack = round(SLACK * max((len(label) for _, _, label, _ in self._ends), default=0))
-        self._write_ends()
+        ends = sorted(self._ends) if len(self._ends) > 1 else []
+        heights = [self.size.height * self.y.height(value) for value, *_ in ends]
+        for (value, load, label, colour), height, place in zip(ends, heights, self._apart(heights), strict=True):
+            look = {"align": "left", "dx": 8, "dy": round(height - place), "fontWeight": 600, "fontSize": 12.5}
+            self.write(load, value, label, colour, **look)
+        self._ends = []
         return {
             "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
             "width": self.size.width,
@@ -203,15 +211,6 @@ class Plot:
             "layer": self._layers,
             "datasets": {f"rows-{number}": rows for number, rows in enumerate(self._rows)},
         }
-
-    def _write_ends(self) -> None:
-        """Names at the right ends of the lines, moved apart where two would touch; none for a single line."""
-        ends = sorted(self._ends) if len(self._ends) > 1 else []
-        heights = [self.size.height * self.y.height(value) for value, *_ in ends]
-        for (value, load, label, colour), height, place in zip(ends, heights, self._apart(heights), strict=True):
-            look = {"align": "left", "dx": 8, "dy": round(height - place), "fontWeight": 600, "fontSize": 12.5}
-            self.write(load, value, label, colour, **look)
-        self._ends = []
 
     def _apart(self, heights: Sequence[float]) -> list[float]:
         """The ascending heights, each moved up where it touches the one below; then down again from the top."""
@@ -313,11 +312,6 @@ CONFIG: Mapping[str, Any] = {
     "text": {"fontSize": 12},
     "title": {"fontSize": 15, "color": INK, "subtitleColor": QUIET, "subtitleFontSize": 13},
 }
-
-
-def number_labels(largest: float) -> dict[str, Any]:
-    zero = {"labelExpr": f"datum.value == 0 ? '0' : format(datum.value, '{SI}')"}
-    return {"format": number_format(largest), **(zero if number_format(largest) == SI else {})}
 
 
 def number_format(largest: float) -> str:

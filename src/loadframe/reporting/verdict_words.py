@@ -1,7 +1,7 @@
 """Decisions and statuses in words."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import get_args
 
@@ -279,10 +279,6 @@ def answers_sentence(compared: AnswersCompared) -> str:
         if not answer.equal
     )
     return f"Other answers than {other}: {listed}."
-
-
-def answers_warnings(compared: Sequence[AnswersCompared]) -> list[str]:
-    return [answers_sentence(comparison) for comparison in compared if not comparison.equal]
 
 
 def reach_of(inv: Investigation) -> Reach | None:

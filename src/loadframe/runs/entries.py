@@ -121,7 +121,7 @@ def faults_of(investigation: Investigation) -> Iterator[str]:
     yield from faults_of_rounds((*investigation.rounds, *alternatives))
     for variant in investigation.variants:
         if variant.at not in [row.load for row in variant.levels]:
-            yield f"the gain has no load {variant.at:g}, which it is told at"
+            yield f"the gain has no load {variant.at:g}, at which it is reported"
     for distribution in investigation.latencies:
         whose = f"the latencies of {distribution.treatment!a} have"
         if distribution.requests < 1 or not distribution.points or distribution.level <= 0:

@@ -79,11 +79,6 @@ def with_ends(body: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name != "variants"}  # these are computed again
 
 
-def _with_loads(body: dict[str, Any]) -> dict[str, Any]:
-    """The version before had a ladder's total gain over all loads only."""
-    return {**body, "total": body.get("total") and {"verdict": body["total"], "levels": []}}
-
-
 def _with_comparisons(body: dict[str, Any]) -> dict[str, Any]:
     """A rung's trial, and its gain in the whole ladder, become one comparison."""
     for rung in body["rungs"]:
@@ -116,8 +111,9 @@ def _drivers(body: dict[str, Any]) -> dict[str, Any]:
     return {**body, "verdict": verdict, "levels": levels}
 
 
-def _with_drivers(body: dict[str, Any]) -> dict[str, Any]:
-    return {**body, "drivers": body.get("drivers") and _drivers(body["drivers"])}
+def _within(name: str, upgrade: Upgrade) -> Upgrade:
+    """Upgrades a part of a document, which may be absent."""
+    return lambda body: {**body, name: body.get(name) and upgrade(body[name])}
 
 
 def _with_records(body: dict[str, Any]) -> dict[str, Any]:
@@ -145,8 +141,12 @@ SCHEMAS = {
         Schema("change", (_change_with_status, _with_the_kinds_name)),
         Schema("step", (_with_purpose, _without_places)),
         Schema("rounds", (cannot_tell, with_ends, _with_the_kinds_name)),
-        Schema("investigation-record", (cannot_tell, with_ends, _with_drivers, _with_the_kinds_name)),
-        Schema("ladder-record", (cannot_tell, _with_loads, _with_comparisons)),
+        Schema("investigation-record", (cannot_tell, with_ends, _within("drivers", _drivers), _with_the_kinds_name)),
+        # The version before had a ladder's total gain over all loads only.
+        Schema(
+            "ladder-record",
+            (cannot_tell, _within("total", lambda total: {"verdict": total, "levels": []}), _with_comparisons),
+        ),
         Schema("capacity-record", (_with_verdicts,)),
         Schema("fleet-drivers", (_drivers,)),
         Schema("fleet-trial", (_with_records, _with_the_kinds_name)),

@@ -68,7 +68,12 @@ def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[
     metrics where measured, and all of families."""
     kinds = set(FAMILIES)
     of_families = sorted({name for step in steps for name in step.metrics if name.partition(".")[0] in kinds})
-    wanted = list(dict.fromkeys([*ALWAYS, *_of_pieces(steps), *metrics, *of_families]))
+    measured = {name.partition(".")[::2] for step in steps for name in step.metrics}
+    pieces = {component for component, rest in measured if rest in OF_EACH_PIECE} - {"target", "recorder"}
+    if pieces <= {"driver"}:
+        pieces = set()
+    of_pieces = [f"{component}.{what}" for what in OF_EACH_PIECE for component in sorted(pieces)]
+    wanted = list(dict.fromkeys([*ALWAYS, *of_pieces, *metrics, *of_families]))
     return tuple(
         {
             "step": float(step.number),
@@ -86,14 +91,6 @@ def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[
         }
         for step in steps
     )
-
-
-def _of_pieces(steps: Sequence[Step]) -> list[str]:
-    measured = {name.partition(".")[::2] for step in steps for name in step.metrics}
-    components = {component for component, rest in measured if rest in OF_EACH_PIECE} - {"target", "recorder"}
-    if components <= {"driver"}:
-        return []
-    return [f"{component}.{what}" for what in OF_EACH_PIECE for component in sorted(components)]
 
 
 METRIC_COLUMNS = {

@@ -131,7 +131,9 @@ class Days:
         slope, error, reach = fitted.slope, fitted.error, fitted.half
         if slope <= 0 or slope < float(student.quantile(1 - LEVEL, count - 2)) * error:
             return None
-        if _left_by_a_step(maxima) < sum(left * left for left in fitted.left):
+        splits = range(FEWEST_OF_STEP, len(maxima) - FEWEST_OF_STEP + 1)
+        by_a_step = min((_scatter(maxima[:at]) + _scatter(maxima[at:]) for at in splits), default=math.inf)
+        if by_a_step < sum(left * left for left in fitted.left):
             return None
         in_s = (limit - now) / slope * DAY_S
         firm = count > WEEK and slope >= float(student.quantile(1 - FIRM, count - 2)) * error
@@ -146,12 +148,6 @@ def check_rising(values: Sequence[float]) -> None:
     """ValueError unless each value is above the one before."""
     if any(second <= first for first, second in pairwise(values)):
         raise ValueError("they do not rise")
-
-
-def _left_by_a_step(values: Sequence[float]) -> float:
-    """Residual sum of squares of the best step (one mean before, one after it); infinite for too few values."""
-    splits = range(FEWEST_OF_STEP, len(values) - FEWEST_OF_STEP + 1)
-    return min((_scatter(values[:at]) + _scatter(values[at:]) for at in splits), default=math.inf)
 
 
 def _scatter(values: Sequence[float]) -> float:

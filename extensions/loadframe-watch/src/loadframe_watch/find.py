@@ -83,20 +83,17 @@ class Finder:
         members = self._members()
         if members:
             return min(members, key=lambda member: (identity.parent_of(member) in members, member))
-        return self._by_port() or self._by_command()
+        if self._find.get("listen"):
+            number, port = self._find["listen"]
+            there = listening.at(int(port), str(number))
+            holders = listening.holders([socket.inode for socket in there]) if there else ()
+            if pid := next((pid for pid in parents(holders) if self._is_its(pid, f"port {port}")), None):
+                return pid
+        return self._by_command()
 
     def _members(self) -> set[int]:
         folders = (Path(folder) for group in self._find.get("groups", ()) for folder, _, _ in os.walk(group))
         return {pid for folder in folders for pid in groups.members(folder)}
-
-    def _by_port(self) -> int | None:
-        listen = self._find.get("listen")
-        if not listen:
-            return None
-        number, port = listen
-        there = listening.at(int(port), str(number))
-        holders = listening.holders([socket.inode for socket in there]) if there else ()
-        return next((pid for pid in parents(holders) if self._is_its(pid, f"port {port}")), None)
 
     def _is_its(self, pid: int, place: str) -> bool:
         """Whether a process that stands in the service's place has its user; else `words` say so."""

@@ -109,7 +109,11 @@ class Series:
             return None
         score = self._score(left - _followed(self.weights, self.past)) / self.widening
         self.past = [*self.past[1:], left] if self.weights else []
-        evidence = self._gather(score)
+        self.sums = [
+            min(1e30, (1 + known) * math.exp(size * score - size * size / 2))
+            for known, size in zip(self.sums, self._sizes(), strict=True)
+        ]
+        evidence = sum(self.sums) / len(self.sums)
         self.since_s = self.since_s if self.since else t_s
         self.since = [*self.since, (load, left)] if evidence > STIRS else []
         if evidence >= GUARD * self.threshold:
@@ -173,13 +177,6 @@ class Series:
         smallest = max(SMALLEST, ERRORS / math.sqrt(max(1, len(self.innovations))))
         sizes = [smallest, *(max(size, smallest) for size in SIZES)]
         return [*sizes, *(-size for size in sizes)]
-
-    def _gather(self, score: float) -> float:
-        self.sums = [
-            min(1e30, (1 + known) * math.exp(size * score - size * size / 2))
-            for known, size in zip(self.sums, self._sizes(), strict=True)
-        ]
-        return sum(self.sums) / len(self.sums)
 
     def _changed(self, evidence: float) -> Change:
         rows = self.since[-RECENT:]

@@ -96,7 +96,11 @@ def of_rows(
         return OfRows(None, flattens=True, cheaper=cheaper)
     straight = _straight(averaged, rows, furthest, last=last)
     if straight is not None and curve is not None and not flattens:
-        straight = curve.widens(straight) if max(curve.line, curve.latest) <= furthest else None
+        if max(curve.line, curve.latest) > furthest:
+            straight = None
+        else:  # the interval includes that of the line through all ranges
+            low, high = min(curve.soonest, straight.low, curve.line), max(curve.latest, straight.high, curve.line)
+            straight = replace(straight, load=curve.line, low=low, high=high, method="curve")
     return OfRows(straight, cheaper=cheaper)
 
 
@@ -198,11 +202,6 @@ class _Curve:
     def flat(self, furthest: float) -> bool:
         """Whether it flattens, and is not sure to be full up to there."""
         return self.falls and max(self.line, self.latest) > furthest
-
-    def widens(self, straight: Saturation) -> Saturation:
-        """The saturation of this curve; the interval includes `straight`, that of the line through all ranges."""
-        low, high = min(self.soonest, straight.low, self.line), max(self.latest, straight.high, self.line)
-        return replace(straight, load=self.line, low=low, high=high, method="curve")
 
 
 def _curve(x: Floats, means: Floats, errors: Floats) -> _Curve | None:

@@ -121,7 +121,17 @@ class Watcher:
             self._write("ledger", line)
         alarms += self.model.take(sample)
         for alarm in alarms:
-            self._give(alarm)
+            record = {"id": f"{self.journal.n + 1}", **alarm.as_record()}
+            self._write("alarm", record, durable=True)
+            self.alarms.append(record)
+            document = {
+                "schema": "loadframe.watch.alarm/1",
+                "subject": self.plan.subject,
+                "at_s": round(self._clocks.wall(), 3),
+                **record,
+            }
+            self._alarms.give(alarm, document)
+            self._keep()
         if now_s - self._started_s >= LOADLESS_S:
             self._say_loadless()
         self._housekeeping(now_s, sample.load)
@@ -262,15 +272,6 @@ class Watcher:
                 f"The load, {self.plan.load}, was not read: {LOADLESS}. Name one that is read: "
                 f"--load {', '.join(self._names[:NAMED])}."
             )
-
-    def _give(self, alarm: WatchAlarm) -> None:
-        record = {"id": f"{self.journal.n + 1}", **alarm.as_record()}
-        self._write("alarm", record, durable=True)
-        self.alarms.append(record)
-        document = {"schema": "loadframe.watch.alarm/1", "subject": self.plan.subject,
-                    "at_s": round(self._clocks.wall(), 3), **record}  # fmt: skip
-        self._alarms.give(alarm, document)
-        self._keep()
 
     def _housekeeping(self, now_s: float, load: float | None) -> None:
         fit = self._children.fitted()

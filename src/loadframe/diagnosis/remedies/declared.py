@@ -1,6 +1,6 @@
 """Remedies from settings that a study declares, the most likely first."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,7 +102,8 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
         if _is(amount(now), size):
             many = "one request is" if size == 1 else f"{size:g} requests are"
             return _Ranked(2, knob, larger, f"it is {now}, and {many} in service at once")
-        if any(_is((amount(now) or 0.0) * other, size) for other in _amounts(situation, knob)):
+        sizes = (amount(situation.effective.get(other.name, "")) for other in situation.knobs if other is not knob)
+        if any(other is not None and other >= 2 and _is((amount(now) or 0.0) * other, size) for other in sizes):
             return _Ranked(3, knob, larger, f"{now} {TIMES_ANOTHER} {size:g}, the requests in service at once")
     named = any(part in knob.name for part in NAMED.get(finding.id, ()))
     lowers = finding.id in SAFER and knob.gives_up is not None
@@ -128,13 +129,6 @@ def ways_back(remedy: Remedy) -> frozenset[str]:
 
 def _is(have: float | None, size: float) -> bool:
     return have is not None and is_near(have, size)
-
-
-def _amounts(situation: Situation, but: Knob) -> Iterator[float]:
-    for knob in situation.knobs:
-        size = amount(situation.effective.get(knob.name, ""))
-        if knob is not but and size is not None and size >= 2:
-            yield size
 
 
 def _larger(knob: Knob, now: SettingValue) -> SettingValue | None:

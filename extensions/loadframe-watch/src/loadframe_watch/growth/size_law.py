@@ -188,7 +188,11 @@ def _fitted(before: Floats, after: Floats, values: Floats, scale: Floats) -> Siz
     least = np.minimum(scale, _least_scale(after - before, values))
     for _ in range(ROUNDS):
         target = values / scale
-        candidates = _all(plain / scale[:, None], missing / scale[:, None], grid, target)
+        tried = [_least(plain / scale[:, None], target, terms, math.nan) for terms in ((0,), (0, 1))]
+        for column, end in enumerate(grid):  # with each end of memory also d
+            design = np.column_stack([plain, missing[:, column]]) / scale[:, None]
+            tried += [_least(design, target, terms, float(end)) for terms in ((0, 2), (0, 1, 2))]
+        candidates = [candidate for candidate in tried if candidate is not None]
         best = min(candidates, key=lambda candidate: candidate.squares + 1e-9 * len(candidate.terms))
         scale = np.maximum(scale * (target - best.residuals), least)
     worth = series.worth(series.neighbours(best.residuals)) * len(target)
@@ -204,15 +208,6 @@ def _fitted(before: Floats, after: Floats, values: Floats, scale: Floats) -> Siz
         for candidate, weight in kept
     )
     return SizeLaw(choices, first, last, noise)
-
-
-def _all(plain: Floats, missing: Floats, grid: Floats, target: Floats) -> list[Choice]:
-    """Every choice of terms: a and perhaps b; with each end of memory also d."""
-    tried = [_least(plain, target, terms, math.nan) for terms in ((0,), (0, 1))]
-    for column, end in enumerate(grid):
-        design = np.column_stack([plain, missing[:, column]])
-        tried += [_least(design, target, terms, float(end)) for terms in ((0, 2), (0, 1, 2))]
-    return [candidate for candidate in tried if candidate is not None]
 
 
 def _least(design: Floats, target: Floats, terms: tuple[int, ...], end: float) -> Choice | None:

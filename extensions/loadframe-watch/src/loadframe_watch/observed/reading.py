@@ -142,21 +142,6 @@ def is_json(text: str) -> bool:
     return re.match(r'\s*\{\s*"sysstat"\s*:', text.removeprefix("\ufeff")) is not None
 
 
-def is_text(text: str) -> bool:
-    """Whether text is what `sadf -d` writes."""
-    return text.removeprefix("\ufeff").lstrip().startswith(SADF)
-
-
-def check_not_of_sar(text: str, name: str) -> None:
-    """Raises SampleError for sar's tables: their times have no day, and their columns depend on the locale."""
-    if OF_SAR.match(text.removeprefix("\ufeff").lstrip().partition("\n")[0]):
-        raise SampleError(
-            f"{name} is what sar prints, which is for people to read",
-            remedy="Write the same with sadf, for example `sadf -d /var/log/sysstat/sa24 -- -u > sa24.txt`, or "
-            "`sadf -j /var/log/sysstat/sa24 -- -u -d -q -n DEV > sa24.json` for more.",
-        )
-
-
 def parse_sysstat(text: str, name: str) -> Table:
     """The series in either form. Raises SampleError, naming the line, or the place, that is wrong."""
     sysstat = _Sysstat(name)
@@ -314,10 +299,17 @@ def rows_of(files: Sequence[tuple[str, str]], mapping: ObservedMapping) -> Obser
 
 
 def _table(text: str, name: str) -> Table:
-    check_not_of_sar(text, name)
-    if is_json(text) or is_text(text):
+    content = text.removeprefix("\ufeff").lstrip()
+    # The times in the tables of sar have no day, and their columns depend on the locale.
+    if OF_SAR.match(content.partition("\n")[0]):
+        raise SampleError(
+            f"{name} is what sar prints, which is for people to read",
+            remedy="Write the same with sadf, for example `sadf -d /var/log/sysstat/sa24 -- -u > sa24.txt`, or "
+            "`sadf -j /var/log/sysstat/sa24 -- -u -d -q -n DEV > sa24.json` for more.",
+        )
+    if is_json(text) or content.startswith(SADF):
         return parse_sysstat(text, name)
-    if text.removeprefix("\ufeff").lstrip().startswith(("{", "[")):
+    if content.startswith(("{", "[")):
         return parse_prometheus(text, name)
     return parse_table(text, name)
 

@@ -147,7 +147,13 @@ def apart(spells: Apart) -> str:
     usual = (
         f"The load was {loads} then, and such loads or higher ones usually take {rounding.percent(spells.usual)} of it"
     )
-    return f"{_near_end(spells)}{most}{longest}. {usual}{_responded(spells)}. What takes it there is not seen."
+    if spells.response is None:
+        responded = ""
+    elif spells.response < AS_USUAL:
+        responded = "; the response time was no longer than is usual at this load"
+    else:
+        responded = f"; the response time was {spells.response:.2g} times what is usual at this load"
+    return f"{_near_end(spells)}{most}{longest}. {usual}{responded}. What takes it there is not seen."
 
 
 def growing(trend: GrowsByItself) -> str:
@@ -186,14 +192,6 @@ def _when(spells: Apart) -> str:
         return days
     hours = f"between {_hour(spells.hours_from_s)} and {_hour(spells.hours_to_s)} UTC"
     return f"{days}, {'' if spells.always else 'mostly '}{hours}"
-
-
-def _responded(spells: Apart) -> str:
-    if spells.response is None:
-        return ""
-    if spells.response < AS_USUAL:
-        return "; the response time was no longer than is usual at this load"
-    return f"; the response time was {spells.response:.2g} times what is usual at this load"
 
 
 def _hour(of_day_s: float) -> str:

@@ -195,10 +195,13 @@ def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]
     """The sum of all series that match. Before its first value and after its last one a series adds nothing: instances
     come and go, and each has a series of its own. What one lacks in between is missing."""
     resets: list[int] = []
-    columns = [_rated(metric, mapping, resets) for metric in series]
+    whole = [_rated(metric, mapping, resets) for metric in series]
     notes += _were_reset(series, [count for count in resets if count])
-    first = columns[0]
-    columns = [known for column in columns if (known := _alive(column)) is not None]
+    first, columns = whole[0], []
+    for column in whole:
+        if known := [at for at, value in enumerate(column.values) if math.isfinite(value)]:
+            lifetime = slice(known[0], known[-1] + 1)
+            columns.append(replace(column, times_s=column.times_s[lifetime], values=column.values[lifetime]))
     if len(series) == 1 or not columns:
         return first
     times = _all_times(columns)
@@ -216,14 +219,6 @@ def _summed(series: Sequence[Series], mapping: ObservedMapping, notes: list[str]
         )
     values = [total if known else math.nan for total, known in zip(totals, there, strict=True)]
     return replace(first, times_s=times, values=values)
-
-
-def _alive(column: Series) -> Series | None:
-    known = [at for at, value in enumerate(column.values) if math.isfinite(value)]
-    if not known:
-        return None
-    lifetime = slice(known[0], known[-1] + 1)
-    return replace(column, times_s=column.times_s[lifetime], values=column.values[lifetime])
 
 
 def _all_times(columns: Sequence[Series]) -> list[float]:
