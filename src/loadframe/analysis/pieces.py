@@ -94,16 +94,16 @@ def grid(load: Floats, steps: int) -> Floats:
     return np.concatenate([*pieces, load[-1:]])
 
 
-def _rise(load: Floats, bends: Floats) -> Floats:
+def _rise(load: Floats, breaks: Floats) -> Floats:
     """(c, n): 0 from the bend on, negative and linear before it; in units of the bend's load."""
-    columns: Floats = np.minimum(load[None, :] / bends[:, None] - 1, 0.0)
+    columns: Floats = np.minimum(load[None, :] / breaks[:, None] - 1, 0.0)
     return columns
 
 
-def _fall(load: Floats, bends: Floats, floors: Floats) -> Floats:
+def _fall(load: Floats, breaks: Floats, floors: Floats) -> Floats:
     """(c, n): 0 up to the bend, then growing with log N until the floor."""
-    logs = np.log(load)[None, :] - np.log(bends)[:, None]
-    columns: Floats = np.clip(logs, 0.0, (np.log(floors) - np.log(bends))[:, None])
+    logs = np.log(load)[None, :] - np.log(breaks)[:, None]
+    columns: Floats = np.clip(logs, 0.0, (np.log(floors) - np.log(breaks))[:, None])
     return columns
 
 
@@ -120,7 +120,7 @@ class Family:
 
 
 def family_at(kind: Kind, load: Floats, breaks: Floats, before: Floats, floors: Floats) -> Family:
-    """Candidates of `kind` with bends at `breaks`; `before`: end of the rise, `floors`: end of the fall; (c,)."""
+    """Candidates of `kind` that break at `breaks`; `before`: end of the rise, `floors`: end of the fall; (c,)."""
     ones = np.ones((len(breaks), len(load)))
     end = np.full_like(breaks, load[-1])
     columns: list[Floats]

@@ -198,9 +198,7 @@ def test_a_driver_can_work_with_nothing_but_the_endpoint(running: Target, data: 
     assert data.stored(endpoint)
 
 
-def test_a_driver_is_told_of_every_piece_in_order(
-    running: Target, row: KindOfTarget, components: tuple[str, ...]
-) -> None:
+def test_a_driver_gets_every_piece_in_order(running: Target, row: KindOfTarget, components: tuple[str, ...]) -> None:
     shards = running.endpoint().shards
     if row.one_system:
         assert shards == (), "they are reached through one address"
