@@ -62,3 +62,16 @@ def test_the_end_of_a_child_is_awaited_without_looking_again_and_again(monkeypat
         child.wait(0.0)
     monkeypatch.setattr(time, "sleep", sleeps)
     assert child.wait(60) == child.wait(0.0) == child.returncode == 0
+
+
+def test_where_the_kernel_gives_no_descriptor_of_a_process_its_end_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def forbidden(pid: int) -> int:
+        raise PermissionError(f"pidfd_open of {pid}")
+
+    monkeypatch.setattr(os, "pidfd_open", forbidden)
+    child = to_its_end.Process(["sleep", "0.1"])
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(0.0)
+    assert child.wait(60) == 0

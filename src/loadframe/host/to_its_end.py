@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
 
@@ -24,16 +25,15 @@ class Process(subprocess.Popen[bytes]):
     """A child whose end `wait` notices at once; that of Popen looks every 50 ms."""
 
     def wait(self, timeout: float | None = None) -> int:
-        if timeout is not None and self.poll() is None and not _ends_within(self.pid, timeout):
-            raise subprocess.TimeoutExpired(self.args, timeout)
-        return super().wait()
+        if timeout is not None and self.poll() is None:
+            with suppress(OSError):  # another thread has waited for it, or a container's filter forbids pidfd_open
+                if not _ends_within(self.pid, timeout):
+                    raise subprocess.TimeoutExpired(self.args, timeout)
+        return super().wait(timeout)
 
 
 def _ends_within(child: int, seconds: float) -> bool:
-    try:
-        descriptor = os.pidfd_open(child)
-    except ProcessLookupError:  # another thread has waited for it
-        return True
+    descriptor = os.pidfd_open(child)
     try:
         ending = select.poll()
         ending.register(descriptor, select.POLLIN)
