@@ -150,7 +150,7 @@ def test_one_that_fails_when_it_is_asked_what_it_needs_is_missing(path: Path, re
     def ask(number: Number) -> list[Requirement]:
         return [Requirement(number.kind, "a half", str(6 // (number.value - 3)), "")]
 
-    assert found.needs("two", ask)[0].found == "-6"
+    assert found.needs("two", ask)[0].present == "-6"
     (row,) = found.needs("three", ask)
     assert row.present is None
     assert "ZeroDivisionError" in row.how_to_get_it and "lf_three 1.5" in row.what

@@ -33,10 +33,15 @@ class Machine:
     """A /proc of processes that take CPU time."""
 
     root: Path
-    recorder: RecorderProcess
-    now_s: float = 1000.0
+    began_s: float = field(default_factory=time.monotonic)
     inherited: int = 0
     there: list[int] = field(default_factory=lambda: [PARENT, *CHILDREN])
+
+    def __post_init__(self) -> None:
+        self.now_s = self.began_s
+        self.recorder = RecorderProcess(
+            self.root / "a.lfr", INTERVAL_S, self.root, clocks=lambda: (self.now_s, 1e9 + self.now_s)
+        )
 
     def write(self, pid: int, at_tick: int) -> None:
         parent, inherited = (1, self.inherited) if pid == PARENT else (PARENT, 0)
@@ -72,11 +77,9 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+def machine(tmp_path: Path) -> Iterator[Machine]:
     (tmp_path / "proc").mkdir()
-    machine = Machine(tmp_path, RecorderProcess(tmp_path / "a.lfr", INTERVAL_S, tmp_path))
-    monkeypatch.setattr(time, "monotonic", lambda: machine.now_s)
-    monkeypatch.setattr(time, "time", lambda: 1e9 + machine.now_s)
+    machine = Machine(tmp_path)
     yield machine
     machine.there = []
     machine.follow()
@@ -109,7 +112,7 @@ def test_a_block_has_room_for_the_names_of_hundreds_of_processes(tmp_path: Path)
 @pytest.mark.parametrize("length_s", [0.5, 1.0, 2.0])
 def test_a_windows_numbers_are_those_of_all_processes(machine: Machine, length_s: float) -> None:
     ticks = machine.run()
-    metrics = window_metrics(ticks, 1001.0, 1001.0 + length_s)
+    metrics = window_metrics(ticks, machine.began_s + 1, machine.began_s + 1 + length_s)
     cores = sum(burnt(pid, 1) for pid in machine.there) / 10
     assert metrics["target.cpu.cores"] == pytest.approx(cores)
     assert metrics["target.cpu.thread_cores"] == pytest.approx(cores)
@@ -136,7 +139,7 @@ def test_a_child_that_ends_between_its_turns_counts_once(machine: Machine) -> No
             machine.follow()
 
     ticks = machine.run(end)
-    metrics = window_metrics(ticks, 1002.0, 1003.0)
+    metrics = window_metrics(ticks, machine.began_s + 2, machine.began_s + 3)
     spent = sum(burnt(pid, 10) for pid in machine.there) + burnt(ended, 5)
     assert metrics["target.cpu.cores"] == pytest.approx(spent / 100, abs=0.03), (
         "its turns were within 0.3 s of the edge"

@@ -8,6 +8,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -98,7 +99,7 @@ def test_folders_on_the_way_are_not_links_of_others(place: Path, tmp_path: Path)
 
 
 def test_a_folder_for_figures_is_not_made_behind_a_link_of_another_user(place: Path, tmp_path: Path) -> None:
-    found: Any = None
+    found: Any = SimpleNamespace(run="a run")
     planted(place / "out", tmp_path)
     with pytest.raises(UserError, match="link of"):
         reports.write_figures(found, place / "out" / "new" / "figures")

@@ -222,6 +222,18 @@ def test_workers_end_with_what_they_are_forked_from(tmp_path: Path, monkeypatch:
         driver.requests()
 
 
+def test_a_driver_is_ended_also_where_a_signal_has_stopped_what_forks_its_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = module_of(f"{WORKS}__import__('time').sleep(100)", "stays", tmp_path, monkeypatch)
+    driver = driving.start_together("dummy", [worker, worker], Allowance(US), 1.0)
+    parent = identity.parent_of(driver.pids()[0])
+    assert parent is not None
+    os.kill(parent, signal.SIGSTOP)
+    driver.kill()
+    assert not driver.running()
+
+
 def test_a_worker_that_is_stopped_before_it_is_ready_is_told_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, T
 from loadframe.study import Study
 from loadframe.workloads.base import MakesThings, Workload
 from loadframe.workloads.databases import marked, new_mark
+from loadframe.workloads.forking import end_fork_servers
 
 
 class AttachedTarget(OnBench):
@@ -142,6 +143,7 @@ class AttachedTarget(OnBench):
         else:
             self._undo(self._config)
         self._state = TargetState(then)
+        end_fork_servers()  # they see the socket of the server before, where that was bound into their own /tmp
         after = self._server.effective()
         if then and all(after.get(name) == before.get(name) != value for name, value in then.items()):
             raise TargetError(

@@ -13,7 +13,7 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +37,29 @@ _SAME_MOMENT_S = 0.001
 _TRIES = 3
 
 
+def both_clocks() -> tuple[float, float]:
+    """Read again after an interruption, which would look as if the wall clock had been set."""
+    for _ in range(_TRIES):
+        before_s, wall_s, after_s = time.monotonic(), time.time(), time.monotonic()
+        if after_s - before_s < _SAME_MOMENT_S:
+            break
+    return before_s, wall_s
+
+
 class RecorderProcess:
     """Raises RecordingError if the file cannot be written."""
 
-    def __init__(self, path: Path, interval_s: float, root: Path, descriptor: int | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        interval_s: float,
+        root: Path,
+        descriptor: int | None = None,
+        clocks: Callable[[], tuple[float, float]] = both_clocks,
+    ) -> None:
+        """clocks: CLOCK_MONOTONIC and the wall clock at one moment."""
         facts = Facts.of_this_machine(interval_s)
+        self._clocks = clocks
         self._interval_s = interval_s
         self._root = root
         self._started_s = facts.started_s
@@ -194,7 +212,7 @@ class RecorderProcess:
         self._late_ticks += missed + (lateness_s > self._interval_s / 2)
         self._next_s += (missed + 1) * self._interval_s
         writer = self._writer
-        writer.begin(*_both_clocks())
+        writer.begin(*self._clocks())
         self._system.sample(now_s)
         writer.put(*self._machine)
         for cgroup in self._cgroups.values():
@@ -209,15 +227,6 @@ class RecorderProcess:
         if now_s >= self._block_due_s:
             writer.write_block()
             self._block_due_s = now_s + BLOCK_S
-
-
-def _both_clocks() -> tuple[float, float]:
-    """Read again after an interruption, which would look as if the wall clock had been set."""
-    for _ in range(_TRIES):
-        before_s, wall_s, after_s = time.monotonic(), time.time(), time.monotonic()
-        if after_s - before_s < _SAME_MOMENT_S:
-            break
-    return before_s, wall_s
 
 
 def _answer(message: dict[str, Any]) -> None:

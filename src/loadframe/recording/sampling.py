@@ -142,7 +142,7 @@ class ProcessFiles(HeldFiles):
                     self.open(held, f"{prefix}:/proc/{pid}/{name}", name, self.directory)
                     if not self.each_tick:
                         raise ProcessLookupError(f"process {pid} ended while its files were opened")
-            _, *words = os.pread(self.each_tick[0][1], 4096, 0).rpartition(b")")[2].split()
+            words = os.pread(self.each_tick[0][1], 4096, 0).rpartition(b")")[2].split()[1:2]
             self.parent = int(words[0]) if words else 0
         except OSError:
             self.close()
@@ -156,7 +156,9 @@ class ProcessFiles(HeldFiles):
             self._threads.put_count()
             return True
         try:
-            self._writer.put(self._sources["cpu"], b"%d\n" % time.clock_gettime_ns(self._clock))
+            spent_ns = time.clock_gettime_ns(self._clock)
+            os.pread(self.each_tick[0][1], 1, 0)  # fails once it has ended: the clock's pid may be another's by then
+            self._writer.put(self._sources["cpu"], b"%d\n" % spent_ns)
         except OSError:
             self._writer.put(self._sources["gone"], GONE)
             return False

@@ -165,6 +165,7 @@ class ByAddress:
 
     def learn(self, endpoint: Endpoint) -> tuple[Ask, ...]:
         """The requests with what their pages answer. StudyError if the load is not allowed; TargetError."""
+        self._known = None  # what another server answered is not compared with this one
         self.check_secrets(endpoint)
         self.prepare(running=endpoint.attached)
         paths = self._paths or endpoint.options.get("paths", "/").split()

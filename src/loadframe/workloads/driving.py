@@ -75,7 +75,8 @@ class ProcessDriver:
         if self._failed is not None:
             self._end()
         elif self.end_s is not None and time.monotonic() > self.end_s + GRACE_S and self.pids() and self._late():
-            self._stopped = stopped_by_signal(self.pids())
+            servers = {process.server.process.pid for process in self.processes if isinstance(process, ForkedWorker)}
+            self._stopped = stopped_by_signal((*self.pids(), *servers))
             self.kill()
         return bool(self.pids())
 
@@ -241,10 +242,9 @@ def last_lines(path: Path) -> list[str]:
 
 def _kill_group(process: subprocess.Popen[bytes] | ForkedWorker) -> None:
     # Each process leads its own session, so its group holds it and its children, and no other process.
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        process.kill()
+    process.kill()
 
 
 def start_together(
@@ -269,6 +269,12 @@ def start_together(
             with step_files.create(worker.printed, US) as stderr:
                 server = fork_server(worker, allowance, stderr)
                 processes.append(server.start(worker, stderr, patience))
+            if not server.runs():
+                raise WorkloadError(
+                    f"The workers of {name} could not start: what forks them ended with {server.process.returncode}.",
+                    remedy="What it printed is below.",
+                    details="\n".join(last_lines(worker.printed)),
+                )
         for worker, process in zip(workers, processes, strict=True):
             patience.await_words(process.stdout, process.pid)
             if process.stdout.readline() != b"ready\n":

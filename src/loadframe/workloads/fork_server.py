@@ -35,7 +35,11 @@ def main(arguments: list[str]) -> int:
             order, descriptors, _, _ = socket.recv_fds(orders, LARGEST_BYTES, MOST_DESCRIPTORS)
             if not order:
                 return 0
-            pid = os.fork()
+            try:
+                pid = os.fork()
+            except OSError as error:
+                os.write(descriptors[2], f"{error.strerror}: a process for one more worker\n".encode())
+                return 1
             if pid == 0:
                 break
             for descriptor in descriptors:

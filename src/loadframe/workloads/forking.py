@@ -48,9 +48,8 @@ class ForkedWorker:
     stderr = None
 
     def __init__(self, server: ForkServer, pid: int, stdin: IO[bytes], stdout: IO[bytes]) -> None:
-        self.pid, self.stdin, self.stdout = pid, stdin, stdout
+        self.server, self.pid, self.stdin, self.stdout = server, pid, stdin, stdout
         self.returncode: int | Any = None
-        self._server = server
 
     def poll(self) -> int | Any:
         with suppress(subprocess.TimeoutExpired):
@@ -59,7 +58,7 @@ class ForkedWorker:
 
     def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
-            self.returncode = self._server.status_of(self.pid, timeout)
+            self.returncode = self.server.status_of(self.pid, timeout)
         if self.returncode is None:
             raise subprocess.TimeoutExpired([str(self.pid)], timeout or 0.0)
         return self.returncode
@@ -67,6 +66,7 @@ class ForkedWorker:
     def kill(self) -> None:
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
+        self.server.process.send_signal(signal.SIGCONT)  # where a signal has stopped it, it reports no end
 
 
 class ForkServer:
@@ -78,7 +78,7 @@ class ForkServer:
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             with theirs:
-                self._process = spawn(
+                self.process = spawn(
                     python("loadframe.workloads.fork_server", module, str(theirs.fileno())),
                     allowance,
                     stdout=subprocess.DEVNULL,
@@ -95,7 +95,7 @@ class ForkServer:
         self._status: int | None = None
 
     def runs(self) -> bool:
-        return self._process.poll() is None
+        return self.process.poll() is None
 
     def start(self, worker: Worker, stderr: IO[bytes], patience: Patience) -> ForkedWorker:
         """Where the server fails, this is the server itself, which has ended. Raises WorkloadError as `patience`."""
@@ -107,7 +107,7 @@ class ForkServer:
             with suppress(BrokenPipeError):
                 socket.send_fds(self._orders, [json.dumps(order).encode()], theirs)
             while not self._started and self._status is None:
-                patience.await_words(self._orders, self._process.pid)
+                patience.await_words(self._orders, self.process.pid)
                 self._hear(0.0)
         except BaseException:  # the answer is not known
             for pipe in ours:
@@ -118,8 +118,8 @@ class ForkServer:
             os.close(stdin)
             os.close(stdout)
         if self._status is not None:
-            self._statuses[self._process.pid] = self._status
-        return ForkedWorker(self, self._started.pop() if self._started else self._process.pid, *ours)
+            self._statuses[self.process.pid] = self._status
+        return ForkedWorker(self, self._started.pop() if self._started else self.process.pid, *ours)
 
     def status_of(self, pid: int, timeout_s: float | None) -> int | None:
         """The exit status of a worker, at its end; None if it runs on after this time."""
@@ -143,12 +143,12 @@ class ForkServer:
             case [pid, status]:
                 self._statuses[pid] = status
             case _:
-                self._status = self._process.wait()
+                self._status = self.process.wait()
         return True
 
     def end(self) -> None:
-        self._process.kill()
-        self._status = self._process.wait()
+        self.process.kill()
+        self._status = self.process.wait()
         self._orders.close()
 
 
@@ -158,7 +158,7 @@ _servers: list[tuple[Allowance, tuple[object, ...], ForkServer]] = []
 def fork_server(worker: Worker, allowance: Allowance, stderr: IO[bytes]) -> ForkServer:
     """One for all workers that differ in their arguments alone."""
     environment = marked(os.environ if worker.environment is None else worker.environment)
-    others = worker.module, environment, threading.get_ident()
+    others = worker.module, environment, threading.current_thread()
     for *asked, server in _servers:
         if asked == [allowance, others] and server.runs():
             return server
@@ -167,9 +167,10 @@ def fork_server(worker: Worker, allowance: Allowance, stderr: IO[bytes]) -> Fork
     return server
 
 
-def end_fork_servers(allowance: Allowance) -> None:
-    """End what later steps under this allowance would have used."""
-    for row in [row for row in _servers if row[0] == allowance]:
+def end_fork_servers(allowance: Allowance | None = None) -> None:
+    """End what later steps under this allowance, or in this thread, would have used."""
+    thread = threading.current_thread()
+    for row in [row for row in _servers if (row[1][-1] is thread if allowance is None else row[0] == allowance)]:
         _servers.remove(row)
         row[2].end()
 

@@ -32,6 +32,7 @@ from loadframe.study import Study, validate
 from loadframe.system.trees import remove_tree
 from loadframe.workloads import arrivals, registry
 from loadframe.workloads.base import AsksForObjects, Driver, MakesObjects, Marked, ToldTheWarmUp, Workload
+from loadframe.workloads.forking import end_fork_servers
 from loadframe_fleet.changing import Changing
 from loadframe_fleet.looking import listening_number
 from loadframe_fleet.wire import PIECE_BYTES, Message
@@ -166,6 +167,7 @@ class Part:
     def close(self) -> None:
         """End the load, and remove everything. Idempotent."""
         self.cancel()
+        end_fork_servers()
         self._stack.close()
 
     # --- the target, where it is on this host ---
