@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from loadframe.host import identity
 from waiting import await_that
 
 Start = Callable[..., Any]
@@ -75,7 +76,7 @@ def ends(running: Any) -> str:
 def test_a_server_that_hangs_amid_a_change_does_not_keep_the_command(running: Callable[..., Any], kind: str) -> None:
     """From the first intent on it is asked to change or to end: here it does neither."""
     command = running(kind, steps=1, file="changes.jsonl")
-    servers = [pid for pid in command.processes() if pid != command.process.pid]
+    servers = [process.pid for process in identity.naming(command.scratch) if process.pid != command.process.pid]
     for pid in servers:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)

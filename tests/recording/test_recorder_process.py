@@ -369,3 +369,15 @@ def test_a_recorder_that_is_stopped_keeps_nobody(tmp_path: Path, monkeypatch: py
         recorder.kill()
     assert first.value.remedy
     assert any("note:service" in tick.entries for tick in ticks_of(recorder.path))
+
+
+def test_a_recorder_that_did_not_answer_a_stop_is_not_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S) as recorder:
+        os.kill(recorder.pid, signal.SIGSTOP)
+        monkeypatch.setattr(control, "ANSWER_TIMEOUT_S", 0.2)
+        for _ in range(2):
+            with pytest.raises(RecordingError, match="did not answer 'stop'"):
+                recorder.stop()
+        recorder.kill()

@@ -181,16 +181,15 @@ WORKS = "import os, sys\ndef main(arguments):\n    print('ready', flush=True); s
 def test_the_next_workers_are_forked_from_the_same_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a worker has changed in itself is gone, and `end_fork_servers` ends what they come from."""
     logs = f"{WORKS}file = os.open({str(tmp_path / 'log')!r}, os.O_WRONLY | os.O_CREAT); os.write(file, bytes(40))"
-    worker = module_of(logs, "logs", tmp_path, monkeypatch)
-    parents = []
+    says_who = f"; os.write(os.open({str(tmp_path / 'parents')!r}, 0o2101, 0o600), b'%d ' % os.getppid())"
+    worker = module_of(logs + says_who, "logs", tmp_path, monkeypatch)
     for _ in range(2):
         driver = driving.start_together("dummy", [worker, worker], Allowance(US), None)
-        first, second = driver.pids()
-        parents += [identity.parent_of(first), identity.parent_of(second)]
         assert driver.wait(60)
         driver.requests()
-    (parent,) = set(parents)
-    assert parent is not None and identity.identify(parent)
+    parents = [int(word) for word in (tmp_path / "parents").read_text().split()]
+    parent = parents[0]
+    assert parents == 4 * [parent] and identity.identify(parent)
     forking.end_fork_servers(Allowance(US))
     assert identity.identify(parent) is None
 

@@ -216,6 +216,8 @@ class Recorder:
 
     def _wait_for(self, pipe: IO[bytes], event: int, deadline_s: float, what: str) -> None:
         """At the deadline the recorder is useless, and is ended, so that no further call has to wait as long."""
+        if pipe.closed:  # an earlier question was not answered
+            raise self._died()
         poller = select.poll()
         poller.register(pipe, event)
         if poller.poll(max(0.0, deadline_s - time.monotonic()) * 1000):
