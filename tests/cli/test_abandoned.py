@@ -89,7 +89,11 @@ def test_a_server_that_hangs_amid_a_change_does_not_keep_the_command(running: Ca
 @pytest.mark.parametrize("kind", ["mariadb", "postgres"])
 def test_ctrl_c_while_its_data_are_made_ends_the_installer(running: Callable[..., Any], kind: str) -> None:
     command = running(kind, steps=0)
-    await_that(lambda: len(command.processes()) >= 2, "an installer, and the server that it runs", of=command.process)
+    await_that(
+        lambda: len(identity.naming(command.scratch)) >= 2,
+        "an installer, and the server that it runs",
+        of=command.process,
+    )
     ends(command)
 
 
@@ -98,6 +102,6 @@ def test_ctrl_c_while_limits_looks_at_a_server_of_its_own_says_what_ends(start: 
     file = tmp_path / "study.toml"
     file.write_text(STUDY.format(kind="nginx", workload="http", axis="concurrency", change="worker_processes = 2"))
     command = start("limits", "--target", str(file), "--over", "1m", steps=0)
-    await_that(command.processes, "a server of its own", of=command.process)
+    await_that(lambda: identity.naming(command.scratch), "a server of its own", of=command.process)
     said = ends(command)
     assert said.index("Ending nginx.") < said.index("Stopped.")
