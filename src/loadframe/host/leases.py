@@ -134,8 +134,8 @@ class Lease:
         return self._unprivileged(privilege.free_user(besides=self._user))
 
     def account(self, *preferred: str) -> Privilege:
-        """The first of these accounts that exists, else that of `runs_services_as`: other programs run under
-        "nobody"."""
+        """The first of these accounts that exists, else that of `runs_services_as`. The account `nobody` is not
+        used, because other programs run under it."""
         if os.geteuid() != 0:
             return US
         known = {entry.pw_name for entry in pwd.getpwall()}

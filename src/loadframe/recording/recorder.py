@@ -28,9 +28,9 @@ from loadframe.recording.socket_sampling import SocketSampler
 BLOCK_S = 1.0
 """The most that a kill -9 can lose."""
 LOOKS_PER_TICK, MOST_PARENTS = 16, 8
-"""Processes that are looked at in full at a tick: all, or else in turn so many, or a tenth of them at ticks of 0.1 s:
-each at least once per second. Of the others it is recorded that they live, and their CPU time. Parents among these are
-looked at each time."""
+"""Up to LOOKS_PER_TICK processes are all read at every tick. Of more, that many take their turn, or a tenth of them
+where that is more (at ticks of 0.1 s), so that each is read at least once per second; of the others a tick records only
+that they live, and their CPU time. MOST_PARENTS of those that have children are read at every tick."""
 _PR_SET_PDEATHSIG = 1
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _KEPT_BYTES = -1, -3, 4 * 1024 * 1024
 _SAME_MOMENT_S = 0.001
