@@ -28,6 +28,7 @@ from loadframe.runs.folder import RunFolder
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 PLACES = ("state", "scratch", "runs")
 LOADFRAME = (str(Path(sys.executable).with_name("loadframe")),)
+FORKS = "loadframe.workloads.fork_server"
 POLL_S = 0.01
 FALL = re.compile(r"died \(|the (service|target) failed")
 """What an answer says of a target that fell: a curve among its warnings, a search and a ladder of the trial."""
@@ -191,9 +192,9 @@ class Scene:
         started = descendants(self.process.pid)
         known = {*self.servers(), *self.recorders()}  # after it: a server starts processes at any moment
         found = [pid for pid in started if pid not in known]
-        return [
-            pid for pid in found if "launch.py" not in command_of(pid) and f"{self.place('scratch')}" in cwd_of(pid)
-        ]
+        programs = [pid for pid in found if f"{self.place('scratch')}" in cwd_of(pid)]
+        workers = [pid for pid in found if FORKS in command_of(pid) and FORKS in command_of(parent_of(pid) or 0)]
+        return [pid for pid in (*programs, *workers) if "launch.py" not in command_of(pid)]
 
     def records(self) -> list[dict[str, Any]]:
         """The leases that there are now."""

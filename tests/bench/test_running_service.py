@@ -66,7 +66,6 @@ class Service:
     def state(self) -> dict[str, Any]:
         """All that Loadframe could have changed of it."""
         proc = Path(f"/proc/{self.pid}")
-        tasks = sorted(int(each.name) for each in (proc / "task").iterdir())
         return {
             "environment": (proc / "environ").read_bytes(),
             "arguments": (proc / "cmdline").read_bytes(),
@@ -80,7 +79,6 @@ class Service:
                 if line.startswith(("SigBlk", "SigIgn", "SigCgt", "Uid", "Gid", "Groups"))
             ],
             "started": (proc / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19],
-            "first task": tasks[0],
             "config": self.get("/config"),
         }
 

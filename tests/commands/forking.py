@@ -8,13 +8,17 @@ import os
 import resource
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import vl_convert  # noqa: F401 - so that no command has to
 
 from loadframe import lab  # noqa: F401
-from loadframe.cli import entry, main  # noqa: F401
+from loadframe.cli import entry, main
+
+for module, _ in main.VERBS.values():  # a user who may not enter the interpreter's folder cannot import them
+    import_module(f"loadframe.cli.{module.partition(':')[0]}")
 
 
 def become(asked: dict[str, Any]) -> None:
