@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
-from loadframe.host import identity
+from loadframe.cli import faults
+from loadframe.cli.common import command
+from loadframe.host import identity, signals
 from waiting import await_that
 
 Command = Callable[..., Any]
@@ -70,6 +73,20 @@ def test_stopped_while_it_still_starts_it_says_so_and_nothing_else(start: Start,
     assert "loadframe/cli" not in err, err
     assert running.process.returncode in (130, -signal.SIGINT), err  # -2: before a line of ours has run
     assert running.leases() == []
+
+
+def test_ctrl_c_that_a_library_made_its_error_is_a_stop_and_a_fault_after_it_is_one() -> None:
+    """pydantic does so while it builds the class of a module that a verb imports."""
+    made, other = RuntimeError("Error building validator:\nKeyboardInterrupt: "), RuntimeError("no such key")
+    assert not faults.is_of_stop(made)
+    before = signal.signal(signal.SIGHUP, signals.ignore)  # as after the first Ctrl-C
+    try:
+        assert faults.is_of_stop(made) and not faults.is_of_stop(other)
+        with pytest.raises(typer.Exit) as end, command(json_wanted=False):
+            raise made
+        assert end.value.exit_code == 130
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.long

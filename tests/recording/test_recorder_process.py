@@ -131,6 +131,10 @@ def test_threads_that_appear_are_followed_and_processes_that_vanish_do_no_harm(t
     assert cost.elapsed_s > 0
 
 
+def warnings_of(ticks: list[Tick]) -> set[str]:
+    return {tick.entries[UNRECORDED].decode() for tick in ticks if UNRECORDED in tick.entries}
+
+
 def test_what_cannot_be_opened_for_want_of_descriptors_is_told_and_not_taken_for_gone(tmp_path: Path) -> None:
     own = os.getpid()
     with Recorder(tmp_path / "a.lfrec", interval_s=INTERVAL_S) as recorder:
@@ -138,10 +142,9 @@ def test_what_cannot_be_opened_for_want_of_descriptors_is_told_and_not_taken_for
         resource.prlimit(recorder.pid, resource.RLIMIT_NOFILE, (opened, opened))
         recorder.follow("target", [own])
         recorder.follow_cgroup("target", [Path("/sys/fs/cgroup")])
-        wait_until_recorded(recorder, UNRECORDED)
+        recorded_until(recorder, lambda ticks: len(warnings_of(ticks)) > 1, "two warnings")
     ticks = ticks_of(recorder.path)
-    told = {tick.entries[UNRECORDED].decode() for tick in ticks if UNRECORDED in tick.entries}
-    assert told == {
+    assert warnings_of(ticks) == {
         f"The process {own} of the target could not be recorded: Too many open files.",
         "The control group of the target could not be recorded: Too many open files.",
     }

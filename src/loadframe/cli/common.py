@@ -61,13 +61,13 @@ def command(json_wanted: bool, *, measures: bool = False, reports: bool = True) 
             raise typer.Exit(MUST_ACT)
         if ended is not None:
             raise ended
-    except (Interrupted, KeyboardInterrupt) as error:
-        code = MUST_ACT if _still_changed() else INTERRUPTED
-        message = str(error) or "Stopped."
-        _fail({"kind": "interrupted", "message": message, "remedy": "", **reached}, json_wanted, code)
     except PASSED_ON:
         raise
-    except Exception as error:  # noqa: BLE001 - unforeseen errors become a message here
+    except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - unforeseen errors become a message here
+        if isinstance(error, Interrupted | KeyboardInterrupt) or faults.is_of_stop(error):
+            code = MUST_ACT if _still_changed() else INTERRUPTED
+            message = str(error) if isinstance(error, Interrupted) else "Stopped."
+            _fail({"kind": "interrupted", "message": message, "remedy": "", **reached}, json_wanted, code)
         failure = faults.in_words(error)
         kind, code = ("usage", USAGE) if isinstance(failure, UsageError) else (type(failure).__name__, MUST_ACT)
         _fail({"kind": kind, "message": str(failure), "remedy": failure.remedy, **reached}, json_wanted, code)

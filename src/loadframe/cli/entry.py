@@ -117,7 +117,7 @@ def _run() -> int:
     except BrokenPipeError:  # of what typer writes itself: the reader has left
         return 0
     except Exception as error:
-        if any(signal.getsignal(number) == ignore for number in STOPPING):  # pydantic's builder makes Ctrl-C its error
+        if faults.is_of_stop(error):
             raise KeyboardInterrupt from error
         failure = faults.in_words(error)
         terminal.say(str(failure))

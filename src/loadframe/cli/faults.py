@@ -2,12 +2,14 @@
 
 import errno
 import os
+import signal
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
 from loadframe.entry_points import took_part
 from loadframe.errors import Fault, MachineError, OutsideFault, UserError
+from loadframe.host.signals import STOPPING, ignore
 from loadframe.host.state import state_directory
 from loadframe.masking import masked
 from loadframe.system.files import Folder, Whose
@@ -27,6 +29,12 @@ LACKS = {
 }
 NO_MEMORY = ("cannot allocate memory", "failed to map segment", "can't start new thread")
 """Messages of a failed import and a failed thread (dlerror(3), CPython)."""
+
+
+def is_of_stop(error: BaseException) -> bool:
+    """Whether a signal has stopped the command: pydantic's builder makes Ctrl-C its error."""
+    stopped = any(signal.getsignal(number) == ignore for number in STOPPING)
+    return stopped and KeyboardInterrupt.__name__ in str(error)
 
 
 def in_words(error: Exception) -> UserError:
