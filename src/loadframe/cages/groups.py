@@ -107,7 +107,7 @@ def parent_of(hierarchy: Hierarchy, wanted: Collection[str]) -> Place | str:
 
 
 def _enable(folder: Path, controller: str, top: Path) -> bool:
-    """Hand a controller down to the children of a group of version 2, from the top on where necessary."""
+    """To the children of a group of version 2, from the top on where necessary."""
     if controller in text(folder / "cgroup.subtree_control").split():
         return True
     if controller not in text(folder / "cgroup.controllers").split() and (
@@ -192,7 +192,7 @@ def members(folder: Path) -> tuple[int, ...]:
 
 
 def put(path: Path, value: int | str) -> None:
-    """Write a value; the kernel takes each write as a whole."""
+    """The kernel takes each write as a whole."""
     path.write_text(str(value), encoding="utf-8")
 
 

@@ -1,5 +1,5 @@
-"""Where a server is, resolved once: only here does a name become numeric addresses, and the one that was checked is the
-one that connections and drivers use. The check for consent looks a name up again; connections use its result."""
+"""Where a server is: only here does a name become numeric addresses, and the one that was checked is the one that
+connections and drivers use. The check for consent looks a name up again; connections use its result."""
 
 import ipaddress
 import re
@@ -21,8 +21,7 @@ chosen: dict[tuple[str, int], str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a server listens. host: as named, for certificates and the header Host. number: its numeric address. here:
-    on this machine."""
+    """host: as named, for certificates and the header Host. number: the numeric address. here: on this machine."""
 
     host: str
     number: str
@@ -45,7 +44,7 @@ def is_here(host: str, *, afresh: bool = False) -> bool:
 
 
 def decide(host: str, port: int, number: str = "") -> Place:
-    """Where to connect: the first address that accepts a connection, else the first. number: decided before."""
+    """The first address that accepts a connection, else the first. number: decided before."""
     if number:
         return Place(host, number, port, is_here(number))
     numbers = look_up(host)
@@ -73,7 +72,7 @@ def _asked(host: str) -> tuple[str, ...]:
 
 
 def _number(socket_address: tuple[Any, ...]) -> str:
-    """The address with its interface where it needs one; ::ffff:192.0.2.1 as IPv4."""
+    """With its interface where it needs one; ::ffff:192.0.2.1 as IPv4."""
     number, _, scope = str(socket_address[0]).partition("%")
     address = ipaddress.ip_address(number)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
@@ -105,7 +104,7 @@ def _is_own(number: str) -> bool:
 
 
 def parted(address: str, port: str) -> tuple[str, str]:
-    """Host and port of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: the default. StudyError for others."""
+    """Of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: the default. StudyError for others."""
     if address.startswith("["):
         host, closed, named = address[1:].partition("]:")
         host, named = (host, named) if closed else (host.removesuffix("]"), port)

@@ -63,7 +63,7 @@ PACKAGED = Path("/usr/lib/postgresql")
 
 
 def driver() -> Any:
-    """The psycopg package. MissingTool where it is not installed."""
+    """The psycopg package. MissingTool."""
     try:
         import psycopg
     except ImportError as error:
@@ -74,7 +74,7 @@ def driver() -> Any:
 
 
 def check_parameters(given: Mapping[str, str], whose: str) -> dict[str, str]:
-    """An option file's parameters, with absolute paths. TargetError for one that drivers cannot have."""
+    """Of an option file, with absolute paths. TargetError for one that drivers cannot have."""
     if unable := [name for name in given if name not in (*SAID, *CARRIED)]:
         raise TargetError(
             f"{whose}: {unable[0]} cannot be given to load drivers",
@@ -123,8 +123,8 @@ def connect(
     within_s: float = LONGEST_S,
     silence_s: float = SILENT_S,
 ) -> Connection[Any]:
-    """A connection in autocommit mode. most_bytes, within_s: of each statement's answer. silence_s: the longest pause
-    in it. psycopg.Error where the server refuses, or says too much or nothing; TargetError as `check_environment`."""
+    """In autocommit mode. most_bytes, within_s: of each statement's answer. silence_s: the longest pause in it.
+    psycopg.Error where the server refuses, or says too much or nothing; TargetError as `check_environment`."""
     check_environment()
     known = {"connect_timeout": CONNECT_S, **parameters}
     connection: Connection[Any] = patient(silence_s).connect(**known, autocommit=True)
@@ -223,7 +223,7 @@ def _cut_off(file: int, most: int) -> Iterator[list[int]]:
 
 
 def _received(file: int) -> int | None:
-    """Bytes received by a TCP connection (tcpi_bytes_received, linux/tcp.h); None for another socket."""
+    """tcpi_bytes_received of a TCP connection (linux/tcp.h); None for another socket."""
     with sockets.socket(fileno=os.dup(file)) as ours:
         if ours.family not in (sockets.AF_INET, sockets.AF_INET6):
             return None
@@ -249,7 +249,7 @@ def _absolute(path: str) -> str:
 
 
 def program(name: str) -> str | None:
-    """The path of a program, of the newest installed version."""
+    """Of the newest installed version."""
     versions = [folder for folder in PACKAGED.glob("*/bin") if folder.parent.name.isdigit()]
     for folder in sorted(versions, key=lambda folder: int(folder.parent.name), reverse=True):
         if (path := shutil.which(name, path=str(folder))) is not None:

@@ -38,10 +38,10 @@ OTHER_LAYERS = {
 
 
 class ConfigFile:
-    """See changes.places.Place. Its only setting is the file's content, line by line; "" while there is none."""
+    """See changes.places.Place. Its only setting is the file's content; "" while there is none."""
 
     def __init__(self, path: Path, restart: Sequence[str], server: Mapping[str, str], words: str) -> None:
-        """restart: the command that restarts the server. server: as Attached.address. ValueError for other kinds."""
+        """restart: the command that does so. server: as Attached.address. ValueError for other kinds."""
         self._path, self._restart, self._server = path, tuple(restart), dict(server)
         self._aside = f"{path.name}.aside"
         self._folder = Folder(path.parent, Whose.ANOTHERS, ChangeError)
@@ -61,7 +61,7 @@ class ConfigFile:
 
     @classmethod
     def at(cls, address: Mapping[str, str]) -> "ConfigFile":
-        """The file by what `address` gave; an earlier restart may be under way. KeyError, ValueError."""
+        """By what `address` gave; an earlier restart may be under way. KeyError, ValueError."""
         server = {**{name: address[name] for name in ("address", "option_file", "user")}, "kind": address["server"]}
         server |= {name: address[name] for name in ("thing", "number") if name in address}
         restart = json.loads(address["restart"])
@@ -109,8 +109,8 @@ class ConfigFile:
         )
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Write the file and restart the server; "": restart it without the file, which then goes. ChangeError where
-        the file cannot be written, TargetError where the restart fails or no answer comes within RESTARTED_WITHIN_S."""
+        """Without a value the file goes, after a restart without it. ChangeError where it cannot be written,
+        TargetError where the restart fails or no answer comes within RESTARTED_WITHIN_S."""
         try:
             if value != "":
                 lines = [f"{line}\n" for line in str(value).split(BETWEEN)]
@@ -165,7 +165,7 @@ def _silent(address: Mapping[str, str]) -> str | None:
 
 
 def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[str, str]:
-    """The name and text of the target's own settings file. StudyError without one, and for unprintable words."""
+    """Name and text of the target's own settings file. StudyError without one, and for unprintable words."""
     form = row.file
     if form is None:
         known = ", ".join(name for name, kind in registry.KINDS.items() if kind.file is not None)
@@ -183,8 +183,8 @@ def _lines(row: KindOfTarget, form: SettingsFile, line: str, settings: Mapping[s
 
 
 def to_copy(row: KindOfTarget, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
-    """Changes as lines to type in: those of the target's own file, of its process and of the machine, then which take
-    effect only at a restart. StudyError as `written`."""
+    """Lines to type in: those of the target's own file, of its process and of the machine, then which take effect only
+    at a restart. StudyError as `written`."""
     given = {
         change.setting: change.after
         for change in changes

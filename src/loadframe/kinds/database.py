@@ -77,7 +77,7 @@ class Control(ABC):
             return False
 
     def ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows of one statement. TargetError where the server refuses it, does not answer or has died."""
+        """TargetError where the server refuses the statement, does not answer or has died."""
         return self.asked(statement, values)[0]
 
     def one(self, statement: str, *types: type) -> tuple[Any, ...]:
@@ -129,7 +129,7 @@ class Control(ABC):
         return died
 
     def close(self) -> None:
-        """Close the connection. Idempotent; never raises."""
+        """Idempotent; never raises."""
         with self._lock:
             self._drop()
 
@@ -141,7 +141,7 @@ class Control(ABC):
 
     @abstractmethod
     def variables(self, catalogue: Catalogue, names: Iterable[str]) -> dict[str, SettingValue]:
-        """The effective values of these settings, as far as the server has them."""
+        """The effective values, as far as the server has them."""
 
     @abstractmethod
     def _connected(self) -> Any: ...
@@ -156,11 +156,10 @@ class Control(ABC):
 
     @abstractmethod
     def _is_lost(self, error: Exception) -> bool:
-        """Whether the connection was lost, so that a new one may work."""
+        """So that a new connection may work."""
 
     @abstractmethod
-    def _is_late(self, error: Exception) -> bool:
-        """Whether the server was silent for too long."""
+    def _is_late(self, error: Exception) -> bool: ...
 
     @abstractmethod
     def _pids(self) -> Iterable[int]: ...
@@ -270,7 +269,7 @@ class AttachedDatabase(ABC, Generic[Own]):
 
     @abstractmethod
     def _peer(self) -> int | None:
-        """The process that listens at its socket; None by network, or where it is not visible."""
+        """The listening process at its socket; None by network, or where it is not visible."""
 
     @abstractmethod
     def _reported_pid(self) -> int | None: ...
@@ -292,7 +291,7 @@ class AttachedDatabase(ABC, Generic[Own]):
 
 
 def shortened(statement: str) -> str:
-    """A statement as messages quote it: in one line of at most 80 characters."""
+    """For messages: in one line of at most 80 characters."""
     shown = " ".join(statement.split())
     return shown if len(shown) <= 80 else f"{shown[:77]}..."
 

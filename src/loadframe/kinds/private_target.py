@@ -94,24 +94,24 @@ class PrivateTarget(PrivateServer, ABC):
 
     @abstractmethod
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
-        """Start the server in this state and return once it answers. TargetError."""
+        """Return once it answers. TargetError."""
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether it answers now. Never raises."""
+        """Never raises."""
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """Change the running server, then call `_entered`. changed: what differs, all dynamic."""
+        """Also call `_entered`. changed: what differs, all dynamic."""
         raise NotImplementedError
 
     def _entered(self, state: TargetState) -> None:
         self._state = state
 
     def _hang_up(self) -> None:
-        """Close our connection to it. The server may have died, or never have been started."""
+        """The server may have died, or never have been started."""
 
     def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
-        """Settings as they are compared: including defaults, for a server whose defaults are written too."""
+        """As they are compared: with defaults, for a server whose defaults are written too."""
         return settings
 
     def _left(self) -> None:

@@ -43,7 +43,7 @@ def host_of(endpoint: Endpoint) -> str:
 def ask(
     endpoint: Endpoint, path: str, method: str = "GET", headers: Sequence[tuple[str, str]] = (), content: bytes = b""
 ) -> Answer:
-    """One request on a connection of its own. Raises TargetError if no answer is complete within WHOLE_S."""
+    """One request on a connection of its own. TargetError if no answer is complete within WHOLE_S."""
     most, host = LARGEST_OBJECT + HEADERS_BYTES, host_of(endpoint)
     connection = Connection(endpoint.address, host=host, most_bytes=most, within_s=WHOLE_S, silent_s=TIMEOUT_S)
     try:
@@ -97,7 +97,7 @@ def met(
 
 
 def no_answer(error: TargetError) -> str:
-    """Why there was no answer, in words; "" if something else is wrong."""
+    """In words; "" if something else is wrong."""
     cause = error.__cause__
     if isinstance(cause, OSError) and (isinstance(cause, ConnectionError | TimeoutError) or cause.errno in NO_PORTS):
         return words(cause.strerror or cause) or type(cause).__name__

@@ -40,19 +40,19 @@ def marked(endpoint: Endpoint, mark: str) -> Endpoint:
 
 
 def mark_of(endpoint: Endpoint) -> str:
-    """The table that marks the schema on this server as ours; "" if the whole server is ours."""
+    """The table that marks the schema as ours; "" if the whole server is ours."""
     return endpoint.options[MARK] if endpoint.attached else ""
 
 
 def await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
-    """Wait until each server has closed the connections of a killed driver. Raises TargetError if one refuses."""
+    """Wait until each server has closed the connections of a killed driver. TargetError if one refuses."""
     for front in endpoint.fronts or (endpoint,):
         with engine_of(front).connected(front, doing, patience_s=QUICK_S) as connection:
             await_gone(connection, front)
 
 
 def await_gone(connection: Any, endpoint: Endpoint) -> None:
-    """As await_drivers_gone, over an open connection. A killed driver's last statement may still run in the server."""
+    """Over an open connection. A killed driver's last statement may still run in the server."""
     until, engine = time.monotonic() + DRIVERS_GONE_WITHIN_S, engine_of(endpoint)
     drivers = engine.DRIVERS.format(engine.schema_of(endpoint))
     while time.monotonic() < until and engine.ask(connection, drivers) != [(0,)]:
@@ -60,7 +60,7 @@ def await_gone(connection: Any, endpoint: Endpoint) -> None:
 
 
 def make_schema(endpoint: Endpoint) -> None:
-    """Empty. Raises TargetError if there is one that is not ours to drop."""
+    """TargetError if there is one that is not ours to drop."""
     with engine_of(endpoint).anywhere(endpoint, "to make a schema") as connection:
         make_schema_over(connection, endpoint)
 
@@ -90,7 +90,7 @@ def drop_schema(endpoint: Endpoint) -> None:
 
 
 def has_own_schema(endpoint: Endpoint) -> bool:
-    """Raises TargetError for an empty one, which a killed run may have begun."""
+    """TargetError for an empty one, which a killed run may have begun."""
     engine = engine_of(endpoint)
     with engine.anywhere(endpoint, "to look for the driver's schema", patience_s=QUICK_S) as connection:
         if _is_ours(connection, endpoint):
@@ -127,7 +127,7 @@ def proof(endpoint: Endpoint) -> str:
 
 
 def elsewhere(endpoint: Endpoint, program: str, said: str) -> WorkloadError:
-    """The error if it is not proved that a driver that names no schema would find only our tables."""
+    """For a driver that names no schema: it is not proved that it would find only our tables."""
     engine = engine_of(endpoint)
     return WorkloadError(
         f"{program}, connected to {engine.where(endpoint)} as for the load, did not find the schema "

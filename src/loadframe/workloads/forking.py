@@ -43,7 +43,7 @@ class Worker:
 
 
 class ForkedWorker:
-    """A worker that a ForkServer has started: what a driver uses of subprocess.Popen."""
+    """What a driver uses of subprocess.Popen, for a worker of a ForkServer."""
 
     stderr = None
 
@@ -70,8 +70,8 @@ class ForkedWorker:
 
 
 class ForkServer:
-    """A process that forks workers of one module under one allowance (fork_server.py). It ends with the thread that has
-    made this object, and its workers end with it."""
+    """Forks workers of one module under one allowance (fork_server.py). It ends with the thread that has made this
+    object, and its workers end with it."""
 
     def __init__(self, module: str, allowance: Allowance, environment: Mapping[str, str], stderr: IO[bytes]) -> None:
         """stderr: where the module cannot be imported, it says why."""
@@ -98,7 +98,7 @@ class ForkServer:
         return self.process.poll() is None
 
     def start(self, worker: Worker, stderr: IO[bytes], patience: Patience) -> ForkedWorker:
-        """Where the server fails, this is the server itself, which has ended. Raises WorkloadError as `patience`."""
+        """Where the server fails, this is the server itself, which has ended. WorkloadError as `patience`."""
         (stdin, writing), (reading, stdout) = os.pipe(), os.pipe()
         ours = os.fdopen(writing, "wb", buffering=0), os.fdopen(reading, "rb")
         order = {"arguments": worker.arguments, "descriptors": [0, 1, 2, *worker.pass_fds]}
@@ -122,7 +122,7 @@ class ForkServer:
         return ForkedWorker(self, self._started.pop() if self._started else self.process.pid, *ours)
 
     def status_of(self, pid: int, timeout_s: float | None) -> int | None:
-        """The exit status of a worker, at its end; None if it runs on after this time."""
+        """At its end; None if it runs on after this time."""
         until_s = time.monotonic() + (timeout_s or 0.0)
         while pid not in self._statuses and self._status is None:
             left_s = None if timeout_s is None else max(0.0, until_s - time.monotonic())
@@ -131,7 +131,7 @@ class ForkServer:
         return self._statuses.pop(pid, -signal.SIGKILL)
 
     def _hear(self, timeout_s: float | None) -> bool:
-        """Take the next message of the server; False if there is none within this time."""
+        """False if there is no message within this time."""
         if not readable(self._orders, timeout_s):
             return False
         words: list[bytes] = []

@@ -100,7 +100,7 @@ class Ask:
     think_s: float = 0.0
 
     def head(self, host: str, *, close: bool) -> bytes:
-        """The request line and headers, each with its line end, without the empty line."""
+        """The request line and headers, without the empty line."""
         lines = [f"{self.method} {self.path} HTTP/1.1", f"Host: {host}"]
         lines += [f"{name}: {value}" for name, value in self.headers]
         lines += ["Connection: close"] if close else []
@@ -152,7 +152,7 @@ class Plan:
 
 
 def open_files(connections: int) -> int:
-    """Descriptors. Per thread: a connection, two logs, and what it waits on (260 were counted at 64 connections)."""
+    """Per thread: a connection, two logs, and what it waits on (260 were counted at 64 connections)."""
     return 4 * connections + 32
 
 

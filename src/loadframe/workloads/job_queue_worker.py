@@ -24,7 +24,7 @@ DELETE_JOB = "DELETE FROM job WHERE id = ?"
 
 
 class Log:
-    """A request log kept in memory and written every FLUSH_EVERY_S, so that a killed worker loses little."""
+    """A request log in memory, written every FLUSH_EVERY_S, so that a killed worker loses little."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -44,7 +44,7 @@ class Log:
 
 
 class Worker:
-    """A connection and the three requests, each one transaction that takes the write lock at its begin."""
+    """The three requests are each one transaction that takes the write lock at its begin."""
 
     def __init__(self, connection: sqlite3.Connection, log: Log, deadline_s: float, number: int, payload_bytes: int):
         self._connection = connection

@@ -78,7 +78,7 @@ class Oltp(databases.InOwnSchema, BySysbench[OltpOptions]):
             )
 
     def install(self, endpoint: Endpoint) -> None:
-        """Raises StudyError for an engine that the target does not have."""
+        """StudyError for an engine that the target does not have."""
         engine, options, schema = databases.engine_of(endpoint), self.options, databases.name_of(endpoint)
         demand((*requirements(self.kind), python_package(self.kind, *engine.PACKAGE)))
         if endpoint.kind == "postgres" and options.engine != OltpOptions.engine:

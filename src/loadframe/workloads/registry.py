@@ -34,9 +34,8 @@ def make(
     axis: str | None = None,
     declared: Declared | None = None,
 ) -> Workload:
-    """The workload of this kind with these options. allowance: None: it is never started. axis: None: its usual one.
-    declared: None: no study. StudyError for an unknown kind, and for an option or table that does not fit or, in a
-    study, is missing."""
+    """allowance: None: it is never started. axis: None: its usual one. declared: None: no study. StudyError for an
+    unknown kind, and for an option or table that does not fit or, in a study, is missing."""
     known = _kind(kind)
     if declared is not None:
         _check_required(known, options, declared)

@@ -146,8 +146,7 @@ class RenderFarmOptions(FarmOptions):
 
 
 class RenderFarm(Farm[RenderFarmOptions]):
-    """The number of active jobs stays the level's: a thread that completes a job submits another at once. With fewer
-    jobs than threads, threads share jobs."""
+    """A thread that completes a job submits another at once. With fewer jobs than threads, threads share jobs."""
 
     kind = "render-farm"
     axes = frozenset({"active_jobs"})
@@ -160,7 +159,7 @@ class RenderFarm(Farm[RenderFarmOptions]):
         self._mix = mix_of(self.options, MIX)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """The pool of prepared jobs grows to the level. Jobs beyond it are left alone."""
+        """The pool of prepared jobs grows to the level; jobs beyond it are left alone."""
         wanted = self.check_level(level)
         with connected(endpoint, f"{wanted} active jobs") as connection:
             tidy(connection, endpoint)

@@ -23,7 +23,7 @@ FIELDS = [("end_s", "<f8"), ("latency_ms", "<f4"), ("waiting_ms", "<f4"), ("oper
 
 @dataclass(frozen=True)
 class Requests:
-    """All requests of one step, in the order of their ends. Arrays of shape (requests,)."""
+    """All of one step, in the order of their ends. Arrays of shape (requests,)."""
 
     end_s: NDArray[np.float64]
     latency_ms: NDArray[np.float32]
@@ -54,7 +54,7 @@ class Requests:
 
 
 def from_bytes(data: bytes) -> Requests:
-    """Requests from the bytes of one or more logs; a torn last record (a killed driver) is left out."""
+    """Of one or more logs; a torn last record (a killed driver) is left out."""
     import numpy as np
 
     records: NDArray[Any] = np.frombuffer(_whole(data, RECORD.size), dtype=FIELDS)
@@ -63,7 +63,7 @@ def from_bytes(data: bytes) -> Requests:
 
 
 def moved_bytes(log: Path, sizes: Path, start_s: float, end_s: float) -> int:
-    """Bytes of the requests that ended after start_s and not after end_s. sizes: uint64, in the order of the log."""
+    """Of the requests that ended after start_s and not after end_s. sizes: uint64, in the order of the log."""
     import numpy as np
 
     from loadframe.workloads import step_files

@@ -57,7 +57,7 @@ class AccessLog(Recorded[AccessLogOptions]):
     order: Order = "replay"
 
     def check_level(self, level: float) -> int:
-        """The speed. Raises StudyError also where requests would come faster than any driver sends them."""
+        """The speed. StudyError also where requests would come faster than any driver sends them."""
         speed = super().check_level(level)
         if self.options.file and (rate := speed * len(self._stretch.numbers) / self._stretch.span_s) > HIGHEST_RATE:
             raise StudyError(
@@ -142,7 +142,7 @@ class Stretch:
     numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def at_speed(self, speed: float, duration_s: float) -> Schedule:
-        """Arrivals and requests: the recording at this multiple of its speed, repeated once it is over."""
+        """The recording at this multiple of its speed, repeated once it is over."""
         once = self.span_s / speed
         times = max(1, int(np.ceil(duration_s / once)))
         offsets = (np.arange(times)[:, None] * once + self.offsets_s[None, :] / speed).ravel()
@@ -152,8 +152,8 @@ class Stretch:
     def requests(
         self, log: Iterable[str | None], skip_s: float, span_s: float, leave_out: Callable[[str], str]
     ) -> Iterator[tuple[float, bool, int]]:
-        """From the lines of a log: the time since the begin of the stretch (s), whether that is in whole seconds, and
-        the number of each request. Ends where no later line can belong to the stretch."""
+        """The time since the begin of the stretch (s), whether that is in whole seconds, and the number of each
+        request. Ends where no later line can belong to the stretch."""
         begin_s: float | None = None
         path_bytes = kept = 0
         for line in log:
@@ -185,9 +185,9 @@ class Stretch:
 
 
 def read_stretch(path: Path, skip_s: float, span_s: float, seed: int, leave_out: Callable[[str], str]) -> Stretch:
-    """The requests of a log from skip_s after its first line, for span_s. If the log has only whole seconds, the place
-    of each request within its second is drawn from the seed. leave_out: why a method is not replayed, "" if it is.
-    Raises StudyError if the log cannot be read or has no request there."""
+    """From skip_s after the log's first line, for span_s. If it has only whole seconds, the place of each request
+    within its second is drawn from the seed. leave_out: why a method is not replayed, "" if it is. StudyError if the
+    log cannot be read or has no request there."""
     stretch = Stretch()
     try:
         requests = np.array(list(stretch.requests(lines(path), skip_s, span_s, leave_out)), dtype=REQUEST_FIELDS)
@@ -280,7 +280,7 @@ def _path(target: str) -> str | None:
 
 
 def lines(path: Path) -> Iterator[str | None]:
-    """Also of a gzipped log; None for one longer than LONGEST_LINE. Raises OSError."""
+    """Also of a gzipped log; None for one longer than LONGEST_LINE. OSError."""
     with os.fdopen(regular(path), "rb") as raw:
         packed = raw.peek(len(GZIP))[: len(GZIP)] == GZIP
         file: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw

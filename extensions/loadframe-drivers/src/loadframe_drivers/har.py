@@ -201,7 +201,7 @@ class Entry:
 
 
 def parse_har(text: bytes) -> tuple[tuple[Entry, ...], int]:
-    """The entries by start, and the number of those without an HTTP address or a time. Raises HarError."""
+    """The entries by start, and the number of those without an HTTP address or a time. HarError."""
     try:
         document = parse_json(text)
     except JsonError as error:

@@ -101,7 +101,7 @@ class JMeter(OwnScript[JMeterOptions]):
 
 
 def read_jtl(file: IO[bytes], names: list[str], *, cut_off: bool) -> Lines:
-    """As command_lines.read. Raises LineError."""
+    """As command_lines.read. LineError."""
     lines = Lines(names, counts_bytes=True)
     number = 0
 

@@ -70,7 +70,7 @@ class K6(OwnScript[K6Options]):
 
 
 def read_points(file: IO[bytes], names: list[str]) -> Lines:
-    """names: as for command_lines.read. A torn last line is left out. Raises LineError."""
+    """names: as for command_lines.read. A torn last line is left out. LineError."""
     lines = Lines(names)
     for number, line in whole_lines(file, cut_off=True):
         if not any(metric in line for metric in WANTED):

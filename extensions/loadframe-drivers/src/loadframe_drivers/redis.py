@@ -76,7 +76,7 @@ class Report:
 
 
 def read_report(text: str) -> Report:
-    """Raises ValueError for other text."""
+    """ValueError for other text."""
     title, requests, rate = TITLE.search(text), REQUESTS.search(text), RATE.search(text)
     if title is None or requests is None or rate is None:
         raise ValueError("it is no report of redis-benchmark 7 (title, number of requests, throughput summary)")
@@ -89,7 +89,7 @@ def read_report(text: str) -> Report:
 
 def read_memtier(text: str) -> tuple[float, list[Report]]:
     """What memtier_benchmark writes with --json-out-file: its start (time of day, s), and a report for each kind of
-    request. Raises ValueError."""
+    request. ValueError."""
     try:
         stats = parse_json(text)["ALL STATS"]
         started_s, length_s = (float(stats["Runtime"][key]) / 1000.0 for key in ("Start time", "Total duration"))
@@ -117,7 +117,7 @@ def _kind(name: str, part: dict[str, Any], length_s: float) -> Report:
 
 
 def _points(text: str, count: int) -> list[tuple[int, float]]:
-    """Cumulative counts and the latencies that they lie at or below, ascending in both. Raises ValueError."""
+    """Cumulative counts and the latencies that they lie at or below, ascending in both. ValueError."""
     points = [(int(match["count"]), finite(match["ms"])) for match in POINT.finditer(text)]
     if (quantiles := QUANTILES.search(text)) is not None:
         numbers = [finite(word) for word in quantiles["numbers"].split()]
@@ -221,7 +221,7 @@ class Redis(OwnProgram[RedisOptions]):
             keys.make()
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Raises TargetError if the database is no longer ours."""
+        """TargetError if the database is no longer ours."""
         super().set_level(endpoint, level)
         if (keys := OwnKeys.of(endpoint)) is not None:
             keys.check()

@@ -130,7 +130,7 @@ KIND = registration(Sysbench, requirements, other_axes={"rate": SysbenchAtRate})
 
 
 def run_script(script: Path, what: str, endpoint: Endpoint, allowance: Allowance, options: Options) -> None:
-    """what: a command of it ("prepare"). Raises TargetError, with what it printed."""
+    """what: a command of it ("prepare"). TargetError, with what it printed."""
     if (said := sysbench.said(script, what, endpoint, allowance, options)) is not None:
         raise TargetError(
             f"sysbench {script.stem} {what} failed.",
@@ -140,7 +140,7 @@ def run_script(script: Path, what: str, endpoint: Endpoint, allowance: Allowance
 
 
 def prove(endpoint: Endpoint, allowance: Allowance) -> None:
-    """Raises WorkloadError if sysbench's own scripts, which name no schema, would find others' tables."""
+    """WorkloadError if sysbench's own scripts, which name no schema, would find others' tables."""
     if endpoint.attached:
         options: Options = {"proof": databases.proof(endpoint), "servers": len(endpoint.fronts) or 1}
         if (said := sysbench.said(PROOF, "prove", endpoint, allowance, options)) is not None:
@@ -175,14 +175,14 @@ class Installed:
 
 
 def read_help(text: str) -> dict[str, str]:
-    """Name, with dashes -> the form of its value, from what sysbench prints for --help or "help"."""
+    """From what sysbench prints for --help or "help": as Installed.options."""
     matches = (LINE.match(line) for line in text.splitlines())
     return {_dashed(match[1]): match[2] or "" for match in matches if match}
 
 
 @functools.cache
 def installed(script: str) -> Installed:
-    """Raises MissingTool without sysbench or without the script."""
+    """MissingTool without sysbench or without the script."""
     folder = sysbench.scripts()
     path = folder / f"{script}.lua" if folder is not None else None
     if path is None or not path.exists():
@@ -195,8 +195,7 @@ def installed(script: str) -> Installed:
 
 
 def checked(script: str, options: Mapping[str, SettingValue]) -> dict[str, str]:
-    """The options, by names with dashes. Raises StudyError for a wrong or reserved one, MissingTool without
-    sysbench."""
+    """By names with dashes. StudyError for a wrong or reserved one, MissingTool without sysbench."""
     values: dict[str, str] = {}
     for given, value in options.items():
         name = _dashed(given)

@@ -42,7 +42,7 @@ GRANTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, LOCK TABLE
 
 
 def _mysqld(name: str) -> str | None:
-    """The path of a MySQL's mysqld: a link of that name may lead to a MariaDB (mariadb-server-compat)."""
+    """A link of that name may lead to a MariaDB (mariadb-server-compat)."""
     path = installed(name)
     return None if path is None or "MariaDB" in ask(path, "--no-defaults", "--version").stdout else path
 
@@ -60,7 +60,7 @@ MYSQL_PACKAGE = Package(
 
 @functools.cache
 def known_options(server: str) -> frozenset[str]:
-    """Every option with a value that this server knows, from its own help; names with underscores."""
+    """Every option with a value, from the server's own help; with underscores."""
     text = ask(server, "--no-defaults", "--verbose", "--help").stdout
     table = text.partition("\nVariables (--variable-name=value)\n")[2]
     rows = (line.split() for line in table.splitlines())
@@ -80,7 +80,7 @@ class FamilyTarget(DatabaseTarget[Control]):
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """As `check_passed_on`: the installed server is asked about settings outside of the catalogue."""
+        """The installed server is asked about settings outside of the catalogue."""
         return check_passed_on(
             cls.catalogue,
             settings,
@@ -106,7 +106,7 @@ class FamilyTarget(DatabaseTarget[Control]):
         self.run_once(self.installing(), "install.log")
 
     def check(self, state: TargetState) -> None:
-        """Have the server check its options; its exit status 0 may hide an error."""
+        """The exit status 0 may hide an error."""
         wanted = self._wanted(state)
         own = (option for option in self.own_options() if "--init-file" not in option)
         command = (self.required(), *own, *options_of(wanted.settings), *self.checking())
@@ -115,7 +115,7 @@ class FamilyTarget(DatabaseTarget[Control]):
             raise self.refusal(wanted, "\n".join(line for line in said.splitlines() if "[ERROR]" in line) or said)
 
     def reset(self) -> None:
-        """Close cached tables, reset high-water marks. FLUSH STATUS zeroes counters: take rates after it."""
+        """FLUSH STATUS zeroes counters: take rates after it."""
         control = self._talk()
         control.ask("FLUSH TABLES")
         control.ask("FLUSH STATUS")
@@ -155,7 +155,7 @@ class FamilyTarget(DatabaseTarget[Control]):
         ]
 
     def workload_grants(self) -> Sequence[str]:
-        """What a load driver's account may do outside of its schemas."""
+        """Outside of the schemas of a load driver's account."""
         return ("PROCESS, RELOAD ON *.*",)
 
     def _write_accounts(self) -> None:
@@ -193,7 +193,7 @@ class FamilyTarget(DatabaseTarget[Control]):
         return self._answers()
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """Change the running server. `_state` follows each SET GLOBAL, so that it is true on failure."""
+        """`_state` follows each SET GLOBAL, so that it is true on failure."""
         control, current = self._talk(), self._running()
         for name in changed:
             settings = {other: kept for other, kept in current.settings.items() if other != name}
@@ -223,8 +223,7 @@ class MariadbTarget(FamilyTarget):
         ]
 
     def checking(self) -> Sequence[str]:
-        """Options for its bootstrap mode, which allocates the memory, reads the data, changes nothing, and ends after
-        0.2 s."""
+        """Its bootstrap mode allocates the memory, reads the data, changes nothing, and ends after 0.2 s."""
         return ("--help", "--verbose") if self.started else ("--bootstrap", "--innodb-read-only")
 
     def own_options(self) -> Sequence[str]:
@@ -263,7 +262,7 @@ class MysqlTarget(FamilyTarget):
 
 
 def options_of(settings: Mapping[str, SettingValue]) -> list[str]:
-    """The settings for the command line, where `log_bin` takes a file's name: in a study it is a switch."""
+    """On a command line `log_bin` takes a file's name: in a study it is a switch."""
     words = {name: ("OFF", "ON")[value] if isinstance(value, bool) else value for name, value in settings.items()}
     return [
         f"--{'' if settings[name] else 'skip-'}log-bin" if name == "log_bin" else f"--{name}={word}"

@@ -33,14 +33,7 @@ from loadframe.kinds.postgres.counters import (
     counted,
     statement,
 )
-from loadframe.kinds.private_server import (
-    KILL_TIMEOUT_S,
-    Package,
-    ask,
-    do_all,
-    write_readable,
-    write_secret,
-)
+from loadframe.kinds.private_server import KILL_TIMEOUT_S, Package, ask, do_all, write_readable, write_secret
 from loadframe.model import Endpoint, Requirement, SettingValue, TargetState
 
 PACKAGE = Package(
@@ -65,8 +58,8 @@ def requirements() -> list[Requirement]:
 
 @functools.cache
 def described(postgres: str) -> dict[str, str]:
-    """Every setting that this server knows, from its own list, and what it takes: BOOLEAN, INTEGER, REAL, ENUM or
-    STRING, which is any text."""
+    """What every setting of this server takes, from its own list: BOOLEAN, INTEGER, REAL, ENUM or STRING, which is any
+    text."""
     rows = (line.split("\t") for line in ask(postgres, "--describe-config").stdout.splitlines())
     return {row[0].lower(): row[3] for row in rows if len(row) > 3}
 
@@ -156,13 +149,13 @@ class PostgresTarget(DatabaseTarget[Control]):
         self._talk().ask("SELECT 1")
 
     def destroy(self) -> None:
-        """Remove the data, and the shared memory of a killed server, which its data directory identifies."""
+        """Also removes the shared memory of a killed server, which its data directory identifies."""
         self.kill()
         shared_memory.remove_of_postgres(self.data, KILL_TIMEOUT_S)
         super().destroy()
 
     def given_up(self) -> bool:
-        """Whether it could not start a process for a connection: it goes on, and accepts no client."""
+        """It could not start a process for a connection: it goes on, and accepts no client."""
         return self._log_counts.read()[NO_PROCESS] > self._without_process
 
     def counters(self) -> dict[str, float]:
@@ -266,8 +259,8 @@ class PostgresTarget(DatabaseTarget[Control]):
 
 
 class PostgresShards:
-    """See kinds.base.Target. All shards have the same state. Counters are sums over the shards, but of those in
-    OF_THE_MOST the largest. The endpoint is the first one's; `shards` has all of them, in order."""
+    """See kinds.base.Target. Counters are sums over the shards, but of those in OF_THE_MOST the largest. The endpoint
+    is the first one's; `shards` has all of them, in order."""
 
     kind = "postgres"
     embedded = False

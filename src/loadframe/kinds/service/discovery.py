@@ -1,5 +1,5 @@
-"""What a process of this machine is; which services listen at which port, grouped by the process that started them; and
-the processes of a running service, by pid, port, or the control group of its unit or container."""
+"""What a process of this machine is; which services listen at which port, by the process that started them; and the
+processes of a running service, by pid, port, or the control group of its unit or container."""
 
 import importlib
 import importlib.util
@@ -58,7 +58,7 @@ class Discovered:
 
 
 def discover(pid: int) -> Discovered:
-    """What this process is. TargetError where it does not exist."""
+    """TargetError where the process does not exist."""
     place = PROC / str(pid)
     try:
         command = tuple(os.fsdecode(word) for word in (place / "cmdline").read_bytes().split(b"\0")[:-1])
@@ -138,12 +138,12 @@ class Candidate:
 
     @property
     def listen(self) -> int | str:
-        """The address where it listens, as `target.listen` names it."""
+        """As `target.listen` names it."""
         return self.port if self.number in LOOPBACK else joined(self.number, self.port)
 
 
 def candidates(port: int | None = None) -> tuple[Candidate, ...]:
-    """The services that listen at this port, or at any. Without this process and what is not visible."""
+    """The services at this port, or at any, without this process and what is not visible."""
     held = listening.held()
     ports: dict[int, list[Listening]] = {}
     for socket in listening.sockets():
@@ -203,7 +203,7 @@ class Found:
 
 
 def find(target: TargetTable) -> Found:
-    """The running service that a study names. TargetError where there is none, or it is not visible."""
+    """TargetError where there is no such service, or it is not visible."""
     if target.unit:
         return _of_group(target, _unit(target.unit), f"the unit {target.unit}")
     if target.container:

@@ -1,5 +1,5 @@
-"""SQLite, the embedded kind of target: one database file; the driver's own workers are the server. Bounds and defaults
-of its settings (PRAGMAs): https://www.sqlite.org/pragma.html."""
+"""SQLite, the embedded kind of target: one database file; the driver's own workers are the server. Its settings
+(PRAGMAs), their bounds and defaults: https://www.sqlite.org/pragma.html."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -33,8 +33,8 @@ COUNTERS = tuple(counters_in(_FILE.with_name("metrics.txt"), "file").values())
 
 
 class SqliteTarget(Target):
-    """See kinds.base.Target. The file keeps page_size and WAL; each connection sets the rest, which `endpoint` has as
-    JSON in options["pragmas"]."""
+    """See kinds.base.Target. The file keeps page_size and WAL; each connection sets the rest: JSON in
+    options["pragmas"] of `endpoint`."""
 
     kind = "sqlite"
     embedded = True
@@ -69,8 +69,7 @@ class SqliteTarget(Target):
         self.apply(state)
 
     def apply(self, state: TargetState) -> None:
-        """Bring the file to this state. Changing page_size rewrites the file (VACUUM). TargetError where a process
-        still uses the database."""
+        """Changing page_size rewrites the file (VACUUM). TargetError where a process still uses the database."""
         self.check(state)
         settings = CATALOGUE.check(state.settings)
         wanted = {**CATALOGUE.defaults(), **settings}

@@ -71,7 +71,7 @@ class NginxTarget(PrivateTarget, Server):
         Server.stop(self)
 
     def effective(self) -> dict[str, SettingValue]:
-        """The settings from `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
+        """From `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
         return {**super().effective(), "worker_processes": len(self._workers())}
 
     def counters(self) -> dict[str, float]:
@@ -134,7 +134,7 @@ class NginxTarget(PrivateTarget, Server):
         return len(self.workers()) == workers_of(wanted) and self.status.answers()
 
     def _workers(self) -> tuple[int, ...]:
-        """Its workers; looked up again only where one is missing or has ended, as a look walks over all processes."""
+        """Looked up again only where one is missing or has ended, as a look walks over all processes."""
         count = workers_of(self._state) if self._state is not None else 1
         if len(self._known) < count or not all(Path(f"/proc/{pid}").exists() for pid in self._known):
             self._known = self.workers()
@@ -195,7 +195,7 @@ class Looks:
 
 
 class NginxCacheTarget(CacheTarget, NginxTarget):
-    """A private cache in front of an origin. origin: host:port, set before the start; any will do for a check."""
+    """origin: host:port, set before the start; any will do for a check."""
 
     kind = "nginx-cache"
     counter_specs = (*COUNTERS, FETCHES)

@@ -102,7 +102,7 @@ class SquidTarget(CacheTarget, ConfiguredServer):
     # --- what it is and does now ---
 
     def counters(self) -> dict[str, float]:
-        """The cache manager's; where it does not answer, only descriptors, ceilings and the log's counts."""
+        """Where the cache manager does not answer, only descriptors, ceilings and the log's counts."""
         self._running()
         self._origin.check()
         counters = self._manager.read()
@@ -148,7 +148,7 @@ class SquidTarget(CacheTarget, ConfiguredServer):
         return mark(self._manager.page("config") or "") == self._mark
 
     def _entered(self, state: TargetState) -> None:
-        """After a start or a change: record the settings in use. TargetError where it does not report them."""
+        """Record the settings in use. TargetError where it does not report them."""
         pages = [self._manager.page(name) for name in ("config", "storedir", "info")]
         config, stores, info = (page or "" for page in pages)
         if not (config and stores and info):
@@ -201,7 +201,7 @@ class SquidTarget(CacheTarget, ConfiguredServer):
         super().configure(state, allowance)
 
     def _make_store(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
-        """Create its folders or file on the disk, where they do not exist yet."""
+        """Its folders or file on the disk, where they do not exist yet."""
         place = self._place(settings)
         if place is None or place.exists():
             return
@@ -234,7 +234,7 @@ class SquidTarget(CacheTarget, ConfiguredServer):
 
 
 def written(settings: Mapping[str, SettingValue], place: Path | None) -> list[str]:
-    """The directives for complete settings. place: where it stores, None without a store on the disk."""
+    """For complete settings. place: where it stores, None without a store on the disk."""
     lines = [
         f"{spec.name} {on_or_off(settings[spec.name])}{UNITS.get(spec.kind, '')}"
         for spec in CATALOGUE.specs
