@@ -49,7 +49,8 @@ def decide(host: str, port: int, number: str = "") -> Place:
         return Place(host, number, port, is_here(number))
     numbers = look_up(host)
     if chosen.get((host, port)) not in numbers:
-        accepting = (number for number in numbers if _accepts(number, port)) if len(numbers) > 1 else iter(())
+        tried = numbers if len(numbers) > 1 else ()  # where none accepts, whoever connects reports that
+        accepting = (number for number in tried if accepts(number, port, TRIED_FOR_S))
         chosen[host, port] = next(accepting, numbers[0])
     number = chosen[host, port]
     return Place(host, number, port, _is_own(number))
@@ -82,10 +83,10 @@ def _number(socket_address: tuple[Any, ...]) -> str:
     return f"{number}%{scope}" if scope else number
 
 
-def _accepts(number: str, port: int) -> bool:
+def accepts(host: str, port: int, within_s: float = 1.0) -> bool:
     try:
-        socket.create_connection((number, port), timeout=TRIED_FOR_S).close()
-    except OSError:  # reported by whoever connects, if no other one accepts
+        socket.create_connection((host, port), timeout=within_s).close()
+    except OSError:
         return False
     return True
 

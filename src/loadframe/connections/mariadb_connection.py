@@ -25,16 +25,9 @@ ANSWER_BYTES = 64 * MIB
 LONGEST_S = 3600.0
 CANNOT_CONNECT, LOST, NO_TLS, NO_PLUGIN = 2003, 2013, 2026, 2059
 GARBLED = (
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    RuntimeError,
-    AssertionError,
-    ArithmeticError,
-    MemoryError,
+    ValueError, TypeError, LookupError, AttributeError, RuntimeError, AssertionError, ArithmeticError, MemoryError,
     struct.error,
-)
+)  # fmt: skip
 """What pymysql raises for an answer outside of the protocol; RuntimeError where the server asks for a file."""
 READABLE = ("mysql_clear_password", "dialog", "sha256_password")
 """Authentication methods by which the server, or anyone on the way, can read the password."""

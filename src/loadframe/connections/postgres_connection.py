@@ -28,15 +28,8 @@ Waiting = Generator[Any, Any, Any]
 NUMBER = "hostaddr"
 """The parameter, and the option of an Endpoint, with the numeric address; `host` is for certificates."""
 LOCATING = (
-    "PGHOST",
-    "PGHOSTADDR",
-    "PGPORT",
-    "PGDATABASE",
-    "PGUSER",
-    "PGSERVICE",
-    "PGSERVICEFILE",
-    "PGLOADBALANCEHOSTS",
-)
+    "PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE", "PGSERVICEFILE", "PGLOADBALANCEHOSTS",
+)  # fmt: skip
 """Variables that name the server: a load driver gets none of them but ours."""
 ELSEWHERE = ("PGHOSTADDR", "PGSERVICE")
 """Those of LOCATING that override a socket's path, or fill in what we leave open."""
@@ -89,16 +82,6 @@ def check_parameters(given: Mapping[str, str], whose: str) -> dict[str, str]:
     return {name: _absolute(value) if name in FILES else value for name, value in given.items()}
 
 
-def check_environment() -> None:
-    """TargetError where a variable of libpq would lead a connection elsewhere."""
-    name = next((name for name in ELSEWHERE if os.environ.get(name)), None)
-    if name is not None:
-        raise TargetError(
-            f"{name} = {os.environ[name]!r} is set, and would lead connections to another server",
-            remedy=f"Run without it (env -u {name} loadframe ...); the study or its option file names the server.",
-        )
-
-
 def guarded(parameters: Mapping[str, str]) -> dict[str, str]:
     """Forbids readable passwords to a server elsewhere, unless other parameters protect them (libpq 16 and later)."""
     secure = (parameters.get("sslmode") or os.environ.get("PGSSLMODE", "")) in ("require", "verify-ca", "verify-full")
@@ -124,8 +107,13 @@ def connect(
     silence_s: float = SILENT_S,
 ) -> Connection[Any]:
     """In autocommit mode. most_bytes, within_s: of each statement's answer. silence_s: the longest pause in it.
-    psycopg.Error where the server refuses, or says too much or nothing; TargetError as `check_environment`."""
-    check_environment()
+    psycopg.Error where the server refuses, or says too much or nothing; TargetError where a variable of libpq would
+    lead elsewhere."""
+    if name := next((name for name in ELSEWHERE if os.environ.get(name)), None):
+        raise TargetError(
+            f"{name} = {os.environ[name]!r} is set, and would lead connections to another server",
+            remedy=f"Run without it (env -u {name} loadframe ...); the study or its option file names the server.",
+        )
     known = {"connect_timeout": CONNECT_S, **parameters}
     connection: Connection[Any] = patient(silence_s).connect(**known, autocommit=True)
     connection.bound = Bound(most_bytes, within_s)  # type: ignore[attr-defined]

@@ -116,9 +116,8 @@ class ConfigFile:
                 lines = [f"{line}\n" for line in str(value).split(BETWEEN)]
                 self._folder.replace(self._path.name, (self._head + "".join(lines)).encode(), mode=0o644)
             elif self._folder.exists(self._path.name):
-                self._folder.rename(
-                    self._path.name, self._aside
-                )  # under this name the server does not read it, and it marks a restart that is due
+                # Under this name the server does not read it, and it marks a restart that is due.
+                self._folder.rename(self._path.name, self._aside)
         except OSError as error:
             raise self._refused(error) from error
         self._restarted()
@@ -179,7 +178,16 @@ def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[st
 
 
 def _lines(row: KindOfTarget, form: SettingsFile, line: str, settings: Mapping[str, SettingValue]) -> list[str]:
-    return [line.format(name=name, value=_word(row, form, name, value)) for name, value in settings.items()]
+    words: dict[str, str] = {}
+    for name, value in settings.items():
+        words[name], spec = str(value), row.setting(name)
+        if isinstance(value, bool):
+            words[name] = form.words[value]
+        elif isinstance(value, str):
+            words[name] = f"{form.quotes}{value}{form.quotes}"
+        elif form.size and spec is not None and spec.kind == "bytes" and value >= 0:
+            words[name] = f"{form.quotes}{value}{form.size}{form.quotes}"
+    return [line.format(name=name, value=word) for name, word in words.items()]
 
 
 def to_copy(row: KindOfTarget, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
@@ -207,13 +215,3 @@ def to_copy(row: KindOfTarget, changes: Sequence[Change] | Sequence[ChangeRecord
     lines += [f"{comment} of the workload: in the study, under [workload.options]", *options] if options else []
     restarts = [name for name in own if row.catalogue.needs_restart(name)]
     return (*lines, *([f"{comment} takes effect at a restart: {', '.join(restarts)}"] if restarts else []))
-
-
-def _word(row: KindOfTarget, form: SettingsFile, name: str, value: SettingValue) -> str:
-    if isinstance(value, bool):
-        return form.words[value]
-    if isinstance(value, str):
-        return f"{form.quotes}{value}{form.quotes}"
-    spec = row.setting(name)
-    sized = spec is not None and spec.kind == "bytes" and value >= 0
-    return f"{form.quotes}{value}{form.size}{form.quotes}" if sized and form.size else str(value)

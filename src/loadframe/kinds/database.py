@@ -61,6 +61,7 @@ class Control(ABC):
     lost: tuple[type[Exception], ...]
     errors: type[Exception]
     garbled: tuple[type[Exception], ...]
+    let_go: Callable[[Any], object]
 
     def __init__(self, died: Callable[[], TargetError | None]) -> None:
         """died: the TargetError that explains why the server is gone; None while its process lives."""
@@ -164,16 +165,13 @@ class Control(ABC):
     @abstractmethod
     def _pids(self) -> Iterable[int]: ...
 
-    @abstractmethod
-    def _let_go(self, connection: Any) -> None: ...
-
     def _shown(self, error: Exception) -> str:
         return words(error)
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._let_go(connection)
+            self.let_go(connection)
 
     def _silence(self, statement: str) -> TargetError:
         why, asked = stopped_by_signal(self._pids()), shortened(statement)
@@ -233,7 +231,8 @@ class DatabaseTarget(PrivateTarget, Generic[Own]):
     def _answers(self) -> bool:
         return self._control is not None and self._control.ping()
 
-    def _hang_up(self) -> None:
+    def _left(self) -> None:
+        super()._left()
         if self._control is not None:
             self._control.close()
             self._control = None
@@ -268,17 +267,10 @@ class AttachedDatabase(ABC, Generic[Own]):
             time.sleep(0.01)
 
     @abstractmethod
-    def _peer(self) -> int | None:
-        """The listening process at its socket; None by network, or where it is not visible."""
+    def listener(self) -> int | None: ...
 
     @abstractmethod
-    def _reported_pid(self) -> int | None: ...
-
-    def listener(self) -> int | None:
-        return self._if_named(self._peer())
-
-    def pid(self) -> int | None:
-        return self._if_named(self._reported_pid())
+    def pid(self) -> int | None: ...
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
         return {}

@@ -107,16 +107,13 @@ class PrivateTarget(PrivateServer, ABC):
     def _entered(self, state: TargetState) -> None:
         self._state = state
 
-    def _hang_up(self) -> None:
-        """The server may have died, or never have been started."""
-
     def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
         """As they are compared: with defaults, for a server whose defaults are written too."""
         return settings
 
     def _left(self) -> None:
+        """Close our connection to it, too. The server may have died, or never have been started."""
         self._state = None
-        self._hang_up()
 
     def _wanted(self, state: TargetState) -> TargetState:
         return TargetState(self.check_settings(state.settings), dict(state.limits))

@@ -54,15 +54,13 @@ class Worker:
         self._payload = bytes(payload_bytes)
 
     def work(self) -> None:
+        execute = self._connection.execute
         while time.monotonic() < self._deadline_s:
-            self._request(SUBMIT, lambda: self._connection.execute(INSERT_JOB, (self._payload,)))
+            self._request(SUBMIT, lambda: execute(INSERT_JOB, (self._payload,)))
             claimed: list[tuple[int]] = []
-            self._request(CLAIM, lambda: claimed.extend(self._claim()))  # noqa: B023 - called before the next turn
-            for (job,) in claimed:
-                self._request(COMPLETE, lambda: self._connection.execute(DELETE_JOB, (job,)))  # noqa: B023
-
-    def _claim(self) -> list[tuple[int]]:
-        return self._connection.execute(CLAIM_OLDEST, (self._number,)).fetchall()
+            self._request(CLAIM, lambda: claimed.extend(execute(CLAIM_OLDEST, (self._number,))))  # noqa: B023
+            for (job,) in claimed:  # these functions are called before the next turn
+                self._request(COMPLETE, lambda: execute(DELETE_JOB, (job,)))  # noqa: B023
 
     def _request(self, operation: int, action: Callable[[], object]) -> None:
         """A busy database fails the request, which is repeated after a back-off until the time is up."""

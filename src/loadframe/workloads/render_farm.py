@@ -117,16 +117,6 @@ class Farm(InOwnSchema, sysbench.BySysbench[Options]):
         )
 
 
-def missing_jobs(connection: Connection, schema: str, wanted: int, tables_per_job: int) -> list[int]:
-    """The jobs of 1..wanted that are incomplete: not made yet, or removed by a driver that was stopped between
-    completing one and submitting the next. A job's last table is made last and dropped with all others."""
-    last_kind = TABLE_KINDS[tables_per_job - 1]
-    # Asked only for names, the server reads the folder and opens no table.
-    like = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_name REGEXP %s"
-    there = {int(name.rpartition("_")[2]) for (name,) in ask(connection, like, [schema, f"^{last_kind}_[0-9]+$"])}
-    return [job for job in range(1, wanted + 1) if job not in there]
-
-
 def tidy(connection: Connection, endpoint: Endpoint) -> None:
     """Empty the archive once no driver uses it."""
     await_gone(connection, endpoint)
@@ -163,7 +153,13 @@ class RenderFarm(Farm[RenderFarmOptions]):
         wanted = self.check_level(level)
         with connected(endpoint, f"{wanted} active jobs") as connection:
             tidy(connection, endpoint)
-            missing = missing_jobs(connection, schema_of(endpoint), wanted, self.options.tables_per_job)
+            # Incomplete jobs are not made yet, or were removed by a driver that was stopped between completing one and
+            # submitting the next. A job's last table is made last and dropped with all others. Asked only for names,
+            # the server reads the folder and opens no table.
+            last = f"^{TABLE_KINDS[self.options.tables_per_job - 1]}_[0-9]+$"
+            like = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_name REGEXP %s"
+            there = {int(name.rpartition("_")[2]) for (name,) in ask(connection, like, [schema_of(endpoint), last])}
+            missing = [job for job in range(1, wanted + 1) if job not in there]
             self.create_jobs(connection, name_of(endpoint), missing)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:

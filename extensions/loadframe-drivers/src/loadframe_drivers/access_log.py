@@ -66,9 +66,6 @@ class AccessLog(Recorded[AccessLogOptions]):
             )
         return speed
 
-    def words_of(self, level: float) -> str:
-        return f"{level:g} {self.axis_unit}"
-
     def clients(self, level: int) -> int:
         return self.options.connections
 
@@ -76,7 +73,12 @@ class AccessLog(Recorded[AccessLogOptions]):
         return self._recalled
 
     def schedule(self, level: int, duration_s: float) -> Schedule:
-        return self._stretch.at_speed(level, duration_s)
+        stretch = self._stretch
+        once = stretch.span_s / level
+        times = max(1, int(np.ceil(duration_s / once)))  # the recording is repeated once it is over
+        offsets = (np.arange(times)[:, None] * once + stretch.offsets_s[None, :] / level).ravel()
+        inside = offsets < duration_s
+        return Schedule(offsets[inside], np.tile(stretch.numbers, times)[inside])
 
     def unchecked(self, target_kind: str) -> str:
         return (
@@ -140,14 +142,6 @@ class Stretch:
     distinct: dict[Key, int] = field(default_factory=dict)
     offsets_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
-
-    def at_speed(self, speed: float, duration_s: float) -> Schedule:
-        """The recording at this multiple of its speed, repeated once it is over."""
-        once = self.span_s / speed
-        times = max(1, int(np.ceil(duration_s / once)))
-        offsets = (np.arange(times)[:, None] * once + self.offsets_s[None, :] / speed).ravel()
-        inside = offsets < duration_s
-        return Schedule(offsets[inside], np.tile(self.numbers, times)[inside])
 
     def requests(
         self, log: Iterable[str | None], skip_s: float, span_s: float, leave_out: Callable[[str], str]

@@ -204,10 +204,8 @@ class PgbenchDriver(ProcessDriver):
         """What was scheduled is known only after pgbench has ended."""
         if self.rate is None:
             return None
-        rate, known = (
-            self.rate / len(self.logs),
-            {"monotonic_s": self.monotonic_s, "latency_limit_ms": self.latency_limit_ms},
-        )
+        rate = self.rate / len(self.logs)
+        known = {"monotonic_s": self.monotonic_s, "latency_limit_ms": self.latency_limit_ms}
         return sum(offered(log, start_s, end_s, rate, **known) for log in self.logs)
 
     def kill(self) -> None:

@@ -22,17 +22,8 @@ from loadframe.workloads.options import choice, whole
 from loadframe.workloads.sysbench import BySysbench, Options, requirements
 
 SCRIPTS = (
-    "bulk_insert",
-    "oltp_delete",
-    "oltp_insert",
-    "oltp_point_select",
-    "oltp_read_only",
-    "oltp_read_write",
-    "oltp_update_index",
-    "oltp_update_non_index",
-    "oltp_write_only",
-    "select_random_points",
-    "select_random_ranges",
+    "bulk_insert", "oltp_delete", "oltp_insert", "oltp_point_select", "oltp_read_only", "oltp_read_write",
+    "oltp_update_index", "oltp_update_non_index", "oltp_write_only", "select_random_points", "select_random_ranges",
 )  # fmt: skip
 MOST_THREADS = 4096
 MOST_PREPARING = 4

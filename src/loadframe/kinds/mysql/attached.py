@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -41,6 +42,7 @@ RESIZED_WITHIN_S = 30.0
 
 class Control(database.Control):
     garbled = GARBLED
+    let_go = methodcaller("_force_close")  # close() would talk to a server that may be gone
 
     def __init__(
         self,
@@ -84,9 +86,6 @@ class Control(database.Control):
 
     def _pids(self) -> Iterable[int]:
         return self._processes()
-
-    def _let_go(self, connection: Any) -> None:
-        connection._force_close()  # close() would talk to a server that may be gone
 
     def _shown(self, error: Exception) -> str:
         number, text = (*error.args, "", "")[:2]
@@ -193,11 +192,11 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
     def describe(self) -> str:
         return self._control.words
 
-    def _peer(self) -> int | None:
-        return self._control.peer
+    def listener(self) -> int | None:
+        return self._if_named(self._control.peer)
 
     def pid(self) -> int | None:
-        return self._control.peer or super().pid()
+        return self._control.peer or self._if_named(self._reported_pid())
 
     def _reported_pid(self) -> int | None:
         if not self._control.here:

@@ -186,11 +186,8 @@ class FamilyTarget(DatabaseTarget[Control]):
         self._control = Control(reach, self.died, self.pids, self.name)
         self.take_port()
         command = (self.required(), *self.own_options(), *options_of(wanted.settings))
-        self.launch(command, allowance, self._ready)
+        self.launch(command, allowance, self._answers)
         self.accounts_file.unlink(missing_ok=True)  # its statements have been executed by now
-
-    def _ready(self) -> bool:
-        return self._answers()
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
         """`_state` follows each SET GLOBAL, so that it is true on failure."""

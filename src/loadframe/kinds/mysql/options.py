@@ -31,11 +31,6 @@ def parse_options(text: str, groups: Collection[str]) -> dict[str, str]:
     return options
 
 
-def parse_arguments(words: Sequence[str]) -> dict[str, str]:
-    options = (word[2:].partition("=") for word in words if word.startswith("--"))
-    return {_name(name): value if equals else "1" for name, equals, value in options if name}
-
-
 def read_client_options(path: Path) -> dict[str, str]:
     """TargetError where the file cannot be read."""
     try:
@@ -58,7 +53,8 @@ def configured_options(arguments: Sequence[str], files: Iterable[Path], user: in
             continue
         if len(data) <= LARGEST_OPTION_FILE:
             options |= parse_options(data.decode("utf-8", "replace"), SERVER_GROUPS)
-    return options | parse_arguments(arguments)
+    given = (word[2:].partition("=") for word in arguments if word.startswith("--"))
+    return options | {_name(name): value if equals else "1" for name, equals, value in given if name}
 
 
 def _name(text: str) -> str:

@@ -137,11 +137,11 @@ class AttachedPostgres(AttachedDatabase[Control]):
         )
         return {name: in_our_units(CATALOGUE.get(name), setting, unit) for name, setting, unit in rows}
 
-    def _reported_pid(self) -> int | None:
-        return parent_of(self._control.pid()) if self.local() else None
+    def pid(self) -> int | None:
+        return self._if_named(parent_of(self._control.pid()) if self.local() else None)
 
-    def _peer(self) -> int | None:
-        return self._control.listener() if self._where["host"].startswith("/") else None
+    def listener(self) -> int | None:
+        return self._if_named(self._control.listener() if self._where["host"].startswith("/") else None)
 
     def pids(self) -> tuple[int, ...]:
         first = self.pid()

@@ -4,6 +4,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
+from operator import methodcaller
 from typing import Any
 
 from loadframe.connections.bounds import MIB
@@ -26,6 +27,7 @@ class Control(database.Control):
     server = "PostgreSQL"
     garbled = (ValueError, TypeError, LookupError, MemoryError)
     """What psycopg raises for impossible values; UnicodeDecodeError is a ValueError."""
+    let_go = methodcaller("close")
 
     def __init__(self, where: Mapping[str, str | int], died: Callable[[], TargetError | None]) -> None:
         super().__init__(died)
@@ -90,9 +92,6 @@ class Control(database.Control):
             return []
         listener = listening(f"{host}/.s.PGSQL.{self._where.get('port', PORT)}")
         return [pid for pid in (self._backend, listener) if pid]
-
-    def _let_go(self, connection: Any) -> None:
-        connection.close()
 
 
 def in_our_units(spec: SettingSpec | None, setting: str, unit: str | None) -> SettingValue:

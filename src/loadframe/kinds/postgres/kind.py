@@ -105,15 +105,11 @@ class PostgresTarget(DatabaseTarget[Control]):
     def socket(self) -> Path:
         return self.socket_folder / f".s.PGSQL.{self.port or PORT}"
 
-    def create(self) -> None:
+    def create(self, like: "PostgresTarget | None" = None) -> None:
+        """like: one that was created and has never run; a copy of its data is quicker than initdb."""
         driver()
+        self._like = like
         super().create()
-
-    def create_like(self, other: "PostgresTarget") -> None:
-        """As `create`, with a copy of the data of one that was created and has never run, which is quicker than
-        initdb."""
-        self._like = other
-        self.create()
 
     def prepare(self) -> None:
         match = re.search(r"\d+", PACKAGE.version())
@@ -277,7 +273,7 @@ class PostgresShards:
         first, *others = self._shards.values()
         first.create()
         for shard in others:
-            shard.create_like(first)
+            shard.create(first)
 
     def check(self, state: TargetState) -> None:
         self._first.check(state)

@@ -1,13 +1,12 @@
 """The effective value of a setting, read as the study says; and whether a started service is ready."""
 
 import http.client
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from loadframe.connections import address
-from loadframe.connections.address import joined, parted
+from loadframe.connections.address import accepts, joined, parted
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import why, words
@@ -141,11 +140,3 @@ def _unanswered(url: str) -> str:
     except ERRORS as error:
         return f"{url} gave no answer ({why(error)})"
     return f"{url} answers with status {status}" if status >= TOO_HIGH else ""
-
-
-def accepts(host: str, port: int) -> bool:
-    try:
-        socket.create_connection((host, port), timeout=1.0).close()
-    except OSError:
-        return False
-    return True

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from loadframe.connections.address import accepts
 from loadframe.errors import MissingTool, TargetError
 from loadframe.host import identity, listening
 from loadframe.host.environment import located
@@ -16,7 +17,7 @@ from loadframe.kinds.behind import family
 from loadframe.kinds.private_server import CHECK_TIMEOUT_S, DIED, TAIL_BYTES, PrivateServer
 from loadframe.kinds.service.discovery import Found, find, where
 from loadframe.kinds.service.files import Files
-from loadframe.kinds.service.read_back import Readiness, accepts
+from loadframe.kinds.service.read_back import Readiness
 from loadframe.kinds.service.words import filled, not_passed, of_environment, passed, places, shown, texts_of
 from loadframe.model import TargetState
 from loadframe.study.declaration import TargetTable

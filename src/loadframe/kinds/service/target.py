@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from loadframe.connections.address import accepts
 from loadframe.errors import NotRecovered, TargetError
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 from loadframe.formats.said import words
@@ -26,7 +27,7 @@ from loadframe.kinds.private_target import PrivateTarget
 from loadframe.kinds.service import files
 from loadframe.kinds.service.discovery import Found, find, name_of, where
 from loadframe.kinds.service.files import OwnFile
-from loadframe.kinds.service.read_back import accepts, read
+from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.server import Company, Server, started_by
 from loadframe.kinds.service.words import KIND, catalogue, filled, knob_of, of_environment, passed, shown
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState

@@ -75,13 +75,14 @@ class SqliteTarget(Target):
         wanted = {**CATALOGUE.defaults(), **settings}
         with self._connection(settings) as connection:
             mode = str(wanted["journal_mode"])
+            mode = mode if mode in PERSISTENT_JOURNAL_MODES else "DELETE"
             if _ask(connection, "page_size") != wanted["page_size"]:
                 connection.execute("PRAGMA journal_mode = DELETE")  # in WAL mode the page size cannot change
                 connection.execute(f"PRAGMA page_size = {wanted['page_size']}")
                 connection.execute("VACUUM")
             self._expect(connection, "page_size", wanted["page_size"])
-            connection.execute(f"PRAGMA journal_mode = {mode if mode in PERSISTENT_JOURNAL_MODES else 'DELETE'}")
-            self._expect(connection, "journal_mode", mode if mode in PERSISTENT_JOURNAL_MODES else "DELETE")
+            connection.execute(f"PRAGMA journal_mode = {mode}")
+            self._expect(connection, "journal_mode", mode)
         self._settings = settings
 
     def reset(self) -> None:

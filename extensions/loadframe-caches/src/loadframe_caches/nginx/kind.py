@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from loadframe.kinds.own_counts import Waited
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import PrivateTarget
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
-from loadframe.recording.procfs import ProcessStat, parse_process_stat
+from loadframe.recording.procfs import parse_process_stat
 from loadframe_caches.nginx.server import (
     CACHE_CATALOGUE,
     CATALOGUE,
@@ -126,7 +127,8 @@ class NginxTarget(PrivateTarget, Server):
     def _answers(self) -> bool:
         return self.status.answers()
 
-    def _hang_up(self) -> None:
+    def _left(self) -> None:
+        super()._left()
         self._known = ()
         self.status.close()
 
@@ -172,7 +174,10 @@ class Looks:
 
     def read(self, workers: Sequence[int]) -> dict[str, float]:
         """worker_cpu, worker_blocked: seconds, averaged over workers; worker_open_files: the most of one."""
-        stats = [stat for pid in workers if (stat := self._stat(pid)) is not None]
+        stats = []
+        for pid in workers:
+            with suppress(OSError):  # it has ended
+                stats.append(parse_process_stat((self._root / str(pid) / "stat").read_bytes()))
         if not stats:
             return {}
         return {
@@ -186,12 +191,6 @@ class Looks:
             return len(os.listdir(self._root / str(pid) / "fd"))  # noqa: PTH208 - thousands of paths would be made
         except OSError:
             return 0
-
-    def _stat(self, pid: int) -> ProcessStat | None:
-        try:
-            return parse_process_stat((self._root / str(pid) / "stat").read_bytes())
-        except OSError:  # it has ended
-            return None
 
 
 class NginxCacheTarget(CacheTarget, NginxTarget):
@@ -211,13 +210,14 @@ class NginxCacheTarget(CacheTarget, NginxTarget):
         self.data.mkdir(mode=0o700)
         self.give(self.data)
 
-    def before_servers(self, settings: Mapping[str, SettingValue]) -> list[str]:
-        options = " ".join(written("cache", self._complete(settings)))
-        return [f"proxy_cache_path {self.data} levels=1:2 use_temp_path=off {options}"]
-
-    def what_it_serves(self, settings: Mapping[str, SettingValue]) -> list[str]:
+    def answers_from(self, settings: Mapping[str, SettingValue]) -> tuple[list[str], list[str]]:
+        complete = self._complete(settings)
+        options = " ".join(written("cache", complete))
         passed_on = [f"proxy_pass http://{self.origin}", "proxy_http_version 1.1", 'proxy_set_header Connection ""']
-        return [*passed_on, "proxy_cache loadframe", *written("proxy", self._complete(settings))]
+        return (
+            [f"proxy_cache_path {self.data} levels=1:2 use_temp_path=off {options}"],
+            [*passed_on, "proxy_cache loadframe", *written("proxy", complete)],
+        )
 
     def counters(self) -> dict[str, float]:
         self._origin.check()

@@ -122,24 +122,21 @@ class Server(ConfiguredServer):
         listening = " ".join(["listen", self.listens, *written("listen", settings)])
         temporary = [f"{name}_temp_path {self._temporary / name}" for name in TEMPORARY]
         log = f"access_log {self._temporary / 'access.log' if settings.get('access_log') else 'off'}"
-        http = [log, "default_type application/octet-stream", *temporary, *lines["http"]]
+        before, location = self.answers_from(settings)
+        http = [log, "default_type application/octet-stream", *temporary, *lines["http"], *before]
         return (
             _lines(0, [f"pid {self.socket.with_name('nginx.pid')}", "error_log stderr warn", *lines["main"]])
             + "events {\n" + _lines(1, lines["events"]) + "}\n"
-            + "http {\n" + _lines(1, [*http, *self.before_servers(settings)])
+            + "http {\n" + _lines(1, http)
             + "    server {\n" + _lines(2, [listening])
-            + "        location / {\n" + _lines(3, self.what_it_serves(settings)) + "        }\n    }\n"
+            + "        location / {\n" + _lines(3, location) + "        }\n    }\n"
             + "    server {\n" + _lines(2, [f"listen unix:{self.socket}", "stub_status", "access_log off"]) + "    }\n"
             + "}\n"
         )  # fmt: skip
 
-    def before_servers(self, settings: Mapping[str, SettingValue]) -> list[str]:
-        """Further directives of the context http, without their semicolons."""
-        return []
-
-    def what_it_serves(self, settings: Mapping[str, SettingValue]) -> list[str]:
-        """The directives that say where answers come from."""
-        return [f"root {self.files}"]
+    def answers_from(self, settings: Mapping[str, SettingValue]) -> tuple[list[str], list[str]]:
+        """Further directives of the context http, and those of where answers come from; without semicolons."""
+        return [], [f"root {self.files}"]
 
 
 def _lines(depth: int, directives: list[str]) -> str:

@@ -138,7 +138,8 @@ class SquidTarget(CacheTarget, ConfiguredServer):
     def _answers(self) -> bool:
         return self._manager.page("counters") is not None
 
-    def _hang_up(self) -> None:
+    def _left(self) -> None:
+        super()._left()
         self._manager.close()
 
     def _ready(self) -> bool:

@@ -213,7 +213,8 @@ class VarnishTarget(CacheTarget):
             self._ask("param.set", name, on_or_off(self._complete(wanted.settings)[name]))
         self._entered(wanted)
 
-    def _hang_up(self) -> None:
+    def _left(self) -> None:
+        super()._left()
         self._counters.close()
 
     def _running(self) -> TargetState:
