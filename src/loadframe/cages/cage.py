@@ -47,8 +47,8 @@ class Group:
 
 
 class Cage:
-    """The control groups of a component, made once; processes join them when they are spawned (Allowance.groups);
-    removed with its lease. No groups where nothing is limited and the machine grants none."""
+    """Made once; processes join it when they are spawned (Allowance.groups); removed with its lease. No groups where
+    nothing is limited and the machine grants none."""
 
     def __init__(self, component: str, members: tuple[Group, ...], device: str | None) -> None:
         """device: the disk of the I/O limits (major:minor)."""

@@ -1,5 +1,5 @@
-"""Connections to PostgreSQL: with complete parameters of libpq ("Parameter Key Words", "Environment Variables"), so
-that neither the environment nor a default leads elsewhere, and with bounded answers (bounds.py)."""
+"""Connections to PostgreSQL with complete parameters of libpq ("Parameter Key Words", "Environment Variables"), so that
+neither the environment nor a default leads elsewhere, and with bounded answers (bounds.py)."""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ def connect(
 
 @functools.cache
 def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> Any:
-    """psycopg's Connection, which raises psycopg.OperationalError and is closed where the server has sent nothing for
-    silence_s (a statement_timeout would be a setting of ours, and a stopped server does not keep it), or more than
-    `bound`. Bytes are counted before libpq, which keeps a whole answer in memory, reads them."""
+    """psycopg's Connection, which raises OperationalError and is closed where the server has sent nothing for silence_s
+    (a statement_timeout would be a setting of ours, and a stopped server does not keep it), or more than `bound`. Bytes
+    are counted before libpq, which keeps a whole answer in memory, reads them."""
     psycopg = driver()
 
     class Patient(psycopg.Connection[Any]):  # type: ignore[misc,name-defined]

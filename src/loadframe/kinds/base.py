@@ -1,4 +1,4 @@
-"""What every target, and every running server, can do; see the contract suite loadframe.testing.targets."""
+"""What every target, and every running server, can do; the contract suite is loadframe.testing.targets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class Target(Protocol):
 
 @runtime_checkable
 class Cache(Protocol):
-    """A target that caches answers of an origin; its counter `fetches` is the requests that it sent there."""
+    """Caches answers of an origin; its counter `fetches` is the requests that it sent there."""
 
     def empty(self) -> None:
         """The cache must be stopped."""
@@ -78,7 +78,7 @@ class Cache(Protocol):
 
 @runtime_checkable
 class Listening(Protocol):
-    """A private target that other machines can reach, where its kind says so (KindOfTarget.listening)."""
+    """Other machines can reach it, where its kind says so (KindOfTarget.listening)."""
 
     def listen_on(self, number: str) -> None:
         """Called before its first start: accept connections on this numeric address; administration stays local."""
@@ -86,7 +86,7 @@ class Listening(Protocol):
 
 @runtime_checkable
 class Losing(Protocol):
-    """A private target that loses its data when it goes to a state that has no room for them."""
+    """Loses its data when it goes to a state that has no room for them."""
 
     def has_lost_data(self) -> bool:
         """Since the last call: then the workload has to create them again."""
@@ -100,7 +100,7 @@ class Noting(Protocol):
 
 @runtime_checkable
 class Answering(Protocol):
-    """A running server that may have no setting to read, and is checked by a connection."""
+    """May have no setting to read, and is checked by a connection."""
 
     def answers(self) -> bool:
         """Never raises."""
@@ -108,7 +108,7 @@ class Answering(Protocol):
 
 @runtime_checkable
 class Exposing(Protocol):
-    """A target with counters that threads read while the load runs."""
+    """With counters that threads read while the load runs."""
 
     exposure: Exposure
 
@@ -122,8 +122,8 @@ class PrintsStages(Protocol):
 
 
 class Attached(Protocol):
-    """A connection to a server that others started, with defaults for one that is not on this machine. All methods
-    raise TargetError where it does not answer."""
+    """A server that others started, with defaults for one that is not on this machine. All methods raise TargetError
+    where it does not answer."""
 
     kind: str
     counter_specs: tuple[CounterSpec, ...]

@@ -117,7 +117,7 @@ class Catalogue:
 def catalogue_in(*files: Path) -> Catalogue:
     """From the [settings] of TOML files: rows with the columns of SettingSpec, where a text may be a name in [words].
     Without a `kind` a row is a boolean by its default, a text by its choices, else an integer. The last file gives the
-    kind of server, and the source of rows without one. ValueError, with file and row, for an invalid one."""
+    kind of server, and the source of rows without one. ValueError, with file and row."""
     documents = [toml_rows(file) for file in files]
     last = documents[-1]
     specs = (

@@ -52,9 +52,9 @@ NEVER: Mapping[str, re.Pattern[str]] = {
 
 
 class Control(ABC):
-    """Our own connection, for one thread at a time; reconnects once where it was lost. A driver's exceptions become
-    TargetErrors here. lost: those after which a connection may be lost; errors: all of its own; garbled: for an answer
-    outside of its protocol. patience_s: a server that is silent for longer counts as hung."""
+    """For one thread at a time; reconnects once where it was lost. A driver's exceptions become TargetErrors here.
+    lost: those after which a connection may be lost; errors: all of its own; garbled: for an answer outside of its
+    protocol. patience_s: a server that is silent for longer counts as hung."""
 
     server: str
     patience_s: float = 30.0
@@ -193,7 +193,7 @@ Own = TypeVar("Own", bound=Control)
 
 
 class DatabaseTarget(PrivateTarget, Generic[Own]):
-    """A private server that is asked through a Control. owner: the account of its processes, where we are root."""
+    """owner: the account of its processes, where we are root."""
 
     owner: str
     _control: Own | None = None
@@ -239,8 +239,8 @@ class DatabaseTarget(PrivateTarget, Generic[Own]):
 
 
 class AttachedDatabase(ABC, Generic[Own]):
-    """See kinds.base.Attached. names: of its process. changing: the statement that lists what other connections of the
-    account do that matches either of `patterns`: changing a setting, or the load's schema."""
+    """names: of its process. changing: the statement that lists what other connections of the account do that matches
+    either of `patterns`: changing a setting, or the load's schema."""
 
     kind: str
     names: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What all private servers have in common: their package, a folder of the lease, a process, a log, start and end."""
+"""What all private servers have in common: package, folder of the lease, process, log, start and end."""
 
 import contextlib
 import errno

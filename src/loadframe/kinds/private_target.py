@@ -18,8 +18,8 @@ NOFILE = "RLIMIT_NOFILE"
 
 
 class PrivateTarget(PrivateServer, ABC):
-    """See kinds.base.Target: a server that the subclass begins in a state, and changes while it runs where that gives
-    the same effective values as a restart. data: where it keeps what it serves."""
+    """A server that the subclass begins in a state, and changes while it runs where that gives the same effective
+    values as a restart. data: where it keeps what it serves."""
 
     kind: str
     embedded = False

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from loadframe import kinds
-from loadframe.entry_points import EXTENSIONS, KINDS_GROUP, Flaw, Registry, not_installed
+from loadframe.entry_points import KINDS_GROUP, Flaw, Registry
 from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
@@ -107,14 +107,9 @@ def check() -> list[Requirement]:
 
 def kind_named(kind: str) -> KindOfTarget:
     """StudyError for an unknown or unusable one."""
-    row = KINDS.get(kind)
-    if row is not None:
+    if (row := KINDS.get(kind)) is not None:
         return row
-    if (broken := KINDS.why_not(kind)) is not None:
-        raise broken.error("target.kind")
-    if kind in EXTENSIONS[KINDS_GROUP]:
-        missing = not_installed(KINDS_GROUP, kind, f"target.kind = {kind!r}")
-        raise StudyError(missing.fact, remedy=missing.remedy)
+    KINDS.refuse(kind, "target.kind")
     raise StudyError(f"target.kind = {kind!r} is not known", remedy=f"Known kinds: {', '.join(sorted(KINDS))}.")
 
 

@@ -1,5 +1,5 @@
 """What every workload can do, and its registration record: `KIND` in its own module, or an entry point of the group
-`loadframe.workloads`. One contract suite (tests/workloads) runs against each of them."""
+`loadframe.workloads`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -189,8 +189,8 @@ class KindOfWorkload:
     """options: name -> rule, default. tables: of `[workload]`, by their names in Declared; a study with others is
     refused. required: tables and options that a study must give, whose defaults mean "missing". any_axis: the axis is
     the study's own word. knobs: options that are part of what is studied; `raises` names the stage (pipeline.STAGE).
-    examined: what `loadframe doctor` shows in addition to the requirements. places: how an `own_place` is found again,
-    by the `kind` of its address."""
+    examined: what `loadframe doctor` shows, too. places: how an `own_place` is found again, by the `kind` of its
+    address."""
 
     kind: str
     make: Make

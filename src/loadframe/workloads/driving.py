@@ -1,5 +1,5 @@
 """A load driver made of processes: the one implementation of base.Driver; and worker processes that begin at one
-instant: each says "ready", and reads when to start. They are forked from a process that lives over the steps."""
+instant: each says "ready", and reads when to start."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ START_AFTER_S, START_EACH_S = 0.005, 0.0005
 
 @dataclass(eq=False)
 class ProcessDriver:
-    """logs: the request logs. printed: files with what the processes printed. end_s: the CLOCK_MONOTONIC instant at
-    which they should end by themselves; GRACE_S later they are ended. None: they run until their work is done.
-    arrivals: when each request should begin, ascending (CLOCK_MONOTONIC, s); None for a closed loop. sizes: per log a
-    file with the bytes of each answer (uint64, in the order of the log). stages: files with statistics of a pipeline's
-    stages. one_each: each log belongs to one user of a closed loop, who does not pause."""
+    """printed: files with what the processes printed. end_s: the CLOCK_MONOTONIC instant at which they should end by
+    themselves; GRACE_S later they are ended. None: they run until their work is done. arrivals: when each request
+    should begin, ascending (CLOCK_MONOTONIC, s); None for a closed loop. sizes: per log a file with the bytes of each
+    answer (uint64, in the order of the log). stages: files with statistics of a pipeline's stages. one_each: each log
+    belongs to one user of a closed loop, who does not pause."""
 
     name: str
     processes: Sequence[subprocess.Popen[bytes] | ForkedWorker]
@@ -255,9 +255,9 @@ def start_together(
     once_ready: Callable[[], object] = lambda: None,
     one_each: bool = False,
 ) -> ProcessDriver:
-    """Let all workers begin at one instant. duration_s: None if they end when their work is done. once_ready: called
-    when all are ready, before they begin. one_each: see ProcessDriver. WorkloadError if one ends first or takes too
-    long. The processes that they are forked from stay until `end_fork_servers`."""
+    """duration_s: None if workers end when their work is done. once_ready: called when all are ready, before they
+    begin. one_each: see ProcessDriver. WorkloadError if one ends first or takes too long. The processes that they are
+    forked from stay until `end_fork_servers`."""
     logs, printed = [worker.log for worker in workers], [worker.printed for worker in workers]
     for log in logs:
         log.unlink(missing_ok=True)

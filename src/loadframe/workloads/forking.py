@@ -1,5 +1,5 @@
-"""The lab's side of a fork server (fork_server.py): a process that lives over the steps, from which their workers are
-forked, so that the time between steps does not grow by the start of an interpreter and its imports for each."""
+"""The lab's side of a fork server (fork_server.py): the time between steps does not grow by the start of an interpreter
+and its imports for each worker."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ STOPPED_REMEDY = "Find out what stopped it, and run it again."
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One process of a load. module: its `main` gets the arguments, prints "ready", reads the instant of the start
-    (CLOCK_MONOTONIC, s) from its standard input, and returns the exit status, with all that it wrote flushed. log: its
-    request log. printed: its standard error. environment: None for ours. pass_fds: descriptors that stay open in it,
-    with their numbers."""
+    """module: its `main` gets the arguments, prints "ready", reads the instant of the start (CLOCK_MONOTONIC, s) from
+    its standard input, and returns the exit status, with all that it wrote flushed. log: its request log. printed: its
+    standard error. environment: None for ours. pass_fds: descriptors that stay open in it, with their numbers."""
 
     module: str
     arguments: Sequence[str]
@@ -70,8 +69,7 @@ class ForkedWorker:
 
 
 class ForkServer:
-    """Forks workers of one module under one allowance (fork_server.py). It ends with the thread that has made this
-    object, and its workers end with it."""
+    """For one module and allowance. It ends with the thread that has made this object, and its workers end with it."""
 
     def __init__(self, module: str, allowance: Allowance, environment: Mapping[str, str], stderr: IO[bytes]) -> None:
         """stderr: where the module cannot be imported, it says why."""

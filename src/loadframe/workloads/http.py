@@ -1,6 +1,5 @@
-"""http: requests to a web server, cache or service (axes: concurrency = connections, rate = requests/s, working_set =
-MiB), sent by wrk with http.lua: for objects that we make, or to one known by its address for paths or the study's
-requests. Answers are checked (docs/writing-a-workload.md); a wrong one is no throughput."""
+"""Requests to a web server, cache or service, sent by wrk with http.lua: for objects that we make, or to one known by
+its address for paths or the study's requests. A wrong answer is no throughput."""
 
 import http.client
 import threading

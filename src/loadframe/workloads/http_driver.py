@@ -1,4 +1,4 @@
-"""wrk as a driver: starts http.lua with one thread per connection, as wrk does not show its script which connection an
+"""wrk with http.lua as a driver, with one thread per connection, as wrk does not show its script which connection an
 answer belongs to. In an open loop all connections take from one queue (arrivals.py)."""
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ class Learnt:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request, with its secrets. operation: its number. lowest, highest: statuses of a right answer. checked,
-    known: what of its body is compared, and with what. contains, fails: words that it must and must not have. think_s:
-    a user's pause before it."""
+    """One request, with its secrets. lowest, highest: statuses of a right answer. checked, known: what of its body is
+    compared, and with what. contains, fails: words that it must and must not have. think_s: a user's pause before
+    it."""
 
     method: str
     path: str
@@ -134,9 +134,9 @@ def block(asks: Sequence[Ask], sessions: Sequence[bytes], host: str, *, close: b
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What wrk sends: requests, or objects by a table (objects.py). sessions: see `block`. text: the file with the
-    contents of objects, whose largest has largest_bytes; what of them is `checked`. compared: one in this many answers
-    is compared with its content. think: the pause before each. secret: environment variables withheld from wrk."""
+    """Requests, or objects by a table (objects.py). sessions: see `block`. text: the file with the contents of objects,
+    whose largest has largest_bytes; what of them is `checked`. compared: one in this many answers is compared with its
+    content. think: the pause before each. secret: environment variables withheld from wrk."""
 
     asks: Sequence[Ask] = ()
     sessions: Sequence[bytes] = ()

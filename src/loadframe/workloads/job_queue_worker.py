@@ -1,6 +1,6 @@
-"""One worker of the job-queue workload, in a closed loop. Run as `python -P -m loadframe.workloads.job_queue_worker URI
-PRAGMAS LOG SECONDS PAYLOAD_BYTES NUMBER`, it prints "ready" once its connection is open, and reads the instant of the
-common start (CLOCK_MONOTONIC, s) from standard input. Standard library only, because many of these start together."""
+"""One worker of the job-queue workload: `python -P -m loadframe.workloads.job_queue_worker URI PRAGMAS LOG SECONDS
+PAYLOAD_BYTES NUMBER` prints "ready" once its connection is open, and reads the instant of the common start
+(CLOCK_MONOTONIC, s) from standard input. Standard library only, because many of these start together."""
 
 import json
 import sqlite3

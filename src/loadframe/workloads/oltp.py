@@ -1,6 +1,4 @@
-"""oltp: short transactions on a few large tables, by sysbench's oltp.lua (targets: mariadb, mysql, postgres; axes:
-concurrency = threads, rate = requests/s, served by `threads` connections). read fetches one row by its key, update
-writes one row again, transfer changes two rows in one transaction."""
+"""Short transactions on a few large tables, by sysbench's oltp.lua."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""The base of all workloads whose load is made by a program that Loadframe did not write. Its output is bounded while
-it runs and read at its end; processes that it starts are recorded and ended with it."""
+"""The base of all workloads whose load is made by a program that Loadframe did not write. Its output is bounded;
+processes that it starts are recorded and ended with it."""
 
 import os
 import secrets

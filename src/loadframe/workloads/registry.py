@@ -1,5 +1,4 @@
-"""Every workload by its kind. A workload registers itself in its own module, or by an entry point of the group
-`loadframe.workloads` (docs/writing-a-workload.md)."""
+"""Every workload by its kind, of its own module or an entry point of the group `loadframe.workloads`."""
 
 import pkgutil
 from collections.abc import Iterator, Mapping
@@ -7,7 +6,7 @@ from functools import partial
 from importlib import import_module
 
 from loadframe import workloads
-from loadframe.entry_points import EXTENSIONS, WORKLOADS_GROUP, Registry, not_installed
+from loadframe.entry_points import WORKLOADS_GROUP, Registry
 from loadframe.errors import StudyError
 from loadframe.formats.said import did_you_mean
 from loadframe.host.processes import Allowance
@@ -98,14 +97,9 @@ def check(*kinds: str) -> list[Requirement]:
 
 
 def _kind(kind: str) -> KindOfWorkload:
-    row = KINDS.get(kind)
-    if row is not None:
+    if (row := KINDS.get(kind)) is not None:
         return row
-    if (broken := KINDS.why_not(kind)) is not None:
-        raise broken.error("workload.kind")
-    if kind in EXTENSIONS[WORKLOADS_GROUP]:
-        missing = not_installed(WORKLOADS_GROUP, kind, f"workload.kind = {kind!r}")
-        raise StudyError(missing.fact, remedy=missing.remedy)
+    KINDS.refuse(kind, "workload.kind")
     raise StudyError(
         f"There is no workload {kind!r}.",
         remedy=f"{did_you_mean(kind, list(KINDS))}workload.kind must be one of: {', '.join(KINDS)}.",

@@ -1,13 +1,7 @@
-"""render-farm: a farm manager's job database under its daily mix, by sysbench's render_farm.lua in a closed loop
-(targets: mariadb, mysql; axis: active_jobs). Threads walk their own share of the jobs, so Open_tables is about k *
-active_jobs for any number of threads.
-
-render-farm-burst: a user's acceptance test (axis: jobs). From an empty farm, jobs submit jobs recursively until there
-are `jobs` of them; the last `listing_jobs` (at most half of them) then each list every job in full, repeatedly until
-they have read enough. Only the reads are judged: the time to create tables does not show how long a listing takes.
-
-The job store has k tables for each job (`job_17`, `work_17`, ...), made from the table `template`. A driver that
-completes a job of the pool submits another one under the same number."""
+"""A farm manager's job database, by sysbench: under its daily mix (render-farm), and a user's acceptance test, of which
+only the reads are judged, as the time to create tables does not show how long a listing takes (render-farm-burst).
+Both, and why Open_tables is about k * active_jobs: docs/writing-a-workload.md. A job has k tables (`job_17`, `work_17`,
+...), made from the table `template`."""
 
 from __future__ import annotations
 
@@ -136,7 +130,7 @@ class RenderFarmOptions(FarmOptions):
 
 
 class RenderFarm(Farm[RenderFarmOptions]):
-    """A thread that completes a job submits another at once. With fewer jobs than threads, threads share jobs."""
+    """A thread that completes a job submits another one under the same number at once."""
 
     kind = "render-farm"
     axes = frozenset({"active_jobs"})

@@ -1,5 +1,5 @@
-"""sysbench as a driver of Lua scripts, with the password visible to no one. In an open loop its own queue is not used:
-a script cannot see in it when a request should have begun, so the arrivals are a file (arrivals.py)."""
+"""sysbench as a driver of Lua scripts. In an open loop its own queue is not used: a script cannot see in it when a
+request should have begun, so the arrivals are a file (arrivals.py)."""
 
 import itertools
 import time
@@ -56,9 +56,8 @@ class BySysbench(Common[ModelOptions]):
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> ProcessDriver:
         """script: its name in this folder, or its path. options: its own and sysbench's; each thread writes
-        `requests-N.log` into `folder`. The script ends its work itself; duration_s only decides when it is overdue
-        (None: never). rate: requests per second in an open loop, which then needs duration_s; None: a closed loop.
-        environment: added to the script's."""
+        `requests-N.log` into `folder`. duration_s only decides when it is overdue (None: never). rate: requests per
+        second in an open loop, which then needs duration_s; None: a closed loop. environment: added to the script's."""
         demand(requirements(self.kind))
         folder = folder.resolve()
         logs = [folder / f"requests-{thread}.log" for thread in range(threads)]

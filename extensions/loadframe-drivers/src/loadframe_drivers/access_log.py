@@ -1,9 +1,7 @@
-"""access-log: replays the requests of an access log in an open loop at its own times, without bodies, headers and
-sessions, which a log does not have (targets: known by their address; axis: speed, a multiple of the recorded one).
-
-Logs of nginx and Apache are read: the common and the combined format, and custom formats that have a time and a request
-line in quotes. Times are those of `[10/Oct/2000:13:55:36 -0700]` (whole seconds; Apache's may have a fraction), of
-nginx's `$msec` (seconds since 1970 with milliseconds) and of `$time_iso8601`."""
+"""Replays the requests of an access log of nginx or Apache in an open loop at its own times: the common and the
+combined format, and custom formats that have a time and a request line in quotes. Times are those of
+`[10/Oct/2000:13:55:36 -0700]` (whole seconds; Apache's may have a fraction), of nginx's `$msec` (seconds since 1970
+with milliseconds) and of `$time_iso8601`."""
 
 from __future__ import annotations
 
@@ -131,8 +129,8 @@ REQUEST_FIELDS = [("since_s", "<f8"), ("whole", "?"), ("number", "<i8")]
 @dataclass
 class Stretch:
     """distinct: the requests, each once, with their numbers. offsets_s: since the first request, ascending; numbers: of
-    the requests then. span_s: length, including the mean gap after the last request. lines: lines read; unread: those
-    without a request. left_out: reason -> requests not replayed. cut: why it is shorter than asked for, or ""."""
+    the requests then. span_s: with the mean gap after the last request. lines: read; unread: those without a request.
+    left_out: reason -> requests not replayed. cut: why it is shorter than asked for, or ""."""
 
     lines: int = 0
     unread: int = 0

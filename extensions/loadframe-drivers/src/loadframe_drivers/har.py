@@ -1,6 +1,4 @@
-"""har: the requests that a browser sent to one origin, as it recorded them (targets: known by their address; axes:
-sessions = users who walk through the recorded session, each on one connection, with its pauses; rate = requests/s).
-The file is an HTTP Archive (HAR 1.2)."""
+"""The requests that a browser sent to one origin, as it recorded them in an HTTP Archive (HAR 1.2)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""jmeter: the user's own test plan (targets: all that have an address; axis: users, or any property of the plan).
-
-JMeter runs without its window and gets the level as a property: the plan's thread group has ${__P(users)} threads and
-${__P(duration)} as its duration. The result file is read at its end: CSV (jmeter.apache.org/usermanual/listeners.html,
-"CSV Log format"), with times of day in milliseconds at the begin of a sample, without samples nested in others."""
+"""The user's own test plan: its thread group has ${__P(users)} threads and ${__P(duration)} as its duration. The result
+file is read at its end: CSV (jmeter.apache.org/usermanual/listeners.html, "CSV Log format"), with times of day in
+milliseconds at the begin of a sample, without samples nested in others."""
 
 import csv
 import math

@@ -1,12 +1,8 @@
-"""pgbench: PostgreSQL's own benchmark (targets: postgres; axes: clients, rate = transactions/s, by pgbench's --rate).
-
-pgbench's timer counts whole seconds and includes connecting. A step counts from when all clients are connected, and is
-ended by the signal of that timer.
-
-A line of its transaction log (pgbench documentation, "Per-Transaction Logging") is `client number latency_us script
-epoch_s epoch_us`, then with --rate the lag of the schedule (us), then with --max-tries > 1 the number of retries. A
-skipped or failed transaction has a word in place of its latency. Each thread writes a file of its own, and its
-transactions begin in the order of its schedule."""
+"""PostgreSQL's own benchmark. Its timer counts whole seconds and includes connecting: a step counts from when all
+clients are connected, and is ended by the signal of that timer. A line of its transaction log (pgbench documentation,
+"Per-Transaction Logging") is `client number latency_us script epoch_s epoch_us`, then with --rate the lag of the
+schedule (us), then with --max-tries > 1 the number of retries. A skipped or failed transaction has a word in place of
+its latency. Each thread writes a file of its own, and its transactions begin in the order of its schedule."""
 
 import math
 import os

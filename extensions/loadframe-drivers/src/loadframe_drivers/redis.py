@@ -1,9 +1,7 @@
-"""redis: the requests of redis-benchmark, in parts (redis_relay.py), or of memtier_benchmark (targets: a Redis, or what
-speaks its protocol, as a service; axis: clients). Both report counts and distributions, not requests.
-
-redis-benchmark 7 prints the latencies as cumulative counts, at its percentiles (93.75, 96.875, 98.4375, ...) and at
-latencies, and as quantiles, whose p95 and p99 lie far from these percentiles. All are points of one distribution,
-interpolated linearly. memtier_benchmark 2 writes an HdrHistogram."""
+"""The requests of redis-benchmark, in parts (redis_relay.py), or of memtier_benchmark. Both report counts and
+distributions, not requests: memtier_benchmark 2 an HdrHistogram; redis-benchmark 7 cumulative counts, at its
+percentiles (93.75, 96.875, 98.4375, ...) and at latencies, and quantiles, whose p95 and p99 lie far from these
+percentiles. All are points of one distribution, interpolated linearly."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
 """Where the load of a Redis that Loadframe did not start keeps its keys: a logical database that was empty, with a key
-that marks it as ours. redis-benchmark names its keys itself (`mylist`, `key:000000000001`, ...), and the owner may have
-some of these names. https://redis.io/docs/latest/develop/reference/protocol-spec/, RESP2."""
+that marks it as ours; the names of others are redis-benchmark's, and the owner may have some of them.
+https://redis.io/docs/latest/develop/reference/protocol-spec/, RESP2."""
 
 import socket
 from collections.abc import Iterator, Mapping

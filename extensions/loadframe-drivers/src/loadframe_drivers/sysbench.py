@@ -1,6 +1,5 @@
-"""sysbench: sysbench's own OLTP scripts as they are installed (targets: mariadb, mysql, postgres; axes: threads, rate =
-transactions/s). A transaction is one event of the script; sysbench.lua runs the script and logs each of them. Which
-options the installed sysbench and its scripts have is in their own help."""
+"""sysbench's own OLTP scripts as they are installed. A transaction is one event of the script; sysbench.lua runs the
+script and logs each of them. Which options there are is in their own help."""
 
 import functools
 import re

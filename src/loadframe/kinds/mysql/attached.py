@@ -93,8 +93,8 @@ class Control(database.Control):
 
 
 class AttachedFamily(AttachedDatabase["FamilyControl"]):
-    """See kinds.base.Attached. files: the statement that lists the option files that the server read. followed: the
-    status variable that follows a setting which takes effect after its SET has returned."""
+    """files: the statement that lists the option files that the server read. followed: the status variable that follows
+    a setting which takes effect after its SET has returned."""
 
     name: str
     files: str
@@ -109,7 +109,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
 
     def __init__(self, asked: ServerAddress) -> None:
         """asked.address: a socket's path, or HOST[:PORT]; "": by the option file, else Debian's socket. TargetError
-        where the option file cannot be read, the server refuses us or a proxy answers, MissingTool without pymysql."""
+        where the option file cannot be read, the server refuses us or a proxy answers; MissingTool."""
         options = read_client_options(asked.option_file) if asked.option_file is not None else {}
         self._control = FamilyControl(self.kind, self.name, options, asked)
         try:
@@ -127,7 +127,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         self.address = asked.written(self.kind, self._control.words, thing, self._control.number)
 
     def _check(self) -> None:
-        """TargetError for the family's other server, and for a proxy, which may send statements over any connection."""
+        """For the family's other server, and for a proxy, which may send statements over any connection."""
         other = ("mysql", "MySQL") if self.kind == "mariadb" else ("mariadb", "MariaDB")
         fact = remedy = ""
         if ("MariaDB" in self._version) is not (self.kind == "mariadb"):

@@ -1,4 +1,4 @@
-"""MariaDB and MySQL as kinds of target: private instances, for which nothing is read from /etc."""
+"""Private instances of MariaDB and MySQL, for which nothing is read from /etc."""
 
 import functools
 import re
@@ -69,8 +69,7 @@ def known_options(server: str) -> frozenset[str]:
 
 
 class FamilyTarget(DatabaseTarget[Control]):
-    """See kinds.base.Target. A change of state restarts the server unless every setting that differs is dynamic and not
-    sized at the start."""
+    """A change of state restarts the server unless every setting that differs is dynamic and not sized at the start."""
 
     owner = "mysql"
     package: Package

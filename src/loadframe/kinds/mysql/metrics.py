@@ -1,5 +1,3 @@
-"""Metrics of MariaDB and MySQL that follow from their counters."""
-
 from collections.abc import Callable
 from operator import add
 

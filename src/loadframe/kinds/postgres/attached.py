@@ -1,5 +1,5 @@
-"""A running PostgreSQL, changed by ALTER SYSTEM and a reload. A connection pooler (PgBouncer, Odyssey) before it may
-send each statement over any connection, and drop start-up parameters: a table made through it may be anywhere."""
+"""A running PostgreSQL, changed by ALTER SYSTEM and a reload. A connection pooler (PgBouncer, Odyssey) may send each
+statement over any connection, and drop start-up parameters: a table made through it may be anywhere."""
 
 import configparser
 import os
@@ -37,7 +37,7 @@ CHILDREN = "SELECT pid FROM pg_stat_get_activity(NULL)"
 
 
 class AttachedPostgres(AttachedDatabase[Control]):
-    """See kinds.base.Attached. The password is from the option file or where libpq looks, never on a command line."""
+    """The password is from the option file or where libpq looks, never on a command line."""
 
     kind = "postgres"
     names = ("postgres", "postmaster")
@@ -51,7 +51,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
     def __init__(self, asked: ServerAddress) -> None:
         """asked.address: the folder of a socket, or the socket, or HOST[:PORT]; empty: by the option file (the first
         section of a connection service file of libpq), else Debian's folder. TargetError where the server refuses us or
-        is too old, the account may not see the activity of others, or a pooler answers; MissingTool without psycopg."""
+        is too old, the account may not see the activity of others, or a pooler answers; MissingTool."""
         options = _options(asked.option_file)
         name = asked.user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
         self._where = {**options, **_where(asked.address, options), "user": name}

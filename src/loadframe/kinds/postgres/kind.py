@@ -65,8 +65,8 @@ def described(postgres: str) -> dict[str, str]:
 
 
 class PostgresTarget(DatabaseTarget[Control]):
-    """See kinds.base.Target. SIGINT disconnects clients and writes a checkpoint, SIGQUIT ends it and its children at
-    once (postgres(1)); SIGKILL would leave children running, and its shared memory behind."""
+    """SIGINT disconnects clients and writes a checkpoint, SIGQUIT ends it and its children at once (postgres(1));
+    SIGKILL would leave children running, and its shared memory behind."""
 
     kind = owner = "postgres"
     catalogue = CATALOGUE
@@ -141,7 +141,7 @@ class PostgresTarget(DatabaseTarget[Control]):
             raise self.refusal(wanted, "\n".join(lines))
 
     def reset(self) -> None:
-        """PostgreSQL keeps no high-water marks and no cache of handles; it has to answer."""
+        """PostgreSQL keeps no high-water marks and no cache of handles."""
         self._talk().ask("SELECT 1")
 
     def destroy(self) -> None:
@@ -255,8 +255,8 @@ class PostgresTarget(DatabaseTarget[Control]):
 
 
 class PostgresShards:
-    """See kinds.base.Target. Counters are sums over the shards, but of those in OF_THE_MOST the largest. The endpoint
-    is the first one's; `shards` has all of them, in order."""
+    """Counters are sums over the shards, but of those in OF_THE_MOST the largest. The endpoint is the first one's;
+    `shards` has all of them, in order."""
 
     kind = "postgres"
     embedded = False

@@ -43,8 +43,8 @@ MOST_GROUPS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """A process and its descendants. words: runtime, pid and user, for people. unit, container: by its control group,
-    "" for none. processes, threads: with its descendants. open_files: number and limit; None where not visible."""
+    """words: runtime, pid and user, for people. unit, container: by its control group, "" for none. processes, threads:
+    with its descendants. open_files: number and limit; None where not visible."""
 
     pid: int
     command: tuple[str, ...]
@@ -124,8 +124,8 @@ def interpreter_of(file: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A service that listens at a port. first: the processes that started all others of it; several where they share
-    the port and have no parent with their command line. holders: its processes that hold the port."""
+    """first: the processes that started all others of the service; several where they share the port and have no parent
+    with their command line. holders: its processes that hold the port."""
 
     port: int
     number: str
@@ -187,8 +187,8 @@ def of_process(pid: int, all_of_them: Collection[Candidate]) -> tuple[int, tuple
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A running service. first: the processes that started the others. group: the control group with all of them; None
-    where it is known by its processes. address: HOST:PORT at which it is reached. words: for people."""
+    """first: the processes that started the others. group: the control group with all of them; None where the service
+    is known by its processes. address: HOST:PORT at which it is reached. words: for people."""
 
     first: tuple[Identity, ...]
     group: Path | None

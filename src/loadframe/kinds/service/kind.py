@@ -1,4 +1,4 @@
-"""A service of the user's own, as a kind of target: its catalogue has the settings that the study declares."""
+"""A service of the user's own, as a kind of target, with the settings that the study declares."""
 
 import re
 from collections.abc import Iterator

@@ -33,8 +33,7 @@ COUNTERS = tuple(counters_in(_FILE.with_name("metrics.txt"), "file").values())
 
 
 class SqliteTarget(Target):
-    """See kinds.base.Target. The file keeps page_size and WAL; each connection sets the rest: JSON in
-    options["pragmas"] of `endpoint`."""
+    """The file keeps page_size and WAL; each connection sets the rest: JSON in options["pragmas"] of `endpoint`."""
 
     kind = "sqlite"
     embedded = True

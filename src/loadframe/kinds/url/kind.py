@@ -30,7 +30,7 @@ ELSEWHERE = "It is not on this machine, so its processes are not recorded."
 
 
 class UrlTarget(Target):
-    """See kinds.base.Target. Never started, stopped or changed."""
+    """Never started, stopped or changed."""
 
     kind = "url"
     embedded = False

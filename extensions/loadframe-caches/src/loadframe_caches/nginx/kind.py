@@ -1,5 +1,5 @@
-"""nginx as two kinds of target: a web server for the files below `Endpoint.options["files"]`, and a cache in front of
-an origin, whose answers are files and survive a restart."""
+"""A web server for the files below `Endpoint.options["files"]`, and a cache in front of an origin, whose answers are
+files and survive a restart."""
 
 import os
 import signal
@@ -44,7 +44,7 @@ FETCHES = CounterSpec("fetches", "nginx.fetches", cumulative=True)
 
 
 class NginxTarget(PrivateTarget, Server):
-    """See kinds.base.Target. A change of state is a reload; a restart where a differing setting or limit needs one."""
+    """A change of state is a reload; a restart where a differing setting or limit needs one."""
 
     kind = "nginx"
     counter_specs = COUNTERS

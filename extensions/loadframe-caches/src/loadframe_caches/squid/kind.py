@@ -1,5 +1,5 @@
-"""Squid as a kind of target: a private cache in front of an origin of its own, with one process. Its store on the disk
-(cache_dir_kind) survives a restart, that in memory does not."""
+"""A private cache in front of an origin of its own, with one process. Its store on the disk (cache_dir_kind) survives a
+restart, that in memory does not."""
 
 import os
 import re

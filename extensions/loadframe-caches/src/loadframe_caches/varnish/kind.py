@@ -1,5 +1,5 @@
-"""Varnish as a kind of target: a private cache in front of an origin of its own; a restart leaves a cold cache. Its
-counters are read from its shared memory, through its own library."""
+"""A private cache in front of an origin of its own; a restart leaves a cold cache. Its counters are read from its
+shared memory, through its own library."""
 
 import contextlib
 import ctypes
@@ -124,7 +124,7 @@ def _load() -> Any:
 
 
 class VarnishTarget(CacheTarget):
-    """See kinds.base.Target. A manager and its cache process, of one user and process group; SIGTERM ends both."""
+    """A manager and its cache process, of one user and process group; SIGTERM ends both."""
 
     kind = "varnish"
     catalogue = CATALOGUE
