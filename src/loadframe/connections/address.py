@@ -121,5 +121,4 @@ def parted(address: str, port: str) -> tuple[str, str]:
 
 
 def joined(host: str, port: str | int) -> str:
-    """The inverse of `parted`."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -18,8 +18,6 @@ ERRORS = (OSError, http.client.HTTPException, ValueError)
 
 
 class Connection(http.client.HTTPConnection):
-    """Kept for as long as the server keeps it."""
-
     def __init__(
         self,
         address: str | Path,
@@ -55,7 +53,6 @@ class Connection(http.client.HTTPConnection):
     def send_as(
         self, method: str, path: str, headers: Sequence[tuple[str, str]] = (), content: bytes = b""
     ) -> http.client.HTTPResponse:
-        """ERRORS."""
         self.bound.begin()
         self.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         self.putheader("Host", self._header)

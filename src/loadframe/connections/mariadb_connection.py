@@ -120,11 +120,6 @@ def connect(
     return cast("Connection[Any]", connection)
 
 
-def server_version(connection: Any) -> str:
-    """As at the handshake, such as "10.11.14-MariaDB-0+deb12u2" or "9.7.0"."""
-    return str(connection.get_server_info())
-
-
 class _Refusing:
     def __init__(self, connection: object) -> None:
         """With pymysql's signature."""

@@ -17,7 +17,6 @@ class Target(Protocol):
     embedded: bool
     """True where the target runs inside the driver's processes (SQLite): it has no pids of its own."""
     counter_specs: tuple[CounterSpec, ...]
-    """The counters that `counters` returns, with the metric of each."""
 
     def create(self) -> None:
         """MissingTool where its programs are not installed."""
@@ -56,7 +55,7 @@ class Target(Protocol):
         """`shards` has the endpoint of each of several pieces."""
 
     def healthy(self) -> bool:
-        """Whether it answers now. Never raises."""
+        """Never raises."""
 
     def version(self) -> str:
         """Name and version, for example "MariaDB 10.11.6"."""
@@ -65,7 +64,7 @@ class Target(Protocol):
         return ""
 
     def describe(self) -> Mapping[str, str]:
-        """Where the data are and how it was started, for the report."""
+        """For the report: where the data are and how it was started."""
 
 
 @runtime_checkable
@@ -81,7 +80,7 @@ class Listening(Protocol):
     """Other machines can reach it, where its kind says so (KindOfTarget.listening)."""
 
     def listen_on(self, number: str) -> None:
-        """Called before its first start: accept connections on this numeric address; administration stays local."""
+        """Before its first start: a numeric address to accept connections on; administration stays local."""
 
 
 @runtime_checkable
@@ -108,7 +107,7 @@ class Answering(Protocol):
 
 @runtime_checkable
 class Exposing(Protocol):
-    """With counters that threads read while the load runs."""
+    """Threads read its counters while the load runs."""
 
     exposure: Exposure
 
@@ -211,5 +210,4 @@ Attach = Callable[[ServerAddress], Attached]
 
 
 def shard_name(number: int) -> str:
-    """From 1; of its folder, resources and metrics."""
     return f"shard{number}"

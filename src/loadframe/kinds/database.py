@@ -141,8 +141,7 @@ class Control(ABC):
         )
 
     @abstractmethod
-    def variables(self, catalogue: Catalogue, names: Iterable[str]) -> dict[str, SettingValue]:
-        """The effective values, as far as the server has them."""
+    def variables(self, catalogue: Catalogue, names: Iterable[str]) -> dict[str, SettingValue]: ...
 
     @abstractmethod
     def _connected(self) -> Any: ...
@@ -156,8 +155,7 @@ class Control(ABC):
             return list(cursor.fetchall()) if columns else [], [column[0] for column in columns]
 
     @abstractmethod
-    def _is_lost(self, error: Exception) -> bool:
-        """So that a new connection may work."""
+    def _is_lost(self, error: Exception) -> bool: ...
 
     @abstractmethod
     def _is_late(self, error: Exception) -> bool: ...

@@ -50,8 +50,7 @@ GIVEN_UP_FOR_GOOD = 6
 MOST_REMEMBERED = 10_000
 
 
-class UnreadError(Exception):
-    """Why a source did not answer, or not with counters."""
+class UnreadError(Exception): ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +64,8 @@ class Taken:
 
 
 class HttpSource:
-    """words: its name in messages, with the port of its last reading. pick: the wanted counters. Each reading opens a
-    connection: one kept open could occupy a worker of the service."""
+    """words: its name in messages, with the port of its last reading. Each reading opens a connection: one kept open
+    could occupy a worker of the service."""
 
     def __init__(self, table: MetricsTable, address: Address, pick: Pick, port: Port) -> None:
         self.words = self._text = table.prometheus or table.json_address or ""
@@ -187,7 +186,7 @@ class _Asked:
 
 
 class Exposure:
-    """All sources of a study. wanted: metric names that its limits mention, and who mentions them, in words."""
+    """wanted: metric names that a study's limits mention, and who mentions them, in words."""
 
     def __init__(self, sources: Sequence[Source] = (), wanted: Mapping[str, str] | None = None) -> None:
         self._asked = [_Asked(source) for source in sources]
@@ -310,7 +309,6 @@ class Exposure:
         return owner is asked
 
     def missing(self) -> tuple[str, ...]:
-        """Sentences on which counters are missing, and why."""
         sentences = [sentence for asked in self._asked for sentence in _missing_of(asked)]
         if self._specs:
             there = {spec.metric for spec in self._specs.values()}

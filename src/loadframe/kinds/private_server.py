@@ -97,8 +97,8 @@ class Account:
 
 
 class PrivateServer:
-    """A server process in a lease's folder. name: in messages. host: the numeric address on which it listens.
-    stop_signal: asks it to end cleanly; kill_signal: at once. death_signal: what the kernel sends it when we end."""
+    """name: in messages. host: the numeric address on which it listens. stop_signal: asks it to end cleanly;
+    kill_signal: at once. death_signal: what the kernel sends it when we end."""
 
     package: Package | None = None
     name: str
@@ -137,7 +137,6 @@ class PrivateServer:
         self.make_folders()
 
     def required(self, program: str = "") -> str:
-        """As Package.required."""
         assert self.package is not None, "it is of a package"
         return self.package.required(program)
 

@@ -74,9 +74,11 @@ def met(
             if not refused(answer := ask()):
                 return answer, again_s
         except TargetError as error:
-            failure, why = error, no_answer(error)
-            if not why:
+            failure, cause = error, error.__cause__
+            lost = isinstance(cause, ConnectionError | TimeoutError)
+            if not isinstance(cause, OSError) or not (lost or cause.errno in NO_PORTS):
                 raise
+            why = words(cause.strerror or cause) or type(cause).__name__
         waits = endpoint.attached or why in _OF_PORTS  # a restart frees no ports
         within_s = RECOVERS_WITHIN_S if waits else min(STARTED_AGAIN_AFTER_S, RECOVERS_WITHIN_S)
         if (waited_s := time.monotonic() - begun_s) + pause_s > within_s:
@@ -94,11 +96,3 @@ def met(
         time.sleep(pause_s)
         again_s = time.monotonic() - begun_s
         pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
-
-
-def no_answer(error: TargetError) -> str:
-    """In words; "" if something else is wrong."""
-    cause = error.__cause__
-    if isinstance(cause, OSError) and (isinstance(cause, ConnectionError | TimeoutError) or cause.errno in NO_PORTS):
-        return words(cause.strerror or cause) or type(cause).__name__
-    return ""

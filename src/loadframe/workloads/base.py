@@ -65,8 +65,6 @@ class CountsWork(Protocol):
 
 @runtime_checkable
 class TellsMore(Protocol):
-    """Finds out something for the report of a run."""
-
     def notes(self) -> tuple[str, ...]:
         """Sentences for the report; each step may add some."""
 

@@ -21,8 +21,7 @@ ADVICE = "print seconds of CLOCK_MONOTONIC (Python: time.monotonic()), or of the
 SHORTEST_MS = 1e-3
 
 
-class ClockError(ValueError):
-    """Why times cannot be those of the step, in words."""
+class ClockError(ValueError): ...
 
 
 @dataclass(frozen=True)

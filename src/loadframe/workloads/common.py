@@ -71,7 +71,6 @@ class Common(Generic[Options]):
         return f"{level:g} {self.axis_unit.removesuffix('s') if level == 1 else self.axis_unit}"
 
     def clients(self, level: int) -> int:
-        """That a level uses."""
         return level
 
     def after_step(self, endpoint: Endpoint) -> None:

@@ -221,10 +221,7 @@ def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
             return process.wait(LOOK_EVERY_S)
         except subprocess.TimeoutExpired:
             if why := stopped_by_signal([process.pid]):
-                raise WorkloadError(
-                    f"{name} makes no progress: {why}.",
-                    remedy=STOPPED_REMEDY,
-                ) from None
+                raise WorkloadError(f"{name} makes no progress: {why}.", remedy=STOPPED_REMEDY) from None
 
 
 def last_lines(path: Path) -> list[str]:
@@ -258,6 +255,11 @@ def start_together(
     """duration_s: None if workers end when their work is done. once_ready: called when all are ready, before they
     begin. one_each: see ProcessDriver. WorkloadError if one ends first or takes too long. The processes that they are
     forked from stay until `end_fork_servers`."""
+
+    def failed(worker: Worker, fact: str) -> WorkloadError:
+        details = "\n".join(last_lines(worker.printed))
+        return WorkloadError(fact, remedy="What it printed is below.", details=details)
+
     logs, printed = [worker.log for worker in workers], [worker.printed for worker in workers]
     for log in logs:
         log.unlink(missing_ok=True)
@@ -269,20 +271,14 @@ def start_together(
                 server = fork_server(worker, allowance, stderr)
                 processes.append(server.start(worker, stderr, patience))
             if not server.runs():
-                raise WorkloadError(
-                    f"The workers of {name} could not start: what forks them ended with {server.process.returncode}.",
-                    remedy="What it printed is below.",
-                    details="\n".join(last_lines(worker.printed)),
-                )
+                ended = f"what forks them ended with {server.process.returncode}"
+                raise failed(worker, f"The workers of {name} could not start: {ended}.")
         for worker, process in zip(workers, processes, strict=True):
             patience.await_words(process.stdout, process.pid)
             if process.stdout.readline() != b"ready\n":
                 process.wait()
-                raise WorkloadError(
-                    f"A worker of {name} could not start (process {process.pid}, exit {process.returncode}).",
-                    remedy="What it printed is below.",
-                    details="\n".join(last_lines(worker.printed)),
-                )
+                ended = f"process {process.pid}, exit {process.returncode}"
+                raise failed(worker, f"A worker of {name} could not start ({ended}).")
             process.stdout.close()
         once_ready()
         start_s = arrivals.instant_s(START_AFTER_S + START_EACH_S * len(processes))

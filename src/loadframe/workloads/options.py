@@ -1,4 +1,4 @@
-"""The options of a workload: a frozen dataclass; its fields (`whole`, `choice`, …) carry their range and purpose."""
+"""The options of a workload: a frozen dataclass, whose fields (`whole`, `choice`, …) carry range and purpose."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OptionRule:
-    """What it is for, which values are right, in words, and the test itself."""
-
     what: str
     right: str
     accepts: Callable[[SettingValue], bool]
@@ -101,7 +99,6 @@ def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:
 
 
 def rules(model: type[DataclassInstance]) -> dict[str, tuple[OptionRule, SettingValue]]:
-    """In the order of declaration."""
     return {field.name: (field.metadata["rule"], getattr(model, field.name)) for field in dataclasses.fields(model)}
 
 

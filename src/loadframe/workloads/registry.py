@@ -1,4 +1,5 @@
-"""Every workload by its kind, of its own module or an entry point of the group `loadframe.workloads`."""
+"""Every workload by its kind, of its own module or an entry point of the group `loadframe.workloads`. All functions
+raise StudyError for an unknown kind."""
 
 import pkgutil
 from collections.abc import Iterator, Mapping
@@ -34,7 +35,7 @@ def make(
     declared: Declared | None = None,
 ) -> Workload:
     """allowance: None: it is never started. axis: None: its usual one. declared: None: no study. StudyError for an
-    unknown kind, and for an option or table that does not fit or, in a study, is missing."""
+    option or table that does not fit or, in a study, is missing."""
     known = _kind(kind)
     if declared is not None:
         _check_required(known, options, declared)
@@ -64,28 +65,25 @@ def _check_required(known: KindOfWorkload, options: Mapping[str, SettingValue], 
 
 
 def knobs(kind: str, axis: str) -> tuple[Knob, ...]:
-    """Without the load axis. StudyError for an unknown kind."""
+    """Without the load axis."""
     return tuple(knob for knob in _kind(kind).knobs if knob.name != axis)
 
 
 def options(kind: str, given: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """As given or by default. StudyError for an unknown kind."""
+    """As given or by default."""
     return {name: given.get(name, default) for name, (_, default) in _kind(kind).options.items()}
 
 
 def has_axis(kind: str, axis: str) -> bool:
-    """StudyError for an unknown kind."""
     return _kind(kind).any_axis or axis in axes(kind)
 
 
 def axes(kind: str) -> frozenset[str]:
-    """StudyError for an unknown kind."""
     return _kind(kind).make({}, None).axes | _kind(kind).other_axes.keys()
 
 
 def check(*kinds: str) -> list[Requirement]:
-    """What these kinds (none: all, with broken ones of other distributions) need on the machine. StudyError for an
-    unknown kind."""
+    """What these kinds (none: all, with broken ones of other distributions) need on the machine."""
     for kind in kinds:
         _kind(kind)
     needed = [

@@ -1,9 +1,8 @@
-"""The request log: one fixed-size record per request, written by every driver.
-
-A record is 24 bytes, little-endian: end of the request (CLOCK_MONOTONIC, s, float64), latency (ms, float32), the part
-of it spent waiting for a lock or in a queue (ms, float32; 0 if unknown), kind (uint32, index into Workload.operations),
-outcome (uint32; 0 = done, model.UNFINISHED = in flight when the driver ended, with its age as latency, else an error).
-Worker processes import this module: what only reads needs is imported there."""
+"""The request log: one record of 24 bytes per request, little-endian, written by every driver: end of the request
+(CLOCK_MONOTONIC, s, float64), latency (ms, float32), the part of it spent waiting for a lock or in a queue (ms,
+float32; 0 if unknown), kind (uint32, index into Workload.operations), outcome (uint32; 0 = done, model.UNFINISHED = in
+flight when the driver ended, with its age as latency, else an error). Worker processes import this module: what only
+reads needs is imported there."""
 
 from __future__ import annotations
 

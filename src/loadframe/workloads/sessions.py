@@ -1,5 +1,5 @@
-"""Sessions: each connection of the load logs in once, before it, by Loadframe itself, so that the driver never gets the
-secret. {ENV:NAME} stands for an environment variable, whose value is only in memory."""
+"""Each connection of the load logs in once, before it, by Loadframe itself, so that the driver never gets the secret.
+{ENV:NAME} stands for an environment variable, whose value is only in memory."""
 
 import json
 import os

@@ -203,8 +203,6 @@ def read_stretch(path: Path, skip_s: float, span_s: float, seed: int, leave_out:
     return stretch
 
 
-# --- the log ---
-
 LONGEST_LINE = 64 << 10
 """Bytes; a longer line is skipped, and counted as unread."""
 MOST_BYTES, FREE_BYTES, PER_BYTE, PER_LINE = 2 << 30, 4 << 20, 24, 64

@@ -164,23 +164,18 @@ class Har(Recorded[HarOptions]):
 
 
 class HarAtRate(AtRate, Har):
-    """In random order: see AtRate."""
-
     order: Order = "draw"
 
 
 KIND = registration(Har, requirements, other_axes={"rate": HarAtRate}, tables=frozenset({"login"}), required=("file",))
 
 
-# --- the file ---
-
 LARGEST_BYTES = 128 << 20
 """A session of minutes has some MiB, most of them the contents of answers."""
 MOST_ENTRIES = 20_000
 
 
-class HarError(ValueError):
-    """Why a text is no HAR, in words."""
+class HarError(ValueError): ...
 
 
 @dataclass(frozen=True, slots=True)

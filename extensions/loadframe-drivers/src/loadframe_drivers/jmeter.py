@@ -73,7 +73,6 @@ class JMeter(OwnScript[JMeterOptions]):
     needs = staticmethod(requirements)
 
     def set_up(self) -> None:
-        """The axis is the property that gets the level."""
         super().set_up()
         (axis,) = self.axes
         if not PROPERTY.fullmatch(axis):

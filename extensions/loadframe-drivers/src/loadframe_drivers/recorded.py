@@ -89,6 +89,5 @@ def http_parts(url: str) -> tuple[SplitResult, str] | None:
 
 
 def left_out_sentences(counts: Mapping[str, int]) -> Iterable[str]:
-    """The most frequent first."""
     for why, count in sorted(counts.items(), key=lambda pair: -pair[1]):
         yield f"{count:,} {'request was' if count == 1 else 'requests were'} left out: {why}"

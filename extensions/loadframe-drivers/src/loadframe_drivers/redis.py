@@ -199,7 +199,6 @@ class Redis(OwnProgram[RedisOptions]):
             demand((Requirement(self.kind, MEMTIER, located(MEMTIER), GET_MEMTIER),))
 
     def own_place(self, endpoint: Endpoint) -> OwnKeys:
-        """In a Redis that is not ours."""
         return OwnKeys.found(endpoint.address, endpoint.options[MARK], self.needs_bytes())
 
     def needs_bytes(self) -> int | None:

@@ -55,7 +55,6 @@ class OwnKeys:
 
     @staticmethod
     def at(address: Mapping[str, str]) -> "OwnKeys":
-        """By the `address` of an earlier OwnKeys."""
         return OwnKeys(address["address"], int(address["database"]), address["mark"])
 
     @staticmethod

@@ -64,7 +64,6 @@ class Control(database.Control):
             return self._connection is None or answering % (1 << 32) == self._connection.thread_id()
 
     def pairs(self, statement: str, names: Iterable[str]) -> dict[str, str]:
-        """The answer of a SHOW statement, for these names only."""
         wanted = list(names)
         marks = ", ".join(["%s"] * len(wanted))
         rows = self.ask(f"{statement} WHERE Variable_name IN ({marks})", wanted)

@@ -1,5 +1,5 @@
-"""The settings and counters of MariaDB and MySQL: SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES of MariaDB 10.11 and
-MySQL 9.7, MySQL's performance schema; its counters of the redo log came with 8.0.30."""
+"""SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES of MariaDB 10.11 and MySQL 9.7, MySQL's performance schema; its counters
+of the redo log came with 8.0.30."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class FamilyTarget(DatabaseTarget[Control]):
     def prepare(self) -> None:
         self.make_folders(self.data, self.folder / "tmp")
         self._write_accounts()
-        self.run_once(self.installing(), "install.log")
+        self.run_once([*self.installing(), *self._folders()], "install.log")
 
     def check(self, state: TargetState) -> None:
         """The exit status 0 may hide an error."""
@@ -133,7 +133,7 @@ class FamilyTarget(DatabaseTarget[Control]):
 
     @abstractmethod
     def installing(self) -> Sequence[str]:
-        """The command that makes the data directory."""
+        """The command that makes the data directory, without the options for the folders."""
 
     @abstractmethod
     def checking(self) -> Sequence[str]:
@@ -145,13 +145,15 @@ class FamilyTarget(DatabaseTarget[Control]):
             network = ["--bind-address=127.0.0.1", f"--port={self.port}"]
         return [
             "--no-defaults",
-            f"--datadir={self.data}",
+            *self._folders(),
             f"--socket={self.socket}",
             f"--pid-file={self.socket.with_suffix('.pid')}",
-            f"--tmpdir={self.folder / 'tmp'}",
             "--skip-name-resolve",
             *network,
         ]
+
+    def _folders(self) -> Sequence[str]:
+        return (f"--datadir={self.data}", f"--tmpdir={self.folder / 'tmp'}")
 
     def workload_grants(self) -> Sequence[str]:
         """Outside of the schemas of a load driver's account."""
@@ -209,14 +211,8 @@ class MariadbTarget(FamilyTarget):
     """The root accounts have no password, and others may be able to reach the socket."""
 
     def installing(self) -> Sequence[str]:
-        return [
-            self.required("mariadb-install-db"),
-            "--no-defaults",
-            "--auth-root-authentication-method=normal",
-            "--skip-test-db",
-            f"--datadir={self.data}",
-            f"--tmpdir={self.folder / 'tmp'}",
-        ]
+        own = ("--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db")
+        return [self.required("mariadb-install-db"), *own]
 
     def checking(self) -> Sequence[str]:
         """Its bootstrap mode allocates the memory, reads the data, changes nothing, and ends after 0.2 s."""
@@ -236,15 +232,8 @@ class MysqlTarget(FamilyTarget):
 
     def installing(self) -> Sequence[str]:
         """The accounts are made with the data, before a socket is open."""
-        return [
-            self.required(),
-            "--no-defaults",
-            f"--datadir={self.data}",
-            f"--tmpdir={self.folder / 'tmp'}",
-            *PRIVATE,
-            "--initialize-insecure",
-            f"--init-file={self.accounts_file}",
-        ]
+        own = ("--initialize-insecure", f"--init-file={self.accounts_file}")
+        return [self.required(), "--no-defaults", *PRIVATE, *own]
 
     def checking(self) -> Sequence[str]:
         """It leaves the data alone, and allocates no memory."""

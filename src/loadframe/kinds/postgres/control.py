@@ -62,7 +62,6 @@ class Control(database.Control):
             time.sleep(0.005)
 
     def pid(self) -> int:
-        """Of the server's process at the other end."""
         with self._lock:
             return 0 if self._connection is None else self._connection.info.backend_pid
 

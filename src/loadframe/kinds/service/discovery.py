@@ -138,7 +138,6 @@ class Candidate:
 
     @property
     def listen(self) -> int | str:
-        """As `target.listen` names it."""
         return self.port if self.number in LOOPBACK else joined(self.number, self.port)
 
 
@@ -187,8 +186,8 @@ def of_process(pid: int, all_of_them: Collection[Candidate]) -> tuple[int, tuple
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """first: the processes that started the others. group: the control group with all of them; None where the service
-    is known by its processes. address: HOST:PORT at which it is reached. words: for people."""
+    """first: the processes that started the others. group: the control group with all of them; None where they are
+    known by themselves. address: HOST:PORT at which it is reached. words: for people."""
 
     first: tuple[Identity, ...]
     group: Path | None

@@ -48,7 +48,7 @@ class _Copy:
 
 
 class Files:
-    """The copies of all files that settings are written to, one for each file."""
+    """One copy for each file that settings are written to."""
 
     def __init__(self, target: TargetTable, folder: Path) -> None:
         self._target, self._folder = target, folder
@@ -57,7 +57,7 @@ class Files:
         self._user: Privilege
 
     def make(self, user: Privilege) -> None:
-        """Read the user's files as the service's user, and make folders for the copies. TargetError, OSError."""
+        """The user's files are read as the service's user. TargetError, OSError."""
         self._user = user
         if not self._tables:
             return

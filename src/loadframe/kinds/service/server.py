@@ -256,7 +256,7 @@ class Server(PrivateServer):
 
 
 class Company:
-    """All helpers of a service, in the order in which the study names them."""
+    """All helpers of a service, in the study's order."""
 
     def __init__(self, target: TargetTable, lease: Lease | None, cpus: frozenset[int] | None) -> None:
         """lease: None where the service runs already, and so do they. cpus: those of the service."""

@@ -1,5 +1,5 @@
-"""What a study declares of a service, as data: its settings, names in braces ({port}, {data}, a setting, a variable of
-pass_environment as {ENV:NAME}), and its environment."""
+"""What a study declares of a service: settings, names in braces ({port}, {data}, a setting, a variable of
+pass_environment as {ENV:NAME}), environment."""
 
 import os
 import re

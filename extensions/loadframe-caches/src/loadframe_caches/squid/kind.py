@@ -84,8 +84,6 @@ class SquidTarget(CacheTarget, ConfiguredServer):
         self._descriptors_allowed = 0
         self._stored_before = self._evicted = 0.0
 
-    # --- life ---
-
     def prepare(self) -> None:
         self.make_folders(self.data, self._work)
         self.log.touch()
@@ -98,8 +96,6 @@ class SquidTarget(CacheTarget, ConfiguredServer):
     def destroy(self) -> None:
         super().destroy()
         shared_memory.remove(self._service, () if self.user == US else (ids_of(self.user).uid,))
-
-    # --- what it is and does now ---
 
     def counters(self) -> dict[str, float]:
         """Where the cache manager does not answer, only descriptors, ceilings and the log's counts."""
@@ -187,7 +183,6 @@ class SquidTarget(CacheTarget, ConfiguredServer):
 
     @property
     def _mark(self) -> str:
-        """Of the last configuration."""
         return f"state-{self._configured}"
 
     def command_for(self, configuration: Path, *options: str) -> tuple[str, ...]:

@@ -38,7 +38,6 @@ class Manager:
         self._asked = 0
 
     def connect_to(self, port: int) -> None:
-        """On 127.0.0.1, on a new connection."""
         with self._lock:
             self._connection.close()
             self._connection = _connection(port)
@@ -79,9 +78,6 @@ class Manager:
 
 def _connection(port: int) -> Connection:
     return Connection(f"127.0.0.1:{port}", within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
-
-
-# --- what it says ---
 
 
 def parse_counters(text: str) -> dict[str, float]:

@@ -92,7 +92,6 @@ def unjudged(classes: Sequence[Any]) -> str:
 
 
 def own_wait(of: Any, base: Any) -> bool:
-    """For a class of users, or of tasks in it."""
     tasks = [task for task in getattr(of, "tasks", ()) if isinstance(task, type)]
     return of.wait_time is not base.wait_time or any(own_wait(task, TaskSet) for task in tasks if task is not of)
 
