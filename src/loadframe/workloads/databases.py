@@ -45,7 +45,7 @@ def mark_of(endpoint: Endpoint) -> str:
 
 
 def await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
-    """Wait until each server has closed the connections of a killed driver. TargetError if one refuses."""
+    """Each server has closed the connections of a killed driver. TargetError if one refuses."""
     for front in endpoint.fronts or (endpoint,):
         with engine_of(front).connected(front, doing, patience_s=QUICK_S) as connection:
             await_gone(connection, front)

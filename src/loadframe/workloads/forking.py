@@ -120,7 +120,7 @@ class ForkServer:
         return ForkedWorker(self, self._started.pop() if self._started else self.process.pid, *ours)
 
     def status_of(self, pid: int, timeout_s: float | None) -> int | None:
-        """At its end; None if it runs on after this time."""
+        """None if it runs on after this time."""
         until_s = time.monotonic() + (timeout_s or 0.0)
         while pid not in self._statuses and self._status is None:
             left_s = None if timeout_s is None else max(0.0, until_s - time.monotonic())

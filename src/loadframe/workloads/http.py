@@ -197,7 +197,7 @@ class HttpAtRate(AtRate, Http): ...
 
 
 class HttpByWorkingSet(Http):
-    """The same requests for ever more objects: the level is their total size in MiB."""
+    """The level is the total size of the objects in MiB."""
 
     target_kinds = Http.target_kinds - by_address.KINDS
     axes = frozenset({"working_set"})

@@ -62,7 +62,7 @@ Order = Literal["draw", "walk", "replay"]
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What a page was like. body: kept if it or its length is checked. shortest, longest: seen, in bytes."""
+    """Of a page. body: kept if it or its length is checked. shortest, longest: seen, in bytes."""
 
     body: bytes = b""
     shortest: int = 0

@@ -86,8 +86,7 @@ class Folder:
         return int(self._objects.sizes(count)[self._made() :].sum()) if count > self._made() else 0
 
     def fill(self, count: int) -> None:
-        """Make the missing first objects, on the disk and not in the page cache: the server that reads them caches
-        them."""
+        """On the disk and not in the page cache: the server that reads the objects caches them."""
         have = self._made()
         for number, size in enumerate(self._objects.sizes(count)[have:].tolist(), start=have):
             file = self._path / path_of(number)[1:]

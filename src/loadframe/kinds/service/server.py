@@ -41,8 +41,6 @@ def started_by(user: str, lease: Lease) -> Privilege:
 
 
 class Server(PrivateServer):
-    """A service that the study's command starts."""
-
     def __init__(self, lease: Lease, user: Privilege, target: TargetTable, helper: str = "") -> None:
         """helper: the name of a helper, which is started like a service."""
         fixed = where(str(target.listen))[1] if target.listen is not None else 0

@@ -76,7 +76,6 @@ class UrlTarget(Target):
             )
 
     def reset(self) -> None:
-        """Nothing can be reset."""
         self._known()
 
     def stop(self) -> None:
