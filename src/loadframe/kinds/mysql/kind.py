@@ -102,7 +102,8 @@ class FamilyTarget(DatabaseTarget[Control]):
     def prepare(self) -> None:
         self.make_folders(self.data, self.folder / "tmp")
         self._write_accounts()
-        self.run_once([*self.installing(), *self._folders()], "install.log")
+        folders = (f"--datadir={self.data}", f"--tmpdir={self.folder / 'tmp'}")
+        self.run_once([*self.installing(), *folders], "install.log")
 
     def check(self, state: TargetState) -> None:
         """The exit status 0 may hide an error."""
@@ -145,15 +146,13 @@ class FamilyTarget(DatabaseTarget[Control]):
             network = ["--bind-address=127.0.0.1", f"--port={self.port}"]
         return [
             "--no-defaults",
-            *self._folders(),
+            f"--datadir={self.data}",
             f"--socket={self.socket}",
             f"--pid-file={self.socket.with_suffix('.pid')}",
+            f"--tmpdir={self.folder / 'tmp'}",
             "--skip-name-resolve",
             *network,
         ]
-
-    def _folders(self) -> Sequence[str]:
-        return (f"--datadir={self.data}", f"--tmpdir={self.folder / 'tmp'}")
 
     def workload_grants(self) -> Sequence[str]:
         """Outside of the schemas of a load driver's account."""
