@@ -45,14 +45,14 @@ def mark_of(endpoint: Endpoint) -> str:
 
 
 def await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
-    """Each server has closed the connections of a killed driver. TargetError if one refuses."""
+    """Until each server has closed the connections of a killed driver. TargetError if one refuses."""
     for front in endpoint.fronts or (endpoint,):
         with engine_of(front).connected(front, doing, patience_s=QUICK_S) as connection:
             await_gone(connection, front)
 
 
 def await_gone(connection: Any, endpoint: Endpoint) -> None:
-    """Over an open connection. A killed driver's last statement may still run in the server."""
+    """As await_drivers_gone, over an open connection. A killed driver's last statement may still run in the server."""
     until, engine = time.monotonic() + DRIVERS_GONE_WITHIN_S, engine_of(endpoint)
     drivers = engine.DRIVERS.format(engine.schema_of(endpoint))
     while time.monotonic() < until and engine.ask(connection, drivers) != [(0,)]:
@@ -127,7 +127,7 @@ def proof(endpoint: Endpoint) -> str:
 
 
 def elsewhere(endpoint: Endpoint, program: str, said: str) -> WorkloadError:
-    """For a driver that names no schema: it is not proved that it would find only our tables."""
+    """Where it is not proved that a driver that names no schema would find only our tables."""
     engine = engine_of(endpoint)
     return WorkloadError(
         f"{program}, connected to {engine.where(endpoint)} as for the load, did not find the schema "

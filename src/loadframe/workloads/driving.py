@@ -179,7 +179,7 @@ class ProcessDriver:
                     pipe.close()
 
     def _note_failure(self) -> None:
-        """Of the process that failed by itself, before we end the others, which then fail by our hand."""
+        """Before we end the other processes, which then fail by our hand."""
         if self._failed is None and not self._killed:
             self._failed = next((process for process in self.processes if process.poll() not in (None, 0)), None)
 

@@ -243,7 +243,7 @@ TIDY = ("TRUNCATE {}.pgbench_history", "VACUUM {}.pgbench_branches", "VACUUM {}.
 
 
 def _await_connected(process: subprocess.Popen[bytes], clients: int, most_s: float) -> None:
-    """It has a socket for every client; the driver reports one that has ended."""
+    """Until it has a socket for every client; the driver reports one that has ended."""
     until, sockets = time.monotonic() + most_s, 0
     while process.poll() is None and sockets < clients and time.monotonic() < until:
         time.sleep(POLL_S)
