@@ -181,6 +181,14 @@ class Registry(Mapping[str, Record], Generic[Record]):
         record = None if kind in self.own else self._load(kind)
         return record if isinstance(record, Broken) else None
 
+    def refuse(self, kind: str, key: str) -> None:
+        """StudyError for one that is unusable, or of an extension that is not installed. key: names it in a study."""
+        if (broken := self.why_not(kind)) is not None:
+            raise broken.error(key)
+        if kind in EXTENSIONS[self.group]:
+            missing = not_installed(self.group, kind, f"{key} = {kind!r}")
+            raise StudyError(missing.fact, remedy=missing.remedy)
+
     def distribution(self, kind: str) -> str:
         """That offers a kind; "" for one of our own, and where none does."""
         offered = (offer.distribution for offer in self._offers if offer.name == kind)

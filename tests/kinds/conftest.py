@@ -65,6 +65,6 @@ def folder_of_mariadb(created_mariadb: tuple[Target, Lease]) -> Path:
 def postgres(lease: Lease, request: pytest.FixtureRequest) -> Iterator[Target]:
     """A PostgreSQL, created and not started."""
     target = PostgresTarget(lease=lease, resources=Resources())
-    target.create_like(request.getfixturevalue("pristine"))
+    target.create(request.getfixturevalue("pristine"))
     yield target
     target.destroy()

@@ -46,7 +46,7 @@ class Killed(Control):
     def _pids(self) -> Iterable[int]:
         return ()
 
-    def _let_go(self, connection: Any) -> None:
+    def let_go(self, connection: Any) -> None:
         assert connection is not None
 
 

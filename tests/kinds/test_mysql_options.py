@@ -16,7 +16,6 @@ from loadframe.kinds.mysql.options import (
     MOST_FILES,
     SERVER_GROUPS,
     configured_options,
-    parse_arguments,
     parse_options,
     read_client_options,
 )
@@ -75,7 +74,7 @@ def test_anything_can_stand_in_a_file(text: str) -> None:
     for name, value in parse_options("[client]\n" + text, CLIENT_GROUPS).items():
         assert isinstance(value, str)
         assert name == name.strip()
-    parse_arguments(text.split())
+    configured_options(text.split(), [], os.geteuid())
 
 
 SECRETS = st.text(st.characters(categories=["L", "N", "P"], exclude_characters="'\""), min_size=1, max_size=20)

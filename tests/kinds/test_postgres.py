@@ -156,7 +156,7 @@ def running(pristine: PostgresTarget) -> Iterator[PostgresTarget]:
         with Lease.acquire("tests that look") as lease:
             patch.undo()
             target = PostgresTarget(lease=lease, resources=Resources())
-            target.create_like(pristine)
+            target.create(pristine)
             target.start(TargetState())
             yield target
             target.destroy()

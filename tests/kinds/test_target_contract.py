@@ -104,7 +104,7 @@ def example(kind: str) -> Example:
 def create(request: pytest.FixtureRequest) -> Callable[[Target], None]:
     def created(target: Target) -> None:
         if isinstance(target, PostgresTarget):
-            target.create_like(request.getfixturevalue("pristine"))
+            target.create(request.getfixturevalue("pristine"))
         else:
             target.create()
 

@@ -1,1 +1,0 @@
-"""Cages: the control groups of a component, with what they allow."""

@@ -47,8 +47,8 @@ class Group:
 
 
 class Cage:
-    """The control groups of a component, made once; processes join them when they are spawned (Allowance.groups);
-    removed with its lease. No groups where nothing is limited and the machine grants none."""
+    """Made once; processes join it when they are spawned (Allowance.groups); removed with its lease. No groups where
+    nothing is limited and the machine grants none."""
 
     def __init__(self, component: str, members: tuple[Group, ...], device: str | None) -> None:
         """device: the disk of the I/O limits (major:minor)."""
@@ -70,8 +70,8 @@ class Cage:
         root: Path = Path("/"),
         make_folder: Callable[[Path], None] = Path.mkdir,
     ) -> "Cage":
-        """Make the groups and set the limits. CageError, with what is needed, where the machine does not grant them.
-        cpus: also bound by a cpuset where there is one. of: distinguishes two of the same name."""
+        """CageError, with what is needed, where the machine does not grant the limits. cpus: also bound by a cpuset
+        where there is one. of: distinguishes two of the same name."""
         wanted = {LIMITS[name] for name in limits}
         device = block_device(lease.folder, root) if "io" in wanted else None
         places = groups.find(wanted, root) if wanted else _permitted((), root)  # then use is only counted
@@ -199,7 +199,7 @@ class Cage:
         self._ended = self._ended_for_memory()
 
     def ended_for_memory(self) -> int:
-        """Processes that the kernel ended for lack of memory since `begin`; without a memory group, of any program."""
+        """Since `begin`; without a memory group, of any program."""
         return self._ended_for_memory() - self._ended
 
     def _ended_for_memory(self) -> int:
@@ -217,8 +217,8 @@ def _permitted(wanted: Collection[str], root: Path) -> list[Place]:
 
 
 def block_device(path: Path, root: Path) -> str:
-    """The disk under a path as major:minor; for a partition its whole disk, which is what the kernel limits. CageError
-    where it is on none (memory, network, layers)."""
+    """As major:minor; for a partition its whole disk, which is what the kernel limits. CageError where the path is on
+    none (memory, network, layers)."""
     number = path.stat().st_dev
     name = f"{os.major(number)}:{os.minor(number)}"
     entry = root / "sys/dev/block" / name
@@ -231,7 +231,7 @@ def block_device(path: Path, root: Path) -> str:
 
 
 def _of_device(lines: str, device: str | None, key: str) -> int | None:
-    """The number after `key` on the device's line; None for "max", 0 or no line."""
+    """The number after `key`; None for "max", 0 or no line."""
     match = re.search(rf"^{re.escape(device or '')} (?:.* )?{re.escape(key)}(\d+)\b", lines, re.MULTILINE)
     return int(match[1]) or None if match else None
 

@@ -41,7 +41,11 @@ class Place:
 
 
 def hierarchies(root: Path = Path("/"), of: str = "self") -> tuple[Hierarchy, ...]:
-    own = _own_groups(text(root / f"proc/{of}/cgroup"))
+    own: dict[str, str] = {}
+    """Controller (version 1) or "" (version 2) -> path."""
+    for line in text(root / f"proc/{of}/cgroup").splitlines():
+        _, controllers_of, path = (*line.split(":", 2), "", "")[:3]
+        own |= dict.fromkeys(controllers_of.split(","), path)
     mounted: dict[tuple[int, frozenset[str]], Hierarchy] = {}
     for line in text(root / "proc/self/mountinfo").splitlines():
         left, _, right = line.partition(" - ")
@@ -60,15 +64,6 @@ def hierarchies(root: Path = Path("/"), of: str = "self") -> tuple[Hierarchy, ..
         known = controllers & {*CONTROLLERS, ACCOUNTING}
         mounted.setdefault((version, known), Hierarchy(version, known, top, _below(top, inside, group)))
     return tuple(mounted.values())
-
-
-def _own_groups(lines: str) -> dict[str, str]:
-    """Controller (version 1) or "" (version 2) -> path, from /proc/PID/cgroup."""
-    groups: dict[str, str] = {}
-    for line in lines.splitlines():
-        _, controllers, path = (*line.split(":", 2), "", "")[:3]
-        groups |= dict.fromkeys(controllers.split(","), path)
-    return groups
 
 
 def _below(top: Path, inside: str, group: str) -> Path:
@@ -107,7 +102,7 @@ def parent_of(hierarchy: Hierarchy, wanted: Collection[str]) -> Place | str:
 
 
 def _enable(folder: Path, controller: str, top: Path) -> bool:
-    """Hand a controller down to the children of a group of version 2, from the top on where necessary."""
+    """To the children of a group of version 2, from the top on where necessary."""
     if controller in text(folder / "cgroup.subtree_control").split():
         return True
     if controller not in text(folder / "cgroup.controllers").split() and (
@@ -192,7 +187,7 @@ def members(folder: Path) -> tuple[int, ...]:
 
 
 def put(path: Path, value: int | str) -> None:
-    """Write a value; the kernel takes each write as a whole."""
+    """The kernel takes each write as a whole."""
     path.write_text(str(value), encoding="utf-8")
 
 

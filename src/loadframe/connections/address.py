@@ -1,5 +1,5 @@
-"""Where a server is, resolved once: only here does a name become numeric addresses, and the one that was checked is the
-one that connections and drivers use. The check for consent looks a name up again; connections use its result."""
+"""Where a server is: only here does a name become numeric addresses, and the one that was checked is the one that
+connections and drivers use. The check for consent looks a name up again; connections use its result."""
 
 import ipaddress
 import re
@@ -21,8 +21,7 @@ chosen: dict[tuple[str, int], str] = {}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a server listens. host: as named, for certificates and the header Host. number: its numeric address. here:
-    on this machine."""
+    """host: as named, for certificates and the header Host. number: the numeric address. here: on this machine."""
 
     host: str
     number: str
@@ -45,12 +44,13 @@ def is_here(host: str, *, afresh: bool = False) -> bool:
 
 
 def decide(host: str, port: int, number: str = "") -> Place:
-    """Where to connect: the first address that accepts a connection, else the first. number: decided before."""
+    """The first address that accepts a connection, else the first. number: decided before."""
     if number:
         return Place(host, number, port, is_here(number))
     numbers = look_up(host)
     if chosen.get((host, port)) not in numbers:
-        accepting = (number for number in numbers if _accepts(number, port)) if len(numbers) > 1 else iter(())
+        tried = numbers if len(numbers) > 1 else ()  # where none accepts, whoever connects reports that
+        accepting = (number for number in tried if accepts(number, port, TRIED_FOR_S))
         chosen[host, port] = next(accepting, numbers[0])
     number = chosen[host, port]
     return Place(host, number, port, _is_own(number))
@@ -73,7 +73,7 @@ def _asked(host: str) -> tuple[str, ...]:
 
 
 def _number(socket_address: tuple[Any, ...]) -> str:
-    """The address with its interface where it needs one; ::ffff:192.0.2.1 as IPv4."""
+    """With its interface where it needs one; ::ffff:192.0.2.1 as IPv4."""
     number, _, scope = str(socket_address[0]).partition("%")
     address = ipaddress.ip_address(number)
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
@@ -83,10 +83,10 @@ def _number(socket_address: tuple[Any, ...]) -> str:
     return f"{number}%{scope}" if scope else number
 
 
-def _accepts(number: str, port: int) -> bool:
+def accepts(host: str, port: int, within_s: float = 1.0) -> bool:
     try:
-        socket.create_connection((number, port), timeout=TRIED_FOR_S).close()
-    except OSError:  # reported by whoever connects, if no other one accepts
+        socket.create_connection((host, port), timeout=within_s).close()
+    except OSError:
         return False
     return True
 
@@ -105,7 +105,7 @@ def _is_own(number: str) -> bool:
 
 
 def parted(address: str, port: str) -> tuple[str, str]:
-    """Host and port of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: the default. StudyError for others."""
+    """Of HOST, HOST:PORT, [ADDRESS]:PORT or an IPv6 address; port: the default. StudyError for others."""
     if address.startswith("["):
         host, closed, named = address[1:].partition("]:")
         host, named = (host, named) if closed else (host.removesuffix("]"), port)
@@ -121,5 +121,4 @@ def parted(address: str, port: str) -> tuple[str, str]:
 
 
 def joined(host: str, port: str | int) -> str:
-    """The inverse of `parted`."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

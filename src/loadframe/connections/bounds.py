@@ -20,7 +20,7 @@ class Bound:
         self._taken, self._until = 0, self._clock() + self._within_s
 
     def left_s(self) -> float:
-        """Remaining seconds. TimeoutError where there are none."""
+        """TimeoutError where no time is left."""
         left = self._until - self._clock()
         if left <= 0:
             raise TimeoutError(f"its answer has not ended after {self._within_s:g} s")

@@ -18,8 +18,6 @@ ERRORS = (OSError, http.client.HTTPException, ValueError)
 
 
 class Connection(http.client.HTTPConnection):
-    """One connection, kept for as long as the server keeps it."""
-
     def __init__(
         self,
         address: str | Path,
@@ -45,7 +43,7 @@ class Connection(http.client.HTTPConnection):
             self.sock = open_socket(str(self._unix), timeout_s=self._silent_s)
 
     def response_class(self, sock: socket.socket, *args: Any, **options: Any) -> http.client.HTTPResponse:  # type: ignore[override]
-        """Read no further than the bound."""
+        """Reads no further than the bound."""
         return _Response(sock, self.bound, self._silent_s, *args, **options)
 
     def get(self, path: str) -> http.client.HTTPResponse:
@@ -55,7 +53,6 @@ class Connection(http.client.HTTPConnection):
     def send_as(
         self, method: str, path: str, headers: Sequence[tuple[str, str]] = (), content: bytes = b""
     ) -> http.client.HTTPResponse:
-        """A request of any method, with these headers and a body. ERRORS."""
         self.bound.begin()
         self.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         self.putheader("Host", self._header)
@@ -68,7 +65,7 @@ class Connection(http.client.HTTPConnection):
 
 
 def parts(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    """An answer's body as it comes. IncompleteRead where it is cut off, others of ERRORS."""
+    """A body as it comes. IncompleteRead where it is cut off, others of ERRORS."""
     while part := answer.read1(PART):
         yield part
     if answer.length:  # read1 does not report that
@@ -77,7 +74,7 @@ def parts(answer: http.client.HTTPResponse) -> Iterator[bytes]:
 
 
 def body(answer: http.client.HTTPResponse) -> bytes:
-    """An answer's body in one piece. Raises as `parts`."""
+    """In one piece. Raises as `parts`."""
     return b"".join(parts(answer))
 
 

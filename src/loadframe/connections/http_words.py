@@ -1,4 +1,4 @@
-"""What may be in a request that a study, a log or a recorded session names: one request, and no second one in it."""
+"""What may be in a request that a study, a log or a recorded session names: no second request in it."""
 
 import re
 
@@ -35,7 +35,7 @@ SECRET = frozenset({"authorization", "cookie", "proxy-authorization", "x-api-key
 
 
 def wrong_header(name: str, value: str) -> str | None:
-    """Why a header cannot be sent as it is; None where it can."""
+    """Why it cannot be sent as it is; None where it can."""
     if not TOKEN.fullmatch(name):
         return "its name is no word that HTTP allows (RFC 9110, 5.6.2)"
     if name.lower() in REFUSED:
@@ -48,7 +48,7 @@ def wrong_header(name: str, value: str) -> str | None:
 
 
 def wrong_path(path: str) -> str | None:
-    """Why a path cannot be requested as it is; None where it can."""
+    """Why it cannot be requested as it is; None where it can."""
     if not PATH.fullmatch(path):
         return "it must begin with / and have printable ASCII without blanks (others as %20)"
     if "#" in path:

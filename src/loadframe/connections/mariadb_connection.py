@@ -25,16 +25,9 @@ ANSWER_BYTES = 64 * MIB
 LONGEST_S = 3600.0
 CANNOT_CONNECT, LOST, NO_TLS, NO_PLUGIN = 2003, 2013, 2026, 2059
 GARBLED = (
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    RuntimeError,
-    AssertionError,
-    ArithmeticError,
-    MemoryError,
+    ValueError, TypeError, LookupError, AttributeError, RuntimeError, AssertionError, ArithmeticError, MemoryError,
     struct.error,
-)
+)  # fmt: skip
 """What pymysql raises for an answer outside of the protocol; RuntimeError where the server asks for a file."""
 READABLE = ("mysql_clear_password", "dialog", "sha256_password")
 """Authentication methods by which the server, or anyone on the way, can read the password."""
@@ -43,7 +36,7 @@ CARRIED = ("ca", "capath", "cert", "key", "cipher")
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Where to connect, and as whom. socket: of this machine, or place. tls: pymysql's options; empty for none."""
+    """socket: of this machine, or place. tls: pymysql's options; empty for none."""
 
     socket: str = ""
     place: Place | None = None
@@ -53,7 +46,7 @@ class Reach:
 
 
 def driver() -> Any:
-    """The pymysql package. MissingTool where it is not installed."""
+    """The pymysql package. MissingTool."""
     try:
         import pymysql
     except ImportError as error:
@@ -62,7 +55,7 @@ def driver() -> Any:
 
 
 def tls_of(options: Mapping[str, str]) -> dict[str, Any]:
-    """The TLS options of an option file, for pymysql. TargetError for one that cannot be kept: never less secure."""
+    """Of an option file, for pymysql. TargetError for one that cannot be kept: never less secure."""
     given = {
         name: value for name, value in options.items() if name.startswith(("ssl", "tls")) and value not in ("0", "OFF")
     }
@@ -91,9 +84,9 @@ def connect(
     most_bytes: int = ANSWER_BYTES,
     within_s: float = LONGEST_S,
 ) -> Connection[Any]:
-    """A connection in autocommit mode. over: a socket that is connected there already. several: allow several
-    statements at once. most_bytes, within_s: of each statement's answer. pymysql's MySQLError where the server refuses,
-    or says too much or nothing; one of GARBLED for another protocol."""
+    """In autocommit mode. over: a socket that is connected there already. several: allow several statements at once.
+    most_bytes, within_s: of each statement's answer. pymysql's MySQLError where the server refuses, or says too much or
+    nothing; one of GARBLED for another protocol."""
     pymysql = driver()
     from pymysql.constants import CLIENT
 
@@ -127,14 +120,9 @@ def connect(
     return cast("Connection[Any]", connection)
 
 
-def server_version(connection: Any) -> str:
-    """As the server reported it at the handshake, such as "10.11.14-MariaDB-0+deb12u2" or "9.7.0"."""
-    return str(connection.get_server_info())
-
-
 class _Refusing:
     def __init__(self, connection: object) -> None:
-        """Its signature is pymysql's."""
+        """With pymysql's signature."""
 
     def authenticate(self, packet: object) -> None:
         raise driver().err.OperationalError(

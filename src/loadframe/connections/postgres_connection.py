@@ -1,5 +1,5 @@
-"""Connections to PostgreSQL: with complete parameters of libpq ("Parameter Key Words", "Environment Variables"), so
-that neither the environment nor a default leads elsewhere, and with bounded answers (bounds.py)."""
+"""Connections to PostgreSQL with complete parameters of libpq ("Parameter Key Words", "Environment Variables"), so that
+neither the environment nor a default leads elsewhere, and with bounded answers (bounds.py)."""
 
 from __future__ import annotations
 
@@ -28,15 +28,8 @@ Waiting = Generator[Any, Any, Any]
 NUMBER = "hostaddr"
 """The parameter, and the option of an Endpoint, with the numeric address; `host` is for certificates."""
 LOCATING = (
-    "PGHOST",
-    "PGHOSTADDR",
-    "PGPORT",
-    "PGDATABASE",
-    "PGUSER",
-    "PGSERVICE",
-    "PGSERVICEFILE",
-    "PGLOADBALANCEHOSTS",
-)
+    "PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE", "PGSERVICEFILE", "PGLOADBALANCEHOSTS",
+)  # fmt: skip
 """Variables that name the server: a load driver gets none of them but ours."""
 ELSEWHERE = ("PGHOSTADDR", "PGSERVICE")
 """Those of LOCATING that override a socket's path, or fill in what we leave open."""
@@ -63,7 +56,7 @@ PACKAGED = Path("/usr/lib/postgresql")
 
 
 def driver() -> Any:
-    """The psycopg package. MissingTool where it is not installed."""
+    """The psycopg package. MissingTool."""
     try:
         import psycopg
     except ImportError as error:
@@ -74,7 +67,7 @@ def driver() -> Any:
 
 
 def check_parameters(given: Mapping[str, str], whose: str) -> dict[str, str]:
-    """An option file's parameters, with absolute paths. TargetError for one that drivers cannot have."""
+    """Of an option file, with absolute paths. TargetError for one that drivers cannot have."""
     if unable := [name for name in given if name not in (*SAID, *CARRIED)]:
         raise TargetError(
             f"{whose}: {unable[0]} cannot be given to load drivers",
@@ -87,16 +80,6 @@ def check_parameters(given: Mapping[str, str], whose: str) -> dict[str, str]:
             remedy="Write its parts: host, port, dbname, user.",
         )
     return {name: _absolute(value) if name in FILES else value for name, value in given.items()}
-
-
-def check_environment() -> None:
-    """TargetError where a variable of libpq would lead a connection elsewhere."""
-    name = next((name for name in ELSEWHERE if os.environ.get(name)), None)
-    if name is not None:
-        raise TargetError(
-            f"{name} = {os.environ[name]!r} is set, and would lead connections to another server",
-            remedy=f"Run without it (env -u {name} loadframe ...); the study or its option file names the server.",
-        )
 
 
 def guarded(parameters: Mapping[str, str]) -> dict[str, str]:
@@ -123,9 +106,14 @@ def connect(
     within_s: float = LONGEST_S,
     silence_s: float = SILENT_S,
 ) -> Connection[Any]:
-    """A connection in autocommit mode. most_bytes, within_s: of each statement's answer. silence_s: the longest pause
-    in it. psycopg.Error where the server refuses, or says too much or nothing; TargetError as `check_environment`."""
-    check_environment()
+    """In autocommit mode. most_bytes, within_s: of each statement's answer. silence_s: the longest pause in it.
+    psycopg.Error where the server refuses, or says too much or nothing; TargetError where a variable of libpq would
+    lead elsewhere."""
+    if name := next((name for name in ELSEWHERE if os.environ.get(name)), None):
+        raise TargetError(
+            f"{name} = {os.environ[name]!r} is set, and would lead connections to another server",
+            remedy=f"Run without it (env -u {name} loadframe ...); the study or its option file names the server.",
+        )
     known = {"connect_timeout": CONNECT_S, **parameters}
     connection: Connection[Any] = patient(silence_s).connect(**known, autocommit=True)
     connection.bound = Bound(most_bytes, within_s)  # type: ignore[attr-defined]
@@ -134,9 +122,9 @@ def connect(
 
 @functools.cache
 def patient(silence_s: float, clock: Callable[[], float] = time.monotonic) -> Any:
-    """psycopg's Connection, which raises psycopg.OperationalError and is closed where the server has sent nothing for
-    silence_s (a statement_timeout would be a setting of ours, and a stopped server does not keep it), or more than
-    `bound`. Bytes are counted before libpq, which keeps a whole answer in memory, reads them."""
+    """psycopg's Connection, which raises OperationalError and is closed where the server has sent nothing for silence_s
+    (a statement_timeout would be a setting of ours, and a stopped server does not keep it), or more than `bound`. Bytes
+    are counted before libpq, which keeps a whole answer in memory, reads them."""
     psycopg = driver()
 
     class Patient(psycopg.Connection[Any]):  # type: ignore[misc,name-defined]
@@ -223,7 +211,7 @@ def _cut_off(file: int, most: int) -> Iterator[list[int]]:
 
 
 def _received(file: int) -> int | None:
-    """Bytes received by a TCP connection (tcpi_bytes_received, linux/tcp.h); None for another socket."""
+    """tcpi_bytes_received of a TCP connection (linux/tcp.h); None for another socket."""
     with sockets.socket(fileno=os.dup(file)) as ours:
         if ours.family not in (sockets.AF_INET, sockets.AF_INET6):
             return None
@@ -249,7 +237,7 @@ def _absolute(path: str) -> str:
 
 
 def program(name: str) -> str | None:
-    """The path of a program, of the newest installed version."""
+    """Of the newest installed version."""
     versions = [folder for folder in PACKAGED.glob("*/bin") if folder.parent.name.isdigit()]
     for folder in sorted(versions, key=lambda folder: int(folder.parent.name), reverse=True):
         if (path := shutil.which(name, path=str(folder))) is not None:

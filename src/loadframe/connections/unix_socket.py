@@ -16,9 +16,8 @@ LET_IT_GO_ON = "Find out what stopped it (`kill -CONT` lets it go on), and run i
 
 
 def open_socket(path: str, *, timeout_s: float | None = None) -> socket.socket:
-    """Connect to the socket at this path. OSError where no server answers, with nothing left open (pymysql would keep
-    it open until the next garbage collection). A link is followed only if we or root have made it: the folder may be
-    another user's."""
+    """OSError where no server answers, with nothing left open (pymysql would keep it open until the next garbage
+    collection). A link is followed only if we or root have made it: the folder may be another user's."""
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(timeout_s)
@@ -74,7 +73,7 @@ def peer(connection: socket.socket) -> int | None:
 
 
 def peer_user(connection: socket.socket) -> int:
-    """The user of that process, when it began to listen."""
+    """Of that process, when it began to listen."""
     return _credentials(connection)[1]
 
 

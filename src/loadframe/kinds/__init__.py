@@ -1,1 +1,0 @@
-"""Servers under test, one file each, with their catalogues of settings."""

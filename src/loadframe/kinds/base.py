@@ -1,4 +1,4 @@
-"""What every target, and every running server, can do; see the contract suite loadframe.testing.targets."""
+"""What every target, and every running server, can do; the contract suite is loadframe.testing.targets."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,20 +17,18 @@ class Target(Protocol):
     embedded: bool
     """True where the target runs inside the driver's processes (SQLite): it has no pids of its own."""
     counter_specs: tuple[CounterSpec, ...]
-    """The counters that `counters` returns, with the metric of each."""
 
     def create(self) -> None:
-        """Make the data directory. MissingTool where its programs are not installed."""
+        """MissingTool where its programs are not installed."""
 
     def check(self, state: TargetState) -> None:
-        """Have the server's own check examine a state; nothing changes. TargetError, in its words, where it would not
-        start."""
+        """The server's own check of a state; changes nothing. TargetError, in its words, where it would not start."""
 
     def start(self, state: TargetState) -> None:
-        """Start with this state and wait until it answers."""
+        """Return once it answers."""
 
     def apply(self, state: TargetState) -> None:
-        """Go to another state with few restarts; the data stay. A front end of shards may restart for any change."""
+        """With few restarts; the data stay. A front end of shards may restart for any change."""
 
     def reset(self) -> None:
         """Before a step: reset high-water marks and caches of handles, so that what is read after it belongs to it."""
@@ -41,23 +39,23 @@ class Target(Protocol):
         """Stop whatever runs and remove the data. Never raises for what is gone already."""
 
     def effective(self) -> dict[str, SettingValue]:
-        """The settings that the running target really uses, and the process's resource limits by their name."""
+        """What the running target really uses, and the process's resource limits by their name."""
 
     def counters(self) -> dict[str, float]: ...
 
     def pids(self) -> tuple[int, ...]:
-        """Its processes, the root of the process tree first; empty for an embedded target."""
+        """The root of the process tree first; empty for an embedded target."""
         return ()
 
     def processes(self) -> Mapping[str, tuple[int, ...]]:
-        """The processes by component: "target" alone, or "shard1", "shard2", ... of a target in several pieces."""
+        """By component: "target" alone, or "shard1", "shard2", ... of a target in several pieces."""
         return {"target": self.pids()}
 
     def endpoint(self) -> Endpoint:
-        """How a driver reaches it; `shards` has the endpoint of each of several pieces."""
+        """`shards` has the endpoint of each of several pieces."""
 
     def healthy(self) -> bool:
-        """Whether it answers now. Never raises."""
+        """Never raises."""
 
     def version(self) -> str:
         """Name and version, for example "MariaDB 10.11.6"."""
@@ -66,31 +64,31 @@ class Target(Protocol):
         return ""
 
     def describe(self) -> Mapping[str, str]:
-        """Where the data are and how it was started, for the report."""
+        """For the report: where the data are and how it was started."""
 
 
 @runtime_checkable
 class Cache(Protocol):
-    """A target that caches answers of an origin; its counter `fetches` is the requests that it sent there."""
+    """Caches answers of an origin; its counter `fetches` is the requests that it sent there."""
 
     def empty(self) -> None:
-        """Drop all that is cached. The cache must be stopped."""
+        """The cache must be stopped."""
 
 
 @runtime_checkable
 class Listening(Protocol):
-    """A private target that other machines can reach, where its kind says so (KindOfTarget.listening)."""
+    """Other machines can reach it, where its kind says so (KindOfTarget.listening)."""
 
     def listen_on(self, number: str) -> None:
-        """Called before its first start: accept connections on this numeric address; administration stays local."""
+        """Before its first start: a numeric address to accept connections on; administration stays local."""
 
 
 @runtime_checkable
 class Losing(Protocol):
-    """A private target that loses its data when it goes to a state that has no room for them."""
+    """Loses its data when it goes to a state that has no room for them."""
 
     def has_lost_data(self) -> bool:
-        """Whether it has lost data since the last call: then the workload has to create them again."""
+        """Since the last call: then the workload has to create them again."""
 
 
 @runtime_checkable
@@ -101,15 +99,15 @@ class Noting(Protocol):
 
 @runtime_checkable
 class Answering(Protocol):
-    """A running server that may have no setting to read, and is checked by a connection."""
+    """May have no setting to read, and is checked by a connection."""
 
     def answers(self) -> bool:
-        """Whether it accepts a connection. Never raises."""
+        """Never raises."""
 
 
 @runtime_checkable
 class Exposing(Protocol):
-    """A target with counters that threads read while the load runs."""
+    """Threads read its counters while the load runs."""
 
     exposure: Exposure
 
@@ -123,8 +121,8 @@ class PrintsStages(Protocol):
 
 
 class Attached(Protocol):
-    """A connection to a server that others started, with defaults for one that is not on this machine. All methods
-    raise TargetError where it does not answer."""
+    """A server that others started, with defaults for one that is not on this machine. All methods raise TargetError
+    where it does not answer."""
 
     kind: str
     counter_specs: tuple[CounterSpec, ...]
@@ -137,7 +135,7 @@ class Attached(Protocol):
     def words(self) -> str: ...
 
     def counters(self) -> dict[str, float]:
-        """The counters now, by CounterSpec.name; one that this server does not have is absent."""
+        """By CounterSpec.name; one that this server does not have is absent."""
 
     def effective(self) -> dict[str, SettingValue]: ...
 
@@ -145,51 +143,49 @@ class Attached(Protocol):
         """A setting of the catalogue, in the form that `write` takes, once the server has settled."""
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Set it for all new connections, without a restart. TargetError where the server refuses."""
+        """For all new connections, without a restart. TargetError where the server refuses."""
 
     def settle(self) -> None:
         """Wait until no other connection of the account changes a setting or the load's schema: a server finishes the
         statement of a killed client. TargetError where that takes too long."""
 
     def configured(self) -> dict[str, SettingValue]:
-        """The settings as configured, as far as they can be read."""
+        """As far as it can be read."""
         return {}
 
     def pid(self) -> int | None:
-        """Its process; None where it is on another machine or hidden."""
+        """None where it is on another machine or hidden."""
         return None
 
     def listener(self) -> int | None:
-        """Its process, from the kernel's list of who listens at the socket; None by network."""
+        """From the kernel's list of who listens at the socket; None by network."""
         return None
 
     def pids(self) -> tuple[int, ...]:
-        """All its processes, the one of `pid` first; empty where they are not visible."""
+        """The one of `pid` first; empty where they are not visible."""
         return ()
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
-        """The processes of the helpers that the study names, by the name of each."""
+        """The processes of the study's helpers, by name."""
         return {}
 
     def local(self) -> bool:
-        """Whether it is on this machine."""
         return False
 
     def endpoint(self) -> Endpoint:
-        """How a load driver reaches it, with a schema of its own; its `attached` is set."""
+        """With a schema of its own; its `attached` is set."""
 
     def version(self) -> str: ...
 
     def describe(self) -> str: ...
 
     def close(self) -> None:
-        """Close the connection. Never raises."""
+        """Never raises."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where a running server is, and the account to use. account: how the user names an account. number: the numeric
-    address when it was recorded; "": the name is resolved now."""
+    """account: how the user names an account. number: numeric, as recorded; "": the name is resolved now."""
 
     address: str = ""
     option_file: Path | None = None
@@ -198,7 +194,7 @@ class ServerAddress:
     number: str = ""
 
     def written(self, kind: str, address: str, thing: str, number: str) -> dict[str, str]:
-        """The record for Attached.address; address, number: as resolved; thing: which server it is."""
+        """The record for Attached.address, with the resolved address and number. thing: which server it is."""
         return {
             "kind": kind,
             "address": address,
@@ -214,5 +210,4 @@ Attach = Callable[[ServerAddress], Attached]
 
 
 def shard_name(number: int) -> str:
-    """The component's name, from 1: of its folder, resources and metrics."""
     return f"shard{number}"

@@ -15,15 +15,15 @@ SOCKET_KEEPER = "systemd"
 
 
 class Behind:
-    """The processes that serve one address; looked up again once all of them have ended."""
+    """Looked up again once all of them have ended."""
 
     def __init__(self, number: str, port: int) -> None:
-        """TargetError, with the reason, where the processes are not visible."""
+        """TargetError, with the reason, where they are not visible."""
         self._number, self._port = number, port
         self.first: tuple[Identity, ...] = self._found()
 
     def pids(self) -> tuple[int, ...]:
-        """All of them now, the listening ones first; empty once they have ended."""
+        """The listening ones first; empty once they have ended."""
         if not any(identity.alive(process) for process in self.first):
             try:
                 self.first = self._found()
@@ -40,15 +40,15 @@ def family(first: int) -> tuple[int, ...]:
 
 
 def family_of(first: Sequence[Identity]) -> tuple[int, ...]:
-    """The living ones of these processes and their current descendants, these first."""
+    """The living ones of these, then their current descendants."""
     alive = [process for process in first if identity.alive(process)]
     came = (descendant.pid for process in alive for descendant in identity.family(process.pid))
     return tuple(dict.fromkeys([*(process.pid for process in alive), *came]))
 
 
 def parents(pids: Collection[int]) -> tuple[int, ...]:
-    """Of processes that hold one port, those that started the others; with SO_REUSEPORT the one with the same command
-    line that started all of them, though it holds none."""
+    """Of processes that hold one port, those that started the others; with SO_REUSEPORT what started all of them with
+    the same command line, though it holds none."""
     first = listening.first_of([pid for pid in pids if comm_of(pid) != SOCKET_KEEPER] or pids)
     above = {identity.parent_of(pid) for pid in first}
     if len(first) < 2 or len(above) != 1 or not (parent := above.pop()):
@@ -58,7 +58,7 @@ def parents(pids: Collection[int]) -> tuple[int, ...]:
 
 
 def comm_of(pid: int) -> str:
-    """The name of a process; "" where it has ended."""
+    """Empty where it has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -66,8 +66,7 @@ def comm_of(pid: int) -> str:
 
 
 def listeners(number: str, port: int) -> tuple[int, ...]:
-    """The processes that listen at an address, without descendants. TargetError, with the reason, where they are not
-    visible."""
+    """Without descendants. TargetError, with the reason, where they are not visible."""
     sockets = listening.at(port, number)
     if not sockets:
         raise TargetError(
@@ -90,15 +89,14 @@ def listeners(number: str, port: int) -> tuple[int, ...]:
 
 
 class Components:
-    """The programs of this machine that a target connects to, not its clients; looked up again when it has connected to
-    new places."""
+    """The programs of this machine that a target connects to, not its clients; looked up again at new places."""
 
     def __init__(self) -> None:
         self._places: frozenset[object] = frozenset()
         self._first: dict[str, list[Identity]] = {}
 
     def look(self, pids: Collection[int], taken: Collection[str] = ()) -> None:
-        """Find the programs that the target is connected to now. taken: names that get the suffix "-behind"."""
+        """Find those that the target is connected to now. taken: names that get the suffix "-behind"."""
         tcp = [peer for peer in listening.peers(pids) if peer.here]
         unix = _unix_peers(pids)
         places: frozenset[object] = frozenset([*((peer.number, peer.port) for peer in tcp), *unix])
@@ -117,7 +115,7 @@ class Components:
         return tuple(self._first)
 
     def processes(self, but: Collection[int]) -> dict[str, tuple[int, ...]]:
-        """The living processes of each program with their descendants, except those in `but`."""
+        """Living ones with their descendants, without those in `but`."""
         alone = {name: tuple(pid for pid in family_of(first) if pid not in but) for name, first in self._first.items()}
         return {name: pids for name, pids in alone.items() if pids}
 

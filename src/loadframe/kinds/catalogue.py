@@ -1,4 +1,4 @@
-"""The settings of a target as data; the one place where a setting's value is checked. Values have one canonical form
+"""The settings of a target as data, and the check of their values. Values have one canonical form
 (docs/writing-a-target.md), so that configured and effective values are compared by `==`."""
 
 import difflib
@@ -27,11 +27,11 @@ Per = Literal["server", "connection"]
 
 @dataclass(frozen=True, slots=True)
 class SettingSpec:
-    """One setting. low, high: None where the target has no bound that matters; -1 stands for a special value (off,
-    automatic). dynamic: the running target accepts a new value. sized_at_start: at its start the target adapts this
-    setting, or others, to the rest and to the process's limits; only a restart shows the effective value. gives_up:
-    what may be lost with values that are not `safe`, by default the default alone. source: of low, high, choices and
-    default. unit: of a duration. takes: the memory or disk space that its value takes, and when."""
+    """low, high: None where the target has no bound that matters; -1 stands for a special value (off, automatic).
+    dynamic: the running target accepts a new value. sized_at_start: at its start the target adapts this setting, or
+    others, to the rest and to the process's limits; only a restart shows the effective value. gives_up: what may be
+    lost with values that are not `safe`, by default the default alone. source: of low, high, choices and default. unit:
+    of a duration. takes: the memory or disk space that its value takes, and when."""
 
     name: str
     kind: Kind
@@ -61,7 +61,7 @@ class Catalogue:
         return next((spec for spec in self.specs if spec.name == name), None)
 
     def spelt(self, name: str) -> SettingSpec | None:
-        """The setting by its name in any spelling: some targets write capitals."""
+        """By its name in any spelling: some targets write capitals."""
         return next((spec for spec in self.specs if plain(spec.name) == plain(name)), None)
 
     def known(self, name: str) -> SettingSpec:
@@ -92,8 +92,8 @@ class Catalogue:
         return as_shown(text)
 
     def check(self, settings: Mapping[str, SettingValue], also: Iterable[str] = ()) -> dict[str, SettingValue]:
-        """The settings in canonical form. also: further names, passed on unchecked. StudyError for an unknown name, a
-        value of the wrong kind or out of bounds."""
+        """In canonical form. also: further names, passed on unchecked. StudyError for an unknown name, a value of the
+        wrong kind or out of bounds."""
         others = frozenset(also)
         checked: dict[str, SettingValue] = {}
 
@@ -115,10 +115,9 @@ class Catalogue:
 
 
 def catalogue_in(*files: Path) -> Catalogue:
-    """The catalogue in the [settings] of TOML files: rows with the columns of SettingSpec, where a text may be a name
-    in [words]. Without a `kind` a row is a boolean by its default, a text by its choices, else an integer. The last
-    file gives the kind of server, and the source of rows without one. ValueError, with file and row, for an invalid
-    one."""
+    """From the [settings] of TOML files: rows with the columns of SettingSpec, where a text may be a name in [words].
+    Without a `kind` a row is a boolean by its default, a text by its choices, else an integer. The last file gives the
+    kind of server, and the source of rows without one. ValueError, with file and row."""
     documents = [toml_rows(file) for file in files]
     last = documents[-1]
     specs = (
@@ -144,7 +143,7 @@ def _spec(where: str, name: str, row: Mapping[str, Any], source: str, document: 
 
 
 def sized(value: Any) -> Any:
-    """A size that may be written as 32M, in bytes; any other value is returned unchanged."""
+    """A size that may be written as 32M, in bytes; anything else unchanged."""
     is_sized = isinstance(value, str) and value[:-1].isdigit()
     return int(value[:-1]) * UNITS[value[-1]] if is_sized else value
 
@@ -158,7 +157,7 @@ def on_or_off(value: SettingValue) -> str:
 
 
 def differing(settings: Mapping[str, SettingValue], other: Mapping[str, SettingValue]) -> list[str]:
-    """The settings whose values differ; one that is missing has the target's default."""
+    """A missing setting has the target's default."""
     return [name for name in {**settings, **other} if settings.get(name) != other.get(name)]
 
 
@@ -177,7 +176,7 @@ def counters_in(file: Path, *sources: str, kind: str = "") -> dict[str, CounterS
 
 
 def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue:
-    """One value in canonical form. StudyError, with what would be right, for one that the target does not accept."""
+    """StudyError, with what would be right, for a value that the target does not accept."""
     is_number = spec.kind not in ("boolean", "text")
     read, right = _READERS[spec.kind]
     among = f"one of {', '.join(map(str, spec.choices))}"
@@ -200,7 +199,7 @@ def canonical(kind: str, spec: SettingSpec, value: SettingValue) -> SettingValue
 
 
 def as_shown(text: str) -> SettingValue:
-    """A value of an unknown setting as a server shows it: a whole number, or printable words."""
+    """The value of an unknown setting: a whole number, or printable words."""
     number = whole(text)
     return words(text) if number is None else number
 
@@ -257,8 +256,8 @@ class Tunable:
 
 
 def tunables_in(file: Path) -> tuple[Tunable, ...]:
-    """The [tune] table of our TOML file: what a search may vary, and how far, the most promising first. A size may be
-    written as 32M, and the largest as "half of memory"."""
+    """The [tune] table of our TOML file, the most promising first. A size may be written as 32M, and the largest as
+    "half of memory"."""
     tunables = []
     for name, row in toml_rows(file).get("tune", {}).items():
         columns = {column: None if value == "half of memory" else sized(value) for column, value in row.items()}

@@ -38,10 +38,10 @@ OTHER_LAYERS = {
 
 
 class ConfigFile:
-    """See changes.places.Place. Its only setting is the file's content, line by line; "" while there is none."""
+    """See changes.places.Place. Its only setting is the file's content; "" while there is none."""
 
     def __init__(self, path: Path, restart: Sequence[str], server: Mapping[str, str], words: str) -> None:
-        """restart: the command that restarts the server. server: as Attached.address. ValueError for other kinds."""
+        """restart: the command that does so. server: as Attached.address. ValueError for other kinds."""
         self._path, self._restart, self._server = path, tuple(restart), dict(server)
         self._aside = f"{path.name}.aside"
         self._folder = Folder(path.parent, Whose.ANOTHERS, ChangeError)
@@ -61,7 +61,7 @@ class ConfigFile:
 
     @classmethod
     def at(cls, address: Mapping[str, str]) -> "ConfigFile":
-        """The file by what `address` gave; an earlier restart may be under way. KeyError, ValueError."""
+        """By what `address` gave; an earlier restart may be under way. KeyError, ValueError."""
         server = {**{name: address[name] for name in ("address", "option_file", "user")}, "kind": address["server"]}
         server |= {name: address[name] for name in ("thing", "number") if name in address}
         restart = json.loads(address["restart"])
@@ -109,16 +109,15 @@ class ConfigFile:
         )
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Write the file and restart the server; "": restart it without the file, which then goes. ChangeError where
-        the file cannot be written, TargetError where the restart fails or no answer comes within RESTARTED_WITHIN_S."""
+        """Without a value the file goes, after a restart without it. ChangeError where it cannot be written,
+        TargetError where the restart fails or no answer comes within RESTARTED_WITHIN_S."""
         try:
             if value != "":
                 lines = [f"{line}\n" for line in str(value).split(BETWEEN)]
                 self._folder.replace(self._path.name, (self._head + "".join(lines)).encode(), mode=0o644)
             elif self._folder.exists(self._path.name):
-                self._folder.rename(
-                    self._path.name, self._aside
-                )  # under this name the server does not read it, and it marks a restart that is due
+                # Under this name the server does not read it, and it marks a restart that is due.
+                self._folder.rename(self._path.name, self._aside)
         except OSError as error:
             raise self._refused(error) from error
         self._restarted()
@@ -165,7 +164,7 @@ def _silent(address: Mapping[str, str]) -> str | None:
 
 
 def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[str, str]:
-    """The name and text of the target's own settings file. StudyError without one, and for unprintable words."""
+    """Name and text of the target's own settings file. StudyError without one, and for unprintable words."""
     form = row.file
     if form is None:
         known = ", ".join(name for name, kind in registry.KINDS.items() if kind.file is not None)
@@ -179,12 +178,21 @@ def written(row: KindOfTarget, settings: Mapping[str, SettingValue]) -> tuple[st
 
 
 def _lines(row: KindOfTarget, form: SettingsFile, line: str, settings: Mapping[str, SettingValue]) -> list[str]:
-    return [line.format(name=name, value=_word(row, form, name, value)) for name, value in settings.items()]
+    words: dict[str, str] = {}
+    for name, value in settings.items():
+        words[name], spec = str(value), row.setting(name)
+        if isinstance(value, bool):
+            words[name] = form.words[value]
+        elif isinstance(value, str):
+            words[name] = f"{form.quotes}{value}{form.quotes}"
+        elif form.size and spec is not None and spec.kind == "bytes" and value >= 0:
+            words[name] = f"{form.quotes}{value}{form.size}{form.quotes}"
+    return [line.format(name=name, value=word) for name, word in words.items()]
 
 
 def to_copy(row: KindOfTarget, changes: Sequence[Change] | Sequence[ChangeRecord]) -> tuple[str, ...]:
-    """Changes as lines to type in: those of the target's own file, of its process and of the machine, then which take
-    effect only at a restart. StudyError as `written`."""
+    """Lines to type in: those of the target's own file, of its process and of the machine, then which take effect only
+    at a restart. StudyError as `written`."""
     given = {
         change.setting: change.after
         for change in changes
@@ -207,13 +215,3 @@ def to_copy(row: KindOfTarget, changes: Sequence[Change] | Sequence[ChangeRecord
     lines += [f"{comment} of the workload: in the study, under [workload.options]", *options] if options else []
     restarts = [name for name in own if row.catalogue.needs_restart(name)]
     return (*lines, *([f"{comment} takes effect at a restart: {', '.join(restarts)}"] if restarts else []))
-
-
-def _word(row: KindOfTarget, form: SettingsFile, name: str, value: SettingValue) -> str:
-    if isinstance(value, bool):
-        return form.words[value]
-    if isinstance(value, str):
-        return f"{form.quotes}{value}{form.quotes}"
-    spec = row.setting(name)
-    sized = spec is not None and spec.kind == "bytes" and value >= 0
-    return f"{form.quotes}{value}{form.size}{form.quotes}" if sized and form.size else str(value)

@@ -52,15 +52,16 @@ NEVER: Mapping[str, re.Pattern[str]] = {
 
 
 class Control(ABC):
-    """Our own connection, for one thread at a time; reconnects once where it was lost. A driver's exceptions become
-    TargetErrors here. lost: those after which a connection may be lost; errors: all of its own; garbled: for an answer
-    outside of its protocol. patience_s: a server that is silent for longer counts as hung."""
+    """For one thread at a time; reconnects once where it was lost. A driver's exceptions become TargetErrors here.
+    lost: those after which a connection may be lost; errors: all of its own; garbled: for an answer outside of its
+    protocol. patience_s: a server that is silent for longer counts as hung."""
 
     server: str
     patience_s: float = 30.0
     lost: tuple[type[Exception], ...]
     errors: type[Exception]
     garbled: tuple[type[Exception], ...]
+    let_go: Callable[[Any], object]
 
     def __init__(self, died: Callable[[], TargetError | None]) -> None:
         """died: the TargetError that explains why the server is gone; None while its process lives."""
@@ -77,7 +78,7 @@ class Control(ABC):
             return False
 
     def ask(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows of one statement. TargetError where the server refuses it, does not answer or has died."""
+        """TargetError where the server refuses the statement, does not answer or has died."""
         return self.asked(statement, values)[0]
 
     def one(self, statement: str, *types: type) -> tuple[Any, ...]:
@@ -129,7 +130,7 @@ class Control(ABC):
         return died
 
     def close(self) -> None:
-        """Close the connection. Idempotent; never raises."""
+        """Idempotent; never raises."""
         with self._lock:
             self._drop()
 
@@ -140,8 +141,7 @@ class Control(ABC):
         )
 
     @abstractmethod
-    def variables(self, catalogue: Catalogue, names: Iterable[str]) -> dict[str, SettingValue]:
-        """The effective values of these settings, as far as the server has them."""
+    def variables(self, catalogue: Catalogue, names: Iterable[str]) -> dict[str, SettingValue]: ...
 
     @abstractmethod
     def _connected(self) -> Any: ...
@@ -155,18 +155,13 @@ class Control(ABC):
             return list(cursor.fetchall()) if columns else [], [column[0] for column in columns]
 
     @abstractmethod
-    def _is_lost(self, error: Exception) -> bool:
-        """Whether the connection was lost, so that a new one may work."""
+    def _is_lost(self, error: Exception) -> bool: ...
 
     @abstractmethod
-    def _is_late(self, error: Exception) -> bool:
-        """Whether the server was silent for too long."""
+    def _is_late(self, error: Exception) -> bool: ...
 
     @abstractmethod
     def _pids(self) -> Iterable[int]: ...
-
-    @abstractmethod
-    def _let_go(self, connection: Any) -> None: ...
 
     def _shown(self, error: Exception) -> str:
         return words(error)
@@ -174,7 +169,7 @@ class Control(ABC):
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._let_go(connection)
+            self.let_go(connection)
 
     def _silence(self, statement: str) -> TargetError:
         why, asked = stopped_by_signal(self._pids()), shortened(statement)
@@ -196,7 +191,7 @@ Own = TypeVar("Own", bound=Control)
 
 
 class DatabaseTarget(PrivateTarget, Generic[Own]):
-    """A private server that is asked through a Control. owner: the account of its processes, where we are root."""
+    """owner: the account of its processes, where we are root."""
 
     owner: str
     _control: Own | None = None
@@ -234,15 +229,16 @@ class DatabaseTarget(PrivateTarget, Generic[Own]):
     def _answers(self) -> bool:
         return self._control is not None and self._control.ping()
 
-    def _hang_up(self) -> None:
+    def _left(self) -> None:
+        super()._left()
         if self._control is not None:
             self._control.close()
             self._control = None
 
 
 class AttachedDatabase(ABC, Generic[Own]):
-    """See kinds.base.Attached. names: of its process. changing: the statement that lists what other connections of the
-    account do that matches either of `patterns`: changing a setting, or the load's schema."""
+    """names: of its process. changing: the statement that lists what other connections of the account do that matches
+    either of `patterns`: changing a setting, or the load's schema."""
 
     kind: str
     names: tuple[str, ...]
@@ -269,17 +265,10 @@ class AttachedDatabase(ABC, Generic[Own]):
             time.sleep(0.01)
 
     @abstractmethod
-    def _peer(self) -> int | None:
-        """The process that listens at its socket; None by network, or where it is not visible."""
+    def listener(self) -> int | None: ...
 
     @abstractmethod
-    def _reported_pid(self) -> int | None: ...
-
-    def listener(self) -> int | None:
-        return self._if_named(self._peer())
-
-    def pid(self) -> int | None:
-        return self._if_named(self._reported_pid())
+    def pid(self) -> int | None: ...
 
     def helpers(self) -> Mapping[str, tuple[int, ...]]:
         return {}
@@ -292,7 +281,7 @@ class AttachedDatabase(ABC, Generic[Own]):
 
 
 def shortened(statement: str) -> str:
-    """A statement as messages quote it: in one line of at most 80 characters."""
+    """For messages: in one line of at most 80 characters."""
     shown = " ".join(statement.split())
     return shown if len(shown) <= 80 else f"{shown[:77]}..."
 

@@ -1,5 +1,5 @@
 """The counters that a service exposes, read while it is loaded: each source by a thread, at most once a second, five
-times in a short step. The answers are parsed after the load. What is missing is reported with its reason."""
+times in a short step. Answers are parsed after the load."""
 
 import contextlib
 import difflib
@@ -50,14 +50,12 @@ GIVEN_UP_FOR_GOOD = 6
 MOST_REMEMBERED = 10_000
 
 
-class UnreadError(Exception):
-    """Why a source did not answer, or not with counters."""
+class UnreadError(Exception): ...
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The answer of a source. at_s: CLOCK_MONOTONIC when it began. after: the load had ended, so its levels are not
-    those of the load."""
+    """at_s: CLOCK_MONOTONIC when the answer began. after: the load had ended: its levels are not those of the load."""
 
     at_s: float
     data: bytes
@@ -66,8 +64,8 @@ class Taken:
 
 
 class HttpSource:
-    """An HTTP address. words: its name in messages, with the port of its last reading. pick: the wanted counters. Each
-    reading opens a connection: one kept open could occupy a worker of the service."""
+    """words: its name in messages, with the port of its last reading. Each reading opens a connection: one kept open
+    could occupy a worker of the service."""
 
     def __init__(self, table: MetricsTable, address: Address, pick: Pick, port: Port) -> None:
         self.words = self._text = table.prometheus or table.json_address or ""
@@ -75,7 +73,7 @@ class HttpSource:
         self._address, self._prometheus, self._port = address, table.prometheus is not None, port
 
     def take(self) -> Taken:
-        """Ask it now. UnreadError where it does not answer, or not with counters."""
+        """UnreadError where it does not answer, or not with counters."""
         number = self._port() if self._address.port is None else self._address.port
         self.words = self._text.replace(PORT, str(number))
         try:
@@ -97,15 +95,14 @@ class HttpSource:
             raise UnreadError(why(error)) from error
 
     def read(self, taken: Taken) -> Exposed:
-        """The counters in an answer. ExpositionError."""
+        """ExpositionError."""
         if self._prometheus:
             return read_prometheus(taken.data, self.pick, content_type=taken.content_type)
         return read_json(taken.data, self.pick)
 
 
 class CommandSource:
-    """A command that prints counters. It is killed, with its whole session, once it has answered or its time is
-    over."""
+    """A command that prints counters; killed with its whole session once it has answered or its time is over."""
 
     def __init__(self, command: Sequence[str], pick: Pick, port: Port, who: Who, env: Environment) -> None:
         self.words = f"the command {words(' '.join(command), 80)}"
@@ -154,8 +151,8 @@ Source = HttpSource | CommandSource
 def sources_of(
     tables: Sequence[MetricsTable], first: Sequence[str], port: Port, who: Who, env: Environment = passed_on
 ) -> list[Source]:
-    """The sources in a study's tables. first: names that are kept before others. who, env: for commands; TargetError
-    where they are not known."""
+    """Of a study's tables. first: names that are kept before others. who, env: for commands; TargetError where they are
+    not known."""
     sources: list[Source] = []
     for table in tables:
         pick = Pick(tuple(table.select), tuple(table.counters), (*first, *table.requests))
@@ -189,7 +186,7 @@ class _Asked:
 
 
 class Exposure:
-    """All sources of a study. wanted: metric names that its limits mention, and who mentions them, in words."""
+    """wanted: metric names that a study's limits mention, and who mentions them, in words."""
 
     def __init__(self, sources: Sequence[Source] = (), wanted: Mapping[str, str] | None = None) -> None:
         self._asked = [_Asked(source) for source in sources]
@@ -220,7 +217,7 @@ class Exposure:
                 thread.join()
 
     def readings(self) -> list[Reading]:
-        """The readings since the last call, each with its time."""
+        """Since the last call."""
         for asked in self._asked:
             self._read(asked)
         with self._reading:
@@ -228,13 +225,13 @@ class Exposure:
         return readings
 
     def now(self) -> dict[str, float]:
-        """Ask all sources once: counters by CounterSpec.name; a source that does not answer contributes none."""
+        """Ask all sources once: by CounterSpec.name; a source that does not answer contributes none."""
         for asked in self._asked:
             self._take(asked)
         return {name: value for reading in self.readings() for name, value in reading.counters.items()}
 
     def _ask(self, asked: _Asked, every_s: float, over: threading.Event) -> None:
-        """Ask until the load has ended, and once more then: a cumulative counter needs a reading at the end."""
+        """Once more at the end of the load: a cumulative counter needs a reading there."""
         failures, due_s = 0, time.monotonic()
         while failures < GIVEN_UP_AFTER and asked.in_a_row < GIVEN_UP_FOR_GOOD:
             failures = 0 if self._take(asked) else failures + 1
@@ -312,7 +309,6 @@ class Exposure:
         return owner is asked
 
     def missing(self) -> tuple[str, ...]:
-        """Sentences on which counters are missing, and why."""
         sentences = [sentence for asked in self._asked for sentence in _missing_of(asked)]
         if self._specs:
             there = {spec.metric for spec in self._specs.values()}

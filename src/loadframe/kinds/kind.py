@@ -16,9 +16,8 @@ Settings = Mapping[str, SettingValue]
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """The server's own settings file. head: its first lines. line: with {name} and {value} in it. quotes: around a
-    word. size: after a number of bytes. words: for false and true. statement: the SQL that sets it on a running server;
-    "" where there is none."""
+    """head: its first lines. line: with {name} and {value} in it. quotes: around a word. size: after a number of bytes.
+    words: for false and true. statement: the SQL that sets it on a running server; "" for none."""
 
     file: str
     line: str
@@ -37,9 +36,9 @@ OF_STUDY = SettingsFile(
 
 @dataclass(frozen=True, slots=True)
 class Attachable:
-    """How a running server of this kind is read and changed. host_of: from the address in a study and the option file;
-    "" for a socket; raises as `attach` does. head: the first lines of a configuration file that its restart reads.
-    password: the environment variable that may hold one. read_only: why not to change it."""
+    """How a running server is read and changed. host_of: from the address in a study and the option file; "" for a
+    socket; raises as `attach` does. head: the first lines of a configuration file that its restart reads. password: the
+    environment variable that may hold one. read_only: why not to change it."""
 
     attach: Attach
     host_of: Callable[[str, Path | None], str]
@@ -50,8 +49,8 @@ class Attachable:
 
 @dataclass(frozen=True, slots=True)
 class ByAddress:
-    """A running server that is known by its address alone: loaded, never changed. host_of: from the settings that name
-    it; StudyError. unseen: what a study of it cannot observe, in a sentence or two."""
+    """A running server that is loaded, never changed. host_of: from the settings that name it; StudyError. unseen: what
+    a study of it cannot observe, in a sentence or two."""
 
     host_of: Callable[[Settings], str]
     unseen: str
@@ -59,8 +58,8 @@ class ByAddress:
 
 @dataclass(frozen=True, slots=True)
 class KindOfTarget:
-    """A kind of server that a study may name as `target.kind`; docs/writing-a-target.md explains the fields.
-    check_settings and declared raise StudyError, running TargetError, again KeyError, ValueError or TargetError."""
+    """docs/writing-a-target.md explains the fields. check_settings and declared raise StudyError, running TargetError,
+    again KeyError, ValueError or TargetError."""
 
     kind: str
     make: Callable[[Lease, Resources], Target]
@@ -91,7 +90,7 @@ class KindOfTarget:
         return self.catalogue.get(name)
 
     def gives_up(self, settings: Settings) -> str | None:
-        """The durability that these settings give up, in words; None where they give up none. StudyError."""
+        """The durability that these settings give up, in words; None for none. StudyError."""
         rows = ((self.setting(name), value) for name, value in self.check_settings(settings).items())
         weak = (f"{spec.name} = {value}; {spec.gives_up}" for spec, value in rows if spec and spec.weakens(value))
         return "; ".join(weak) or None

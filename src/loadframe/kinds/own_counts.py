@@ -11,7 +11,7 @@ LONGEST_LOOK_S = 5.0
 
 
 class LogCounts:
-    """How often each of some words occurs in the complete lines of a growing log. Reads only what is new."""
+    """How often each of some words occurs in the complete lines of a growing log; reads only what is new."""
 
     def __init__(self, log: Path, words: Iterable[bytes]) -> None:
         self._log = log
@@ -44,7 +44,7 @@ class Waited:
         self._waited_s = dict.fromkeys(names, 0.0)
 
     def look(self, waiting: Mapping[str, float]) -> dict[str, float]:
-        """The seconds up to now, by name. waiting: how many wait at this look, by name."""
+        """waiting: how many wait at this look, by name."""
         now_s = self._clock()
         since_s = 0.0 if self._at_s is None else now_s - self._at_s
         self._at_s = now_s

@@ -1,4 +1,4 @@
-"""What all private servers have in common: their package, a folder of the lease, a process, a log, start and end."""
+"""What all private servers have in common: package, folder of the lease, process, log, start and end."""
 
 import contextlib
 import errno
@@ -40,7 +40,7 @@ CHECK_TIMEOUT_S = 60.0  # a check takes 0.02 to 0.7 s
 
 
 def ask(*command: str) -> subprocess.CompletedProcess[str]:
-    """Run a server's program that reports something; its output may hold any bytes."""
+    """The output may hold any bytes."""
     return subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, check=False, encoding="utf-8", errors="replace"
     )
@@ -48,8 +48,8 @@ def ask(*command: str) -> subprocess.CompletedProcess[str]:
 
 @dataclass(frozen=True)
 class Package:
-    """Where a server's programs come from. programs: those needed, the server first. install: how to get them. asked:
-    arguments that print the version. version_pattern: its group finds the version. find: a program's path."""
+    """programs: those needed, the server first. install: how to get them. asked: arguments that print the version.
+    version_pattern: its group is the version. find: a program's path."""
 
     name: str
     programs: tuple[str, ...]
@@ -62,7 +62,7 @@ class Package:
         return (self.find or installed)(name)
 
     def required(self, name: str = "") -> str:
-        """The path of a program, "" for the server itself; MissingTool where it is not installed."""
+        """By default the server itself. MissingTool."""
         name = name or self.programs[0]
         path = self.program(name)
         if path is None:
@@ -84,22 +84,21 @@ def _printed(command: tuple[str, ...]) -> str:
 
 
 def installed(program: str) -> str | None:
-    """The path of a program, also in /usr/sbin, which is often not in an ordinary user's PATH."""
+    """Also from /usr/sbin, which is often not in an ordinary user's PATH."""
     return located(program, SYSTEM)
 
 
 @dataclass(frozen=True)
 class Account:
-    """A database account with a random password, which is never printed."""
+    """With a random password, which is never printed."""
 
     user: str
     password: str = field(default_factory=lambda: secrets.token_hex(16), repr=False)
 
 
 class PrivateServer:
-    """A server process in a lease's folder. package: where it is from. name: in messages. host: the numeric address on
-    which it listens. stop_signal: asks it to end cleanly; kill_signal: at once. death_signal: what the kernel sends it
-    when we end."""
+    """name: in messages. host: the numeric address on which it listens. stop_signal: asks it to end cleanly;
+    kill_signal: at once. death_signal: what the kernel sends it when we end."""
 
     package: Package | None = None
     name: str
@@ -109,7 +108,7 @@ class PrivateServer:
     death_signal = signal.SIGKILL
 
     def __init__(self, lease: Lease, folder: str, user: Privilege, port: int | None) -> None:
-        """folder: the name of its folder in the lease's. port: also to listen on `host`, 0 for a free one."""
+        """folder: its name in the lease's. port: also to listen on `host`, 0 for a free one."""
         self.folder = lease.folder / folder
         self.log = self.folder / "error.log"
         self.port = port
@@ -119,11 +118,11 @@ class PrivateServer:
 
     @property
     def socket(self) -> Path | None:
-        """The socket on which it listens; None for one that only listens on `host`."""
+        """None: it only listens on `host`."""
         return None
 
     def create(self) -> None:
-        """Make its folders and their content. MissingTool, TargetError."""
+        """MissingTool, TargetError."""
         for name in self.package.programs if self.package is not None else ():
             self.required(name)
         self.check_place()
@@ -138,7 +137,6 @@ class PrivateServer:
         self.make_folders()
 
     def required(self, program: str = "") -> str:
-        """The path of a program of its package, "" for the server itself. MissingTool."""
         assert self.package is not None, "it is of a package"
         return self.package.required(program)
 
@@ -159,7 +157,7 @@ class PrivateServer:
             )
 
     def make_folders(self, *private: Path) -> None:
-        """The server's folder, the socket's folder, open to all users, and folders for the server alone."""
+        """private: for the server alone; that of its socket is open to all users."""
         self.folder.mkdir()
         self.folder.chmod(0o755)
         public = () if self.socket is None else ((self.socket.parent, 0o755),)
@@ -169,7 +167,7 @@ class PrivateServer:
             self.give(folder)
 
     def give(self, path: Path) -> None:
-        """Give a path to the user who runs the server. TargetError where our user namespace does not map that user."""
+        """To the user who runs the server. TargetError where our user namespace does not map that user."""
         if self.user == US:
             return
         ids = ids_of(self.user)
@@ -185,7 +183,7 @@ class PrivateServer:
             ) from error
 
     def run_once(self, command: Sequence[str], log: str) -> None:
-        """Run a program as the server's user to its end; its output is kept as `log`. TargetError where it fails."""
+        """As the server's user; its output is kept as `log`. TargetError where it fails."""
         with self.log.open("ab") as output:
             process = self._spawned(command, Allowance(self.user), output, death_signal=signal.SIGKILL)
             with self._abandoning(process):
@@ -214,7 +212,7 @@ class PrivateServer:
         *,
         within_s: float = CHECK_TIMEOUT_S,
     ) -> tuple[int, str]:
-        """Run a checking program as the server would run, for at most within_s: exit status, end of its output."""
+        """Run a checking program as the server would run: exit status, end of its output."""
         with (self.folder / "check.log").open("w+b") as output:
             process = self._spawned(command, allowance, output, env)
             with self._abandoning(process):
@@ -223,7 +221,7 @@ class PrivateServer:
             return process.returncode, to_its_end.last_printed(output).strip()
 
     def refusal(self, state: TargetState, said: str) -> TargetError:
-        """The error that it would not start with a state: with the settings that its output mentions, else all."""
+        """With the settings that its output mentions, else all."""
         asked = {name: f"{name} = {value}" for name, value in (*state.settings.items(), *state.limits.items())}
         named = [words for name, words in asked.items() if name in said.replace("-", "_")] or asked.values()
         described = ", ".join(named) or "its default settings"
@@ -234,7 +232,7 @@ class PrivateServer:
         )
 
     def take_port(self) -> None:
-        """Choose a free port where 0 was asked for; TargetError where the requested one is in use."""
+        """A free one where 0 was asked for; TargetError where the requested one is in use."""
         if self.port is None:
             return
         with sockets.socket(sockets.AF_INET6 if ":" in self.host else sockets.AF_INET) as probe:
@@ -264,8 +262,8 @@ class PrivateServer:
         env: Mapping[str, str] | None = None,
         folder: Path | None = None,
     ) -> None:
-        """Start it and return once `answers` is true. folder: its working directory; None: the lease's. TargetError,
-        with the last log lines, where it ends instead or does not answer within within_s."""
+        """Return once `answers` is true. folder: its working directory; None: the lease's. TargetError, with the last
+        log lines, where it ends instead or does not answer within within_s."""
         self.command = tuple(command)
         if self.socket is not None:
             Folder(self.socket.parent, Whose.ANOTHERS, TargetError).remove(self.socket.name)
@@ -306,7 +304,7 @@ class PrivateServer:
     def await_change(
         self, done: Callable[[], bool], within_s: float, fact: str, *, new: str = "server", remedy: str = LAST_LINES
     ) -> None:
-        """Return once `done` is true. TargetError where it dies or gives up (new: what did), or after within_s."""
+        """TargetError where it dies or gives up (new: what did) before `done` is true, or after within_s."""
         deadline = time.monotonic() + within_s
         while not done():
             if (error := self.died()) is not None:
@@ -318,11 +316,11 @@ class PrivateServer:
             time.sleep(LOOK_EVERY_S)
 
     def given_up(self) -> bool:
-        """Whether it reports that it will not answer, though its process lives."""
+        """It reports that it will not answer, though its process lives."""
         return False
 
     def stop(self) -> None:
-        """Ask it to end and wait; the data stay. TargetError where it had to be killed."""
+        """The data stay. TargetError where it had to be killed."""
         if self._process is None:
             return
         self.ask_to_end()
@@ -338,7 +336,7 @@ class PrivateServer:
         self._let_go_on()
 
     def kill(self) -> None:
-        """End it at once. Never raises."""
+        """Never raises."""
         if self._process is not None:
             family = identity.family(self._process.pid)
             self._process.send_signal(self.kill_signal)
@@ -350,7 +348,7 @@ class PrivateServer:
             identity.end_all(family, 0.0)  # what it could not end itself
 
     def kill_group(self) -> None:
-        """As `kill`, for a server whose processes are all in its process group."""
+        """For a server whose processes are all in its process group."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):  # all of them have ended
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -372,7 +370,7 @@ class PrivateServer:
             raise
 
     def _end_group(self, process: subprocess.Popen[bytes]) -> None:
-        """Kill its whole process group: an installer is a script, and the server that it runs would outlive it."""
+        """An installer is a script, and the server that it runs would outlive it."""
         for number in (self.kill_signal, signal.SIGKILL):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, number)
@@ -384,7 +382,7 @@ class PrivateServer:
             time.sleep(0.01)
 
     def destroy(self) -> None:
-        """End it and remove its folder. Never raises."""
+        """Never raises."""
         self.kill()
         remove_tree(self.folder)
 
@@ -394,11 +392,11 @@ class PrivateServer:
 
     @property
     def started(self) -> bool:
-        """Whether a start succeeded and no stop followed; the process may have died since."""
+        """A start succeeded and no stop followed; the process may have died since."""
         return self._process is not None
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of its log, empty where there is none; of an unbroken line the last TAIL_BYTES."""
+        """Empty without a log; of an unbroken line the last TAIL_BYTES."""
         try:
             with self.log.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -440,7 +438,7 @@ class PrivateServer:
 
 
 def do_all(actions: Iterable[Callable[[], None]]) -> None:
-    """Call all of them even where some fail; then the first TargetError is raised."""
+    """Even where some fail; then the first TargetError is raised."""
     errors = []
     for action in actions:
         try:
@@ -452,13 +450,13 @@ def do_all(actions: Iterable[Callable[[], None]]) -> None:
 
 
 def write_readable(path: Path, text: str) -> None:
-    """Write a file that the server's user can read, whatever our umask; the lease's folder is closed to others."""
+    """For the server's user, whatever our umask; the lease's folder is closed to others."""
     path.write_text(text, encoding="utf-8")
     path.chmod(0o644)
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Write a file that only we may read; FileExistsError where there is one."""
+    """Readable for us alone; FileExistsError where there is one."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)
@@ -472,7 +470,7 @@ def open_descriptors(pid: int | None) -> int:
 
 
 def soft_nofile(pid: int | None) -> int:
-    """RLIMIT_NOFILE (soft) of a process. TargetError where it is gone."""
+    """RLIMIT_NOFILE (soft). TargetError where the process is gone."""
     try:
         return int(parse_limits(Path(f"/proc/{pid}/limits").read_bytes())["Max open files"].soft)
     except (OSError, RecordingError) as error:  # empty while the process is ending

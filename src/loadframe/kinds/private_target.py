@@ -18,8 +18,8 @@ NOFILE = "RLIMIT_NOFILE"
 
 
 class PrivateTarget(PrivateServer, ABC):
-    """See kinds.base.Target: a server that the subclass begins in a state, and changes while it runs where that gives
-    the same effective values as a restart. data: where it keeps what it serves."""
+    """A server that the subclass begins in a state, and changes while it runs where that gives the same effective
+    values as a restart. data: where it keeps what it serves."""
 
     kind: str
     embedded = False
@@ -94,29 +94,26 @@ class PrivateTarget(PrivateServer, ABC):
 
     @abstractmethod
     def _begin(self, wanted: TargetState, allowance: Allowance) -> None:
-        """Start the server in this state and return once it answers. TargetError."""
+        """Return once it answers. TargetError."""
 
     @abstractmethod
     def _answers(self) -> bool:
-        """Whether it answers now. Never raises."""
+        """Never raises."""
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """Change the running server, then call `_entered`. changed: what differs, all dynamic."""
+        """Also call `_entered`. changed: what differs, all dynamic."""
         raise NotImplementedError
 
     def _entered(self, state: TargetState) -> None:
         self._state = state
 
-    def _hang_up(self) -> None:
-        """Close our connection to it. The server may have died, or never have been started."""
-
     def _complete(self, settings: Mapping[str, SettingValue]) -> Mapping[str, SettingValue]:
-        """Settings as they are compared: including defaults, for a server whose defaults are written too."""
+        """As they are compared: with defaults, for a server whose defaults are written too."""
         return settings
 
     def _left(self) -> None:
+        """Close our connection to it, too. The server may have died, or never have been started."""
         self._state = None
-        self._hang_up()
 
     def _wanted(self, state: TargetState) -> TargetState:
         return TargetState(self.check_settings(state.settings), dict(state.limits))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from loadframe import kinds
-from loadframe.entry_points import EXTENSIONS, KINDS_GROUP, Flaw, Registry, not_installed
+from loadframe.entry_points import KINDS_GROUP, Flaw, Registry
 from loadframe.errors import StudyError
 from loadframe.host.leases import Lease
 from loadframe.host.processes import Resources
@@ -40,7 +40,7 @@ KINDS = Registry(KINDS_GROUP, KindOfTarget, _own, _flaw)
 
 
 def make_shards(kind: str, *, lease: Lease, resources: Mapping[str, Resources]) -> Target:
-    """A target of this kind in several pieces; resources: by its `components`. StudyError where there is none."""
+    """resources: by `components` of the kind. StudyError where it cannot have several pieces."""
     made = kind_named(kind).make_shards
     if made is None:
         sharded = sorted(name for name, row in KINDS.items() if row.make_shards is not None)
@@ -52,7 +52,7 @@ def make_shards(kind: str, *, lease: Lease, resources: Mapping[str, Resources]) 
 
 
 def components(kind: str, shards: int | None, sql_nodes: int | None = None) -> tuple[str, ...]:
-    """The components of a target: "target" alone, or its pieces. StudyError for an unknown kind."""
+    """Only "target", or its pieces. StudyError for an unknown kind."""
     if shards is None:
         return ("target",)
     row = kind_named(kind)
@@ -61,7 +61,7 @@ def components(kind: str, shards: int | None, sql_nodes: int | None = None) -> t
 
 
 def of_study(study: Study, kind: str = "") -> KindOfTarget:
-    """The record of a kind as a study declares it: its target's, or another one that it names. StudyError."""
+    """As the study declares its target's kind, or another one that it names. StudyError."""
     named, target = kind or study.target.kind, study.target
     row = kind_named(named)
     if named == target.kind and target.sql_nodes is not None and not row.more_before:
@@ -82,7 +82,7 @@ def _for_others(key: str, kind: str, has_it: Callable[[KindOfTarget], bool]) -> 
 
 
 def canonical(study: Study) -> Study:
-    """The study with all settings in the form in which `effective` answers; all later code relies on it. StudyError."""
+    """With all settings in the form in which `effective` answers; all later code relies on it. StudyError."""
 
     def checked(target: Declared) -> Declared:
         row = of_study(study, getattr(target, "kind", None) or "")
@@ -100,22 +100,16 @@ def needs(row: KindOfTarget) -> list[Requirement]:
 
 
 def check() -> list[Requirement]:
-    """What every kind needs, without repetitions; unusable kinds and families of metrics of other distributions
-    count as missing."""
+    """Without repetitions; unusable kinds and families of metrics of other distributions count as missing."""
     needed = [requirement for row in KINDS.values() for requirement in needs(row)]
     return list(dict.fromkeys((*needed, *(broken.requirement() for broken in (*KINDS.broken(), *FAMILIES.broken())))))
 
 
 def kind_named(kind: str) -> KindOfTarget:
-    """The record of a kind. StudyError for an unknown or unusable one."""
-    row = KINDS.get(kind)
-    if row is not None:
+    """StudyError for an unknown or unusable one."""
+    if (row := KINDS.get(kind)) is not None:
         return row
-    if (broken := KINDS.why_not(kind)) is not None:
-        raise broken.error("target.kind")
-    if kind in EXTENSIONS[KINDS_GROUP]:
-        missing = not_installed(KINDS_GROUP, kind, f"target.kind = {kind!r}")
-        raise StudyError(missing.fact, remedy=missing.remedy)
+    KINDS.refuse(kind, "target.kind")
     raise StudyError(f"target.kind = {kind!r} is not known", remedy=f"Known kinds: {', '.join(sorted(KINDS))}.")
 
 
@@ -142,7 +136,7 @@ def attach(where: str, *, option_file: Path | None = None, user: str = "", accou
 
 
 def again(address: Mapping[str, str]) -> Attached:
-    """Connect again by what Attached.address gave. KeyError for an unknown kind; otherwise raises as `attach` does."""
+    """By what Attached.address gave. KeyError for an unknown kind; otherwise raises as `attach` does."""
     option_file = Path(address["option_file"]) if address["option_file"] else None
     known = attachable(address["kind"])
     if known is None:

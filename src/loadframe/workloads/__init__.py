@@ -1,1 +1,0 @@
-"""Load drivers, one file each, and the request log that all of them write."""

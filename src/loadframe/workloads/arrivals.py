@@ -50,14 +50,14 @@ def longest_s() -> float:
 
 
 def wait() -> None:
-    """Return at the instant, for a driver that begins as soon as it is started."""
+    """For a driver that begins as soon as it is started."""
     time.sleep(max(0.0, instant_s(0.0) - time.monotonic()))
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Arrivals and requests. offsets: ascending from 0 (s), shape (requests,); numbers: of the requests in the block,
-    same shape."""
+    """offsets: of arrivals, ascending from 0 (s), shape (requests,); numbers: of the requests in the block, same
+    shape."""
 
     offsets: NDArray[np.float64]
     numbers: NDArray[np.int64]
@@ -80,8 +80,8 @@ def arrival_times(rate: float, duration_s: float) -> NDArray[np.float64]:
 def let_begin(
     file: IO[bytes], rate: float | Schedule | None, duration_s: float, threads: int
 ) -> tuple[NDArray[np.float64] | None, float]:
-    """Let requests arrive from now on for duration_s: at a rate, by a schedule, or, in a closed loop (None), one per
-    thread. Returns the arrivals (None in a closed loop) and the end (CLOCK_MONOTONIC, s)."""
+    """From now on for duration_s: at a rate, by a schedule, or, in a closed loop (None), one per thread. Returns the
+    arrivals (None in a closed loop) and the end (CLOCK_MONOTONIC, s)."""
     import numpy as np
 
     begin_s = instant_s(HEAD_START_S)

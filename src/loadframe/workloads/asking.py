@@ -43,7 +43,7 @@ def host_of(endpoint: Endpoint) -> str:
 def ask(
     endpoint: Endpoint, path: str, method: str = "GET", headers: Sequence[tuple[str, str]] = (), content: bytes = b""
 ) -> Answer:
-    """One request on a connection of its own. Raises TargetError if no answer is complete within WHOLE_S."""
+    """One request on a connection of its own. TargetError if no answer is complete within WHOLE_S."""
     most, host = LARGEST_OBJECT + HEADERS_BYTES, host_of(endpoint)
     connection = Connection(endpoint.address, host=host, most_bytes=most, within_s=WHOLE_S, silent_s=TIMEOUT_S)
     try:
@@ -74,9 +74,11 @@ def met(
             if not refused(answer := ask()):
                 return answer, again_s
         except TargetError as error:
-            failure, why = error, no_answer(error)
-            if not why:
+            failure, cause = error, error.__cause__
+            lost = isinstance(cause, ConnectionError | TimeoutError)
+            if not isinstance(cause, OSError) or not (lost or cause.errno in NO_PORTS):
                 raise
+            why = words(cause.strerror or cause) or type(cause).__name__
         waits = endpoint.attached or why in _OF_PORTS  # a restart frees no ports
         within_s = RECOVERS_WITHIN_S if waits else min(STARTED_AGAIN_AFTER_S, RECOVERS_WITHIN_S)
         if (waited_s := time.monotonic() - begun_s) + pause_s > within_s:
@@ -94,11 +96,3 @@ def met(
         time.sleep(pause_s)
         again_s = time.monotonic() - begun_s
         pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
-
-
-def no_answer(error: TargetError) -> str:
-    """Why there was no answer, in words; "" if something else is wrong."""
-    cause = error.__cause__
-    if isinstance(cause, OSError) and (isinstance(cause, ConnectionError | TimeoutError) or cause.errno in NO_PORTS):
-        return words(cause.strerror or cause) or type(cause).__name__
-    return ""

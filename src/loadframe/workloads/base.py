@@ -1,5 +1,5 @@
 """What every workload can do, and its registration record: `KIND` in its own module, or an entry point of the group
-`loadframe.workloads`. One contract suite (tests/workloads) runs against each of them."""
+`loadframe.workloads`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class AsksForObjects(Protocol):
     def objects_at(self, level: float) -> int: ...
 
     def warm(self, endpoint: Endpoint, level: float) -> None:
-        """Have a cache fetch the objects that it lacks. Raises TargetError if it does not answer."""
+        """Have a cache fetch the objects that it lacks. TargetError if it does not answer."""
 
 
 @runtime_checkable
@@ -32,20 +32,20 @@ class MakesObjects(Protocol):
     has identical objects already."""
 
     def make_objects(self, endpoint: Endpoint) -> None:
-        """Like `install`, without what a driver needs. Raises TargetError if there is no room."""
+        """As `install`, without what a driver needs. TargetError if there is no room."""
 
 
 @runtime_checkable
 class MakesThings(Protocol):
-    """A workload that makes things in a server that Loadframe did not start, in a place of their own."""
+    """Makes things in a server that Loadframe did not start, in a place of their own."""
 
     def own_place(self, endpoint: Endpoint) -> OwnPlace:
-        """Where it makes them. Raises TargetError if there is no such place."""
+        """TargetError if there is no such place."""
 
 
 @runtime_checkable
 class TellsTimes(Protocol):
-    """A workload whose driver reports how long its requests took, in a unit that may be wrong."""
+    """Its driver reports how long its requests took, in a unit that may be wrong."""
 
     def users(self, level: float) -> float | None:
         """Requests in progress at a level, one after the other; None if the level does not say it."""
@@ -65,15 +65,13 @@ class CountsWork(Protocol):
 
 @runtime_checkable
 class TellsMore(Protocol):
-    """A workload that finds out something for the report of a run."""
-
     def notes(self) -> tuple[str, ...]:
         """Sentences for the report; each step may add some."""
 
 
 @runtime_checkable
 class ComparesAnswers(Protocol):
-    """A workload that asks the target for what other programs also report."""
+    """Asks the target for what other programs also report."""
 
     def answers(self) -> tuple[AnswersCompared, ...]:
         """The answers of both; each step may add some."""
@@ -81,11 +79,11 @@ class ComparesAnswers(Protocol):
 
 @runtime_checkable
 class SendsRequests(TellsMore, Protocol):
-    """A workload that sends what the study declares, or what was recorded. StudyError if a file cannot be read."""
+    """Sends what the study declares, or what was recorded. StudyError if a file cannot be read."""
 
     def check_requests(self, *, running: bool) -> None:
-        """Raises StudyError if a file or a secret of the environment is missing. running: for a server that Loadframe
-        did not start, also if its data would be changed and the study does not allow it."""
+        """StudyError if a file or a secret of the environment is missing. running: for a server that Loadframe did not
+        start, also if its data would be changed and the study does not allow it."""
 
     def unchecked(self, target_kind: str) -> str:
         """Which answers are only partly checked, in words; "" for none."""
@@ -94,30 +92,30 @@ class SendsRequests(TellsMore, Protocol):
 @runtime_checkable
 class ToldTheWarmUp(Protocol):
     def expect(self, warmup_s: float) -> None:
-        """Called before a step: how much of its beginning does not count, as far as known."""
+        """Before a step: how much of its beginning does not count, as far as known."""
 
 
 @runtime_checkable
 class Marked(Protocol):
     @property
     def marks(self) -> tuple[str, ...]:
-        """After its end: flags of the step, from model.FLAGS."""
+        """After its end: from model.FLAGS."""
 
 
 @runtime_checkable
 class TakesOptions(Protocol):
     def with_options(self, changed: Mapping[str, SettingValue]) -> "Workload":
-        """The same workload with these options changed. Raises StudyError for invalid ones."""
+        """The same workload with these options changed. StudyError for invalid ones."""
 
 
 class Driver(Protocol):
     def pids(self) -> tuple[int, ...]:
-        """The processes that make the load (and, for an embedded target, are the target)."""
+        """What makes the load (and, for an embedded target, is the target)."""
 
     def running(self) -> bool: ...
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for its end, at most timeout_s; True if it has ended."""
+        """True if it has ended within timeout_s."""
 
     def waiting(self) -> int:
         """In an open loop: how many requests should have begun by now and have not ended; 0 in a closed loop."""
@@ -126,14 +124,13 @@ class Driver(Protocol):
         """In an open loop: requests due after start_s and not after end_s (CLOCK_MONOTONIC); None in a closed loop."""
 
     def moved_bytes(self, start_s: float, end_s: float) -> int | None:
-        """After its end: bytes of answers, by the end of their requests (CLOCK_MONOTONIC). None if they are not
-        counted."""
+        """After its end: bytes of answers, by the end of their requests (CLOCK_MONOTONIC). None if not counted."""
 
     def requests(self) -> Requests:
-        """What it did, after its end. Raises WorkloadError with what the driver printed if it failed."""
+        """After its end. WorkloadError with what the driver printed if it failed."""
 
     def kill(self) -> None:
-        """End it at once, with all its processes. Idempotent; never raises."""
+        """With all its processes. Idempotent; never raises."""
 
 
 class Workload(Protocol):
@@ -150,7 +147,7 @@ class Workload(Protocol):
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """Names of the kinds of request, to which the log's indices refer; a driver may add some until a step ends."""
+        """The kinds of request, to which the log's indices refer; a driver may add some until a step ends."""
 
     @property
     def judged(self) -> tuple[str, ...]:
@@ -158,20 +155,20 @@ class Workload(Protocol):
         the time of these requests as its window."""
 
     def check_level(self, level: float) -> int:
-        """The level as a whole number. Raises StudyError if it cannot be one of this workload."""
+        """StudyError if it cannot be a level of this workload."""
 
     def trials(self) -> Sequence[Sequence[str]]:
-        """Commands that succeed for a user who can run the driver, that is, who may read its programs and scripts."""
+        """Commands that succeed for a user who may read the driver's programs and scripts."""
 
     def install(self, endpoint: Endpoint) -> None:
         """Once in the life of the data: make the schema, replacing one that was there. TargetError if a server has one
         that is not ours; MissingTool if the driver's program is not installed."""
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Outside the measured window: bring the data to this level. Raises TargetError if the target refuses."""
+        """Outside the measured window: bring the data to this level. TargetError if the target refuses."""
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> Driver:
-        """Start the load; scratch files go into `folder`. duration_s is ignored by workloads that run to completion."""
+        """Scratch files go into `folder`. duration_s is ignored by workloads that run to completion."""
 
     def after_step(self, endpoint: Endpoint) -> None:
         """Tidy up what a step left behind (a killed driver's half-done jobs), outside the measured window."""
@@ -187,11 +184,11 @@ Make = Callable[..., Workload]
 
 @dataclass(frozen=True)
 class KindOfWorkload:
-    """How a workload is made, its options (name -> rule, default), and its requirements. tables: of `[workload]`, by
-    their names in Declared; a study with others is refused. required: tables and options that a study must give, whose
-    defaults mean "missing". any_axis: the axis is the study's own word. knobs: options that are part of what is
-    studied; `raises` names the stage (pipeline.STAGE). examined: what `loadframe doctor` shows in addition to the
-    requirements. places: how an `own_place` is found again, by the `kind` of its address."""
+    """options: name -> rule, default. tables: of `[workload]`, by their names in Declared; a study with others is
+    refused. required: tables and options that a study must give, whose defaults mean "missing". any_axis: the axis is
+    the study's own word. knobs: options that are part of what is studied; `raises` names the stage (pipeline.STAGE).
+    examined: what `loadframe doctor` shows, too. places: how an `own_place` is found again, by the `kind` of its
+    address."""
 
     kind: str
     make: Make
@@ -207,12 +204,12 @@ class KindOfWorkload:
 
 
 def program(kind: str, name: str, package: str) -> Requirement:
-    """A program on PATH, and the Debian package that has it."""
+    """On PATH, of this Debian package."""
     return Requirement(kind, name, located(name), f"sudo apt-get install {package}")
 
 
 def demand(requirements: tuple[Requirement, ...]) -> None:
-    """MissingTool for the first requirement that is not there."""
+    """MissingTool for the first that is not there."""
     for requirement in requirements:
         if requirement.present is None:
             raise MissingTool(

@@ -67,12 +67,12 @@ class ByAddress:
         return tuple(request.name for request in self._declared)
 
     def names_checked(self, checked: Checked) -> tuple[str, ...]:
-        """Of declared requests whose answers are checked no further than this."""
+        """Declared requests whose answers are checked no further than this."""
         unspoken = (request for request in self._declared if not (request.contains or request.fails))
         return tuple(request.name for request in unspoken if self._checked_of(request) == checked)
 
     def prepare(self, *, running: bool) -> None:
-        """See SendsRequests.check_requests."""
+        """As SendsRequests.check_requests."""
         writing = [request for request in self._declared if request.method in WRITING]
         if running and writing and not self._writes:
             raise StudyError(
@@ -136,7 +136,7 @@ class ByAddress:
         return self._known or self.learn(endpoint)
 
     def open_sessions(self, endpoint: Endpoint, count: int) -> list[bytes]:
-        """Additional headers of each connection; none without a login. Raises TargetError if the server refuses one."""
+        """Additional headers of each connection; none without a login. TargetError if the server refuses one."""
         if self._login is None:
             return []
         with ThreadPoolExecutor(min(sessions.AT_ONCE, count)) as pool:
@@ -188,8 +188,8 @@ class ByAddress:
         return self._known
 
     def _learnt(self, endpoint: Endpoint, page: Ask, session: sessions.Headers, where: str) -> Learnt:
-        """What a page answers, asked twice. where: the study's key that names the pages, for advice. TargetError if it
-        is missing, differs the second time as far as checked, or lacks the expected words."""
+        """Asked twice. where: the study's key that names the pages, for advice. TargetError if the page is missing,
+        differs the second time as far as checked, or lacks the expected words."""
         answer, again = self._answer(endpoint, page, session), self._answer(endpoint, page, session).body
         status, body = answer.status, answer.body
         if status != http.client.OK:
@@ -224,7 +224,7 @@ def _refused(answer: Answer) -> bool:
 
 
 def _is_page(request: Ask) -> bool:
-    """Whether it is asked for before the load, and later answers compared with that one."""
+    """Asked for before the load; later answers are compared with that one."""
     return request.method == "GET" and request.lowest == request.highest == http.client.OK
 
 
@@ -233,7 +233,7 @@ def alike(body: bytes, other: bytes, checked: Checked) -> bool:
 
 
 def wrong_words(body: bytes, page: Ask) -> str:
-    """What is wrong with the words of an answer; "" for nothing."""
+    """Empty for right ones."""
     if page.fails and page.fails in body:
         return f"a body that has {page.fails.decode()!r}, which no right one has"
     if page.contains and page.contains not in body:

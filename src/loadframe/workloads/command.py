@@ -1,5 +1,4 @@
-"""command: a program of the user's own makes the load and prints what it did: docs/driving-with-a-command.md (targets:
-all that have an address; axis: whatever the study names)."""
+"""A program of the user's own makes the load and prints what it did: docs/driving-with-a-command.md."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -41,7 +41,7 @@ LONGEST_SECOND_S = 10.0
 
 
 class LineError(ValueError):
-    """What is wrong with a line, in words. number: of the line, from 1."""
+    """What is wrong, in words. number: of the line, from 1."""
 
     def __init__(self, number: int, why: str) -> None:
         super().__init__(f"line {number:,}: {why}")
@@ -121,8 +121,8 @@ class Lines:
 
 
 def read(file: IO[bytes], names: list[str], *, cut_off: bool, grouping: bool = False) -> Lines:
-    """All lines of a file. names: of the operations so far; new ones are appended. cut_off: the writer was killed, so
-    the last line may be torn. LineError."""
+    """names: of the operations so far; new ones are appended. cut_off: the writer was killed, so the last line may be
+    torn. LineError."""
     lines = Lines(names, grouping=grouping)
     numbered = whole_lines(file, cut_off=cut_off)
     while some := list(islice(numbered, AT_A_TIME)):
@@ -148,8 +148,8 @@ def whole_lines(file: IO[bytes], *, cut_off: bool) -> Iterator[tuple[int, bytes]
 
 
 def _parsed(some: Sequence[tuple[int, bytes]]) -> Iterable[Any]:
-    """Each line's value. Parsed as one document they are several times as fast; a null between them keeps a part of one
-    line from joining its neighbour. If that fails, singly: the error names the line."""
+    """Parsed as one document lines are several times as fast; a null between them keeps a part of one line from joining
+    its neighbour. If that fails, singly: the error names the line."""
     try:
         parsed = parse_json(b"[" + b",null,".join(line for _, line in some) + b"]")
         if len(parsed) == 2 * len(some) - 1 and all(isinstance(entry, dict) for entry in parsed[::2]):

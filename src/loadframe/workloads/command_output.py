@@ -21,8 +21,7 @@ ADVICE = "print seconds of CLOCK_MONOTONIC (Python: time.monotonic()), or of the
 SHORTEST_MS = 1e-3
 
 
-class ClockError(ValueError):
-    """Why times cannot be those of the step, in words."""
+class ClockError(ValueError): ...
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,8 @@ def _from_day(life: Life) -> float:
 
 @dataclass(frozen=True)
 class Output:
-    """requests: in the order of their ends. moved_bytes: of each; None if the driver does not count them. marks: flags
-    of the step (model.FLAGS). errors: the most frequent first."""
+    """requests: in the order of their ends. moved_bytes: of each; None if not counted. marks: flags of the step
+    (model.FLAGS). errors: the most frequent first."""
 
     requests: Requests
     moved_bytes: NDArray[np.uint64] | None = None
@@ -117,7 +116,7 @@ Made = tuple[Requests, NDArray[np.uint64], tuple[str, ...]]
 
 
 def of_lines(lines: Lines, life: Life) -> Output:
-    """Raises ClockError."""
+    """ClockError."""
     if not len(lines):
         return Output(_sorted(*(np.empty(0) for _ in range(4)))[0])
     requests, moved_bytes, marks = _of_seconds(lines, life) if lines.seconds else _of_requests(lines, life)
@@ -163,7 +162,7 @@ def _of_seconds(lines: Lines, life: Life) -> Made:
 
 
 def _spread(second: Second, offset: float, known: bool) -> tuple[NDArray[Any], ...]:
-    """End, latency, operation, outcome and bytes of each request of a second; arrays of shape (requests + errors,)."""
+    """End, latency, operation, outcome and bytes of each request; arrays of shape (requests + errors,)."""
     random = np.random.default_rng(second.line)
     count = second.requests + second.errors
     end_s = second.at_s + offset + second.length_s * np.sort(random.random(count))
@@ -182,7 +181,7 @@ def _sorted(
     operation: NDArray[np.generic],
     failed: NDArray[np.generic],
 ) -> tuple[Requests, NDArray[np.intp]]:
-    """Requests in the order of their ends, and that order. Latencies of 0 become SHORTEST_MS unless all are 0."""
+    """In the order of their ends, and that order. Latencies of 0 become SHORTEST_MS unless all are 0."""
     order = np.argsort(end_s, kind="stable")
     if latency_ms.any():
         latency_ms = np.maximum(latency_ms, SHORTEST_MS)

@@ -19,7 +19,7 @@ HIGHEST_RATE = 200_000
 
 
 class Common(Generic[Options]):
-    """model: of its options. levels: the least and the greatest of its axis."""
+    """levels: the least and the greatest of its axis."""
 
     kind: str
     axes: frozenset[str]
@@ -47,8 +47,7 @@ class Common(Generic[Options]):
         self.set_up()
 
     def set_up(self) -> None:
-        """Called at the end of __init__: work out what follows from the options. StudyError for those that do not
-        agree."""
+        """At the end of __init__: work out what follows from the options. StudyError for those that do not agree."""
 
     @property
     def allowance(self) -> Allowance:
@@ -64,7 +63,7 @@ class Common(Generic[Options]):
         return self.operations
 
     def check_level(self, level: float) -> int:
-        """The level as a whole number of `axis_unit`. Raises StudyError if it is not one of the axis."""
+        """A whole number of `axis_unit`. StudyError if it is not one of the axis."""
         (axis,) = self.axes
         return whole_level(self.kind, axis, level, *self.levels)
 
@@ -72,7 +71,6 @@ class Common(Generic[Options]):
         return f"{level:g} {self.axis_unit.removesuffix('s') if level == 1 else self.axis_unit}"
 
     def clients(self, level: int) -> int:
-        """That a level uses."""
         return level
 
     def after_step(self, endpoint: Endpoint) -> None:
@@ -82,7 +80,7 @@ class Common(Generic[Options]):
         """Nothing was made."""
 
     def rate(self, level: int) -> int | None:
-        """The requests per second of a level in an open loop; None in a closed one."""
+        """Requests per second in an open loop; None in a closed one."""
         return None
 
 
@@ -93,12 +91,12 @@ class OfModel(Workload, Protocol):
 def registration(
     workload: type[OfModel], requirements: Callable[[str], tuple[Requirement, ...]], **more: Any
 ) -> KindOfWorkload:
-    """The record of a workload with the options of its model. more: other fields of KindOfWorkload."""
+    """more: other fields of KindOfWorkload."""
     return KindOfWorkload(workload.kind, workload, rules(workload.model), requirements, **more)
 
 
 def thinking(think_s: float) -> str:
-    """In words for the report; in seconds."""
+    """For the report; in seconds."""
     pause = f"{think_s:.3g} s" if think_s >= 1 else f"{1e3 * think_s:.3g} ms"
     return f"A user thinks for {pause} on average between an answer and the next request: N = X (R + Z) with this Z."
 

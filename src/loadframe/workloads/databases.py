@@ -40,12 +40,12 @@ def marked(endpoint: Endpoint, mark: str) -> Endpoint:
 
 
 def mark_of(endpoint: Endpoint) -> str:
-    """The table that marks the schema on this server as ours; "" if the whole server is ours."""
+    """The table that marks the schema as ours; "" if the whole server is ours."""
     return endpoint.options[MARK] if endpoint.attached else ""
 
 
 def await_drivers_gone(endpoint: Endpoint, doing: str) -> None:
-    """Wait until each server has closed the connections of a killed driver. Raises TargetError if one refuses."""
+    """Until each server has closed the connections of a killed driver. TargetError if one refuses."""
     for front in endpoint.fronts or (endpoint,):
         with engine_of(front).connected(front, doing, patience_s=QUICK_S) as connection:
             await_gone(connection, front)
@@ -60,7 +60,7 @@ def await_gone(connection: Any, endpoint: Endpoint) -> None:
 
 
 def make_schema(endpoint: Endpoint) -> None:
-    """Empty. Raises TargetError if there is one that is not ours to drop."""
+    """TargetError if there is one that is not ours to drop."""
     with engine_of(endpoint).anywhere(endpoint, "to make a schema") as connection:
         make_schema_over(connection, endpoint)
 
@@ -90,7 +90,7 @@ def drop_schema(endpoint: Endpoint) -> None:
 
 
 def has_own_schema(endpoint: Endpoint) -> bool:
-    """Raises TargetError for an empty one, which a killed run may have begun."""
+    """TargetError for an empty one, which a killed run may have begun."""
     engine = engine_of(endpoint)
     with engine.anywhere(endpoint, "to look for the driver's schema", patience_s=QUICK_S) as connection:
         if _is_ours(connection, endpoint):
@@ -127,7 +127,7 @@ def proof(endpoint: Endpoint) -> str:
 
 
 def elsewhere(endpoint: Endpoint, program: str, said: str) -> WorkloadError:
-    """The error if it is not proved that a driver that names no schema would find only our tables."""
+    """Where it is not proved that a driver that names no schema would find only our tables."""
     engine = engine_of(endpoint)
     return WorkloadError(
         f"{program}, connected to {engine.where(endpoint)} as for the load, did not find the schema "

@@ -1,5 +1,5 @@
 """A load driver made of processes: the one implementation of base.Driver; and worker processes that begin at one
-instant: each says "ready", and reads when to start. They are forked from a process that lives over the steps."""
+instant: each says "ready", and reads when to start."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ START_AFTER_S, START_EACH_S = 0.005, 0.0005
 
 @dataclass(eq=False)
 class ProcessDriver:
-    """Processes that make load. logs: the request logs. printed: files with what the processes printed. end_s: the
-    CLOCK_MONOTONIC instant at which they should end by themselves; GRACE_S later they are ended. None: they run until
-    their work is done. arrivals: when each request should begin, ascending (CLOCK_MONOTONIC, s); None for a closed
-    loop. sizes: per log a file with the bytes of each answer (uint64, in the order of the log). stages: files with
-    statistics of a pipeline's stages. one_each: each log belongs to one user of a closed loop, who does not pause."""
+    """printed: files with what the processes printed. end_s: the CLOCK_MONOTONIC instant at which they should end by
+    themselves; GRACE_S later they are ended. None: they run until their work is done. arrivals: when each request
+    should begin, ascending (CLOCK_MONOTONIC, s); None for a closed loop. sizes: per log a file with the bytes of each
+    answer (uint64, in the order of the log). stages: files with statistics of a pipeline's stages. one_each: each log
+    belongs to one user of a closed loop, who does not pause."""
 
     name: str
     processes: Sequence[subprocess.Popen[bytes] | ForkedWorker]
@@ -70,7 +70,7 @@ class ProcessDriver:
         return self.stages
 
     def running(self) -> bool:
-        """Whether load is still made. A driver that lost one of its processes, or is overdue, is ended here."""
+        """A driver that lost one of its processes, or is overdue, is ended here."""
         self._note_failure()
         if self._failed is not None:
             self._end()
@@ -117,8 +117,7 @@ class ProcessDriver:
         return sum(request_log.moved_bytes(log, sizes, start_s, end_s) for log, sizes in pairs)
 
     def requests(self) -> Requests:
-        """What it did. WorkloadError if a process failed or was stopped, without requests, or if all failed with a
-        reason."""
+        """WorkloadError if a process failed or was stopped, without requests, or if all failed with a reason."""
         if self.running():
             raise WorkloadError(
                 f"The driver {self.name} is still running.", remedy="Wait for its end or kill it first."
@@ -180,7 +179,7 @@ class ProcessDriver:
                     pipe.close()
 
     def _note_failure(self) -> None:
-        """Remember the process that failed by itself, before we end the others, which then fail by our hand."""
+        """Before we end the other processes, which then fail by our hand."""
         if self._failed is None and not self._killed:
             self._failed = next((process for process in self.processes if process.poll() not in (None, 0)), None)
 
@@ -216,20 +215,17 @@ def run_to_end(
 
 
 def _wait_unless_stopped(process: subprocess.Popen[bytes], name: str) -> int:
-    """The exit status of a program that may take as long as it needs. WorkloadError if it was stopped."""
+    """For a program that may take as long as it needs. WorkloadError if it was stopped."""
     while True:
         try:
             return process.wait(LOOK_EVERY_S)
         except subprocess.TimeoutExpired:
             if why := stopped_by_signal([process.pid]):
-                raise WorkloadError(
-                    f"{name} makes no progress: {why}.",
-                    remedy=STOPPED_REMEDY,
-                ) from None
+                raise WorkloadError(f"{name} makes no progress: {why}.", remedy=STOPPED_REMEDY) from None
 
 
 def last_lines(path: Path) -> list[str]:
-    """The last lines of a driver's output, as printable text, each once; earlier fatal ones come first."""
+    """Of a driver's output, as printable text, each once; earlier fatal ones come first."""
     if (file := step_files.opened(path)) is None:
         return []
     with file:
@@ -256,9 +252,14 @@ def start_together(
     once_ready: Callable[[], object] = lambda: None,
     one_each: bool = False,
 ) -> ProcessDriver:
-    """Start all workers and let them begin at one instant. duration_s: None if they end when their work is done.
-    once_ready: called when all are ready, before they begin. one_each: see ProcessDriver. WorkloadError if one ends
-    first or takes too long. The processes that they are forked from stay until `end_fork_servers`."""
+    """duration_s: None if workers end when their work is done. once_ready: called when all are ready, before they
+    begin. one_each: see ProcessDriver. WorkloadError if one ends first or takes too long. The processes that they are
+    forked from stay until `end_fork_servers`."""
+
+    def failed(worker: Worker, fact: str) -> WorkloadError:
+        details = "\n".join(last_lines(worker.printed))
+        return WorkloadError(fact, remedy="What it printed is below.", details=details)
+
     logs, printed = [worker.log for worker in workers], [worker.printed for worker in workers]
     for log in logs:
         log.unlink(missing_ok=True)
@@ -270,20 +271,14 @@ def start_together(
                 server = fork_server(worker, allowance, stderr)
                 processes.append(server.start(worker, stderr, patience))
             if not server.runs():
-                raise WorkloadError(
-                    f"The workers of {name} could not start: what forks them ended with {server.process.returncode}.",
-                    remedy="What it printed is below.",
-                    details="\n".join(last_lines(worker.printed)),
-                )
+                ended = f"what forks them ended with {server.process.returncode}"
+                raise failed(worker, f"The workers of {name} could not start: {ended}.")
         for worker, process in zip(workers, processes, strict=True):
             patience.await_words(process.stdout, process.pid)
             if process.stdout.readline() != b"ready\n":
                 process.wait()
-                raise WorkloadError(
-                    f"A worker of {name} could not start (process {process.pid}, exit {process.returncode}).",
-                    remedy="What it printed is below.",
-                    details="\n".join(last_lines(worker.printed)),
-                )
+                ended = f"process {process.pid}, exit {process.returncode}"
+                raise failed(worker, f"A worker of {name} could not start ({ended}).")
             process.stdout.close()
         once_ready()
         start_s = arrivals.instant_s(START_AFTER_S + START_EACH_S * len(processes))

@@ -1,7 +1,7 @@
-"""Forks the workers of a load. `python -P -m loadframe.workloads.fork_server MODULE DESCRIPTOR` imports MODULE once; a
+"""Forks the workers of a load: `python -P -m loadframe.workloads.fork_server MODULE DESCRIPTOR` imports MODULE once; a
 worker then begins within milliseconds. DESCRIPTOR: a socket (SOCK_SEQPACKET). Each order has the arguments for `main`
 of the module and the descriptors that the worker gets, with their numbers. The answer is the worker's pid; "PID STATUS"
-follows once it has ended. In between this process sleeps. It ends with the socket, and its workers end with it."""
+follows once it has ended. It ends with the socket, and its workers end with it."""
 
 import ctypes
 import fcntl

@@ -1,5 +1,5 @@
-"""The lab's side of a fork server (fork_server.py): a process that lives over the steps, from which their workers are
-forked, so that the time between steps does not grow by the start of an interpreter and its imports for each."""
+"""The lab's side of a fork server (fork_server.py): the time between steps does not grow by the start of an interpreter
+and its imports for each worker."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ STOPPED_REMEDY = "Find out what stopped it, and run it again."
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One process of a load. module: its `main` gets the arguments, prints "ready", reads the instant of the start
-    (CLOCK_MONOTONIC, s) from its standard input, and returns the exit status, with all that it wrote flushed. log: its
-    request log. printed: its standard error. environment: None for ours. pass_fds: descriptors that stay open in it,
-    with their numbers."""
+    """module: its `main` gets the arguments, prints "ready", reads the instant of the start (CLOCK_MONOTONIC, s) from
+    its standard input, and returns the exit status, with all that it wrote flushed. log: its request log. printed: its
+    standard error. environment: None for ours. pass_fds: descriptors that stay open in it, with their numbers."""
 
     module: str
     arguments: Sequence[str]
@@ -43,7 +42,7 @@ class Worker:
 
 
 class ForkedWorker:
-    """A worker that a ForkServer has started: what a driver uses of subprocess.Popen."""
+    """What a driver uses of subprocess.Popen, for a worker of a ForkServer."""
 
     stderr = None
 
@@ -70,8 +69,7 @@ class ForkedWorker:
 
 
 class ForkServer:
-    """A process that forks workers of one module under one allowance (fork_server.py). It ends with the thread that has
-    made this object, and its workers end with it."""
+    """For one module and allowance. It ends with the thread that has made this object, and its workers end with it."""
 
     def __init__(self, module: str, allowance: Allowance, environment: Mapping[str, str], stderr: IO[bytes]) -> None:
         """stderr: where the module cannot be imported, it says why."""
@@ -98,7 +96,7 @@ class ForkServer:
         return self.process.poll() is None
 
     def start(self, worker: Worker, stderr: IO[bytes], patience: Patience) -> ForkedWorker:
-        """Where the server fails, this is the server itself, which has ended. Raises WorkloadError as `patience`."""
+        """Where the server fails, this is the server itself, which has ended. WorkloadError as `patience`."""
         (stdin, writing), (reading, stdout) = os.pipe(), os.pipe()
         ours = os.fdopen(writing, "wb", buffering=0), os.fdopen(reading, "rb")
         order = {"arguments": worker.arguments, "descriptors": [0, 1, 2, *worker.pass_fds]}
@@ -122,7 +120,7 @@ class ForkServer:
         return ForkedWorker(self, self._started.pop() if self._started else self.process.pid, *ours)
 
     def status_of(self, pid: int, timeout_s: float | None) -> int | None:
-        """The exit status of a worker, at its end; None if it runs on after this time."""
+        """None if it runs on after this time."""
         until_s = time.monotonic() + (timeout_s or 0.0)
         while pid not in self._statuses and self._status is None:
             left_s = None if timeout_s is None else max(0.0, until_s - time.monotonic())
@@ -131,7 +129,7 @@ class ForkServer:
         return self._statuses.pop(pid, -signal.SIGKILL)
 
     def _hear(self, timeout_s: float | None) -> bool:
-        """Take the next message of the server; False if there is none within this time."""
+        """False if there is no message within this time."""
         if not readable(self._orders, timeout_s):
             return False
         words: list[bytes] = []

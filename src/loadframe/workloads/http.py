@@ -1,6 +1,5 @@
-"""http: requests to a web server, cache or service (axes: concurrency = connections, rate = requests/s, working_set =
-MiB), sent by wrk with http.lua: for objects that we make, or to one known by its address for paths or the study's
-requests. Answers are checked (docs/writing-a-workload.md); a wrong one is no throughput."""
+"""Requests to a web server, cache or service, sent by wrk with http.lua: for objects that we make, or to one known by
+its address for paths or the study's requests. A wrong answer is no throughput."""
 
 import http.client
 import threading
@@ -198,7 +197,7 @@ class HttpAtRate(AtRate, Http): ...
 
 
 class HttpByWorkingSet(Http):
-    """The same requests for ever more objects: the level is their total size in MiB."""
+    """The level is the total size of the objects in MiB."""
 
     target_kinds = Http.target_kinds - by_address.KINDS
     axes = frozenset({"working_set"})
@@ -206,7 +205,7 @@ class HttpByWorkingSet(Http):
     _installed = 1
 
     def check_level(self, level: float) -> int:
-        """In bytes. Raises StudyError if that takes too many objects."""
+        """In bytes. StudyError if that takes too many objects."""
         total = whole_level(self.kind, "working_set", level, 1, LARGEST_SET_MIB) << 20
         if total > MOST_OBJECTS * self.objects.smallest:
             raise StudyError(
@@ -245,9 +244,8 @@ def _explained(endpoint: Endpoint) -> Iterator[None]:
 
 
 def ask_for_all(address: str, count: int, clients: int = CLIENTS) -> None:
-    """Ask a cache for each of the first objects once: it fetches what it lacks. Several `clients` ask at a time, so
-    that one waiting for the disk does not delay the others. TargetError if it does not answer, or sends less than
-    announced."""
+    """Once each: a cache fetches what it lacks. Several `clients` ask at a time, so that one waiting for the disk does
+    not delay the others. TargetError if it does not answer, or sends less than announced."""
     ended = threading.Event()
     with ThreadPoolExecutor(clients) as pool:
         asking = [

@@ -1,4 +1,4 @@
-"""wrk as a driver: starts http.lua with one thread per connection, as wrk does not show its script which connection an
+"""wrk with http.lua as a driver, with one thread per connection, as wrk does not show its script which connection an
 answer belongs to. In an open loop all connections take from one queue (arrivals.py)."""
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Order = Literal["draw", "walk", "replay"]
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What a page was like. body: kept if it or its length is checked. shortest, longest: seen, in bytes."""
+    """Of a page. body: kept if it or its length is checked. shortest, longest: seen, in bytes."""
 
     body: bytes = b""
     shortest: int = 0
@@ -81,9 +81,9 @@ class Learnt:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request, with its secrets. operation: its number. lowest, highest: statuses of a right answer. checked,
-    known: what of its body is compared, and with what. contains, fails: words that it must and must not have. think_s:
-    a user's pause before it."""
+    """One request, with its secrets. lowest, highest: statuses of a right answer. checked, known: what of its body is
+    compared, and with what. contains, fails: words that it must and must not have. think_s: a user's pause before
+    it."""
 
     method: str
     path: str
@@ -100,7 +100,7 @@ class Ask:
     think_s: float = 0.0
 
     def head(self, host: str, *, close: bool) -> bytes:
-        """The request line and headers, each with its line end, without the empty line."""
+        """The request line and headers, without the empty line."""
         lines = [f"{self.method} {self.path} HTTP/1.1", f"Host: {host}"]
         lines += [f"{name}: {value}" for name, value in self.headers]
         lines += ["Connection: close"] if close else []
@@ -134,9 +134,9 @@ def block(asks: Sequence[Ask], sessions: Sequence[bytes], host: str, *, close: b
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What wrk sends: requests, or objects by a table (objects.py). sessions: see `block`. text: the file with the
-    contents of objects, whose largest has largest_bytes; what of them is `checked`. compared: one in this many answers
-    is compared with its content. think: the pause before each. secret: environment variables withheld from wrk."""
+    """Requests, or objects by a table (objects.py). sessions: see `block`. text: the file with the contents of objects,
+    whose largest has largest_bytes; what of them is `checked`. compared: one in this many answers is compared with its
+    content. think: the pause before each. secret: environment variables withheld from wrk."""
 
     asks: Sequence[Ask] = ()
     sessions: Sequence[bytes] = ()
@@ -152,7 +152,7 @@ class Plan:
 
 
 def open_files(connections: int) -> int:
-    """Descriptors. Per thread: a connection, two logs, and what it waits on (260 were counted at 64 connections)."""
+    """Per thread: a connection, two logs, and what it waits on (260 were counted at 64 connections)."""
     return 4 * connections + 32
 
 

@@ -1,6 +1,5 @@
-"""job-queue: worker processes share one SQLite file as their queue (targets: sqlite; axis: concurrency = workers). Each
-submits a job, claims the oldest pending one and completes it, each in one transaction with SQLite's only write lock.
-The wait for the lock and the time it is held are reported separately."""
+"""Worker processes share one SQLite file as their queue. Each submits a job, claims the oldest pending one and
+completes it, each in one transaction with SQLite's only write lock."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence

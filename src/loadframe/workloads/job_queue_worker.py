@@ -1,6 +1,6 @@
-"""One worker of the job-queue workload, in a closed loop. Run as `python -P -m loadframe.workloads.job_queue_worker URI
-PRAGMAS LOG SECONDS PAYLOAD_BYTES NUMBER`, it prints "ready" once its connection is open, and reads the instant of the
-common start (CLOCK_MONOTONIC, s) from standard input. Standard library only, because many of these start together."""
+"""One worker of the job-queue workload: `python -P -m loadframe.workloads.job_queue_worker URI PRAGMAS LOG SECONDS
+PAYLOAD_BYTES NUMBER` prints "ready" once its connection is open, and reads the instant of the common start
+(CLOCK_MONOTONIC, s) from standard input. Standard library only, because many of these start together."""
 
 import json
 import sqlite3
@@ -24,7 +24,7 @@ DELETE_JOB = "DELETE FROM job WHERE id = ?"
 
 
 class Log:
-    """A request log kept in memory and written every FLUSH_EVERY_S, so that a killed worker loses little."""
+    """A request log in memory, written every FLUSH_EVERY_S, so that a killed worker loses little."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -44,7 +44,7 @@ class Log:
 
 
 class Worker:
-    """A connection and the three requests, each one transaction that takes the write lock at its begin."""
+    """The three requests are each one transaction that takes the write lock at its begin."""
 
     def __init__(self, connection: sqlite3.Connection, log: Log, deadline_s: float, number: int, payload_bytes: int):
         self._connection = connection
@@ -54,15 +54,13 @@ class Worker:
         self._payload = bytes(payload_bytes)
 
     def work(self) -> None:
+        execute = self._connection.execute
         while time.monotonic() < self._deadline_s:
-            self._request(SUBMIT, lambda: self._connection.execute(INSERT_JOB, (self._payload,)))
+            self._request(SUBMIT, lambda: execute(INSERT_JOB, (self._payload,)))
             claimed: list[tuple[int]] = []
-            self._request(CLAIM, lambda: claimed.extend(self._claim()))  # noqa: B023 - called before the next turn
-            for (job,) in claimed:
-                self._request(COMPLETE, lambda: self._connection.execute(DELETE_JOB, (job,)))  # noqa: B023
-
-    def _claim(self) -> list[tuple[int]]:
-        return self._connection.execute(CLAIM_OLDEST, (self._number,)).fetchall()
+            self._request(CLAIM, lambda: claimed.extend(execute(CLAIM_OLDEST, (self._number,))))  # noqa: B023
+            for (job,) in claimed:  # these functions are called before the next turn
+                self._request(COMPLETE, lambda: execute(DELETE_JOB, (job,)))  # noqa: B023
 
     def _request(self, operation: int, action: Callable[[], object]) -> None:
         """A busy database fails the request, which is repeated after a back-off until the time is up."""

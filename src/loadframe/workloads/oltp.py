@@ -1,6 +1,4 @@
-"""oltp: short transactions on a few large tables, by sysbench's oltp.lua (targets: mariadb, mysql, postgres; axes:
-concurrency = threads, rate = requests/s, served by `threads` connections). read fetches one row by its key, update
-writes one row again, transfer changes two rows in one transaction."""
+"""Short transactions on a few large tables, by sysbench's oltp.lua."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -78,7 +76,7 @@ class Oltp(databases.InOwnSchema, BySysbench[OltpOptions]):
             )
 
     def install(self, endpoint: Endpoint) -> None:
-        """Raises StudyError for an engine that the target does not have."""
+        """StudyError for an engine that the target does not have."""
         engine, options, schema = databases.engine_of(endpoint), self.options, databases.name_of(endpoint)
         demand((*requirements(self.kind), python_package(self.kind, *engine.PACKAGE)))
         if endpoint.kind == "postgres" and options.engine != OltpOptions.engine:

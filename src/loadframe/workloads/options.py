@@ -1,4 +1,4 @@
-"""The options of a workload: a frozen dataclass; its fields (`whole`, `choice`, …) carry their range and purpose."""
+"""The options of a workload: a frozen dataclass, whose fields (`whole`, `choice`, …) carry range and purpose."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OptionRule:
-    """What it is for, which values are right, in words, and the test itself."""
-
     what: str
     right: str
     accepts: Callable[[SettingValue], bool]
@@ -68,7 +66,7 @@ def readable(what: str) -> Any:
 
 
 def file_at(name: str) -> Path | None:
-    """The absolute path of a file that we can read; None for any other name."""
+    """Absolute, of a file that we can read; None for any other name."""
     try:
         path = Path(name).expanduser().absolute()
         return path if path.is_file() and os.access(path, os.R_OK) else None
@@ -101,7 +99,6 @@ def mix_of(options: object, operations: Sequence[str]) -> dict[str, int]:
 
 
 def rules(model: type[DataclassInstance]) -> dict[str, tuple[OptionRule, SettingValue]]:
-    """In the order of declaration."""
     return {field.name: (field.metadata["rule"], getattr(model, field.name)) for field in dataclasses.fields(model)}
 
 

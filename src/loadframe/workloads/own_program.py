@@ -1,5 +1,5 @@
-"""The base of all workloads whose load is made by a program that Loadframe did not write. Its output is bounded while
-it runs, read at its end, and faults in it are reported; processes that it starts are recorded and ended with it."""
+"""The base of all workloads whose load is made by a program that Loadframe did not write. Its output is bounded;
+processes that it starts are recorded and ended with it."""
 
 import os
 import secrets
@@ -59,7 +59,7 @@ class OutputDriver(ProcessDriver):
     _output: Output | None = field(default=None, init=False)
 
     def pids(self) -> tuple[int, ...]:
-        """The processes that have not ended, and those that they started."""
+        """With those that they started."""
         return tuple(dict.fromkeys(member for pid in super().pids() for member in family(pid)))
 
     def running(self) -> bool:
@@ -166,7 +166,7 @@ class OutputDriver(ProcessDriver):
 
 
 def family(pid: int) -> list[int]:
-    """A process and its descendants, at most MOST_PROCESSES (proc(5), task/[tid]/children)."""
+    """With descendants, at most MOST_PROCESSES (proc(5), task/[tid]/children)."""
     pids: list[int] = []
     waiting = [pid]
     while waiting and len(pids) < MOST_PROCESSES:
@@ -179,7 +179,7 @@ def family(pid: int) -> list[int]:
 
 
 class OwnProgram(Common[Options], Generic[Options]):
-    """See base.Workload. late_s: how long it may continue with what it has begun when its time is up."""
+    """late_s: how long it may continue with what it has begun when its time is up."""
 
     target_kinds = TARGETS
     levels = (1, HIGHEST_LEVEL)
@@ -211,7 +211,7 @@ class OwnProgram(Common[Options], Generic[Options]):
         demand(self.needs(self.kind))
 
     def command_line(self, endpoint: Endpoint, level: int, folder: Path, duration_s: float) -> list[str]:
-        """What is run in a step. Files that it needs are written into the folder."""
+        """Files that it needs are written into the folder."""
         raise NotImplementedError
 
     def environment(self, folder: Path) -> dict[str, str]:
@@ -222,11 +222,11 @@ class OwnProgram(Common[Options], Generic[Options]):
         return folder / self.files[0]
 
     def lines(self, file: IO[bytes], *, cut_off: bool) -> Lines:
-        """Its requests, from that file. cut_off: it was killed. Raises LineError."""
+        """cut_off: it was killed. LineError."""
         return command_lines.read(file, self.names, cut_off=cut_off)
 
     def written(self, folder: Path, life: Life, *, cut_off: bool) -> Output:
-        """Raises LineError, ClockError."""
+        """LineError, ClockError."""
         path = self.reads(folder)
         if (file := step_files.opened(path)) is None:
             if not self.makes_files:

@@ -1,4 +1,4 @@
-"""How workloads reach a PostgreSQL, and what they need to know of it."""
+"""How workloads reach a PostgreSQL."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def where(endpoint: Endpoint) -> str:
 
 
 def parameters(endpoint: Endpoint) -> dict[str, str]:
-    """libpq's connection parameters, for a driver that takes them one by one."""
+    """libpq's, for a driver that takes them one by one."""
     options = endpoint.options
     return {
         "host": where(endpoint),
@@ -43,13 +43,13 @@ def schema_of(endpoint: Endpoint) -> str:
 
 
 def all_parameters(endpoint: Endpoint) -> dict[str, str]:
-    """As `parameters`, with the address that was decided and the option file's settings, such as TLS."""
+    """With the address that was decided and the option file's settings, such as TLS."""
     others = {name: endpoint.options[name] for name in (NUMBER, *CARRIED) if endpoint.options.get(name)}
     return {**parameters(endpoint), **others}
 
 
 def environment(endpoint: Endpoint) -> dict[str, str]:
-    """Variables for a driver's process, read by libpq: names are looked up in the driver's schema only, and
+    """Variables of libpq for a driver's process: names are looked up in the driver's schema only, and
     await_drivers_gone knows its connections by their name."""
     ours = {"PGOPTIONS": _search_path(endpoint), "PGAPPNAME": APPLICATION}
     return postgres_connection.environment(all_parameters(endpoint), ours)
@@ -63,7 +63,7 @@ def _search_path(endpoint: Endpoint) -> str:
 def connected(
     endpoint: Endpoint, doing: str, *, patience_s: float = postgres_connection.SILENT_S
 ) -> Iterator[Connection[Any]]:
-    """A connection in the driver's schema, with a transaction per statement. patience_s: of silence. TargetError."""
+    """In the driver's schema, with a transaction per statement. patience_s: of silence. TargetError."""
     psycopg = postgres_connection.driver()
     here = parameters(endpoint)
     if here["host"].startswith("/") and (why := stopped(f"{here['host']}/.s.PGSQL.{here['port']}")):
@@ -94,7 +94,7 @@ def ask(connection: Connection[Any], statement: str, values: Sequence[Any] = ())
 
 
 def dropping(connection: Connection[Any], endpoint: Endpoint) -> list[str]:
-    """The statements that drop the schema, our tables first. Raises TargetError for others' tables in it."""
+    """The statements that drop the schema, our tables first. TargetError for others' tables in it."""
     schema = schema_of(endpoint)
     if not endpoint.attached:
         return [DROP.format(schema)]

@@ -1,5 +1,5 @@
-"""Every workload by its kind. A workload registers itself in its own module, or by an entry point of the group
-`loadframe.workloads` (docs/writing-a-workload.md)."""
+"""Every workload by its kind, of its own module or an entry point of the group `loadframe.workloads`. All functions
+raise StudyError for an unknown kind."""
 
 import pkgutil
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from functools import partial
 from importlib import import_module
 
 from loadframe import workloads
-from loadframe.entry_points import EXTENSIONS, WORKLOADS_GROUP, Registry, not_installed
+from loadframe.entry_points import WORKLOADS_GROUP, Registry
 from loadframe.errors import StudyError
 from loadframe.formats.said import did_you_mean
 from loadframe.host.processes import Allowance
@@ -34,9 +34,8 @@ def make(
     axis: str | None = None,
     declared: Declared | None = None,
 ) -> Workload:
-    """The workload of this kind with these options. allowance: None: it is never started. axis: None: its usual one.
-    declared: None: no study. StudyError for an unknown kind, and for an option or table that does not fit or, in a
-    study, is missing."""
+    """allowance: None: it is never started. axis: None: its usual one. declared: None: no study. StudyError for an
+    option or table that does not fit or, in a study, is missing."""
     known = _kind(kind)
     if declared is not None:
         _check_required(known, options, declared)
@@ -66,28 +65,25 @@ def _check_required(known: KindOfWorkload, options: Mapping[str, SettingValue], 
 
 
 def knobs(kind: str, axis: str) -> tuple[Knob, ...]:
-    """Without the load axis. StudyError for an unknown kind."""
+    """Without the load axis."""
     return tuple(knob for knob in _kind(kind).knobs if knob.name != axis)
 
 
 def options(kind: str, given: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """As given or by default. StudyError for an unknown kind."""
+    """As given or by default."""
     return {name: given.get(name, default) for name, (_, default) in _kind(kind).options.items()}
 
 
 def has_axis(kind: str, axis: str) -> bool:
-    """StudyError for an unknown kind."""
     return _kind(kind).any_axis or axis in axes(kind)
 
 
 def axes(kind: str) -> frozenset[str]:
-    """StudyError for an unknown kind."""
     return _kind(kind).make({}, None).axes | _kind(kind).other_axes.keys()
 
 
 def check(*kinds: str) -> list[Requirement]:
-    """What these kinds (none: all, with broken ones of other distributions) need on the machine. StudyError for an
-    unknown kind."""
+    """What these kinds (none: all, with broken ones of other distributions) need on the machine."""
     for kind in kinds:
         _kind(kind)
     needed = [
@@ -99,14 +95,9 @@ def check(*kinds: str) -> list[Requirement]:
 
 
 def _kind(kind: str) -> KindOfWorkload:
-    row = KINDS.get(kind)
-    if row is not None:
+    if (row := KINDS.get(kind)) is not None:
         return row
-    if (broken := KINDS.why_not(kind)) is not None:
-        raise broken.error("workload.kind")
-    if kind in EXTENSIONS[WORKLOADS_GROUP]:
-        missing = not_installed(WORKLOADS_GROUP, kind, f"workload.kind = {kind!r}")
-        raise StudyError(missing.fact, remedy=missing.remedy)
+    KINDS.refuse(kind, "workload.kind")
     raise StudyError(
         f"There is no workload {kind!r}.",
         remedy=f"{did_you_mean(kind, list(KINDS))}workload.kind must be one of: {', '.join(KINDS)}.",

@@ -1,13 +1,7 @@
-"""render-farm: a farm manager's job database under its daily mix, by sysbench's render_farm.lua in a closed loop
-(targets: mariadb, mysql; axis: active_jobs). Threads walk their own share of the jobs, so Open_tables is about k *
-active_jobs for any number of threads.
-
-render-farm-burst: a user's acceptance test (axis: jobs). From an empty farm, jobs submit jobs recursively until there
-are `jobs` of them; the last `listing_jobs` (at most half of them) then each list every job in full, repeatedly until
-they have read enough. Only the reads are judged: the time to create tables does not show how long a listing takes.
-
-The job store has k tables for each job (`job_17`, `work_17`, ...), made from the table `template`. A driver that
-completes a job of the pool submits another one under the same number."""
+"""A farm manager's job database, by sysbench: under its daily mix (render-farm), and a user's acceptance test, of which
+only the reads are judged, as the time to create tables does not show how long a listing takes (render-farm-burst).
+Both, and why Open_tables is about k * active_jobs: docs/writing-a-workload.md. A job has k tables (`job_17`, `work_17`,
+...), made from the table `template`."""
 
 from __future__ import annotations
 
@@ -16,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from loadframe.connections.mariadb_connection import server_version
 from loadframe.host.environment import python_package
 from loadframe.model import Endpoint, Requirement
 from loadframe.workloads import step_files, sysbench
@@ -80,12 +73,12 @@ class Farm(InOwnSchema, sysbench.BySysbench[Options]):
                 ],
             )
 
-    def create_jobs(self, connection: Connection, schema: str, jobs: Sequence[int]) -> None:
-        """With their rows, replacing half-made ones. schema: as statements name it."""
+    def create_jobs(self, connection: Connection, endpoint: Endpoint, jobs: Sequence[int]) -> None:
+        """With their rows, replacing half-made ones."""
         # One statement per table, creating and filling it at once, on one connection: about 1 ms per table here, where
         # CREATE LIKE and INSERT took 2.3 ms and more connections only waited for each other (DDL log, fsync).
+        schema, at_once = name_of(endpoint), endpoint.kind == "mariadb"
         made = f"(PRIMARY KEY (id)) ENGINE = {self.options.engine} SELECT * FROM {schema}.template"
-        at_once = "MariaDB" in server_version(connection)
         execute(
             connection,
             [
@@ -117,16 +110,6 @@ class Farm(InOwnSchema, sysbench.BySysbench[Options]):
         )
 
 
-def missing_jobs(connection: Connection, schema: str, wanted: int, tables_per_job: int) -> list[int]:
-    """The jobs of 1..wanted that are incomplete: not made yet, or removed by a driver that was stopped between
-    completing one and submitting the next. A job's last table is made last and dropped with all others."""
-    last_kind = TABLE_KINDS[tables_per_job - 1]
-    # Asked only for names, the server reads the folder and opens no table.
-    like = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_name REGEXP %s"
-    there = {int(name.rpartition("_")[2]) for (name,) in ask(connection, like, [schema, f"^{last_kind}_[0-9]+$"])}
-    return [job for job in range(1, wanted + 1) if job not in there]
-
-
 def tidy(connection: Connection, endpoint: Endpoint) -> None:
     """Empty the archive once no driver uses it."""
     await_gone(connection, endpoint)
@@ -146,8 +129,7 @@ class RenderFarmOptions(FarmOptions):
 
 
 class RenderFarm(Farm[RenderFarmOptions]):
-    """The number of active jobs stays the level's: a thread that completes a job submits another at once. With fewer
-    jobs than threads, threads share jobs."""
+    """A thread that completes a job submits another one under the same number at once."""
 
     kind = "render-farm"
     axes = frozenset({"active_jobs"})
@@ -160,12 +142,18 @@ class RenderFarm(Farm[RenderFarmOptions]):
         self._mix = mix_of(self.options, MIX)
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """The pool of prepared jobs grows to the level. Jobs beyond it are left alone."""
+        """The pool of prepared jobs grows to the level; jobs beyond it are left alone."""
         wanted = self.check_level(level)
         with connected(endpoint, f"{wanted} active jobs") as connection:
             tidy(connection, endpoint)
-            missing = missing_jobs(connection, schema_of(endpoint), wanted, self.options.tables_per_job)
-            self.create_jobs(connection, name_of(endpoint), missing)
+            # Incomplete jobs are not made yet, or were removed by a driver that was stopped between completing one and
+            # submitting the next. A job's last table is made last and dropped with all others. Asked only for names,
+            # the server reads the folder and opens no table.
+            last = f"^{TABLE_KINDS[self.options.tables_per_job - 1]}_[0-9]+$"
+            like = "SELECT table_name FROM information_schema.tables WHERE table_schema = %s AND table_name REGEXP %s"
+            there = {int(name.rpartition("_")[2]) for (name,) in ask(connection, like, [schema_of(endpoint), last])}
+            missing = [job for job in range(1, wanted + 1) if job not in there]
+            self.create_jobs(connection, endpoint, missing)
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         seconds, jobs = repr(float(duration_s)), self.check_level(level)
@@ -200,7 +188,7 @@ class RenderFarmBurst(Farm[BurstOptions]):
         self.check_level(level)
         self.install(endpoint)
         with connected(endpoint, "the first job") as connection:
-            self.create_jobs(connection, name_of(endpoint), range(1, 2))
+            self.create_jobs(connection, endpoint, range(1, 2))
 
     def start(self, endpoint: Endpoint, level: float, folder: Path, duration_s: float) -> ProcessDriver:
         jobs = self.check_level(level)

@@ -1,9 +1,8 @@
-"""The request log: one fixed-size record per request, written by every driver.
-
-A record is 24 bytes, little-endian: end of the request (CLOCK_MONOTONIC, s, float64), latency (ms, float32), the part
-of it spent waiting for a lock or in a queue (ms, float32; 0 if unknown), kind (uint32, index into Workload.operations),
-outcome (uint32; 0 = done, model.UNFINISHED = in flight when the driver ended, with its age as latency, else an error).
-Worker processes import this module: what only reads needs is imported there."""
+"""The request log: one record of 24 bytes per request, little-endian, written by every driver: end of the request
+(CLOCK_MONOTONIC, s, float64), latency (ms, float32), the part of it spent waiting for a lock or in a queue (ms,
+float32; 0 if unknown), kind (uint32, index into Workload.operations), outcome (uint32; 0 = done, model.UNFINISHED = in
+flight when the driver ended, with its age as latency, else an error). Worker processes import this module: what only
+reads needs is imported there."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ FIELDS = [("end_s", "<f8"), ("latency_ms", "<f4"), ("waiting_ms", "<f4"), ("oper
 
 @dataclass(frozen=True)
 class Requests:
-    """All requests of one step, in the order of their ends. Arrays of shape (requests,)."""
+    """All of one step, in the order of their ends. Arrays of shape (requests,)."""
 
     end_s: NDArray[np.float64]
     latency_ms: NDArray[np.float32]
@@ -54,7 +53,7 @@ class Requests:
 
 
 def from_bytes(data: bytes) -> Requests:
-    """Requests from the bytes of one or more logs; a torn last record (a killed driver) is left out."""
+    """Of one or more logs; a torn last record (a killed driver) is left out."""
     import numpy as np
 
     records: NDArray[Any] = np.frombuffer(_whole(data, RECORD.size), dtype=FIELDS)
@@ -63,7 +62,7 @@ def from_bytes(data: bytes) -> Requests:
 
 
 def moved_bytes(log: Path, sizes: Path, start_s: float, end_s: float) -> int:
-    """Bytes of the requests that ended after start_s and not after end_s. sizes: uint64, in the order of the log."""
+    """Of the requests that ended after start_s and not after end_s. sizes: uint64, in the order of the log."""
     import numpy as np
 
     from loadframe.workloads import step_files

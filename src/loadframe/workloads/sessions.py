@@ -1,5 +1,5 @@
-"""Sessions: each connection of the load logs in once, before it, by Loadframe itself, so that the driver never gets the
-secret. {ENV:NAME} stands for an environment variable, whose value is only in memory."""
+"""Each connection of the load logs in once, before it, by Loadframe itself, so that the driver never gets the secret.
+{ENV:NAME} stands for an environment variable, whose value is only in memory."""
 
 import json
 import os
@@ -108,7 +108,7 @@ def variables(request: Request) -> frozenset[str]:
 
 
 def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
-    """With secrets filled in. StudyError if one is missing, or cannot stand in a header."""
+    """StudyError if a secret is missing, or cannot stand in a header."""
     headers = tuple((name, _filled(value, str)) for name, value in request.headers)
     for name, value in headers:
         if (why := wrong_header(name, value)) is not None:
@@ -121,7 +121,7 @@ def headers_of(request: Request) -> tuple[tuple[str, str], ...]:
 
 
 def body_of(request: Request) -> bytes:
-    """The body, its secrets escaped by Content-Type. StudyError if one is missing or it is too large."""
+    """Secrets are escaped by Content-Type. StudyError if one is missing or the body is too large."""
     if request.body_file:
         return content_of(request.body_file, LARGEST_BODY, f"The body of the request {request.name!r}")
     kind = next((value.lower() for name, value in request.headers if name.lower() == "content-type"), "")

@@ -16,7 +16,7 @@ LARGEST = 2 << 30
 
 
 def create(path: Path, owner: Privilege) -> IO[bytes]:
-    """A new file, replacing what was there, that only its owner may read and write. Unbuffered."""
+    """Replacing what was there; only its owner may read and write it. Unbuffered."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     if owner != US:
@@ -39,15 +39,14 @@ def write_whole(file: IO[bytes], content: bytes) -> None:
 
 @contextmanager
 def in_memory(content: bytes) -> Iterator[int]:
-    """The descriptor of a file in memory with this content, for a process that inherits it: no other user can read
-    it."""
+    """The descriptor of a file in memory, for a process that inherits it: no other user can read it."""
     with os.fdopen(os.memfd_create("loadframe"), "wb", buffering=0) as file:
         write_whole(file, content)
         yield file.fileno()
 
 
 def read(path: Path) -> bytes:
-    """Empty if there is no such file. Raises WorkloadError like `opened`."""
+    """Empty if there is no such file. WorkloadError as `opened`."""
     file = opened(path)
     if file is None:
         return b""
@@ -68,8 +67,8 @@ def size(path: Path) -> int:
 
 
 def opened(path: Path) -> IO[bytes] | None:
-    """A driver's file, for reading, or None. WorkloadError for other than regular files, too large ones, and those with
-    a second name, which may be another's."""
+    """For reading; None for none. WorkloadError for other than regular files, too large ones, and those with a second
+    name, which may be another's."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:

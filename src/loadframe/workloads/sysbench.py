@@ -1,5 +1,5 @@
-"""sysbench as a driver of Lua scripts, with the password visible to no one. In an open loop its own queue is not used:
-a script cannot see in it when a request should have begun, so the arrivals are a file (arrivals.py)."""
+"""sysbench as a driver of Lua scripts. In an open loop its own queue is not used: a script cannot see in it when a
+request should have begun, so the arrivals are a file (arrivals.py)."""
 
 import itertools
 import time
@@ -32,7 +32,7 @@ START_UP_S = 1.0
 
 
 def requirements(kind: str) -> tuple[Requirement, ...]:
-    """What its workloads need for any target; the target's kind requires its own Python package."""
+    """For any target; the target's kind requires its own Python package."""
     return (program(kind, "sysbench", "sysbench"),)
 
 
@@ -55,10 +55,9 @@ class BySysbench(Common[ModelOptions]):
         rate: float | None = None,
         environment: Mapping[str, str] = MappingProxyType({}),
     ) -> ProcessDriver:
-        """Start a script (its name in this folder, or its path) with `options`, its own and sysbench's; each thread
-        writes `requests-N.log` into `folder`. The script ends its work itself; duration_s only decides when it is
-        overdue (None: never). rate: requests per second in an open loop, which then needs duration_s; None: a closed
-        loop. environment: added to the script's."""
+        """script: its name in this folder, or its path. options: its own and sysbench's; each thread writes
+        `requests-N.log` into `folder`. duration_s only decides when it is overdue (None: never). rate: requests per
+        second in an open loop, which then needs duration_s; None: a closed loop. environment: added to the script's."""
         demand(requirements(self.kind))
         folder = folder.resolve()
         logs = [folder / f"requests-{thread}.log" for thread in range(threads)]
@@ -113,8 +112,8 @@ def _environment(endpoint: Endpoint) -> dict[str, str]:
 
 
 def _shared_out(endpoint: Endpoint) -> dict[str, str]:
-    """Lists of hosts and ports for several servers, from which sysbench takes the next one for each connection. It goes
-    through all ports of each host. StudyError if that is not these servers."""
+    """Lists of hosts and ports, from which sysbench takes the next one for each connection. It goes through all ports
+    of each host. StudyError if that is not these servers."""
     of_fronts = [databases.engine_of(front).parameters(front) for front in endpoint.fronts]
     if not of_fronts:
         return {}
@@ -133,8 +132,8 @@ def _shared_out(endpoint: Endpoint) -> dict[str, str]:
 
 @contextmanager
 def _account(endpoint: Endpoint) -> Iterator[int]:
-    """How to reach the server, as the descriptor of a configuration file in memory: any user can read argv. Raises
-    StudyError for what cannot stand in it."""
+    """The descriptor of a configuration file in memory: any user can read argv. StudyError for what cannot stand in
+    it."""
     engine = databases.engine_of(endpoint)
     given: dict[str, str] = {**engine.parameters(endpoint), **_shared_out(endpoint)}
     lines = {f"{engine.SYSBENCH}-{'db' if name == 'dbname' else name}": value for name, value in given.items()}
@@ -150,7 +149,7 @@ def _account(endpoint: Endpoint) -> Iterator[int]:
 
 
 def search_paths() -> dict[str, str]:
-    """sysbench's scripts load others by name from their own folder rather than, as by default, the working folder."""
+    """Scripts load others by name from their own folder rather than, as by default, the working folder."""
     folder = scripts()
     return {} if folder is None else {"LUA_PATH": f"{folder}/?.lua"}
 

@@ -23,8 +23,7 @@ class ConfiguredServer(PrivateServer):
     def command_for(self, configuration: Path, *options: str) -> tuple[str, ...]: ...
 
     @abstractmethod
-    def text(self, settings: Mapping[str, SettingValue]) -> str:
-        """The configuration with these settings."""
+    def text(self, settings: Mapping[str, SettingValue]) -> str: ...
 
     def try_out(self, state: TargetState, allowance: Allowance) -> Path:
         """A file with the configuration for a state. TargetError, in the server's words, where it refuses that."""
@@ -36,5 +35,5 @@ class ConfiguredServer(PrivateServer):
         return aside
 
     def configure(self, state: TargetState, allowance: Allowance) -> None:
-        """Write the configuration for what comes next. TargetError as `try_out`, with nothing written."""
+        """For what comes next. TargetError as `try_out`, with nothing written."""
         self.try_out(state, allowance).replace(self.configuration)

@@ -1,9 +1,7 @@
-"""access-log: replays the requests of an access log in an open loop at its own times, without bodies, headers and
-sessions, which a log does not have (targets: known by their address; axis: speed, a multiple of the recorded one).
-
-Logs of nginx and Apache are read: the common and the combined format, and custom formats that have a time and a request
-line in quotes. Times are those of `[10/Oct/2000:13:55:36 -0700]` (whole seconds; Apache's may have a fraction), of
-nginx's `$msec` (seconds since 1970 with milliseconds) and of `$time_iso8601`."""
+"""Replays the requests of an access log of nginx or Apache in an open loop at its own times: the common and the
+combined format, and custom formats that have a time and a request line in quotes. Times are those of
+`[10/Oct/2000:13:55:36 -0700]` (whole seconds; Apache's may have a fraction), of nginx's `$msec` (seconds since 1970
+with milliseconds) and of `$time_iso8601`."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ class AccessLog(Recorded[AccessLogOptions]):
     order: Order = "replay"
 
     def check_level(self, level: float) -> int:
-        """The speed. Raises StudyError also where requests would come faster than any driver sends them."""
+        """The speed. StudyError also where requests would come faster than any driver sends them."""
         speed = super().check_level(level)
         if self.options.file and (rate := speed * len(self._stretch.numbers) / self._stretch.span_s) > HIGHEST_RATE:
             raise StudyError(
@@ -66,9 +64,6 @@ class AccessLog(Recorded[AccessLogOptions]):
             )
         return speed
 
-    def words_of(self, level: float) -> str:
-        return f"{level:g} {self.axis_unit}"
-
     def clients(self, level: int) -> int:
         return self.options.connections
 
@@ -76,7 +71,12 @@ class AccessLog(Recorded[AccessLogOptions]):
         return self._recalled
 
     def schedule(self, level: int, duration_s: float) -> Schedule:
-        return self._stretch.at_speed(level, duration_s)
+        stretch = self._stretch
+        once = stretch.span_s / level
+        times = max(1, int(np.ceil(duration_s / once)))  # the recording is repeated once it is over
+        offsets = (np.arange(times)[:, None] * once + stretch.offsets_s[None, :] / level).ravel()
+        inside = offsets < duration_s
+        return Schedule(offsets[inside], np.tile(stretch.numbers, times)[inside])
 
     def unchecked(self, target_kind: str) -> str:
         return (
@@ -129,8 +129,8 @@ REQUEST_FIELDS = [("since_s", "<f8"), ("whole", "?"), ("number", "<i8")]
 @dataclass
 class Stretch:
     """distinct: the requests, each once, with their numbers. offsets_s: since the first request, ascending; numbers: of
-    the requests then. span_s: length, including the mean gap after the last request. lines: lines read; unread: those
-    without a request. left_out: reason -> requests not replayed. cut: why it is shorter than asked for, or ""."""
+    the requests then. span_s: with the mean gap after the last request. lines: read; unread: those without a request.
+    left_out: reason -> requests not replayed. cut: why it is shorter than asked for, or ""."""
 
     lines: int = 0
     unread: int = 0
@@ -141,19 +141,11 @@ class Stretch:
     offsets_s: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     numbers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
-    def at_speed(self, speed: float, duration_s: float) -> Schedule:
-        """Arrivals and requests: the recording at this multiple of its speed, repeated once it is over."""
-        once = self.span_s / speed
-        times = max(1, int(np.ceil(duration_s / once)))
-        offsets = (np.arange(times)[:, None] * once + self.offsets_s[None, :] / speed).ravel()
-        inside = offsets < duration_s
-        return Schedule(offsets[inside], np.tile(self.numbers, times)[inside])
-
     def requests(
         self, log: Iterable[str | None], skip_s: float, span_s: float, leave_out: Callable[[str], str]
     ) -> Iterator[tuple[float, bool, int]]:
-        """From the lines of a log: the time since the begin of the stretch (s), whether that is in whole seconds, and
-        the number of each request. Ends where no later line can belong to the stretch."""
+        """The time since the begin of the stretch (s), whether that is in whole seconds, and the number of each
+        request. Ends where no later line can belong to the stretch."""
         begin_s: float | None = None
         path_bytes = kept = 0
         for line in log:
@@ -185,9 +177,9 @@ class Stretch:
 
 
 def read_stretch(path: Path, skip_s: float, span_s: float, seed: int, leave_out: Callable[[str], str]) -> Stretch:
-    """The requests of a log from skip_s after its first line, for span_s. If the log has only whole seconds, the place
-    of each request within its second is drawn from the seed. leave_out: why a method is not replayed, "" if it is.
-    Raises StudyError if the log cannot be read or has no request there."""
+    """From skip_s after the log's first line, for span_s. If it has only whole seconds, the place of each request
+    within its second is drawn from the seed. leave_out: why a method is not replayed, "" if it is. StudyError if the
+    log cannot be read or has no request there."""
     stretch = Stretch()
     try:
         requests = np.array(list(stretch.requests(lines(path), skip_s, span_s, leave_out)), dtype=REQUEST_FIELDS)
@@ -210,8 +202,6 @@ def read_stretch(path: Path, skip_s: float, span_s: float, seed: int, leave_out:
     stretch.span_s = max(SHORTEST_S, float(stretch.offsets_s[-1]) * (1 + 1 / len(requests)))
     return stretch
 
-
-# --- the log ---
 
 LONGEST_LINE = 64 << 10
 """Bytes; a longer line is skipped, and counted as unread."""
@@ -280,7 +270,7 @@ def _path(target: str) -> str | None:
 
 
 def lines(path: Path) -> Iterator[str | None]:
-    """Also of a gzipped log; None for one longer than LONGEST_LINE. Raises OSError."""
+    """Also of a gzipped log; None for one longer than LONGEST_LINE. OSError."""
     with os.fdopen(regular(path), "rb") as raw:
         packed = raw.peek(len(GZIP))[: len(GZIP)] == GZIP
         file: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw)) if packed else raw

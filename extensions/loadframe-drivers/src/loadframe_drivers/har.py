@@ -1,6 +1,4 @@
-"""har: the requests that a browser sent to one origin, as it recorded them (targets: known by their address; axes:
-sessions = users who walk through the recorded session, each on one connection, with its pauses; rate = requests/s).
-The file is an HTTP Archive (HAR 1.2)."""
+"""The requests that a browser sent to one origin, as it recorded them in an HTTP Archive (HAR 1.2)."""
 
 from __future__ import annotations
 
@@ -166,23 +164,18 @@ class Har(Recorded[HarOptions]):
 
 
 class HarAtRate(AtRate, Har):
-    """In random order: see AtRate."""
-
     order: Order = "draw"
 
 
 KIND = registration(Har, requirements, other_axes={"rate": HarAtRate}, tables=frozenset({"login"}), required=("file",))
 
 
-# --- the file ---
-
 LARGEST_BYTES = 128 << 20
 """A session of minutes has some MiB, most of them the contents of answers."""
 MOST_ENTRIES = 20_000
 
 
-class HarError(ValueError):
-    """Why a text is no HAR, in words."""
+class HarError(ValueError): ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +194,7 @@ class Entry:
 
 
 def parse_har(text: bytes) -> tuple[tuple[Entry, ...], int]:
-    """The entries by start, and the number of those without an HTTP address or a time. Raises HarError."""
+    """The entries by start, and the number of those without an HTTP address or a time. HarError."""
     try:
         document = parse_json(text)
     except JsonError as error:

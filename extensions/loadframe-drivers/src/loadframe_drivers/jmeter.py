@@ -1,8 +1,6 @@
-"""jmeter: the user's own test plan (targets: all that have an address; axis: users, or any property of the plan).
-
-JMeter runs without its window and gets the level as a property: the plan's thread group has ${__P(users)} threads and
-${__P(duration)} as its duration. The result file is read at its end: CSV (jmeter.apache.org/usermanual/listeners.html,
-"CSV Log format"), with times of day in milliseconds at the begin of a sample, without samples nested in others."""
+"""The user's own test plan: its thread group has ${__P(users)} threads and ${__P(duration)} as its duration. The result
+file is read at its end: CSV (jmeter.apache.org/usermanual/listeners.html, "CSV Log format"), with times of day in
+milliseconds at the begin of a sample, without samples nested in others."""
 
 import csv
 import math
@@ -75,7 +73,6 @@ class JMeter(OwnScript[JMeterOptions]):
     needs = staticmethod(requirements)
 
     def set_up(self) -> None:
-        """The axis is the property that gets the level."""
         super().set_up()
         (axis,) = self.axes
         if not PROPERTY.fullmatch(axis):
@@ -101,7 +98,7 @@ class JMeter(OwnScript[JMeterOptions]):
 
 
 def read_jtl(file: IO[bytes], names: list[str], *, cut_off: bool) -> Lines:
-    """As command_lines.read. Raises LineError."""
+    """As command_lines.read. LineError."""
     lines = Lines(names, counts_bytes=True)
     number = 0
 

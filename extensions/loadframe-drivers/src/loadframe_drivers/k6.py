@@ -1,10 +1,6 @@
-"""k6: the user's own k6 script (targets: all that have an address; axis: vus, or any word that the script's own
-scenarios follow).
-
-k6 writes its measurements into a file (`--out json`; grafana.com/docs/k6, "JSON output"), which is read at its end. A
-line is {"type": "Point", "metric": .., "data": {"time": .., "value": .., "tags": {..}}}; of the some eight points of a
-request only its duration is read. `time` is the time of day at its end, and the duration is k6's own: sending, waiting
-and receiving, without the connection."""
+"""The user's own k6 script. Its measurements (`--out json`; grafana.com/docs/k6, "JSON output") are read at its end; of
+the some eight points of a request only its duration is read. `time` is the time of day at its end, and the duration is
+k6's own: sending, waiting and receiving, without the connection."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,7 +66,7 @@ class K6(OwnScript[K6Options]):
 
 
 def read_points(file: IO[bytes], names: list[str]) -> Lines:
-    """names: as for command_lines.read. A torn last line is left out. Raises LineError."""
+    """names: as for command_lines.read. A torn last line is left out. LineError."""
     lines = Lines(names)
     for number, line in whole_lines(file, cut_off=True):
         if not any(metric in line for metric in WANTED):

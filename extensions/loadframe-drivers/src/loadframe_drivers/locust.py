@@ -1,6 +1,5 @@
-"""locust: the user's own locustfile, in one process, with a listener of ours (in_locust/) that prints every request as
-a command of the user's own does (targets: all that have an address; axis: users, or any word that its LoadTestShape
-follows)."""
+"""The user's own locustfile, in one process, with a listener of ours (in_locust/) that prints every request as a
+command of the user's own does."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

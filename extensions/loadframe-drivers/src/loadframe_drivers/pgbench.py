@@ -1,12 +1,8 @@
-"""pgbench: PostgreSQL's own benchmark (targets: postgres; axes: clients, rate = transactions/s, by pgbench's --rate).
-
-pgbench's timer counts whole seconds and includes connecting. A step counts from when all clients are connected, and is
-ended by the signal of that timer.
-
-A line of its transaction log (pgbench documentation, "Per-Transaction Logging") is `client number latency_us script
-epoch_s epoch_us`, then with --rate the lag of the schedule (us), then with --max-tries > 1 the number of retries. A
-skipped or failed transaction has a word in place of its latency. Each thread writes a file of its own, and its
-transactions begin in the order of its schedule."""
+"""PostgreSQL's own benchmark. Its timer counts whole seconds and includes connecting: a step counts from when all
+clients are connected, and is ended by the signal of that timer. A line of its transaction log (pgbench documentation,
+"Per-Transaction Logging") is `client number latency_us script epoch_s epoch_us`, then with --rate the lag of the
+schedule (us), then with --max-tries > 1 the number of retries. A skipped or failed transaction has a word in place of
+its latency. Each thread writes a file of its own, and its transactions begin in the order of its schedule."""
 
 import math
 import os
@@ -191,24 +187,21 @@ class PgbenchDriver(ProcessDriver):
         return super().running()
 
     def _ask(self) -> None:
-        """Ask it to end as pgbench's own timer does: transactions under way complete, and the log has all of them."""
+        """As pgbench's own timer does: transactions under way complete, and the log has all of them."""
         if not self._asked and self.pids():
             self._asked = True
             os.kill(self.processes[0].pid, signal.SIGALRM)  # not waited for, so the pid is its own
 
     def waiting(self) -> int:
-        """Requests that wait: as many as arrive in the time that the last one in the log waited; the log is a little
-        behind."""
+        """As many as arrive in the time that the last one in the log waited; the log is a little behind."""
         return 0 if self.rate is None else round(self.rate * max(lag_now_s(log) for log in self.logs))
 
     def offered(self, start_s: float, end_s: float) -> int | None:
         """What was scheduled is known only after pgbench has ended."""
         if self.rate is None:
             return None
-        rate, known = (
-            self.rate / len(self.logs),
-            {"monotonic_s": self.monotonic_s, "latency_limit_ms": self.latency_limit_ms},
-        )
+        rate = self.rate / len(self.logs)
+        known = {"monotonic_s": self.monotonic_s, "latency_limit_ms": self.latency_limit_ms}
         return sum(offered(log, start_s, end_s, rate, **known) for log in self.logs)
 
     def kill(self) -> None:
@@ -250,7 +243,7 @@ TIDY = ("TRUNCATE {}.pgbench_history", "VACUUM {}.pgbench_branches", "VACUUM {}.
 
 
 def _await_connected(process: subprocess.Popen[bytes], clients: int, most_s: float) -> None:
-    """Wait until it has a socket for every client; the driver reports one that has ended."""
+    """Until it has a socket for every client; the driver reports one that has ended."""
     until, sockets = time.monotonic() + most_s, 0
     while process.poll() is None and sockets < clients and time.monotonic() < until:
         time.sleep(POLL_S)
@@ -281,9 +274,9 @@ LAST_LINES_BYTES = 400
 
 
 def read(paths: Sequence[Path], *, monotonic_s: float, latency_limit_ms: float) -> Requests:
-    """All transactions of all threads. monotonic_s: CLOCK_MONOTONIC minus the time of day, at the start. pgbench logs
-    no latency of a failed transaction: it is the time since the client's previous one ended. A skipped one waited at
-    least latency_limit_ms."""
+    """Of all threads. monotonic_s: CLOCK_MONOTONIC minus the time of day, at the start. pgbench logs no latency of a
+    failed transaction: it is the time since the client's previous one ended. A skipped one waited at least
+    latency_limit_ms."""
     records = bytearray()
     for path in paths:
         ended_s: dict[bytes, float] = {}

@@ -1,4 +1,4 @@
-"""What the workloads that replay recorded requests have in common: an access log, a session of a browser."""
+"""What the workloads that replay recorded requests have in common."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,14 +30,14 @@ class Recorded(ByWrk[Options]):
 
     @abstractmethod
     def recalled(self) -> Sequence[Ask]:
-        """From the file. Raises StudyError if it cannot be used."""
+        """From the file. StudyError if it cannot be used."""
 
     @abstractmethod
     def notes(self) -> tuple[str, ...]: ...
 
     @property
     def file(self) -> Path:
-        """Raises StudyError for a path without meaning."""
+        """StudyError for a path without meaning."""
         try:
             return Path(self.options.file).expanduser().absolute()
         except RuntimeError as error:  # a ~name that has no home
@@ -78,7 +78,7 @@ class Recorded(ByWrk[Options]):
 
 
 def http_parts(url: str) -> tuple[SplitResult, str] | None:
-    """The parts of an HTTP address, and its path with the query; None for any other text."""
+    """With its path and query; None for any other text."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -89,6 +89,5 @@ def http_parts(url: str) -> tuple[SplitResult, str] | None:
 
 
 def left_out_sentences(counts: Mapping[str, int]) -> Iterable[str]:
-    """The most frequent first."""
     for why, count in sorted(counts.items(), key=lambda pair: -pair[1]):
         yield f"{count:,} {'request was' if count == 1 else 'requests were'} left out: {why}"

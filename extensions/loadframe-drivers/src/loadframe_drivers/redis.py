@@ -1,9 +1,7 @@
-"""redis: the requests of redis-benchmark, in parts (redis_relay.py), or of memtier_benchmark (targets: a Redis, or what
-speaks its protocol, as a service; axis: clients). Both report counts and distributions, not requests.
-
-redis-benchmark 7 prints the latencies as cumulative counts, at its percentiles (93.75, 96.875, 98.4375, ...) and at
-latencies, and as quantiles, whose p95 and p99 lie far from these percentiles. All are points of one distribution,
-interpolated linearly. memtier_benchmark 2 writes an HdrHistogram."""
+"""The requests of redis-benchmark, in parts (redis_relay.py), or of memtier_benchmark. Both report counts and
+distributions, not requests: memtier_benchmark 2 an HdrHistogram; redis-benchmark 7 cumulative counts, at its
+percentiles (93.75, 96.875, 98.4375, ...) and at latencies, and quantiles, whose p95 and p99 lie far from these
+percentiles. All are points of one distribution, interpolated linearly."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -76,7 +74,7 @@ class Report:
 
 
 def read_report(text: str) -> Report:
-    """Raises ValueError for other text."""
+    """ValueError for other text."""
     title, requests, rate = TITLE.search(text), REQUESTS.search(text), RATE.search(text)
     if title is None or requests is None or rate is None:
         raise ValueError("it is no report of redis-benchmark 7 (title, number of requests, throughput summary)")
@@ -89,7 +87,7 @@ def read_report(text: str) -> Report:
 
 def read_memtier(text: str) -> tuple[float, list[Report]]:
     """What memtier_benchmark writes with --json-out-file: its start (time of day, s), and a report for each kind of
-    request. Raises ValueError."""
+    request. ValueError."""
     try:
         stats = parse_json(text)["ALL STATS"]
         started_s, length_s = (float(stats["Runtime"][key]) / 1000.0 for key in ("Start time", "Total duration"))
@@ -117,7 +115,7 @@ def _kind(name: str, part: dict[str, Any], length_s: float) -> Report:
 
 
 def _points(text: str, count: int) -> list[tuple[int, float]]:
-    """Cumulative counts and the latencies that they lie at or below, ascending in both. Raises ValueError."""
+    """Cumulative counts and the latencies that they lie at or below, ascending in both. ValueError."""
     points = [(int(match["count"]), finite(match["ms"])) for match in POINT.finditer(text)]
     if (quantiles := QUANTILES.search(text)) is not None:
         numbers = [finite(word) for word in quantiles["numbers"].split()]
@@ -201,7 +199,6 @@ class Redis(OwnProgram[RedisOptions]):
             demand((Requirement(self.kind, MEMTIER, located(MEMTIER), GET_MEMTIER),))
 
     def own_place(self, endpoint: Endpoint) -> OwnKeys:
-        """In a Redis that is not ours."""
         return OwnKeys.found(endpoint.address, endpoint.options[MARK], self.needs_bytes())
 
     def needs_bytes(self) -> int | None:
@@ -221,7 +218,7 @@ class Redis(OwnProgram[RedisOptions]):
             keys.make()
 
     def set_level(self, endpoint: Endpoint, level: float) -> None:
-        """Raises TargetError if the database is no longer ours."""
+        """TargetError if the database is no longer ours."""
         super().set_level(endpoint, level)
         if (keys := OwnKeys.of(endpoint)) is not None:
             keys.check()

@@ -1,6 +1,6 @@
 """Where the load of a Redis that Loadframe did not start keeps its keys: a logical database that was empty, with a key
-that marks it as ours. redis-benchmark names its keys itself (`mylist`, `key:000000000001`, ...), and the owner may have
-some of these names. https://redis.io/docs/latest/develop/reference/protocol-spec/, RESP2."""
+that marks it as ours; the names of others are redis-benchmark's, and the owner may have some of them.
+https://redis.io/docs/latest/develop/reference/protocol-spec/, RESP2."""
 
 import socket
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ class OwnKeys:
 
     @staticmethod
     def of(endpoint: Endpoint) -> "OwnKeys | None":
-        """The load's keys; None if the whole server is ours. Raises TargetError if no database was chosen."""
+        """None if the whole server is ours. TargetError if no database was chosen."""
         if not endpoint.attached:
             return None
         if DATABASE not in endpoint.options:
@@ -55,7 +55,6 @@ class OwnKeys:
 
     @staticmethod
     def at(address: Mapping[str, str]) -> "OwnKeys":
-        """The keys at the `address` of an earlier OwnKeys."""
         return OwnKeys(address["address"], int(address["database"]), address["mark"])
 
     @staticmethod
@@ -75,7 +74,7 @@ class OwnKeys:
         )
 
     def make(self) -> None:
-        """Mark the database as ours. Raises TargetError if it has got a key meanwhile."""
+        """TargetError if the database has got a key meanwhile."""
         with self._selected() as ask:
             ask("SET", self._mark, "1", "NX")
             if ask("DBSIZE") == 1:
@@ -87,7 +86,7 @@ class OwnKeys:
         )
 
     def check(self) -> None:
-        """Raises TargetError if it is no longer ours."""
+        """TargetError if it is no longer ours."""
         if self.read(self.name) == GONE:
             raise TargetError(
                 f"{self._place} does not have this run's mark any more: it was emptied, or another server answers "
@@ -96,7 +95,7 @@ class OwnKeys:
             )
 
     def read(self, name: str) -> SettingValue:
-        """Raises TargetError if there are keys that the load may have made, and no mark: their owner is unknown."""
+        """TargetError if there are keys that the load may have made, and no mark: their owner is unknown."""
         with self._selected() as ask:
             if ask("EXISTS", self._mark):
                 return THERE
@@ -146,7 +145,7 @@ def _of_the_load(ask: Any) -> Iterator[list[str]]:
 
 
 def _check_room(address: str, memory: str, needs_bytes: int | None) -> None:
-    """Raises TargetError if keys of a load would evict the owner's, or leave no room for the owner's next ones."""
+    """TargetError if keys of a load would evict the owner's, or leave no room for the owner's next ones."""
     fields = dict(line.split(":", 1) for line in memory.splitlines() if ":" in line)
     most, policy = fields.get("maxmemory", ""), fields.get("maxmemory_policy", "")
     if most == "0" or needs_bytes == 0:
@@ -170,7 +169,7 @@ def _check_room(address: str, memory: str, needs_bytes: int | None) -> None:
 
 @contextmanager
 def _asking(address: str) -> Iterator[Any]:
-    """Sends a command and returns its answer. Raises TargetError."""
+    """Sends a command and returns its answer. TargetError."""
     host, port = parted(address, PORT)
     try:
         with (
@@ -193,7 +192,7 @@ def _asking(address: str) -> Iterator[Any]:
 
 
 def _answer(answers: BinaryIO) -> Any:
-    """Raises ValueError for invalid answers."""
+    """ValueError for invalid answers."""
     line = answers.readline(LONGEST_LINE)
     kind, text = line[:1], line[1:-2].decode("utf-8", "surrogateescape")
     if not line.endswith(b"\r\n"):

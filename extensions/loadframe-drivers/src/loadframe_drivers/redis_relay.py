@@ -1,6 +1,6 @@
-"""Runs redis-benchmark part after part for the length of a step, or memtier_benchmark once, and notes when each ended.
-It runs under the same user and resource limits as they do. Each line of the output is {"begin": .., "end": .., "text":
-..}, times in seconds of CLOCK_MONOTONIC."""
+"""Runs redis-benchmark part after part for the length of a step, or memtier_benchmark once, under the same user and
+resource limits. Each line of the output is {"begin": .., "end": .., "text": ..}, times in seconds of
+CLOCK_MONOTONIC."""
 
 import json
 import math

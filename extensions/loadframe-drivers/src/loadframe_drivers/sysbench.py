@@ -1,6 +1,5 @@
-"""sysbench: sysbench's own OLTP scripts as they are installed (targets: mariadb, mysql, postgres; axes: threads, rate =
-transactions/s). A transaction is one event of the script; sysbench.lua runs the script and logs each of them. Which
-options the installed sysbench and its scripts have is in their own help."""
+"""sysbench's own OLTP scripts as they are installed. A transaction is one event of the script; sysbench.lua runs the
+script and logs each of them. Which options there are is in their own help."""
 
 import functools
 import re
@@ -22,17 +21,8 @@ from loadframe.workloads.options import choice, whole
 from loadframe.workloads.sysbench import BySysbench, Options, requirements
 
 SCRIPTS = (
-    "bulk_insert",
-    "oltp_delete",
-    "oltp_insert",
-    "oltp_point_select",
-    "oltp_read_only",
-    "oltp_read_write",
-    "oltp_update_index",
-    "oltp_update_non_index",
-    "oltp_write_only",
-    "select_random_points",
-    "select_random_ranges",
+    "bulk_insert", "oltp_delete", "oltp_insert", "oltp_point_select", "oltp_read_only", "oltp_read_write",
+    "oltp_update_index", "oltp_update_non_index", "oltp_write_only", "select_random_points", "select_random_ranges",
 )  # fmt: skip
 MOST_THREADS = 4096
 MOST_PREPARING = 4
@@ -130,7 +120,7 @@ KIND = registration(Sysbench, requirements, other_axes={"rate": SysbenchAtRate})
 
 
 def run_script(script: Path, what: str, endpoint: Endpoint, allowance: Allowance, options: Options) -> None:
-    """what: a command of it ("prepare"). Raises TargetError, with what it printed."""
+    """what: a command of it ("prepare"). TargetError, with what it printed."""
     if (said := sysbench.said(script, what, endpoint, allowance, options)) is not None:
         raise TargetError(
             f"sysbench {script.stem} {what} failed.",
@@ -140,7 +130,7 @@ def run_script(script: Path, what: str, endpoint: Endpoint, allowance: Allowance
 
 
 def prove(endpoint: Endpoint, allowance: Allowance) -> None:
-    """Raises WorkloadError if sysbench's own scripts, which name no schema, would find others' tables."""
+    """WorkloadError if sysbench's own scripts, which name no schema, would find others' tables."""
     if endpoint.attached:
         options: Options = {"proof": databases.proof(endpoint), "servers": len(endpoint.fronts) or 1}
         if (said := sysbench.said(PROOF, "prove", endpoint, allowance, options)) is not None:
@@ -175,14 +165,14 @@ class Installed:
 
 
 def read_help(text: str) -> dict[str, str]:
-    """Name, with dashes -> the form of its value, from what sysbench prints for --help or "help"."""
+    """From what sysbench prints for --help or "help": as Installed.options."""
     matches = (LINE.match(line) for line in text.splitlines())
     return {_dashed(match[1]): match[2] or "" for match in matches if match}
 
 
 @functools.cache
 def installed(script: str) -> Installed:
-    """Raises MissingTool without sysbench or without the script."""
+    """MissingTool without sysbench or without the script."""
     folder = sysbench.scripts()
     path = folder / f"{script}.lua" if folder is not None else None
     if path is None or not path.exists():
@@ -195,8 +185,7 @@ def installed(script: str) -> Installed:
 
 
 def checked(script: str, options: Mapping[str, SettingValue]) -> dict[str, str]:
-    """The options, by names with dashes. Raises StudyError for a wrong or reserved one, MissingTool without
-    sysbench."""
+    """By names with dashes. StudyError for a wrong or reserved one, MissingTool without sysbench."""
     values: dict[str, str] = {}
     for given, value in options.items():
         name = _dashed(given)

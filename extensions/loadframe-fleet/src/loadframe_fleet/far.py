@@ -12,11 +12,10 @@ from loadframe.bench.base import OnBench
 from loadframe.cages.cage import Cage
 from loadframe.changes.durable import DurableJournal
 from loadframe.changes.places import ON_HOST, Place
-from loadframe.connections.address import joined, look_up, parted
+from loadframe.connections.address import accepts, joined, look_up, parted
 from loadframe.errors import FleetError, StepVoid, TargetError
 from loadframe.kinds.base import Attached
 from loadframe.kinds.exposed import Exposure
-from loadframe.kinds.service.read_back import accepts
 from loadframe.model import ChangeRecord, CounterSpec, Endpoint, SettingValue, TargetState
 from loadframe.runs.formats import decode
 from loadframe.workloads.base import ELSEWHERE

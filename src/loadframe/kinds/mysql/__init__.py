@@ -1,1 +1,0 @@
-"""MariaDB and MySQL: settings, remedies, counters, and private and attached servers."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -41,6 +42,7 @@ RESIZED_WITHIN_S = 30.0
 
 class Control(database.Control):
     garbled = GARBLED
+    let_go = methodcaller("_force_close")  # close() would talk to a server that may be gone
 
     def __init__(
         self,
@@ -55,14 +57,13 @@ class Control(database.Control):
         self.lost, self.errors = (known.OperationalError, known.InterfaceError), known.MySQLError
 
     def direct(self) -> bool:
-        """Whether the server itself answers: a proxy numbers connections differently. The lower 32 bits of the number
-        are announced (MySQL protocol, Handshake V10). `+ 0` keeps a proxy from answering itself."""
+        """Whether no proxy answers, which numbers connections differently. The lower 32 bits of the number are
+        announced (MySQL protocol, Handshake V10). `+ 0` keeps a proxy from answering itself."""
         (answering,) = self.one("SELECT CONNECTION_ID() + 0", int)
         with self._lock:
             return self._connection is None or answering % (1 << 32) == self._connection.thread_id()
 
     def pairs(self, statement: str, names: Iterable[str]) -> dict[str, str]:
-        """The answer of a SHOW statement, for these names only, by name."""
         wanted = list(names)
         marks = ", ".join(["%s"] * len(wanted))
         rows = self.ask(f"{statement} WHERE Variable_name IN ({marks})", wanted)
@@ -85,17 +86,14 @@ class Control(database.Control):
     def _pids(self) -> Iterable[int]:
         return self._processes()
 
-    def _let_go(self, connection: Any) -> None:
-        connection._force_close()  # close() would talk to a server that may be gone
-
     def _shown(self, error: Exception) -> str:
         number, text = (*error.args, "", "")[:2]
         return f"{words(text or error)} (error {words(number)})"
 
 
 class AttachedFamily(AttachedDatabase["FamilyControl"]):
-    """See kinds.base.Attached. files: the statement that lists the option files that the server read. followed: the
-    status variable that follows a setting which takes effect after its SET has returned."""
+    """files: the statement that lists the option files that the server read. followed: the status variable that follows
+    a setting which takes effect after its SET has returned."""
 
     name: str
     files: str
@@ -109,9 +107,8 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
     patterns = ("SET GLOBAL %", f"%`{SCHEMA}`%")
 
     def __init__(self, asked: ServerAddress) -> None:
-        """Connect to asked.address: a socket's path, or HOST[:PORT]; "": by the option file, else Debian's socket.
-        TargetError where the option file cannot be read, the server refuses us or a proxy answers, MissingTool without
-        pymysql."""
+        """asked.address: a socket's path, or HOST[:PORT]; "": by the option file, else Debian's socket. TargetError
+        where the option file cannot be read, the server refuses us or a proxy answers; MissingTool."""
         options = read_client_options(asked.option_file) if asked.option_file is not None else {}
         self._control = FamilyControl(self.kind, self.name, options, asked)
         try:
@@ -129,7 +126,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         self.address = asked.written(self.kind, self._control.words, thing, self._control.number)
 
     def _check(self) -> None:
-        """TargetError for the family's other server, and for a proxy, which may send statements over any connection."""
+        """For the family's other server, and for a proxy, which may send statements over any connection."""
         other = ("mysql", "MySQL") if self.kind == "mariadb" else ("mariadb", "MariaDB")
         fact = remedy = ""
         if ("MariaDB" in self._version) is not (self.kind == "mariadb"):
@@ -154,7 +151,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
         return values[name]
 
     def write(self, name: str, value: SettingValue) -> None:
-        """One SET GLOBAL, and the wait for a resize that goes on after its answer."""
+        """Also waits for a resize that goes on after its answer."""
         if self.catalogue.get(name) is None:
             raise TargetError(f"{name} is not in the catalogue of settings of {self.name}", remedy="Omit it.")
         before = self.read(name)
@@ -167,7 +164,7 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
             time.sleep(0.01)
 
     def configured(self) -> dict[str, SettingValue]:
-        """The configured values, from its command line, and its option files as far as its user may read them."""
+        """From its command line, and its option files as far as its user may read them."""
         files, pid, asked = self._control.ask(self.files), self.pid(), dict[str, str]()
         with suppress(OSError):  # it has just ended; the next statement says so
             if pid is not None:
@@ -194,11 +191,11 @@ class AttachedFamily(AttachedDatabase["FamilyControl"]):
     def describe(self) -> str:
         return self._control.words
 
-    def _peer(self) -> int | None:
-        return self._control.peer
+    def listener(self) -> int | None:
+        return self._if_named(self._control.peer)
 
     def pid(self) -> int | None:
-        return self._control.peer or super().pid()
+        return self._control.peer or self._if_named(self._reported_pid())
 
     def _reported_pid(self) -> int | None:
         if not self._control.here:
@@ -231,13 +228,13 @@ class AttachedMysql(AttachedFamily):
 
 
 def host_of(address: str, option_file: Path | None) -> str:
-    """The host that AttachedFamily would connect to, "" for a socket. Raises as that does; contacts no server."""
+    """Empty for a socket. Raises as AttachedFamily does; contacts no server."""
     return _where(address, read_client_options(option_file) if option_file is not None else {})[1]
 
 
 class FamilyControl(Control):
-    """A Control for any server, with the options that the family's own clients take. kind: of its endpoint. number: the
-    numeric address; "" for a socket."""
+    """For any server, with the options that the family's own clients take. kind: of its endpoint. number: the numeric
+    address; "" for a socket."""
 
     def __init__(self, kind: str, name: str, options: Mapping[str, str], asked: ServerAddress) -> None:
         password = options.get("password") or os.environ.get(PASSWORD, "")

@@ -1,5 +1,5 @@
-"""The settings and counters of MariaDB and MySQL: SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES of MariaDB 10.11 and
-MySQL 9.7, MySQL's performance schema; its counters of the redo log came with 8.0.30."""
+"""SHOW GLOBAL STATUS and SHOW GLOBAL VARIABLES of MariaDB 10.11 and MySQL 9.7, MySQL's performance schema; its counters
+of the redo log came with 8.0.30."""
 
 from __future__ import annotations
 
@@ -53,8 +53,7 @@ class Counting:
         return self.counted(texts) | self._waited(control)
 
     def counted(self, texts: Mapping[str, str]) -> dict[str, float]:
-        """The counters by CounterSpec.name, from the values of the two SHOW statements; values that are not numbers are
-        left out."""
+        """By CounterSpec.name, from the values of the two SHOW statements; without values that are not numbers."""
         numbers = {name: number for name, text in texts.items() if (number := finite(text)) is not None}
         age, most = (numbers.get(name, 0.0) for name in self.redo or ("", ""))
         return numbers | ({FILLED: age / (self.usable * most)} if most > 0 else {})

@@ -1,4 +1,4 @@
-"""MariaDB and MySQL as kinds of target: private instances, for which nothing is read from /etc."""
+"""Private instances of MariaDB and MySQL, for which nothing is read from /etc."""
 
 import functools
 import re
@@ -42,7 +42,7 @@ GRANTS = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, LOCK TABLE
 
 
 def _mysqld(name: str) -> str | None:
-    """The path of a MySQL's mysqld: a link of that name may lead to a MariaDB (mariadb-server-compat)."""
+    """A link of that name may lead to a MariaDB (mariadb-server-compat)."""
     path = installed(name)
     return None if path is None or "MariaDB" in ask(path, "--no-defaults", "--version").stdout else path
 
@@ -60,7 +60,7 @@ MYSQL_PACKAGE = Package(
 
 @functools.cache
 def known_options(server: str) -> frozenset[str]:
-    """Every option with a value that this server knows, from its own help; names with underscores."""
+    """Every option with a value, from the server's own help; with underscores."""
     text = ask(server, "--no-defaults", "--verbose", "--help").stdout
     table = text.partition("\nVariables (--variable-name=value)\n")[2]
     rows = (line.split() for line in table.splitlines())
@@ -69,8 +69,7 @@ def known_options(server: str) -> frozenset[str]:
 
 
 class FamilyTarget(DatabaseTarget[Control]):
-    """See kinds.base.Target. A change of state restarts the server unless every setting that differs is dynamic and not
-    sized at the start."""
+    """A change of state restarts the server unless every setting that differs is dynamic and not sized at the start."""
 
     owner = "mysql"
     package: Package
@@ -80,7 +79,7 @@ class FamilyTarget(DatabaseTarget[Control]):
 
     @classmethod
     def check_settings(cls, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """As `check_passed_on`: the installed server is asked about settings outside of the catalogue."""
+        """The installed server is asked about settings outside of the catalogue."""
         return check_passed_on(
             cls.catalogue,
             settings,
@@ -103,10 +102,11 @@ class FamilyTarget(DatabaseTarget[Control]):
     def prepare(self) -> None:
         self.make_folders(self.data, self.folder / "tmp")
         self._write_accounts()
-        self.run_once(self.installing(), "install.log")
+        folders = (f"--datadir={self.data}", f"--tmpdir={self.folder / 'tmp'}")
+        self.run_once([*self.installing(), *folders], "install.log")
 
     def check(self, state: TargetState) -> None:
-        """Have the server check its options; its exit status 0 may hide an error."""
+        """The exit status 0 may hide an error."""
         wanted = self._wanted(state)
         own = (option for option in self.own_options() if "--init-file" not in option)
         command = (self.required(), *own, *options_of(wanted.settings), *self.checking())
@@ -115,7 +115,7 @@ class FamilyTarget(DatabaseTarget[Control]):
             raise self.refusal(wanted, "\n".join(line for line in said.splitlines() if "[ERROR]" in line) or said)
 
     def reset(self) -> None:
-        """Close cached tables, reset high-water marks. FLUSH STATUS zeroes counters: take rates after it."""
+        """FLUSH STATUS zeroes counters: take rates after it."""
         control = self._talk()
         control.ask("FLUSH TABLES")
         control.ask("FLUSH STATUS")
@@ -134,7 +134,7 @@ class FamilyTarget(DatabaseTarget[Control]):
 
     @abstractmethod
     def installing(self) -> Sequence[str]:
-        """The command that makes the data directory."""
+        """The command that makes the data directory, without the options for the folders."""
 
     @abstractmethod
     def checking(self) -> Sequence[str]:
@@ -155,7 +155,7 @@ class FamilyTarget(DatabaseTarget[Control]):
         ]
 
     def workload_grants(self) -> Sequence[str]:
-        """What a load driver's account may do outside of its schemas."""
+        """Outside of the schemas of a load driver's account."""
         return ("PROCESS, RELOAD ON *.*",)
 
     def _write_accounts(self) -> None:
@@ -186,14 +186,11 @@ class FamilyTarget(DatabaseTarget[Control]):
         self._control = Control(reach, self.died, self.pids, self.name)
         self.take_port()
         command = (self.required(), *self.own_options(), *options_of(wanted.settings))
-        self.launch(command, allowance, self._ready)
+        self.launch(command, allowance, self._answers)
         self.accounts_file.unlink(missing_ok=True)  # its statements have been executed by now
 
-    def _ready(self) -> bool:
-        return self._answers()
-
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """Change the running server. `_state` follows each SET GLOBAL, so that it is true on failure."""
+        """`_state` follows each SET GLOBAL, so that it is true on failure."""
         control, current = self._talk(), self._running()
         for name in changed:
             settings = {other: kept for other, kept in current.settings.items() if other != name}
@@ -213,18 +210,11 @@ class MariadbTarget(FamilyTarget):
     """The root accounts have no password, and others may be able to reach the socket."""
 
     def installing(self) -> Sequence[str]:
-        return [
-            self.required("mariadb-install-db"),
-            "--no-defaults",
-            "--auth-root-authentication-method=normal",
-            "--skip-test-db",
-            f"--datadir={self.data}",
-            f"--tmpdir={self.folder / 'tmp'}",
-        ]
+        own = ("--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db")
+        return [self.required("mariadb-install-db"), *own]
 
     def checking(self) -> Sequence[str]:
-        """Options for its bootstrap mode, which allocates the memory, reads the data, changes nothing, and ends after
-        0.2 s."""
+        """Its bootstrap mode allocates the memory, reads the data, changes nothing, and ends after 0.2 s."""
         return ("--help", "--verbose") if self.started else ("--bootstrap", "--innodb-read-only")
 
     def own_options(self) -> Sequence[str]:
@@ -241,15 +231,8 @@ class MysqlTarget(FamilyTarget):
 
     def installing(self) -> Sequence[str]:
         """The accounts are made with the data, before a socket is open."""
-        return [
-            self.required(),
-            "--no-defaults",
-            f"--datadir={self.data}",
-            f"--tmpdir={self.folder / 'tmp'}",
-            *PRIVATE,
-            "--initialize-insecure",
-            f"--init-file={self.accounts_file}",
-        ]
+        own = ("--initialize-insecure", f"--init-file={self.accounts_file}")
+        return [self.required(), "--no-defaults", *PRIVATE, *own]
 
     def checking(self) -> Sequence[str]:
         """It leaves the data alone, and allocates no memory."""
@@ -263,7 +246,7 @@ class MysqlTarget(FamilyTarget):
 
 
 def options_of(settings: Mapping[str, SettingValue]) -> list[str]:
-    """The settings for the command line, where `log_bin` takes a file's name: in a study it is a switch."""
+    """On a command line `log_bin` takes a file's name: in a study it is a switch."""
     words = {name: ("OFF", "ON")[value] if isinstance(value, bool) else value for name, value in settings.items()}
     return [
         f"--{'' if settings[name] else 'skip-'}log-bin" if name == "log_bin" else f"--{name}={word}"

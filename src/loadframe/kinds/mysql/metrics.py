@@ -1,5 +1,3 @@
-"""Metrics of MariaDB and MySQL that follow from their counters."""
-
 from collections.abc import Callable
 from operator import add
 
@@ -14,12 +12,6 @@ OF_CAPACITY = 30 / 32 * 0.95
 def _files_wanted(connections: float, tables: float, asked: float) -> float:
     """mysqld's start-up arithmetic; asked: open_files_limit, 0 where none was configured."""
     return max(10 + connections + 2 * tables, 5 * connections, asked)
-
-
-def _tables_kept(opened: float, size: float, rate: float, overflows: float) -> float:
-    """A connection uses one of the cache's instances, by its number (sql/table_cache.h): with fewer connections than
-    instances the cache is full for them long before all of it is. Then opened tables displace others."""
-    return size if overflows > 0 and 2 * overflows >= rate else opened
 
 
 def _derived_of(kind: str, wanted: Callable[[float, float, float], float]) -> tuple[Derived, ...]:
@@ -52,7 +44,13 @@ DERIVED = (
     # without an open_files_limit MySQL wants 5000 at least (sql/mysqld.cc, adjust_open_files_limit)
     *_derived_of("mysql", lambda connections, tables, asked: _files_wanted(connections, tables, asked or 5000)),
     derived("mysql.checkpoint_max_age", "redo_log_capacity", lambda capacity: OF_CAPACITY * capacity),
-    derived("mysql.tables_kept", "open_tables table_open_cache opened_tables table_cache_overflows", _tables_kept),
+    # A connection uses one of the cache's instances, by its number (sql/table_cache.h): with fewer connections than
+    # instances the cache is full for them long before all of it is. Then opened tables displace others.
+    derived(
+        "mysql.tables_kept",
+        "open_tables table_open_cache opened_tables table_cache_overflows",
+        lambda opened, size, rate, overflows: size if overflows > 0 and 2 * overflows >= rate else opened,
+    ),
     derived("mysql.commit_wait", "redo_log_wait binary_log_wait", add),
 )
 

@@ -17,8 +17,8 @@ _VERSIONED = re.compile(r"-\d+(\.\d+)*$")
 
 
 def parse_options(text: str, groups: Collection[str]) -> dict[str, str]:
-    """The options of these groups ("mysqld" also means "mysqld-10.11"), names with underscores; later ones win. An
-    option without a value is "1". Included files are not read; lines that are not options are skipped."""
+    """Of these groups ("mysqld" also means "mysqld-10.11"), names with underscores; later ones win. An option without a
+    value is "1". Included files are not read; lines that are not options are skipped."""
     options: dict[str, str] = {}
     wanted = False
     for raw in text.splitlines():
@@ -31,13 +31,8 @@ def parse_options(text: str, groups: Collection[str]) -> dict[str, str]:
     return options
 
 
-def parse_arguments(words: Sequence[str]) -> dict[str, str]:
-    options = (word[2:].partition("=") for word in words if word.startswith("--"))
-    return {_name(name): value if equals else "1" for name, equals, value in options if name}
-
-
 def read_client_options(path: Path) -> dict[str, str]:
-    """The client's options in a file. TargetError where it cannot be read."""
+    """TargetError where the file cannot be read."""
     try:
         return parse_options(read_text_up_to(path, LARGEST_OPTION_FILE), CLIENT_GROUPS)
     except OSError as error:
@@ -48,8 +43,8 @@ def read_client_options(path: Path) -> dict[str, str]:
 
 
 def configured_options(arguments: Sequence[str], files: Iterable[Path], user: int) -> dict[str, str]:
-    """The configured options: the first MOST_FILES of a server's option files, then its command line. The files are
-    read with its user's rights; what is not readable, too large or no file is skipped."""
+    """Of the first MOST_FILES option files of a server, then of its command line. The files are read with its user's
+    rights; what is not readable, too large or no file is skipped."""
     options: dict[str, str] = {}
     for path in islice(files, MOST_FILES):
         try:
@@ -58,7 +53,8 @@ def configured_options(arguments: Sequence[str], files: Iterable[Path], user: in
             continue
         if len(data) <= LARGEST_OPTION_FILE:
             options |= parse_options(data.decode("utf-8", "replace"), SERVER_GROUPS)
-    return options | parse_arguments(arguments)
+    given = (word[2:].partition("=") for word in arguments if word.startswith("--"))
+    return options | {_name(name): value if equals else "1" for name, equals, value in given if name}
 
 
 def _name(text: str) -> str:

@@ -1,5 +1,3 @@
-"""Remedies of MariaDB and MySQL."""
-
 from dataclasses import dataclass
 from functools import partial
 

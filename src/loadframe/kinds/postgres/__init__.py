@@ -1,1 +1,0 @@
-"""PostgreSQL: settings, remedies, counters, and private and attached servers."""

@@ -1,5 +1,5 @@
-"""A running PostgreSQL, changed by ALTER SYSTEM and a reload. A connection pooler (PgBouncer, Odyssey) before it may
-send each statement over any connection, and drop start-up parameters: a table made through it may be anywhere."""
+"""A running PostgreSQL, changed by ALTER SYSTEM and a reload. A connection pooler (PgBouncer, Odyssey) may send each
+statement over any connection, and drop start-up parameters: a table made through it may be anywhere."""
 
 import configparser
 import os
@@ -37,8 +37,7 @@ CHILDREN = "SELECT pid FROM pg_stat_get_activity(NULL)"
 
 
 class AttachedPostgres(AttachedDatabase[Control]):
-    """See kinds.base.Attached. The password comes from the option file or from where libpq looks, never from a command
-    line."""
+    """The password is from the option file or where libpq looks, never on a command line."""
 
     kind = "postgres"
     names = ("postgres", "postmaster")
@@ -50,10 +49,9 @@ class AttachedPostgres(AttachedDatabase[Control]):
     catalogue, counter_specs = CATALOGUE, ASKED
 
     def __init__(self, asked: ServerAddress) -> None:
-        """Connect to asked.address: the folder of a socket, or the socket, or HOST[:PORT]; empty: by the option file
-        (the first section of a connection service file of libpq), else Debian's folder. TargetError where the server
-        refuses us or is too old, the account may not see the activity of others, or a pooler answers; MissingTool
-        without psycopg."""
+        """asked.address: the folder of a socket, or the socket, or HOST[:PORT]; empty: by the option file (the first
+        section of a connection service file of libpq), else Debian's folder. TargetError where the server refuses us or
+        is too old, the account may not see the activity of others, or a pooler answers; MissingTool."""
         options = _options(asked.option_file)
         name = asked.user or options.get("user") or os.environ.get("PGUSER") or pwd.getpwuid(os.geteuid()).pw_name
         self._where = {**options, **_where(asked.address, options), "user": name}
@@ -108,11 +106,11 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return words(version).partition(" ")[0], statement(number), thing, words(port)
 
     def counters(self) -> dict[str, float]:
-        """Read by one statement. What only the log has (refused connections) is left out."""
+        """Without what only the log has (refused connections)."""
         return counted(self._control.row(self._statement), self._waited)
 
     def read(self, name: str) -> SettingValue:
-        """The value that ALTER SYSTEM has written; "" where other configuration or the default rules."""
+        """As ALTER SYSTEM has written it; "" where other configuration or the default rules."""
         self.settle()
         rows = self._control.ask(
             "SELECT setting FROM pg_file_settings WHERE name = %s AND sourcefile LIKE %s ORDER BY seqno DESC LIMIT 1",
@@ -121,7 +119,7 @@ class AttachedPostgres(AttachedDatabase[Control]):
         return str(rows[0][0]) if rows else ""
 
     def write(self, name: str, value: SettingValue) -> None:
-        """ALTER SYSTEM (RESET for ""), then a reload, and the wait until it was read."""
+        """ALTER SYSTEM (RESET for "") and a reload; returns once that was read."""
         if (spec := CATALOGUE.get(name)) is None:
             raise TargetError(f"{name} is not in the catalogue of settings of PostgreSQL", remedy="Omit it.")
         if value == "":
@@ -139,25 +137,24 @@ class AttachedPostgres(AttachedDatabase[Control]):
         )
         return {name: in_our_units(CATALOGUE.get(name), setting, unit) for name, setting, unit in rows}
 
-    def _reported_pid(self) -> int | None:
-        return parent_of(self._control.pid()) if self.local() else None
+    def pid(self) -> int | None:
+        return self._if_named(parent_of(self._control.pid()) if self.local() else None)
 
-    def _peer(self) -> int | None:
-        return self._control.listener() if self._where["host"].startswith("/") else None
+    def listener(self) -> int | None:
+        return self._if_named(self._control.listener() if self._where["host"].startswith("/") else None)
 
     def pids(self) -> tuple[int, ...]:
         first = self.pid()
         return () if first is None else (first, *sorted(pid for (pid,) in self._control.ask(CHILDREN)))
 
     def local(self) -> bool:
-        """Whether it is on this machine: by a socket, or an address of this machine unless the server sees another (a
-        container's port)."""
+        """By a socket, or an address of this machine unless the server sees another (a container's port)."""
         if self._where["host"].startswith("/") or not self._here:
             return self._here
         return bool(self._control.one("SELECT coalesce(inet_client_addr() = inet_server_addr(), true)", bool)[0])
 
     def endpoint(self) -> Endpoint:
-        """As that of a private server, in our database; a password that only libpq knows is left to it."""
+        """In our database; a password that only libpq knows is left to it."""
         where = self._where
         options = {
             "user": where["user"],
@@ -190,7 +187,7 @@ def _options(option_file: Path | None) -> dict[str, str]:
 
 
 def read_service(path: Path) -> dict[str, str]:
-    """The connection parameters of the first section of a connection service file (libpq). TargetError."""
+    """The first section of a connection service file (libpq). TargetError."""
     parser = configparser.ConfigParser(interpolation=None, delimiters=("=",))
     try:
         parser.read_string(read_text_up_to(path, LARGEST_OPTION_FILE))
@@ -259,14 +256,13 @@ class _Marked(Control):
         super().__init__({**where, "options": f"-c {SENT}={self.mark} -c search_path={self.mark}"}, lambda: None)
 
     def lacking(self) -> str:
-        """Why this is no connection to a server itself; "" where it is one."""
         _, arrived, path, _ = self.one(STATE, int, str, str, str)
         if (arrived, path) != (self.mark, self.mark):
             return f"the start-up parameter options does not arrive (search_path is {path})"
         return _other_process(self)
 
     def process(self) -> tuple[int, str]:
-        """The server process that answers now, and when that server was started."""
+        """The answering server process, and when that server was started."""
         pid, _, _, started = self.one(STATE, int, str, str, str)
         return pid, started
 

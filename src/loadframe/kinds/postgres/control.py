@@ -4,6 +4,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
+from operator import methodcaller
 from typing import Any
 
 from loadframe.connections.bounds import MIB
@@ -26,6 +27,7 @@ class Control(database.Control):
     server = "PostgreSQL"
     garbled = (ValueError, TypeError, LookupError, MemoryError)
     """What psycopg raises for impossible values; UnicodeDecodeError is a ValueError."""
+    let_go = methodcaller("close")
 
     def __init__(self, where: Mapping[str, str | int], died: Callable[[], TargetError | None]) -> None:
         super().__init__(died)
@@ -36,7 +38,7 @@ class Control(database.Control):
         self._backend = 0
 
     def row(self, statement: str) -> dict[str, Any]:
-        """The one row of a statement, by the names of its columns. TargetError for any other number of rows."""
+        """The one row of a statement. TargetError for any other number of rows."""
         rows, names = self.asked(statement)
         if len(rows) != 1:
             raise self.is_other(statement, f"{len(rows)} rows")
@@ -48,8 +50,8 @@ class Control(database.Control):
         return {name: in_our_units(catalogue.get(name), setting, unit) for name, setting, unit in rows}
 
     def reload(self, who: str, within_s: float, log: Callable[[], str] = str) -> None:
-        """Have the server read its configuration, and return once the postmaster has. TargetError after within_s. who:
-        the server, in messages. log: its log, for details."""
+        """Return once the postmaster has read its configuration. TargetError after within_s. who: the server, in
+        messages. log: its log, for details."""
         loaded, until = "SELECT pg_conf_load_time()", time.monotonic() + within_s
         before = self.ask(loaded)
         self.ask("SELECT pg_reload_conf()")
@@ -60,12 +62,11 @@ class Control(database.Control):
             time.sleep(0.005)
 
     def pid(self) -> int:
-        """The server's process at the other end of this connection."""
         with self._lock:
             return 0 if self._connection is None else self._connection.info.backend_pid
 
     def listener(self) -> int | None:
-        """The process that listens at the socket of this connection; None where it is not visible."""
+        """The process that listens at the socket; None where it is not visible."""
         with self._lock:
             if self._connection is None:
                 return None
@@ -90,9 +91,6 @@ class Control(database.Control):
             return []
         listener = listening(f"{host}/.s.PGSQL.{self._where.get('port', PORT)}")
         return [pid for pid in (self._backend, listener) if pid]
-
-    def _let_go(self, connection: Any) -> None:
-        connection.close()
 
 
 def in_our_units(spec: SettingSpec | None, setting: str, unit: str | None) -> SettingValue:

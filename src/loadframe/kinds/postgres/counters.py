@@ -100,7 +100,7 @@ _SETTINGS = (
 
 
 def statement(version: int) -> str:
-    """The statement for a server of this version (server_version_num, from 140000 on): one row with every number."""
+    """version: server_version_num, from 140000 on. One row has every number."""
     kept = ("superuser_reserved_connections", *(("reserved_connections",) if version >= RESERVED_CONNECTIONS else ()))
     names = dict.fromkeys((*_SETTINGS, *kept))
     settings = [f"current_setting('{name}')::int AS {name}" for name in names]

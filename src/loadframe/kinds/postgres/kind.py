@@ -33,14 +33,7 @@ from loadframe.kinds.postgres.counters import (
     counted,
     statement,
 )
-from loadframe.kinds.private_server import (
-    KILL_TIMEOUT_S,
-    Package,
-    ask,
-    do_all,
-    write_readable,
-    write_secret,
-)
+from loadframe.kinds.private_server import KILL_TIMEOUT_S, Package, ask, do_all, write_readable, write_secret
 from loadframe.model import Endpoint, Requirement, SettingValue, TargetState
 
 PACKAGE = Package(
@@ -65,15 +58,15 @@ def requirements() -> list[Requirement]:
 
 @functools.cache
 def described(postgres: str) -> dict[str, str]:
-    """Every setting that this server knows, from its own list, and what it takes: BOOLEAN, INTEGER, REAL, ENUM or
-    STRING, which is any text."""
+    """What every setting of this server takes, from its own list: BOOLEAN, INTEGER, REAL, ENUM or STRING, which is any
+    text."""
     rows = (line.split("\t") for line in ask(postgres, "--describe-config").stdout.splitlines())
     return {row[0].lower(): row[3] for row in rows if len(row) > 3}
 
 
 class PostgresTarget(DatabaseTarget[Control]):
-    """See kinds.base.Target. SIGINT disconnects clients and writes a checkpoint, SIGQUIT ends it and its children at
-    once (postgres(1)); SIGKILL would leave children running, and its shared memory behind."""
+    """SIGINT disconnects clients and writes a checkpoint, SIGQUIT ends it and its children at once (postgres(1));
+    SIGKILL would leave children running, and its shared memory behind."""
 
     kind = owner = "postgres"
     catalogue = CATALOGUE
@@ -112,15 +105,11 @@ class PostgresTarget(DatabaseTarget[Control]):
     def socket(self) -> Path:
         return self.socket_folder / f".s.PGSQL.{self.port or PORT}"
 
-    def create(self) -> None:
+    def create(self, like: "PostgresTarget | None" = None) -> None:
+        """like: one that was created and has never run; a copy of its data is quicker than initdb."""
         driver()
+        self._like = like
         super().create()
-
-    def create_like(self, other: "PostgresTarget") -> None:
-        """As `create`, with a copy of the data of one that was created and has never run, which is quicker than
-        initdb."""
-        self._like = other
-        self.create()
 
     def prepare(self) -> None:
         match = re.search(r"\d+", PACKAGE.version())
@@ -152,17 +141,17 @@ class PostgresTarget(DatabaseTarget[Control]):
             raise self.refusal(wanted, "\n".join(lines))
 
     def reset(self) -> None:
-        """PostgreSQL keeps no high-water marks and no cache of handles; it has to answer."""
+        """PostgreSQL keeps no high-water marks and no cache of handles."""
         self._talk().ask("SELECT 1")
 
     def destroy(self) -> None:
-        """Remove the data, and the shared memory of a killed server, which its data directory identifies."""
+        """Also removes the shared memory of a killed server, which its data directory identifies."""
         self.kill()
         shared_memory.remove_of_postgres(self.data, KILL_TIMEOUT_S)
         super().destroy()
 
     def given_up(self) -> bool:
-        """Whether it could not start a process for a connection: it goes on, and accepts no client."""
+        """It could not start a process for a connection: it goes on, and accepts no client."""
         return self._log_counts.read()[NO_PROCESS] > self._without_process
 
     def counters(self) -> dict[str, float]:
@@ -266,8 +255,8 @@ class PostgresTarget(DatabaseTarget[Control]):
 
 
 class PostgresShards:
-    """See kinds.base.Target. All shards have the same state. Counters are sums over the shards, but of those in
-    OF_THE_MOST the largest. The endpoint is the first one's; `shards` has all of them, in order."""
+    """Counters are sums over the shards, but of those in OF_THE_MOST the largest. The endpoint is the first one's;
+    `shards` has all of them, in order."""
 
     kind = "postgres"
     embedded = False
@@ -284,7 +273,7 @@ class PostgresShards:
         first, *others = self._shards.values()
         first.create()
         for shard in others:
-            shard.create_like(first)
+            shard.create(first)
 
     def check(self, state: TargetState) -> None:
         self._first.check(state)

@@ -1,5 +1,5 @@
 """A typed command line as a study declares it, and the runtimes and frameworks of services: how each is recognised, and
-its knobs for how much it does at a time. Pure. Only `loadframe init` uses it; no diagnosis depends on it."""
+its knobs for how much it does at a time. Only `loadframe init` uses it; no diagnosis depends on it."""
 
 import re
 import shlex
@@ -56,7 +56,7 @@ KNOBS = tuple(Knob(**row) for row in _ROWS["knobs"])
 
 
 def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> Runtime:
-    """The runtime, by the program's name, the mark of Go's linker (go), or the name of a script's interpreter."""
+    """By the program's name, the mark of Go's linker (go), or the name of a script's interpreter."""
     if go:
         return GO
     runtime = _by_name(RUNTIMES, PurePath(executable).name) or NATIVE
@@ -67,7 +67,7 @@ def runtime_of(executable: str, *, go: bool = False, interpreter: str = "") -> R
 
 
 def framework_of(command: Sequence[str]) -> Runtime | None:
-    """The framework that a command line starts, by the names of its first four words that are no options."""
+    """By the names of the first four words that are no options."""
     words = [word for word in command if not word.startswith("-")][:4]
     known = (_by_name(FRAMEWORKS, PurePath(word).name.partition(":")[0]) for word in words)
     return next(filter(None, known), None)
@@ -79,7 +79,7 @@ def _by_name(rows: Sequence[Runtime], name: str) -> Runtime | None:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A knob and its value (None where unknown). said: whether the command line or the environment sets it."""
+    """value: None where unknown. said: whether the command line or the environment sets it."""
 
     knob: Knob
     value: str | None
@@ -87,7 +87,7 @@ class Given:
 
 
 def knobs_of(runtime: str, framework: str, command: Sequence[str], environment: Mapping[str, str]) -> tuple[Given, ...]:
-    """Every knob of a runtime and a framework (ids, "" for none), the framework's first."""
+    """runtime, framework: ids, "" for none; the framework's knobs first."""
     given = []
     for knob in (knob for of in (framework, runtime) if of for knob in KNOBS if knob.of == of):
         place, default = place_of(knob, command), None if knob.default is None else str(knob.default)
@@ -98,7 +98,7 @@ def knobs_of(runtime: str, framework: str, command: Sequence[str], environment: 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a command line has a flag: `count` words from `first`. between: what separates flag and value."""
+    """Of a flag: `count` words from `first`. between: what separates flag and value."""
 
     first: int
     count: int
@@ -108,7 +108,7 @@ class Place:
 
 
 def place_of(knob: Knob, command: Sequence[str]) -> Place | None:
-    """The last place of the flag, which counts; None where the command line does not have it."""
+    """The last place of the flag, which counts; None for none."""
     place = None
     for number, word in enumerate(command[1:], start=1):
         for flag in knob.flags:
@@ -123,7 +123,7 @@ def place_of(knob: Knob, command: Sequence[str]) -> Place | None:
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """What starts a service. environment: variables before its words. port: the number that {port} replaces."""
+    """environment: variables before its words. port: the number that {port} replaces."""
 
     words: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -135,8 +135,7 @@ class CommandLine:
 
 
 def parsed(text: str) -> CommandLine:
-    """A line split as a POSIX shell does, without its other features. StudyError for a line that uses these, or is
-    empty."""
+    """Split as a POSIX shell does, without its other features. StudyError for a line that uses these, or is empty."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -174,8 +173,7 @@ def _variable(option: str, taken: Mapping[str, str]) -> str:
 
 
 def with_port(line: CommandLine, port: int | None) -> CommandLine:
-    """The command with {port} in place of the number where it listens: `port`, else that of a usual flag or the
-    variable PORT."""
+    """With {port} in place of the number where it listens: `port`, else that of a usual flag or the variable PORT."""
     number = port if port is not None else _named(line)
     if number is None:
         return line
@@ -200,7 +198,7 @@ def _named(line: CommandLine) -> int | None:
 
 
 def with_knobs(line: CommandLine, given: Sequence[Given]) -> CommandLine:
-    """The line with {setting} in place of the value of each knob that it sets itself."""
+    """With {setting} in place of the value of each knob that the line sets itself."""
     for knob in (knob_given.knob for knob_given in given if knob_given.said):
         place, setting = place_of(knob, line.words), f"{{{knob.setting}}}"
         if place is None:

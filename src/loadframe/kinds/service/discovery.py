@@ -1,5 +1,5 @@
-"""What a process of this machine is; which services listen at which port, grouped by the process that started them; and
-the processes of a running service, by pid, port, or the control group of its unit or container."""
+"""What a process of this machine is; which services listen at which port, by the process that started them; and the
+processes of a running service, by pid, port, or the control group of its unit or container."""
 
 import importlib
 import importlib.util
@@ -43,8 +43,8 @@ MOST_GROUPS = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """A process and its descendants. words: runtime, pid and user, for people. unit, container: by its control group,
-    "" for none. processes, threads: with its descendants. open_files: number and limit; None where not visible."""
+    """words: runtime, pid and user, for people. unit, container: by its control group, "" for none. processes, threads:
+    with its descendants. open_files: number and limit; None where not visible."""
 
     pid: int
     command: tuple[str, ...]
@@ -58,7 +58,7 @@ class Discovered:
 
 
 def discover(pid: int) -> Discovered:
-    """What this process is. TargetError where it does not exist."""
+    """TargetError where the process does not exist."""
     place = PROC / str(pid)
     try:
         command = tuple(os.fsdecode(word) for word in (place / "cmdline").read_bytes().split(b"\0")[:-1])
@@ -124,8 +124,8 @@ def interpreter_of(file: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A service that listens at a port. first: the processes that started all others of it; several where they share
-    the port and have no parent with their command line. holders: its processes that hold the port."""
+    """first: the processes that started all others of the service; several where they share the port and have no parent
+    with their command line. holders: its processes that hold the port."""
 
     port: int
     number: str
@@ -138,12 +138,11 @@ class Candidate:
 
     @property
     def listen(self) -> int | str:
-        """The address where it listens, as `target.listen` names it."""
         return self.port if self.number in LOOPBACK else joined(self.number, self.port)
 
 
 def candidates(port: int | None = None) -> tuple[Candidate, ...]:
-    """The services that listen at this port, or at any. Without this process and what is not visible."""
+    """The services at this port, or at any, without this process and what is not visible."""
     held = listening.held()
     ports: dict[int, list[Listening]] = {}
     for socket in listening.sockets():
@@ -187,8 +186,8 @@ def of_process(pid: int, all_of_them: Collection[Candidate]) -> tuple[int, tuple
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A running service. first: the processes that started the others. group: the control group with all of them; None
-    where it is known by its processes. address: HOST:PORT at which it is reached. words: for people."""
+    """first: the processes that started the others. group: the control group with all of them; None where they are
+    known by themselves. address: HOST:PORT at which it is reached. words: for people."""
 
     first: tuple[Identity, ...]
     group: Path | None
@@ -203,7 +202,7 @@ class Found:
 
 
 def find(target: TargetTable) -> Found:
-    """The running service that a study names. TargetError where there is none, or it is not visible."""
+    """TargetError where there is no such service, or it is not visible."""
     if target.unit:
         return _of_group(target, _unit(target.unit), f"the unit {target.unit}")
     if target.container:

@@ -1,5 +1,5 @@
 """Settings that a service reads from a file. A private service gets a copy of the user's file; in a running one's, keys
-are set and taken back: its bytes are restored once no key is changed. All else in a file stays, with comments."""
+are set and taken back: its bytes are restored once no key is changed."""
 
 import hashlib
 import importlib
@@ -48,7 +48,7 @@ class _Copy:
 
 
 class Files:
-    """The copies of all files that settings are written to; one for each file, whatever the number of its keys."""
+    """One copy for each file that settings are written to."""
 
     def __init__(self, target: TargetTable, folder: Path) -> None:
         self._target, self._folder = target, folder
@@ -57,7 +57,7 @@ class Files:
         self._user: Privilege
 
     def make(self, user: Privilege) -> None:
-        """Read the user's files as the service's user, and make folders for the copies. TargetError, OSError."""
+        """The user's files are read as the service's user. TargetError, OSError."""
         self._user = user
         if not self._tables:
             return
@@ -83,7 +83,7 @@ class Files:
         return {**paths, **({"file": only.pop()} if len(only) == 1 else {})}
 
     def write(self, state: TargetState, values: Mapping[str, str]) -> None:
-        """Write the copies for a state. A key without a value in it is as in the user's file. TargetError."""
+        """A key without a value in the state is as in the user's file. TargetError."""
         for source, copy in self._copies.items():
             text = copy.text
             for name, table in self._tables.items():
@@ -134,8 +134,8 @@ class OwnFile:
             raise self._refused(key, error) from error
 
     def set(self, key: str, value: SettingValue) -> None:
-        """Set one existing key; all else stays. Once every key is as at first, so is every byte, unless the owner has
-        changed the file meanwhile. ChangeError."""
+        """Once every key is as at first, so is every byte, unless the owner has changed the file meanwhile.
+        ChangeError."""
         try:
             (now, status), kept = self._now(), self._kept()
             if found(now, self._format, key) is None:
@@ -150,7 +150,7 @@ class OwnFile:
             raise self._refused(key, error) from error
 
     def done(self) -> None:
-        """Called after the service has read it: the kept bytes are dropped where no key is changed. ChangeError."""
+        """After the service has read it: drop the kept bytes where no key is changed. ChangeError."""
         try:
             kept = self._kept()
             if kept.exists() and self._values(_kept_text(kept)) == self._values(self._now()[0]):
@@ -180,7 +180,7 @@ class OwnFile:
         )
 
     def _now(self) -> tuple[str, os.stat_result]:
-        """Text and status from one descriptor: in another user's folder a link may replace the file at any moment."""
+        """From one descriptor: in another user's folder a link may replace the file at any moment."""
         data, status = self._folder.read_own(self._path.name, MOST_BYTES)
         return data.decode("utf-8"), status
 
@@ -201,13 +201,13 @@ def of_name(name: str) -> str:
 
 
 def edited(text: str, format_: str, key: str, value: SettingValue) -> str:
-    """The text with this key ("a.b.c") set to the value. ValueError for another format, or without a place for it."""
+    """key: as "a.b.c". ValueError for another format, or without a place for the key."""
     editor = _EDITORS.get(format_)
     return _edit_lines(text, format_, key, value) if editor is None else editor(text, key, value)
 
 
 def found(text: str, format_: str, key: str) -> SettingValue | None:
-    """The value of a key; None where there is none, or no single value. ValueError as `edited`."""
+    """None where there is no such key, or no single value. ValueError as `edited`."""
     if format_ not in _TABLES:
         entry = _entry(_lines(text), format_, key)
         return entry[2][4].strip() if entry else None
@@ -347,8 +347,7 @@ def _entry(lines: Sequence[str], format_: str, key: str) -> Entry | None:
 
 
 def _in_order(lines: Sequence[str], format_: str) -> list[Entry]:
-    """The order in which to look: of several of one key the one that counts comes first, the first in an INI file, the
-    last in properties."""
+    """Of several of one key the one that counts comes first: the first in an INI file, the last in properties."""
     entries = list(_entries(lines, format_))
     return entries if format_ == "ini" else entries[::-1]
 
@@ -365,7 +364,7 @@ def _entries(lines: Sequence[str], format_: str) -> Iterator[Entry]:
 
 
 def _goes_on(line: str) -> bool:
-    """Whether the end of this line is escaped. A comment ends with its line."""
+    """A comment ends with its line."""
     text = line.rstrip("\r")
     return (len(text) - len(text.rstrip("\\"))) % 2 == 1 and not text.lstrip().startswith(("#", "!"))
 
@@ -378,7 +377,7 @@ def _line(value: SettingValue) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """Split at newlines alone: other characters at which Python would split lines are text."""
+    """At newlines alone: other characters at which Python would split lines are text."""
     lines = text.split("\n")
     return lines[:-1] if not lines[-1] else lines
 

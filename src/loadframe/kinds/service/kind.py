@@ -1,4 +1,4 @@
-"""A service of the user's own, as a kind of target: its catalogue has the settings that the study declares."""
+"""A service of the user's own, as a kind of target, with the settings that the study declares."""
 
 import re
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ NO_COMMAND = 'For example command = ["python3", "app.py", "--port", "{port}"].'
 
 
 def as_declared(row: KindOfTarget, target: TargetTable) -> KindOfTarget:
-    """The record of the kind `service` with what a study declares. StudyError for contradictions."""
+    """StudyError for contradictions."""
     check(target)
     unread = [name for name in target.setting if target.setting[name].read_back is None and name in target.settings]
     limits = {limit.raises: f"{OF}{limit.name}" for limit in target.limit if limit.raises}
@@ -149,7 +149,7 @@ def _check_places(target: TargetTable) -> None:
 
 
 def _check_addresses(target: TargetTable) -> None:
-    """StudyError for invalid addresses, whatever values their braces get: they would never answer."""
+    """StudyError for those that would never answer, whatever values their braces get."""
     read_backs = ((f"setting.{name}.read_back", table.read_back) for name, table in target.setting.items())
     urls = [(key, table.json_) for key, table in read_backs if table is not None and table.json_]
     urls += [("ready", target.ready.http)] if target.ready is not None and target.ready.http else []

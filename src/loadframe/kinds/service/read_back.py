@@ -1,13 +1,12 @@
-"""The effective value of a setting, read as the study says; whether a started service is ready, and what is missing."""
+"""The effective value of a setting, read as the study says; and whether a started service is ready."""
 
 import http.client
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from loadframe.connections import address
-from loadframe.connections.address import joined, parted
+from loadframe.connections.address import accepts, joined, parted
 from loadframe.connections.http_connection import ERRORS, Connection, body
 from loadframe.errors import StudyError, TargetError
 from loadframe.formats.said import why, words
@@ -25,7 +24,7 @@ LOOK_S = 2.0
 
 
 def get(url: str, *, within_s: float = WITHIN_S) -> tuple[int, bytes]:
-    """Status and body of one GET, only to this machine: a study may come from someone else. ERRORS, StudyError."""
+    """Only to this machine: a study may come from someone else. ERRORS, StudyError."""
     try:
         asked = address_of(url)
     except ValueError as error:
@@ -39,7 +38,7 @@ def get(url: str, *, within_s: float = WITHIN_S) -> tuple[int, bytes]:
 
 
 def here(host: str, port: int) -> address.Place:
-    """The address of a service of this machine. StudyError for another machine."""
+    """StudyError for another machine."""
     place = address.decide(host, port)
     if not place.here:
         raise StudyError(f"{host} is not this machine", remedy="A service of this machine is asked on 127.0.0.1.")
@@ -53,7 +52,7 @@ def read(
     run: Callable[[Sequence[str]], str],
     text_of: Callable[[Path], str],
 ) -> SettingValue:
-    """The value in use. values: for names in braces; text_of: reads a file as the service. TargetError."""
+    """values: for names in braces; text_of: reads a file as the service. TargetError."""
     if table.command:
         command = [filled(word, values) for word in table.command]
         said = run(command).strip()
@@ -97,7 +96,7 @@ def _unread(name: str, fact: str) -> TargetError:
 
 
 class Readiness:
-    """What one start waits for. missing: what was not there at the last look, in words that follow a colon."""
+    """missing: what was not there at the last look, in words that follow a colon."""
 
     def __init__(
         self, table: ReadyTable, values: Mapping[str, str], log: Path, run: Callable[[Sequence[str]], int]
@@ -112,7 +111,7 @@ class Readiness:
         self.missing = ""
 
     def look(self) -> bool:
-        """Whether it is ready now. StudyError where another machine would be asked."""
+        """StudyError where another machine would be asked."""
         self.missing = self._lacking()
         return not self.missing
 
@@ -141,11 +140,3 @@ def _unanswered(url: str) -> str:
     except ERRORS as error:
         return f"{url} gave no answer ({why(error)})"
     return f"{url} answers with status {status}" if status >= TOO_HIGH else ""
-
-
-def accepts(host: str, port: int) -> bool:
-    try:
-        socket.create_connection((host, port), timeout=1.0).close()
-    except OSError:
-        return False
-    return True

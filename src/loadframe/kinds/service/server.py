@@ -1,4 +1,4 @@
-"""The process of a private service; its helpers start before it and end after it, or run already and are followed."""
+"""The process of a private service; its helpers start before it and end after it, or run already."""
 
 import os
 import time
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from loadframe.connections.address import accepts
 from loadframe.errors import MissingTool, TargetError
 from loadframe.host import identity, listening
 from loadframe.host.environment import located
@@ -16,7 +17,7 @@ from loadframe.kinds.behind import family
 from loadframe.kinds.private_server import CHECK_TIMEOUT_S, DIED, TAIL_BYTES, PrivateServer
 from loadframe.kinds.service.discovery import Found, find, where
 from loadframe.kinds.service.files import Files
-from loadframe.kinds.service.read_back import Readiness, accepts
+from loadframe.kinds.service.read_back import Readiness
 from loadframe.kinds.service.words import filled, not_passed, of_environment, passed, places, shown, texts_of
 from loadframe.model import TargetState
 from loadframe.study.declaration import TargetTable
@@ -31,7 +32,7 @@ MARK = "LOADFRAME_SERVICE"
 
 
 def started_by(user: str, lease: Lease) -> Privilege:
-    """The user of a service whose study names this one; "": the lease's. TargetError, CageError where we may not."""
+    """The user that a study names; "": the lease's. TargetError, CageError where we may not."""
     if user and os.geteuid() != 0:
         raise TargetError(
             f"target.user = {user!r}: only root starts a service as another user", remedy="Omit it, or become root."
@@ -40,8 +41,6 @@ def started_by(user: str, lease: Lease) -> Privilege:
 
 
 class Server(PrivateServer):
-    """A service that the study's command starts."""
-
     def __init__(self, lease: Lease, user: Privilege, target: TargetTable, helper: str = "") -> None:
         """helper: the name of a helper, which is started like a service."""
         fixed = where(str(target.listen))[1] if target.listen is not None else 0
@@ -67,7 +66,7 @@ class Server(PrivateServer):
         return f"service {Path(self._target.command[0]).name}"
 
     def begin(self, state: TargetState, allowance: Allowance, of_helpers: Mapping[str, str]) -> None:
-        """Start it and return once it is ready. of_helpers: values for its helpers' names in braces."""
+        """Return once it is ready. of_helpers: values for its helpers' names in braces."""
         self.take_port()
         self._of_helpers = of_helpers
         values = self.values(state)
@@ -114,8 +113,7 @@ class Server(PrivateServer):
                 self._end_left(())
 
     def died(self, how: str = DIED) -> TargetError | None:
-        """The error that it has died; also where its first process has ended while its children go on: nothing then
-        says what belongs to it."""
+        """Also where its first process has ended while its children go on: nothing then says what belongs to it."""
         error = super().died(how)
         if error is None or self._process is None:
             return error
@@ -146,7 +144,7 @@ class Server(PrivateServer):
         return self.failed(f"{fact}; {seen}", "Correct target.ready, or give it longer (within).")
 
     def bound_log(self) -> None:
-        """Drop all but the end of its output where that is more than MOST_LOG_BYTES: it would fill the disk."""
+        """Drop all but the end of more than MOST_LOG_BYTES: its output would fill the disk."""
         with self.log.open("r+b") as log:
             if log.seek(0, os.SEEK_END) <= MOST_LOG_BYTES:
                 return
@@ -161,13 +159,13 @@ class Server(PrivateServer):
             log.write(b"[what was written before is dropped]\n" + tail)
 
     def values(self, state: TargetState) -> dict[str, str]:
-        """The values for names in braces, in a state."""
+        """For names in braces."""
         settings = {name: shown(value) for name, value in state.settings.items()}
         own = {"port": str(self.port), "data": str(self.data)}
         return {**settings, **self._of_helpers, **self.files.places(), **own, **of_environment(self._target)}
 
     def run(self, command: Sequence[str], allowance: Allowance, fact: str) -> str:
-        """Run a command of the study to its end, as the service's user; its output. MissingTool, TargetError."""
+        """Run a command of the study to its end, as the service's user. MissingTool, TargetError."""
         try:
             status, said = self.said_to_its_end(self._findable(command), allowance, passed(self._target))
         except MissingTool as error:
@@ -188,7 +186,7 @@ class Server(PrivateServer):
         return accepts("127.0.0.1", self.port or 0)
 
     def stop(self) -> None:
-        """Ask it to end and wait; it is killed after target.stop_within, and all that it has started ends with it."""
+        """Killed after target.stop_within; all that it has started ends with it."""
         if self._process is None:
             return
         family = identity.family(self._process.pid)
@@ -210,7 +208,7 @@ class Server(PrivateServer):
         return identity.marked(f"{MARK}={self._mark}")
 
     def _end_left(self, family: Sequence[identity.Identity]) -> None:
-        """End all that has come from it. It may fork meanwhile: it has ended once nothing is found twice in a row."""
+        """It may fork meanwhile: it has ended once nothing is found twice in a row."""
         identity.end_all(family, 1.0)
         absent = 0
         for _ in range(MOST_LOOKS):
@@ -221,7 +219,7 @@ class Server(PrivateServer):
             identity.end_all(left, 1.0)
 
     def _argv(self, state: TargetState, values: Mapping[str, str]) -> list[str]:
-        """The command with its settings, at the end where they have no place in braces, also in helpers' commands."""
+        """Settings without a place in braces, also in helpers' commands, are at its end."""
         words = [filled(word, values) for word in self._target.command]
         placed = places([*self._target.command, *(text for helper in self._target.with_ for text in texts_of(helper))])
         for name, table in self._target.setting.items():
@@ -231,7 +229,7 @@ class Server(PrivateServer):
         return self._findable(words)
 
     def _findable(self, command: Sequence[str]) -> list[str]:
-        """The command with the path of its program, where PATH has one that the user of the service may run."""
+        """With the path of its program, where PATH has one that the user of the service may run."""
         if "/" in command[0]:
             return list(command)
         program, first = runnable(command[0], self.user, self._lease.user), located(command[0])
@@ -256,7 +254,7 @@ class Server(PrivateServer):
 
 
 class Company:
-    """All helpers of a service, in the order in which the study names them."""
+    """All helpers of a service, in the study's order."""
 
     def __init__(self, target: TargetTable, lease: Lease | None, cpus: frozenset[int] | None) -> None:
         """lease: None where the service runs already, and so do they. cpus: those of the service."""

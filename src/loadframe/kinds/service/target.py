@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from loadframe.connections.address import accepts
 from loadframe.errors import NotRecovered, TargetError
 from loadframe.formats.json_text import JsonError, parse_json, write_json
 from loadframe.formats.said import words
@@ -26,7 +27,7 @@ from loadframe.kinds.private_target import PrivateTarget
 from loadframe.kinds.service import files
 from loadframe.kinds.service.discovery import Found, find, name_of, where
 from loadframe.kinds.service.files import OwnFile
-from loadframe.kinds.service.read_back import accepts, read
+from loadframe.kinds.service.read_back import read
 from loadframe.kinds.service.server import Company, Server, started_by
 from loadframe.kinds.service.words import KIND, catalogue, filled, knob_of, of_environment, passed, shown
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
@@ -93,7 +94,7 @@ class ServiceTarget(PrivateTarget, Server):
         self._run_commands(wanted, wanted.settings, allowance)
 
     def _change(self, wanted: TargetState, changed: Sequence[str]) -> None:
-        """Change it without a restart: watched files, commands. A setting that a state leaves out needs a start."""
+        """A setting that a state leaves out needs a start."""
         if any(name not in wanted.settings for name in changed):
             PrivateTarget.stop(self)
             self.start(wanted)
@@ -155,7 +156,7 @@ class RunningService:
 
     @classmethod
     def again(cls, address: Mapping[str, str]) -> "RunningService":
-        """The service at what `address` gave. KeyError, ValueError for an invalid address; TargetError."""
+        """KeyError, ValueError for an invalid address; TargetError."""
         try:
             return cls(TargetTable.model_validate(parse_json(address["target"])))
         except (ValidationError, JsonError) as error:
@@ -188,7 +189,8 @@ class RunningService:
         return self._catalogue.shown(name, shown(value))
 
     def write(self, name: str, value: SettingValue) -> None:
-        """Run its command, or set it in its file and restart; wait until it is read back. TargetError, ChangeError."""
+        """Run its command, or set it in its file and restart; returns once it is read back. TargetError,
+        ChangeError."""
         table = self._target.setting[name]
         if table.file:
             file = self._file(table.file)
@@ -205,10 +207,10 @@ class RunningService:
             time.sleep(LOOK_EVERY_S)
 
     def settle(self) -> None:
-        """Nothing to wait for: a setting is applied when `write` returns."""
+        """A setting is applied when `write` returns."""
 
     def configured(self) -> dict[str, SettingValue]:
-        """Empty: the configured values are not known."""
+        """The configured values are not known."""
         return {}
 
     def answers(self) -> bool:
@@ -220,7 +222,7 @@ class RunningService:
     listener = pid
 
     def pids(self) -> tuple[int, ...]:
-        """All its processes now. A restarted one is found by its port or its group."""
+        """A restarted service is found by its port or its group."""
         if self._target.pid is None and not any(identity.alive(process) for process in self._found.first):
             with suppress(TargetError):  # it may come back
                 service = find(self._target)

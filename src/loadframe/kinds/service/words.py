@@ -1,5 +1,5 @@
-"""What a study declares of a service, as data: its settings, names in braces ({port}, {data}, a setting, a variable of
-pass_environment as {ENV:NAME}), and its environment."""
+"""What a study declares of a service: settings, names in braces ({port}, {data}, a setting, a variable of
+pass_environment as {ENV:NAME}), environment."""
 
 import os
 import re
@@ -57,7 +57,7 @@ def not_passed(target: TargetTable, said: str) -> str | None:
 
 
 def knob_of(name: str, table: SettingTable, limit: str = "") -> Knob:
-    """The knob of a table [target.setting.NAME]. limit: the id of the [[target.limit]] that names it."""
+    """Of a table [target.setting.NAME]. limit: the id of the [[target.limit]] that names it."""
     values = tuple(table.values)
     if any(isinstance(value, str) for value in values) or len({isinstance(value, bool) for value in values}) > 1:
         values = tuple(map(shown, values))  # a number or a switch among words ("auto", 4): as the service is given it
@@ -96,5 +96,5 @@ def tunable(knob: Knob) -> Tunable:
 
 
 def catalogue(knobs: Iterable[tuple[Knob, bool]]) -> Catalogue:
-    """The catalogue of the declared settings, each with whether it is dynamic."""
+    """The declared settings, each with whether it is dynamic."""
     return Catalogue(kind=KIND, source=SOURCE, specs=tuple(_spec(knob, dynamic) for knob, dynamic in knobs))

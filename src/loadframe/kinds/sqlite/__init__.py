@@ -1,1 +1,0 @@
-"""SQLite: settings, remedies, and its file as a target."""

@@ -1,5 +1,5 @@
-"""SQLite, the embedded kind of target: one database file; the driver's own workers are the server. Bounds and defaults
-of its settings (PRAGMAs): https://www.sqlite.org/pragma.html."""
+"""SQLite, the embedded kind of target: one database file; the driver's own workers are the server. Its settings
+(PRAGMAs), their bounds and defaults: https://www.sqlite.org/pragma.html."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -33,8 +33,7 @@ COUNTERS = tuple(counters_in(_FILE.with_name("metrics.txt"), "file").values())
 
 
 class SqliteTarget(Target):
-    """See kinds.base.Target. The file keeps page_size and WAL; each connection sets the rest, which `endpoint` has as
-    JSON in options["pragmas"]."""
+    """The file keeps page_size and WAL; each connection sets the rest: JSON in options["pragmas"] of `endpoint`."""
 
     kind = "sqlite"
     embedded = True
@@ -69,20 +68,20 @@ class SqliteTarget(Target):
         self.apply(state)
 
     def apply(self, state: TargetState) -> None:
-        """Bring the file to this state. Changing page_size rewrites the file (VACUUM). TargetError where a process
-        still uses the database."""
+        """Changing page_size rewrites the file (VACUUM). TargetError where a process still uses the database."""
         self.check(state)
         settings = CATALOGUE.check(state.settings)
         wanted = {**CATALOGUE.defaults(), **settings}
         with self._connection(settings) as connection:
             mode = str(wanted["journal_mode"])
+            mode = mode if mode in PERSISTENT_JOURNAL_MODES else "DELETE"
             if _ask(connection, "page_size") != wanted["page_size"]:
                 connection.execute("PRAGMA journal_mode = DELETE")  # in WAL mode the page size cannot change
                 connection.execute(f"PRAGMA page_size = {wanted['page_size']}")
                 connection.execute("VACUUM")
             self._expect(connection, "page_size", wanted["page_size"])
-            connection.execute(f"PRAGMA journal_mode = {mode if mode in PERSISTENT_JOURNAL_MODES else 'DELETE'}")
-            self._expect(connection, "journal_mode", mode if mode in PERSISTENT_JOURNAL_MODES else "DELETE")
+            connection.execute(f"PRAGMA journal_mode = {mode}")
+            self._expect(connection, "journal_mode", mode)
         self._settings = settings
 
     def reset(self) -> None:

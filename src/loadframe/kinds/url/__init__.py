@@ -1,1 +1,0 @@
-"""A server behind a URL as a target."""

@@ -30,7 +30,7 @@ ELSEWHERE = "It is not on this machine, so its processes are not recorded."
 
 
 class UrlTarget(Target):
-    """See kinds.base.Target. It is neither started nor stopped, and never changed."""
+    """Never started, stopped or changed."""
 
     kind = "url"
     embedded = False
@@ -76,7 +76,6 @@ class UrlTarget(Target):
             )
 
     def reset(self) -> None:
-        """Nothing can be reset."""
         self._known()
 
     def stop(self) -> None:
@@ -130,7 +129,7 @@ class UrlTarget(Target):
 
 
 def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-    """The settings in canonical form, complete. StudyError."""
+    """In canonical form, complete. StudyError."""
     checked = {"paths": "/", **CATALOGUE.check(settings)}
     if "url" not in checked:
         raise StudyError("a target of kind url has no target.settings.url", remedy=EXAMPLE)
@@ -145,7 +144,7 @@ def check_settings(settings: Mapping[str, SettingValue]) -> dict[str, SettingVal
 
 
 def host_of(settings: Mapping[str, SettingValue]) -> str:
-    """The host in the address that a study gives. StudyError."""
+    """StudyError."""
     return address_of(str(check_settings(settings)["url"]))[0]
 
 

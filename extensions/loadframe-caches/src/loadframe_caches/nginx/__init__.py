@@ -1,1 +1,0 @@
-"""nginx: settings, remedies, counters, and a private web server or cache."""

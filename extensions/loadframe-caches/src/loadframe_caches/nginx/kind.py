@@ -1,10 +1,11 @@
-"""nginx as two kinds of target: a web server for the files below `Endpoint.options["files"]`, and a cache in front of
-an origin, whose answers are files and survive a restart."""
+"""A web server for the files below `Endpoint.options["files"]`, and a cache in front of an origin, whose answers are
+files and survive a restart."""
 
 import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from loadframe.kinds.own_counts import Waited
 from loadframe.kinds.private_server import soft_nofile
 from loadframe.kinds.private_target import PrivateTarget
 from loadframe.model import CounterSpec, Endpoint, SettingValue, TargetState
-from loadframe.recording.procfs import ProcessStat, parse_process_stat
+from loadframe.recording.procfs import parse_process_stat
 from loadframe_caches.nginx.server import (
     CACHE_CATALOGUE,
     CATALOGUE,
@@ -43,7 +44,7 @@ FETCHES = CounterSpec("fetches", "nginx.fetches", cumulative=True)
 
 
 class NginxTarget(PrivateTarget, Server):
-    """See kinds.base.Target. A change of state is a reload; a restart where a differing setting or limit needs one."""
+    """A change of state is a reload; a restart where a differing setting or limit needs one."""
 
     kind = "nginx"
     counter_specs = COUNTERS
@@ -71,7 +72,7 @@ class NginxTarget(PrivateTarget, Server):
         Server.stop(self)
 
     def effective(self) -> dict[str, SettingValue]:
-        """The settings from `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
+        """From `nginx -T`, with defaults; workers, their descriptors and the backlog from the kernel."""
         return {**super().effective(), "worker_processes": len(self._workers())}
 
     def counters(self) -> dict[str, float]:
@@ -126,7 +127,8 @@ class NginxTarget(PrivateTarget, Server):
     def _answers(self) -> bool:
         return self.status.answers()
 
-    def _hang_up(self) -> None:
+    def _left(self) -> None:
+        super()._left()
         self._known = ()
         self.status.close()
 
@@ -134,7 +136,7 @@ class NginxTarget(PrivateTarget, Server):
         return len(self.workers()) == workers_of(wanted) and self.status.answers()
 
     def _workers(self) -> tuple[int, ...]:
-        """Its workers; looked up again only where one is missing or has ended, as a look walks over all processes."""
+        """Looked up again only where one is missing or has ended, as a look walks over all processes."""
         count = workers_of(self._state) if self._state is not None else 1
         if len(self._known) < count or not all(Path(f"/proc/{pid}").exists() for pid in self._known):
             self._known = self.workers()
@@ -172,7 +174,10 @@ class Looks:
 
     def read(self, workers: Sequence[int]) -> dict[str, float]:
         """worker_cpu, worker_blocked: seconds, averaged over workers; worker_open_files: the most of one."""
-        stats = [stat for pid in workers if (stat := self._stat(pid)) is not None]
+        stats = []
+        for pid in workers:
+            with suppress(OSError):  # it has ended
+                stats.append(parse_process_stat((self._root / str(pid) / "stat").read_bytes()))
         if not stats:
             return {}
         return {
@@ -187,15 +192,9 @@ class Looks:
         except OSError:
             return 0
 
-    def _stat(self, pid: int) -> ProcessStat | None:
-        try:
-            return parse_process_stat((self._root / str(pid) / "stat").read_bytes())
-        except OSError:  # it has ended
-            return None
-
 
 class NginxCacheTarget(CacheTarget, NginxTarget):
-    """A private cache in front of an origin. origin: host:port, set before the start; any will do for a check."""
+    """origin: host:port, set before the start; any will do for a check."""
 
     kind = "nginx-cache"
     counter_specs = (*COUNTERS, FETCHES)
@@ -211,13 +210,14 @@ class NginxCacheTarget(CacheTarget, NginxTarget):
         self.data.mkdir(mode=0o700)
         self.give(self.data)
 
-    def before_servers(self, settings: Mapping[str, SettingValue]) -> list[str]:
-        options = " ".join(written("cache", self._complete(settings)))
-        return [f"proxy_cache_path {self.data} levels=1:2 use_temp_path=off {options}"]
-
-    def what_it_serves(self, settings: Mapping[str, SettingValue]) -> list[str]:
+    def answers_from(self, settings: Mapping[str, SettingValue]) -> tuple[list[str], list[str]]:
+        complete = self._complete(settings)
+        options = " ".join(written("cache", complete))
         passed_on = [f"proxy_pass http://{self.origin}", "proxy_http_version 1.1", 'proxy_set_header Connection ""']
-        return [*passed_on, "proxy_cache loadframe", *written("proxy", self._complete(settings))]
+        return (
+            [f"proxy_cache_path {self.data} levels=1:2 use_temp_path=off {options}"],
+            [*passed_on, "proxy_cache loadframe", *written("proxy", complete)],
+        )
 
     def counters(self) -> dict[str, float]:
         self._origin.check()

@@ -66,7 +66,7 @@ NAMES = ("connections", "accepts", "handled", "requests", "reading", "writing", 
 
 
 class Server(ConfiguredServer):
-    """An nginx master and its workers. SIGQUIT ends it after its requests, SIGTERM at once; SIGKILL leaves workers."""
+    """A master and its workers. SIGQUIT ends it after its requests, SIGTERM at once; SIGKILL leaves workers."""
 
     package, name = PACKAGE, PACKAGE.name
     file, checking = "nginx.conf", ("-t", "-q")
@@ -92,7 +92,7 @@ class Server(ConfiguredServer):
         self.files.chmod(0o755)
 
     def begin(self, state: TargetState, allowance: Allowance, answers: Callable[[], bool]) -> None:
-        """Start it and return once `answers` is true. TargetError, with nginx's words, where it fails."""
+        """Return once `answers` is true. TargetError, with nginx's words, where it fails."""
         self.take_port()
         self.configure(state, allowance)
         self._lost = self.logged()[NO_WORKER]
@@ -102,7 +102,7 @@ class Server(ConfiguredServer):
         return self.logged()[NO_WORKER] > self._lost
 
     def workers(self) -> tuple[int, ...]:
-        """The present workers, without the two processes of a cache that manage and load it."""
+        """Without the two processes of a cache that manage and load it."""
         pids = () if self.pid is None else children(self.pid)
         return tuple(pid for pid in pids if any("worker process" in word for word in command_of(pid)))
 
@@ -122,24 +122,21 @@ class Server(ConfiguredServer):
         listening = " ".join(["listen", self.listens, *written("listen", settings)])
         temporary = [f"{name}_temp_path {self._temporary / name}" for name in TEMPORARY]
         log = f"access_log {self._temporary / 'access.log' if settings.get('access_log') else 'off'}"
-        http = [log, "default_type application/octet-stream", *temporary, *lines["http"]]
+        before, location = self.answers_from(settings)
+        http = [log, "default_type application/octet-stream", *temporary, *lines["http"], *before]
         return (
             _lines(0, [f"pid {self.socket.with_name('nginx.pid')}", "error_log stderr warn", *lines["main"]])
             + "events {\n" + _lines(1, lines["events"]) + "}\n"
-            + "http {\n" + _lines(1, [*http, *self.before_servers(settings)])
+            + "http {\n" + _lines(1, http)
             + "    server {\n" + _lines(2, [listening])
-            + "        location / {\n" + _lines(3, self.what_it_serves(settings)) + "        }\n    }\n"
+            + "        location / {\n" + _lines(3, location) + "        }\n    }\n"
             + "    server {\n" + _lines(2, [f"listen unix:{self.socket}", "stub_status", "access_log off"]) + "    }\n"
             + "}\n"
         )  # fmt: skip
 
-    def before_servers(self, settings: Mapping[str, SettingValue]) -> list[str]:
-        """Further directives of the context http, without their semicolons."""
-        return []
-
-    def what_it_serves(self, settings: Mapping[str, SettingValue]) -> list[str]:
-        """The directives that say where answers come from."""
-        return [f"root {self.files}"]
+    def answers_from(self, settings: Mapping[str, SettingValue]) -> tuple[list[str], list[str]]:
+        """Further directives of the context http, and those of where answers come from; without semicolons."""
+        return [], [f"root {self.files}"]
 
 
 def _lines(depth: int, directives: list[str]) -> str:
@@ -183,14 +180,14 @@ def word(spec: SettingSpec, value: SettingValue | None) -> str:
 
 
 class Status:
-    """The status of one nginx; safe to use from several threads, one at a time."""
+    """Safe to use from several threads, one at a time."""
 
     def __init__(self, socket: Path) -> None:
         self._connection = Connection(socket, within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
         self._lock = threading.Lock()
 
     def read(self) -> dict[str, float]:
-        """The counters by NAMES; empty where it does not answer. NoRoom where nginx closes the connection each time."""
+        """By NAMES; empty where it does not answer. NoRoom where nginx closes the connection each time."""
         with self._lock:
             for attempt in range(TRIES):
                 if attempt:

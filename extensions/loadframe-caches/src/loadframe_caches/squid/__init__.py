@@ -1,1 +1,0 @@
-"""Squid: settings, remedies, counters, and a private cache."""

@@ -1,5 +1,5 @@
-"""Squid as a kind of target: a private cache in front of an origin of its own, with one process. Its store on the disk
-(cache_dir_kind) survives a restart, that in memory does not."""
+"""A private cache in front of an origin of its own, with one process. Its store on the disk (cache_dir_kind) survives a
+restart, that in memory does not."""
 
 import os
 import re
@@ -84,8 +84,6 @@ class SquidTarget(CacheTarget, ConfiguredServer):
         self._descriptors_allowed = 0
         self._stored_before = self._evicted = 0.0
 
-    # --- life ---
-
     def prepare(self) -> None:
         self.make_folders(self.data, self._work)
         self.log.touch()
@@ -99,10 +97,8 @@ class SquidTarget(CacheTarget, ConfiguredServer):
         super().destroy()
         shared_memory.remove(self._service, () if self.user == US else (ids_of(self.user).uid,))
 
-    # --- what it is and does now ---
-
     def counters(self) -> dict[str, float]:
-        """The cache manager's; where it does not answer, only descriptors, ceilings and the log's counts."""
+        """Where the cache manager does not answer, only descriptors, ceilings and the log's counts."""
         self._running()
         self._origin.check()
         counters = self._manager.read()
@@ -138,7 +134,8 @@ class SquidTarget(CacheTarget, ConfiguredServer):
     def _answers(self) -> bool:
         return self._manager.page("counters") is not None
 
-    def _hang_up(self) -> None:
+    def _left(self) -> None:
+        super()._left()
         self._manager.close()
 
     def _ready(self) -> bool:
@@ -148,7 +145,7 @@ class SquidTarget(CacheTarget, ConfiguredServer):
         return mark(self._manager.page("config") or "") == self._mark
 
     def _entered(self, state: TargetState) -> None:
-        """After a start or a change: record the settings in use. TargetError where it does not report them."""
+        """Record the settings in use. TargetError where it does not report them."""
         pages = [self._manager.page(name) for name in ("config", "storedir", "info")]
         config, stores, info = (page or "" for page in pages)
         if not (config and stores and info):
@@ -186,7 +183,6 @@ class SquidTarget(CacheTarget, ConfiguredServer):
 
     @property
     def _mark(self) -> str:
-        """Of the last configuration."""
         return f"state-{self._configured}"
 
     def command_for(self, configuration: Path, *options: str) -> tuple[str, ...]:
@@ -201,7 +197,7 @@ class SquidTarget(CacheTarget, ConfiguredServer):
         super().configure(state, allowance)
 
     def _make_store(self, settings: Mapping[str, SettingValue], allowance: Allowance) -> None:
-        """Create its folders or file on the disk, where they do not exist yet."""
+        """Its folders or file on the disk, where they do not exist yet."""
         place = self._place(settings)
         if place is None or place.exists():
             return
@@ -234,7 +230,7 @@ class SquidTarget(CacheTarget, ConfiguredServer):
 
 
 def written(settings: Mapping[str, SettingValue], place: Path | None) -> list[str]:
-    """The directives for complete settings. place: where it stores, None without a store on the disk."""
+    """For complete settings. place: where it stores, None without a store on the disk."""
     lines = [
         f"{spec.name} {on_or_off(settings[spec.name])}{UNITS.get(spec.kind, '')}"
         for spec in CATALOGUE.specs

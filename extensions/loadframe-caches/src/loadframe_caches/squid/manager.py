@@ -1,4 +1,4 @@
-"""Squid's settings and counters, and its cache manager, asked over HTTP on one kept connection for its pages."""
+"""Squid's settings and counters, and its cache manager, asked over HTTP on one kept connection."""
 
 import http.client
 import re
@@ -30,7 +30,7 @@ MARK = "cache_mgr"
 
 
 class Manager:
-    """The cache manager of one Squid, from its start to its end; safe to use from several threads, one at a time."""
+    """Of one Squid, from its start to its end; safe to use from several threads, one at a time."""
 
     def __init__(self) -> None:
         self._connection = _connection(http.client.HTTP_PORT)
@@ -38,13 +38,12 @@ class Manager:
         self._asked = 0
 
     def connect_to(self, port: int) -> None:
-        """From now on ask on this port of 127.0.0.1, on a new connection."""
         with self._lock:
             self._connection.close()
             self._connection = _connection(port)
 
     def page(self, name: str) -> str | None:
-        """One page of the manager, for example "info"; None where it does not answer."""
+        """For example "info"; None where it does not answer."""
         with self._lock:
             for _ in range(2):  # the kept connection may have been closed meanwhile
                 try:
@@ -79,9 +78,6 @@ class Manager:
 
 def _connection(port: int) -> Connection:
     return Connection(f"127.0.0.1:{port}", within_s=TIMEOUT_S, silent_s=TIMEOUT_S)
-
-
-# --- what it says ---
 
 
 def parse_counters(text: str) -> dict[str, float]:

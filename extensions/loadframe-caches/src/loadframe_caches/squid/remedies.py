@@ -1,5 +1,3 @@
-"""Remedies of Squid."""
-
 from loadframe.knowledge.remedy import (
     OTHER_FILES,
     Builders,

@@ -1,1 +1,0 @@
-"""Varnish: settings, remedies, counters, and a private cache."""

@@ -1,5 +1,5 @@
-"""Varnish as a kind of target: a private cache in front of an origin of its own; a restart leaves a cold cache. Its
-counters are read from its shared memory, through its own library."""
+"""A private cache in front of an origin of its own; a restart leaves a cold cache. Its counters are read from its
+shared memory, through its own library."""
 
 import contextlib
 import ctypes
@@ -43,7 +43,7 @@ TIMEOUT_S = 5.0
 
 
 class _Point(ctypes.Structure):
-    """struct VSC_point of vapi/vsc.h, up to what is read here."""
+    """Of vapi/vsc.h, up to what is read here."""
 
     _fields_ = (("ptr", ctypes.POINTER(ctypes.c_uint64)), ("name", ctypes.c_char_p))
 
@@ -56,7 +56,7 @@ def library() -> str | None:
 
 
 class Counters:
-    """Counters of the instance in this directory, read with its user's rights. group: see rights_of."""
+    """Of the instance in this directory, read with its user's rights. group: see rights_of."""
 
     def __init__(self, directory: Path, user: Privilege, group: int | None) -> None:
         self._directory, self._user, self._group = directory, user, group
@@ -65,7 +65,7 @@ class Counters:
         self._vsc: Any = None
 
     def read(self) -> dict[str, int]:
-        """All counters, by varnishstat's names; the storage's as STORAGE.*. Empty while no cache process runs."""
+        """By varnishstat's names; the storage's as STORAGE.*. Empty while no cache process runs."""
         self._api = self._api or _load()
         counters: dict[str, int] = {}
 
@@ -124,7 +124,7 @@ def _load() -> Any:
 
 
 class VarnishTarget(CacheTarget):
-    """See kinds.base.Target. A manager and its cache process, of one user and process group; SIGTERM ends both."""
+    """A manager and its cache process, of one user and process group; SIGTERM ends both."""
 
     kind = "varnish"
     catalogue = CATALOGUE
@@ -163,15 +163,14 @@ class VarnishTarget(CacheTarget):
             raise self.refusal(wanted, said)
 
     def ask_to_end(self) -> None:
-        """End the cache process first: a manager that is starting one waits for it for ever (Varnish 7.1.1, one of
-        ten)."""
+        """The cache process first: a manager that is starting one waits for it for ever (Varnish 7.1.1, one of ten)."""
         if self.died() is None:
             with contextlib.suppress(TargetError):  # it also reports where there is none to stop
                 self._ask("stop")
         super().ask_to_end()
 
     def empty(self) -> None:
-        """Nothing to do: its stop has emptied it."""
+        """Its stop has emptied it."""
 
     def effective(self) -> dict[str, SettingValue]:
         return {**super().effective(), NOFILE: soft_nofile(self._cache)}
@@ -214,7 +213,8 @@ class VarnishTarget(CacheTarget):
             self._ask("param.set", name, on_or_off(self._complete(wanted.settings)[name]))
         self._entered(wanted)
 
-    def _hang_up(self) -> None:
+    def _left(self) -> None:
+        super()._left()
         self._counters.close()
 
     def _running(self) -> TargetState:

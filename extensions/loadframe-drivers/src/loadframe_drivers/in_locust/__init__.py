@@ -1,1 +1,0 @@
-"""What runs inside the processes of locust; nothing else imports it."""

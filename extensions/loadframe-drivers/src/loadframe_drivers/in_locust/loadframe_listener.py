@@ -31,7 +31,7 @@ class Log:
         self._begun = False
 
     def add(self, name: str, latency_ms: float, size: int, error: str | None) -> float | None:
-        """Write a request that has just ended. After the first one: the seconds until the step's end; else None."""
+        """Of a request that has just ended. After the first one: the seconds until the step's end; else None."""
         line = {"end": time.monotonic(), "latency_ms": latency_ms, "operation": name, "bytes": max(size, 0)}
         if error is not None:
             line["error"] = error
@@ -92,7 +92,6 @@ def unjudged(classes: Sequence[Any]) -> str:
 
 
 def own_wait(of: Any, base: Any) -> bool:
-    """Whether a class of users, or of tasks in it, has a wait_time of its own."""
     tasks = [task for task in getattr(of, "tasks", ()) if isinstance(task, type)]
     return of.wait_time is not base.wait_time or any(own_wait(task, TaskSet) for task in tasks if task is not of)
 
