@@ -1,12 +1,10 @@
-"""Progress of a long command: the lab calls it; the command line draws it."""
+"""Progress of a long command, which the command line draws."""
 
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 
 class Progress(Protocol):
-    """Called for every phase and step as it happens."""
-
     def phase(self, words: str, steps: int) -> None:
         """A new phase begins, of about this many steps."""
 

@@ -1,9 +1,7 @@
-"""Every metric by its name: what it is and its unit.
-
-Names follow OpenTelemetry's semantic conventions where they exist (conventions.txt); those of one component of the
-study begin with the component (`target.`, `driver.`, `recorder.`, and `loader.`, `shard1.`, ... of a target in several
-pieces); server counters with the kind of the server (`kinds/NAME/metrics.txt`). Shares are 0..1, rates are per second,
-`cores` are CPU-seconds per second."""
+"""Every metric by its name. Names follow OpenTelemetry's semantic conventions where they exist (conventions.txt); those
+of one component of the study begin with the component (`target.`, `driver.`, `recorder.`, and `loader.`, `shard1.`, ...
+of a target in several pieces); server counters with the kind of the server (`kinds/NAME/metrics.txt`). Shares are 0..1,
+rates are per second, `cores` are CPU-seconds per second."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +15,7 @@ from loadframe.knowledge.kinds import rows, tables
 from loadframe.metrics import exposed
 
 IN_FRONT: tuple[str, ...] = tuple(chain.from_iterable(rows("metrics", "IN_FRONT", str).values()))
-"""Components in front of a target's shards; each has a cage with limits of its own."""
+"""Of a target's shards; each has a cage with limits of its own."""
 MOST_SHARDS = 16
 """Enough for any machine that one command measures."""
 OF_EACH_COMPONENT = tuple(
@@ -27,7 +25,7 @@ OF_EACH_COMPONENT = tuple(
         *("waits.", "peers.", "served.", "accept_queue", "runtime."),
     )
 )
-"""Beginnings of the names that the recorder has for every component, written for the target."""
+"""Beginnings of names that the recorder has for every component, written for the target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class Metric:
 
     @property
     def alone(self) -> str:
-        """For places without a column that marks it as a share."""
+        """Where no column marks it as a share."""
         return f"share {self.what}" if self.what.startswith("of the ") else self.what
 
 
@@ -87,8 +85,7 @@ _WORDS = {"component": {"target": "the target", "driver": "the load driver"}, "p
 
 
 def _families() -> dict[str, list[tuple[re.Pattern[str], Metric]]]:
-    """By what follows the last dot of a name; a group for each part in braces. Of families.txt, and of other
-    distributions' families."""
+    """By what follows the last dot of a name; a group for each part in braces."""
     by_end: dict[str, list[tuple[re.Pattern[str], Metric]]] = {}
     tables = "\n".join([_table("families.txt"), *(family.rows for family in FAMILIES.values())])
     for name, unit, what in _cells(tables):
@@ -109,13 +106,13 @@ def _family_of(name: str) -> tuple[Metric, Mapping[str, str]] | None:
 
 
 def parts_of(name: str) -> Mapping[str, str]:
-    """The component, peer, program or name in the name of a family's metric; empty for any other name."""
+    """The component, peer, program or name in the name of a family's metric."""
     family = _family_of(name)
     return {} if family is None else family[1]
 
 
 def metric(name: str) -> Metric:
-    """An unknown metric is described by its name."""
+    """An unknown one is described by its name."""
     return METRICS.get(name) or _by_its_name(name) or Metric(name, "", name)
 
 

@@ -1,11 +1,8 @@
-"""What must agree: counters of the same thing, counted in different places.
-
-A counter that does not count reads 0, and would rule out a cause. So what is counted twice has a row here: it must not
-be less than a share of what all of its witnesses count. Otherwise it is blind: it is left out of the step, with all
-that follows from it, and named.
-
-Rows are in agreements.toml; those of a single server in its `kinds/NAME/metrics.py`. They are checked in their order,
-and what is blind is no witness for later rows: what is closest to the work comes first."""
+"""Counters of the same thing, counted in different places, must agree. A counter that does not count reads 0, and would
+rule out a cause. So what is counted twice has a row here: it must not be less than a share of what all of its witnesses
+count. Otherwise it is blind: it is left out of the step, with all that follows from it, and named. Rows
+(agreements.toml; those of a server in its `kinds/NAME/metrics.py`) are checked in their order, and what is blind is no
+witness for later rows: what is closest to the work comes first."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -32,10 +29,9 @@ def _agreements(table: str) -> tuple[Agreement, ...]:
 
 
 OF_A_COMPONENT = _agreements("component")
-"""C stands for the component."""
 OF_THE_MACHINE = _agreements("machine")
 OF_EXPOSED = (requests(REQUESTS, also=(OF,)),)
-"""What a service exposes: where it does not count the load's requests, its other rates are not those of the load."""
+"""Where a service does not count the load's requests, its other rates are not those of the load."""
 
 _OF_SERVERS = tuple(chain.from_iterable(rows("metrics", "AGREEMENTS", Agreement).values()))
 OF_SERVERS = tuple(row for row in _OF_SERVERS if not row.whole)

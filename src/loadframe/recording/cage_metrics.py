@@ -1,4 +1,4 @@
-"""What a component used of its resource limits. Sources: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/;
+"""What a component used of its resource limits. Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/;
 scheduler/sched-bwc.rst for the quota."""
 
 import math
@@ -19,7 +19,6 @@ def _number(metric: str, most: float = math.inf) -> Callable[[float], Metrics]:
 
 
 def _cpu_stat(text: bytes, quota: bytes, period: bytes) -> dict[str, int]:
-    """With the period of the quota, if known."""
     period = quota.strip().rpartition(b" ")[2] or period
     return procfs.parse_vmstat(text) | ({_PERIOD_US: procfs.parse_count(period)} if period else {})
 
@@ -60,7 +59,7 @@ Devices = dict[str, dict[str, float]]
 def parse_cgroup_io(data: bytes) -> Devices:
     """The numbers of each device ("8:0"). io.stat and io.max (version 2): rbytes, wbytes, rios, wios; rbps, wbps,
     riops, wiops, infinite without a limit. blkio.throttle.io_service_bytes and io_serviced (version 1): Read and Write;
-    its limits, blkio.throttle.*_device: "". Empty without I/O, or without a limit."""
+    its limits, blkio.throttle.*_device: ""."""
     devices: Devices = {}
     for line in data.splitlines():
         device, *fields = line.split() or [b""]
@@ -145,7 +144,7 @@ CAGE: tuple[Derivation, ...] = (
     *_io_files(),
     *(pressure(f"{resource}.pressure", (f"cage.pressure.{resource}.some",)) for resource in ("cpu", "memory", "io")),
 )
-"""By the file's name. Files of both versions are listed: a group has those of one version."""
+"""By the file's name: a group has those of one version."""
 FILES = frozenset(name for row in CAGE for name in (row.source, *row.slower))
 HELD = frozenset(name for row in CAGE for name in row.slower)
 

@@ -1,4 +1,4 @@
-"""An investigation as a document, and its charts: what is shown where."""
+"""An investigation as a document, and its charts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args

@@ -1,5 +1,3 @@
-"""Changes, their price and their outcome in words."""
-
 import math
 import re
 from dataclasses import replace
@@ -74,11 +72,10 @@ def control_sentence(control: Control) -> str:
 
 
 APART = 1.1
-"""Factor from which on the product of the parts would seem to contradict the whole."""
+"""From this factor on the product of the parts would seem to contradict the whole."""
 
 
 def parts_sentence(inv: Investigation) -> str:
-    """ "" where the gains multiply to the whole."""
     parts = [trial.reported.ratio for trial in kept_trials(inv.rounds)]
     if inv.gain is None or len(parts) < 2 or not all(part > 0 for part in (*parts, inv.gain.ratio)):
         return ""

@@ -43,7 +43,7 @@ def read(name: str) -> str:
 
 
 def element(tag: str, attributes: Mapping[str, Attribute], *inside: str | Markup) -> Markup:
-    """An element; text inside is escaped, elements stay. An attribute with the value "" is left out."""
+    """Text inside is escaped, elements stay. An attribute with the value "" is left out."""
     named = (Markup(' {}="{}"').format(name, value) for name, value in attributes.items() if value != "")
     opened = Markup("<{}{}>").format(tag, Markup("").join(named))
     return opened if tag in VOID else Markup("{}{}</{}>").format(opened, joined(*inside), tag)
@@ -87,7 +87,7 @@ def render(document: doc.Document) -> str:
 
 
 def embedded_json(text: str) -> Markup:
-    """JSON escaped so that nothing in it can end the data block."""
+    """Nothing in it can end the data block."""
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 

@@ -1,5 +1,5 @@
-"""The result of any kind of run as text, in Markdown and as a page, and its charts with their files. Titles state the
-fact; a chart without data is left out, never drawn empty."""
+"""The result of any kind of run as text, in Markdown and as a page, and its charts with their files. A chart without
+data is left out, never drawn empty."""
 
 import json
 import re
@@ -41,9 +41,8 @@ from loadframe.system.files import Folder, Whose
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an answer is shown. document: without pictures, made from the answer, and from study, host and run quality
-    of the run folder where the record lacks them. shape: as JSON. is_brief: whether a screen of it suffices without
-    --details."""
+    """document: without pictures, made from the answer, and from study, host and run quality of the run folder where
+    the record lacks them. shape: as JSON. is_brief: whether a screen of it suffices without --details."""
 
     document: Callable[[Any, About | None, RunQuality | None], Document]
     charts: Callable[[Any], Iterator[Chart]]
@@ -62,7 +61,7 @@ def render_page(answer: RunAnswer, about: About | None = None, went: RunQuality 
 
 
 def write_page(inv: Investigation, path: Path) -> None:
-    """Whole or not at all. RunError where that fails."""
+    """Whole or not at all. RunError."""
     with _writing(f"The report cannot be written to {path}", f"`loadframe report {shlex.quote(inv.run)}`"):
         write_whole(path, render_page(inv).encode())
 
@@ -116,7 +115,7 @@ FORMS: Mapping[type[Any], Form] = {
 
 
 def form_of(answer: RunAnswer) -> Form:
-    """The form of an answer: one of FORMS, or that of a kind which another distribution registers."""
+    """One of FORMS, or that of a kind which another distribution registers."""
     return FORMS.get(type(answer)) or _registered(type(answer))
 
 
@@ -126,15 +125,14 @@ def _registered(record: type[Any]) -> Form:
     return form
 
 
-SCALE = 2.0
-"""Pixels of a PNG per CSS pixel."""
+SCALE = 2.0  # pixels of a PNG per CSS pixel
 CHARACTER_PX = 8.0
-"""Average width of a character of a title's 15-pixel type."""
+"""Average of a title's 15-pixel type."""
 FLAME_RULES = re.compile(r"^(?:\.flame |\.k-|\.difference ).*$", re.M)
 
 
 def write_figures(answer: RunAnswer, folder: Path) -> tuple[Path, ...]:
-    """Every figure of the page as FOLDER/NAME.svg, .png, and .json for a chart. RunError where that fails."""
+    """Every figure of the page as FOLDER/NAME.svg, .png, and .json for a chart. RunError."""
     again = f"`loadframe report {shlex.quote(answer.run)} --figures FOLDER` again"
     written: list[Path] = []
     with _writing(f"The figures cannot be written to {folder}", again):
@@ -162,12 +160,12 @@ def _files(answer: RunAnswer) -> Iterator[tuple[str, bytes]]:
 
 
 def svg_of(chart: Chart) -> str:
-    """A chart as a standalone file, with title and description."""
+    """A standalone file, with title and description."""
     return str(vega.render(titled(json.loads(chart.spec)), chart.name, chart.alt))
 
 
 def titled(spec: dict[str, Any]) -> dict[str, Any]:
-    """A specification with a white background, its title wrapped to its width."""
+    """With a white background, its title wrapped to its width."""
     lines = textwrap.wrap(str(spec["title"]), max(20, int(spec["width"] / CHARACTER_PX)))
     return {**spec, "title": {"text": lines, "anchor": "start"}, "background": "white"}
 

@@ -51,7 +51,6 @@ TABLES: Mapping[ProfileKind, tuple[str, Callable[[ClassShare | None], doc.Words]
     "cpu": ("CPU time of the target, by what it was spent on", _cpu_share),
     "threads": ("Threads of the target on average, by what they were doing", flame.threads),
 }
-"""Kind of profile -> title, and how a class's share is shown."""
 
 
 def _drawings(inv: Investigation) -> Iterator[doc.Block]:
@@ -116,7 +115,6 @@ metrics the first measured one is shown."""
 
 
 def _resources() -> Iterator[tuple[str, float, list[list[str]]]]:
-    """(Name, use from which on it is highlighted, metrics of use, saturation and errors)."""
     for row in RESOURCES.replace("\n   ", "").strip().splitlines():
         name, _, columns = row.partition(": ")
         use, *others = columns.split("|")
