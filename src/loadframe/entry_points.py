@@ -35,7 +35,6 @@ WHAT = {
     READERS_GROUP: "reader",
     FAMILIES_GROUP: "family of metrics",
 }
-"""By what they register."""
 EXTENSIONS: Mapping[str, Mapping[str, str]] = {
     KINDS_GROUP: {
         "bulk-loader": "loadframe-bulk",
@@ -126,8 +125,6 @@ AUTHOR = "Its author must mend that; until then, uninstall it."
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Why a record that loads cannot be used."""
-
     fact: str
     remedy: str = AUTHOR
 
@@ -250,7 +247,6 @@ class Registry(Mapping[str, Record], Generic[Record]):
 
 
 def offers(group: str) -> tuple[Offer, ...]:
-    """Of the installed distributions."""
     by_distribution: dict[str, tuple[Offer, ...]] = {}
     for distribution in distributions():
         if (offered := _offered(distribution, group)) and offered[0].distribution not in by_distribution:
@@ -349,5 +345,4 @@ def _repair(distribution: str) -> str:
 
 
 def shown(error: BaseException) -> str:
-    """Of foreign code, in one line."""
     return f"{type(error).__name__}: {words(error)}" if words(error) else type(error).__name__

@@ -157,12 +157,7 @@ def compare(
 
 
 def ladder(
-    study: Study,
-    runs: Path,
-    *,
-    keep_all: bool = False,
-    progress: Progress | None = None,
-    executor: Executor = HERE,
+    study: Study, runs: Path, *, keep_all: bool = False, progress: Progress | None = None, executor: Executor = HERE
 ) -> Ladder:
     """The study's changes in its order, each against the state before it, and what is kept of them as a whole. Changes
     that are not proven to be better are reverted, but with keep_all. executor: takes the blocks. StudyError where the

@@ -136,7 +136,6 @@ def is_value_of(name: str, value: str) -> bool:
 
 
 def are_words(declared: Sequence[object]) -> bool:
-    """Whether a list may be the words of a command."""
     return len(declared) > 1 and all(isinstance(word, str) and BETWEEN not in word for word in declared)
 
 

@@ -24,16 +24,11 @@ class FollowsRun(Protocol):
 
 
 class Silent:
-    """Prints nothing."""
+    def phase(self, words: str, steps: int) -> None: ...
 
-    def phase(self, words: str, steps: int) -> None:
-        """Nothing."""
+    def step(self, words: str) -> None: ...
 
-    def step(self, words: str) -> None:
-        """Nothing."""
-
-    def say(self, words: str) -> None:
-        """Nothing."""
+    def say(self, words: str) -> None: ...
 
 
 def counted(count: int, what: str) -> str:

@@ -1,5 +1,3 @@
-"""Values with their units, for people."""
-
 import math
 
 from loadframe.metrics import metric as metric_of

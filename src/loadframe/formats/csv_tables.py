@@ -131,15 +131,11 @@ SADF, SAR = "# hostname;interval;timestamp", "Linux "
 """How text of sysstat begins."""
 
 
-def is_timed(text: str) -> bool:
-    """Whether the first line of CSV text names a column of times."""
-    first = text.removeprefix("\ufeff").lstrip().partition("\n")[0]
-    return any(cell.strip().strip('"').lower() in TIMES for cell in first.split(","))
-
-
 def is_in_time_order(text: str) -> bool:
     """Whether it is production data, as monitoring writes them: JSON, sysstat's text, or CSV with times."""
-    return is_timed(text) or text.removeprefix("\ufeff").lstrip().startswith(("{", "[", SADF, SAR))
+    text = text.removeprefix("\ufeff").lstrip()
+    names = (cell.strip().strip('"').lower() for cell in text.partition("\n")[0].split(","))
+    return any(name in TIMES for name in names) or text.startswith(("{", "[", SADF, SAR))
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def _with_null(value: Any) -> Any:
 
 
 def check_depth(value: Any, deepest: int = DEEPEST) -> None:
-    """JsonError. Not recursive."""
+    """JsonError beyond `deepest` levels. Not recursive."""
     layer = [value]
     for _ in range(deepest):
         layer = [item for container in layer for item in _within(container) if isinstance(item, dict | list)]

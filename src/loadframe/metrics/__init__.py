@@ -63,21 +63,17 @@ def register(rows: str, component: str = "", words: str = "") -> None:
         METRICS[name] = Metric(name, unit, what)
 
 
-def _register_pieces() -> None:
-    whole = [metric for metric in METRICS.values() if metric.name.startswith(OF_EACH_COMPONENT)]
-    pieces = {f"shard{number}": f"shard {number}" for number in range(1, MOST_SHARDS + 1)}
-    pieces |= {name: f"the {name}" for name in IN_FRONT}
-    for piece, words in pieces.items():
-        for metric in whole:
-            name = metric.name.replace("target", piece, 1)
-            METRICS[name] = Metric(name, metric.unit, metric.what.replace("the target", words))
-
-
 for _rows in (_table("metrics.txt"), *tables("metrics", "ROWS", str).values()):
     register(_rows)
 register(_table("cage_metrics.txt"), "target.", "the target")
 register(_table("cage_metrics.txt"), "driver.", "the load driver")
-_register_pieces()
+_pieces = {f"shard{number}": f"shard {number}" for number in range(1, MOST_SHARDS + 1)}
+_pieces |= {name: f"the {name}" for name in IN_FRONT}
+_whole = [row for row in METRICS.values() if row.name.startswith(OF_EACH_COMPONENT)]
+for _piece, _words in _pieces.items():
+    for _row in _whole:
+        _name = _row.name.replace("target", _piece, 1)
+        METRICS[_name] = Metric(_name, _row.unit, _row.what.replace("the target", _words))
 
 _NAME = r"[a-z][a-z0-9_-]*"
 _PARTS = {"component": _NAME, "program": _NAME, "peer": ".+", "name": r"[A-Za-z][A-Za-z0-9_-]{0,39}"}

@@ -98,9 +98,14 @@ def _blind(row: Agreement, metrics: Values) -> Blind | None:
     if least < row.floor or counted >= row.share * least:
         return None
     witnesses = " and ".join(_shown(names, metrics) for names in row.witnesses)
+    own, prefixes = (*row.counter, *row.also), tuple(name for name in row.also if name.endswith("."))
     return Blind(
         counter=row.counter[0],
-        metrics=tuple(name for name in metrics if name in row.counter or _is_of(name, row.also)),
+        metrics=tuple(
+            name
+            for name in metrics
+            if name in own or (name.startswith(prefixes) and is_known(name) and metric(name).unit in RATES)
+        ),
         because=f"{_shown(row.counter, metrics)}, while {witnesses} ({row.why})",
     )
 
@@ -112,10 +117,3 @@ def _together(names: Sequence[str], metrics: Values) -> float | None:
 
 def _shown(names: Sequence[str], metrics: Values) -> str:
     return ", ".join(f"{metric(name).what}: {show_metric(name, metrics[name])}" for name in names if name in metrics)
-
-
-def _is_of(name: str, also: Sequence[str]) -> bool:
-    if name in also:
-        return True
-    prefixes = tuple(prefix for prefix in also if prefix.endswith("."))
-    return bool(prefixes) and name.startswith(prefixes) and is_known(name) and metric(name).unit in RATES

@@ -99,15 +99,12 @@ def _io(name: str, key: str, limit_key: str, place: int, first: Io, last: Io, el
     return {f"cage.{name}": use, f"cage.{name}.limit": limit} | share
 
 
-def _io_files() -> list[Derivation]:
-    second = [partial(_io, name, key, limit_key, 1) for name, (key, limit_key, *_) in IO.items()]
-    rows = [Derivation("io.stat", _io_text, rates=second, slower=("io.max",))]
-    for file in dict.fromkeys(row[2] for row in IO.values()):
-        mine = {name: row for name, row in IO.items() if row[2] == file}
-        first = [partial(_io, name, row[3], "", place) for place, (name, row) in enumerate(mine.items(), start=1)]
-        rows.append(Derivation(file, _io_text, rates=first, slower=[row[4] for row in mine.values()]))
-    return rows
-
+_version_2 = [partial(_io, name, key, limit_key, 1) for name, (key, limit_key, *_) in IO.items()]
+_IO_FILES = [Derivation("io.stat", _io_text, rates=_version_2, slower=("io.max",))]
+for _file in dict.fromkeys(row[2] for row in IO.values()):
+    _mine = {name: row for name, row in IO.items() if row[2] == _file}
+    _rates = [partial(_io, name, row[3], "", place) for place, (name, row) in enumerate(_mine.items(), start=1)]
+    _IO_FILES.append(Derivation(_file, _io_text, rates=_rates, slower=[row[4] for row in _mine.values()]))
 
 CAGE: tuple[Derivation, ...] = (
     Derivation("cpu.stat", _cpu_stat, rates=(*_CPU_TIMES, _throttled), slower=("cpu.max", "cpu.cfs_period_us")),
@@ -141,7 +138,7 @@ CAGE: tuple[Derivation, ...] = (
             "pids.events": (("pids.refused", "max"),),
         }.items()
     ),
-    *_io_files(),
+    *_IO_FILES,
     *(pressure(f"{resource}.pressure", (f"cage.pressure.{resource}.some",)) for resource in ("cpu", "memory", "io")),
 )
 """By the file's name: a group has those of one version."""

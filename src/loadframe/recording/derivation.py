@@ -102,7 +102,6 @@ IN_PAGES = frozenset({"system.network.tcp_memory"})
 
 
 def put_together(metric: str, values: Sequence[float]) -> float:
-    """Of one level in a window."""
     if metric in AVERAGE:
         return sum(values) / len(values)
     return values[-1] if metric in LATEST else min(values) if metric in LOWEST else max(values)

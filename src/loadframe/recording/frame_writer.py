@@ -67,7 +67,6 @@ class FrameWriter:
         self._write(FILE_HEADER.pack(MAGIC, VERSION, len(text), zlib.crc32(text)) + text)
 
     def source(self, name: str) -> int:
-        """Its id."""
         if name not in self._ids:
             self._ids[name] = self._next_id
             encoded = SOURCE_ID.pack(self._next_id) + name.encode()
@@ -91,7 +90,6 @@ class FrameWriter:
         self.end_record()
 
     def begin(self, monotonic_s: float, wall_s: float, *, sample: bool = True) -> None:
-        """A tick of the schedule, or an event."""
         self._make_room(_SMALL)
         self._record = self.end
         RECORD.pack_into(self.buffer, self.end, SAMPLE if sample else EVENT, 0)
@@ -143,12 +141,6 @@ class FrameWriter:
         self.buffer[self.end : self.end + len(data)] = data
         self.end += len(data)
         return len(data)
-
-    def keep_tail(self, length: int, most: int) -> int:
-        """Of the last `length` bytes; returns how many are kept."""
-        kept = min(length, most)
-        tail, self.end = bytes(self.buffer[self.end - kept : self.end]), self.end - length
-        return self.append(tail)
 
     def end_entry(self) -> None:
         source, _ = ENTRY.unpack_from(self.buffer, self._entry)

@@ -3,11 +3,13 @@ small header with its own, and names every source it uses: a lost block costs on
 
 import json
 import os
+import re
 import struct
 import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +19,7 @@ MAGIC = b"LFREC\r\n\x1a"
 VERSION = 2
 """2 added hosts. Version 1 can still be read."""
 BLOCK_MAGIC = b"LFB\xf1"
+_MAGIC = re.compile(BLOCK_MAGIC)
 LARGEST_BLOCK_BYTES = 64 * 1024 * 1024
 """Before compression; more in a header is corruption."""
 LARGEST_FRAME_BYTES = LARGEST_BLOCK_BYTES + (LARGEST_BLOCK_BYTES >> 7)
@@ -84,7 +87,7 @@ class Facts:
 
     @classmethod
     def from_json(cls, text: bytes) -> "Facts":
-        """ValueError."""
+        """Raises ValueError."""
         fields = json.loads(text)
         if not isinstance(fields, dict):
             raise ValueError("no object of facts")
@@ -102,7 +105,6 @@ class Facts:
 
 
 Entries = Mapping[str, bytes]
-"""By source."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,6 @@ class Tick:
 
 
 class Block(NamedTuple):
-    """Where a zstd frame lies in the file, and the times in it."""
-
     offset: int
     length: int
     raw_length: int
@@ -174,7 +174,9 @@ def scan_blocks(data: bytes, base: int = 0) -> Scan:
     while position + BLOCK_HEADER.size <= len(data) and len(blocks) < MOST_BLOCKS:
         block = _block_at(data, position)
         if block is None:
-            next_at = _next_block(data, position)
+            places = islice((match.start() for match in _MAGIC.finditer(data, position + 1)), MOST_SEARCHED)
+            whole = (at for at in places if at + BLOCK_HEADER.size <= len(data))
+            next_at = next((at for at in whole if _block_at(data, at) is not None), -1)
             if next_at < 0:
                 break
             warnings.append(f"{next_at - position} bytes at offset {base + position} are no block; skipped.")
@@ -194,16 +196,6 @@ def _block_at(data: bytes, position: int) -> Block | None:
     begin = position + BLOCK_HEADER.size
     intact = zlib.crc32(data[position : begin - 4]) == checksum
     return Block(begin, length, raw_length, first_s, last_s) if intact else None
-
-
-def _next_block(data: bytes, position: int) -> int:
-    for _ in range(MOST_SEARCHED):
-        position = data.find(BLOCK_MAGIC, position + 1)
-        if position < 0 or position + BLOCK_HEADER.size > len(data):
-            return -1
-        if _block_at(data, position) is not None:
-            return position
-    return -1
 
 
 def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool) -> list[Tick]:

@@ -104,7 +104,6 @@ class HeldFiles:
 
 
 def used_up(error: OSError) -> bool:
-    """Which says nothing about the file."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 

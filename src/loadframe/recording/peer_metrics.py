@@ -116,7 +116,6 @@ def is_here(socket: OpenSocket) -> bool:
 
 
 def peer_metrics(connections: Connections) -> Metrics:
-    """Of the connections that a component made, by peer; of all that it serves; and of its fullest accept queue."""
     looks = connections.looks
     queues = _queues(connections.looks_at_listeners())
     if not looks:

@@ -55,7 +55,6 @@ def after(first: ProcessStat, ended: Sequence[ProcessStat]) -> ProcessStat:
 
 
 def with_clock(seen: ProcessStat, clock_ns: int, facts: Facts) -> ProcessStat:
-    """With the CPU time that the process's clock has counted since."""
     ticks = int(clock_ns / NS * facts.clock_ticks_per_s) - seen.user_ticks
     return replace(seen, system_ticks=max(seen.system_ticks, ticks))
 
@@ -136,7 +135,6 @@ class TaskTexts:
 
 
 def parse_tasks(data: bytes) -> list[TaskTexts]:
-    """Layout: frames.TASK."""
     tasks, position = [], 0
     try:
         while position < len(data):
@@ -201,7 +199,6 @@ def census(members: Collection[Entries]) -> Census | None:
 
 
 def open_files(members: Collection[Entries]) -> Metrics:
-    """Of the process nearest to its own limit."""
     uses = [
         {"open_files": procfs.parse_count(entries["fd"])} | open_files_limits(entries.get("limits", b""))
         for entries in members

@@ -47,7 +47,8 @@ _ONE_AT_A_TIME = {
     r"ruby(\d+(\.\d+)*)?": "CRuby, the global VM lock: of the threads of one Ractor one runs",
 }
 """Name of the program -> source: its threads run one at a time, apart from what they do outside the interpreter."""
-_PROGRAMS = re.compile("|".join(f"(?:{pattern})" for pattern in _ONE_AT_A_TIME))
+PROGRAMS = re.compile(rf"(?:.*/)?(?:{'|'.join(_ONE_AT_A_TIME)})(?: \(deleted\))?", re.DOTALL)
+"""As /proc/PID/exe leads to them."""
 Sight = tuple[float, tuple[int, int]]
 """A moment (s), and two cumulative numbers of a thread then."""
 
@@ -287,7 +288,7 @@ def _busiest(processes: Members) -> Metrics:
     if any(runs):
         metrics["cpu.busiest_threads"] = sum(runs) ** 2 / sum(run**2 for run in runs)
     for program in texts_of(busiest.window.around, PROGRAM)[-1:]:
-        metrics["cpu.one_at_a_time"] = float(runs_one_at_a_time(program.decode("utf-8", "replace")))
+        metrics["cpu.one_at_a_time"] = float(PROGRAMS.fullmatch(program.decode("utf-8", "replace")) is not None)
     return metrics
 
 
@@ -318,9 +319,3 @@ def sum_over_threads(
 def _switches(processes: Members) -> Metrics:
     rates = sum_over_threads(processes, lambda process: process.switch_rates)
     return {"context_switches.voluntary": rates[0], "context_switches.involuntary": rates[1]} if rates else {}
-
-
-def runs_one_at_a_time(program: str) -> bool:
-    """program: as /proc/PID/exe leads to it."""
-    name = program.removesuffix(" (deleted)").rpartition("/")[2]
-    return _PROGRAMS.fullmatch(name) is not None

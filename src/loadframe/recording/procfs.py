@@ -23,7 +23,6 @@ def parse_count(data: bytes) -> int:
 
 
 def parse_hexadecimal(field: bytes, where: str) -> int:
-    """where: for the message, as in `integer`."""
     try:
         return int(field[:32], 16)
     except ValueError as error:

@@ -98,7 +98,11 @@ class RecorderProcess:
             wait_s = max(0.0, self._next_s - time.monotonic())
             # Not poll, which would round the time up to milliseconds; 0 is never too large a descriptor for select.
             if select.select([0], [], [], wait_s)[0]:
-                self._take_commands()
+                data = os.read(0, 1 << 16)
+                self._end_if(not data)
+                *lines, self._input = (self._input + data).split(b"\n")
+                for line in lines:
+                    self.obey(json.loads(line))
             now_s = time.monotonic()
             if now_s >= self._next_s and not self._stopping:
                 self.tick(now_s)
@@ -123,15 +127,6 @@ class RecorderProcess:
             "ticks": self._ticks,
             "late_ticks": self._late_ticks,
         }
-
-    def _take_commands(self) -> None:
-        data = os.read(0, 1 << 16)
-        if not data:
-            self._stopping = True
-            return
-        *lines, self._input = (self._input + data).split(b"\n")
-        for line in lines:
-            self.obey(json.loads(line))
 
     def obey(self, command: dict[str, Any]) -> None:
         match command["do"]:

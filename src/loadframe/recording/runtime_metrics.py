@@ -23,7 +23,7 @@ _COLLECTORS = {
 }
 """Name of a thread, as far as the kernel keeps it (15 bytes) -> source. Threads of Go have no names, and those of V8
 also compile: a profile shows these (experiments/profiling.py)."""
-_THREADS = re.compile("|".join(f"(?:{name})" for name in _COLLECTORS))
+COLLECTORS = re.compile("|".join(f"(?:{name})" for name in _COLLECTORS))
 
 
 def runtime_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
@@ -100,11 +100,7 @@ def _collecting(processes: Sequence[ProcessInWindow]) -> Metrics:
                     names.setdefault(row.thread, row.name)
         for thread, (run, _) in process.cpu_rates.items():
             together += run
-            if is_collector(names.get(thread, "")):
+            if COLLECTORS.fullmatch(names.get(thread, "")):
                 named = True
                 collecting += run
     return {"runtime.gc_cpu_share": collecting / together} if named and together > 0 else {}
-
-
-def is_collector(thread: str) -> bool:
-    return _THREADS.fullmatch(thread) is not None

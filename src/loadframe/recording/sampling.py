@@ -53,7 +53,6 @@ SLOW_CGROUP_FILES = (
     "memory.oom_control",
     *(f"blkio.throttle.{name}_device" for name in ("read_bps", "write_bps", "read_iops", "write_iops")),
 )
-"""Of both versions of cgroups."""
 
 MANY_THREADS = 1000
 """Above this, what the kernel adds up over all threads is read once per second: per 1,000 threads, /proc/PID/stat takes

@@ -22,13 +22,7 @@ from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.recording.cage_metrics import CAGE, FILES
 from loadframe.recording.derivation import Track, texts_of
 from loadframe.recording.frames import UNRECORDED, Facts, Tick
-from loadframe.recording.metrics import (
-    COUNTERS_NOTE,
-    MISSING_NOTE,
-    SERVICE_NOTE,
-    read_counters,
-    read_specs,
-)
+from loadframe.recording.metrics import COUNTERS_NOTE, MISSING_NOTE, SERVICE_NOTE, read_counters, read_specs
 from loadframe.recording.process_metrics import KINDS, ComponentTrack, recorder_rows, split_source
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.system_metrics import MACHINE

@@ -253,16 +253,12 @@ class UnixSocket:
 
 def unix_sockets(states: int = 1 << ESTABLISHED | 1 << LISTEN) -> dict[int, UnixSocket]:
     """Stream sockets, by inode; /proc/net/unix lacks the peer. RecordingError."""
-    sockets = map(parse_unix, _dump(unix_request(states)))
-    return {unix_socket.inode: unix_socket for unix_socket in sockets if unix_socket is not None}
-
-
-def parse_unix(body: bytes) -> UnixSocket | None:
-    """A unix_diag_msg with its attributes; None if it is cut short."""
-    if len(body) < UNIX_MESSAGE.size:
-        return None
-    _, _, state, inode, _, _ = UNIX_MESSAGE.unpack_from(body)
-    return UnixSocket(inode, *unix_parts(body), state == LISTEN)
+    sockets = {}
+    for body in _dump(unix_request(states)):
+        if len(body) >= UNIX_MESSAGE.size:
+            _, _, state, inode, _, _ = UNIX_MESSAGE.unpack_from(body)
+            sockets[inode] = UnixSocket(inode, *unix_parts(body), state == LISTEN)
+    return sockets
 
 
 class Asking:

@@ -98,7 +98,6 @@ class Threads:
         self.count = len(listed)
 
     def _rows(self, source: str, *groups: "tuple[Sequence[_ThreadFiles], Sequence[int]]") -> None:
-        """An entry with a row of each thread: the texts of these of its files."""
         writer = self._writer
         writer.begin_entry(self._sources[source])
         for files, wanted in ((files, wanted) for chosen, wanted in groups for files in chosen):
@@ -113,7 +112,10 @@ class Threads:
                 self._lost = self._lost or not used_up(error)
                 continue
             if _STATUS in wanted:
-                lengths[0] = writer.keep_tail(lengths[0], SWITCHES_TAIL_BYTES)
+                begin = head + TASK.size
+                tail = bytes(writer.buffer[max(begin, writer.end - SWITCHES_TAIL_BYTES) : writer.end])
+                writer.end = begin
+                lengths[0] = writer.append(tail)
             TASK.pack_into(writer.buffer, head, files.thread, *lengths)
         writer.end_entry()
 

@@ -1,5 +1,3 @@
-"""A study's alternatives in words."""
-
 from collections.abc import Iterable, Sequence
 
 from loadframe.model import Alternative, Decision, Finding, Investigation, LoadInterval, Verdict, WarmRestart
@@ -43,7 +41,6 @@ def sentences(inv: Investigation, alternative: Alternative) -> list[str]:
 
 
 def lead(inv: Investigation) -> str:
-    """Proven differences with their ratios, then the rest; of many alternatives the fastest leads."""
     target = inv.study.target_kind
     proven = {alternative.name: verdicts for alternative in inv.alternatives if (verdicts := _proven(alternative))}
     if len(proven) > MOST_SENTENCES:

@@ -7,7 +7,6 @@ from loadframe.model import (
     KEPT_FIRST,
     Change,
     ChangeRecord,
-    Control,
     Investigation,
     Price,
     Round,
@@ -60,15 +59,6 @@ def trial_sentence(trial: Trial, unit: str = "") -> str:
             fate += f", as {trial.note}"
     fresh = "" if trial.fresh is None else f"; {verdict_words.fresh_words(trial.verdict)}"
     return f"{fate}: {verdict_words.gain_sentence(trial.reported, unit)}{fresh}"
-
-
-CONTROLS = {"sham": "control", "dose": "dose", "without": "worth", "less": "counter-proof"}
-
-
-def control_sentence(control: Control) -> str:
-    shown = control.kind == "without" and control.verdict
-    gain = f"{verdict_words.gain_sentence(shown)}; " if shown else ""
-    return f"{CONTROLS[control.kind]} ({control.title}): {gain}{control.because}"
 
 
 APART = 1.1

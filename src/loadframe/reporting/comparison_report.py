@@ -67,7 +67,6 @@ def _sides(comparison: Comparison) -> str:
 
 
 def github_summary(comparisons: Sequence[Comparison]) -> str:
-    """A table of the verdicts, then the details of each."""
     rows, details = [], []
     for comparison in comparisons:
         verdict, decision = comparison.verdict, verdict_words.DECISIONS[comparison.verdict.decision]

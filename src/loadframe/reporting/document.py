@@ -220,7 +220,6 @@ class Document:
 
 
 def aside(heading: Words, *lines: Words, look: str = "", only: Only = "") -> Aside:
-    """Empty lines are left out."""
     return Aside(heading, tuple(line for line in lines if line), look, only)
 
 

@@ -1,5 +1,3 @@
-"""Formats of other tools, and tables as bytes."""
-
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -44,7 +42,6 @@ class OfFolders:
 def both(
     name: str, what: str, make: Callable[[Source], Iterable[polars.DataFrame]]
 ) -> tuple[ExportFormat[Source], ExportFormat[Source]]:
-    """The CSV and the Parquet format of the same tables."""
     return (
         ExportFormat(f"{name}.csv", ".csv", what, "spreadsheets", lambda source: csv_bytes([*make(source)])),
         ExportFormat(

@@ -81,7 +81,6 @@ def _largest(profile: Profile) -> list[ClassShare]:
 
 
 def _changes(inv: Investigation, profile: Profile) -> str:
-    """Beyond chance."""
     changed = [
         f"{rounding.plain(class_share.change)} times in {class_share.title}"
         for class_share in profile.classes

@@ -167,12 +167,6 @@ def _curve(curve: Curve) -> Json:
     return {"schema": "loadframe.curve/1", **fields_of(curve)}
 
 
-def _scalability(usl: Scalability) -> Json:
-    shape = {"lambda": usl.lambda_, "sigma": usl.sigma, "kappa": usl.kappa}
-    intervals = zip(shape, (usl.lambda_interval, usl.sigma_interval, usl.kappa_interval), strict=True)
-    return {**shape, "intervals": dict(intervals), "peak_load": usl.peak_load}
-
-
 SHAPES: Mapping[type, Callable[[Any], Json]] = {
     AnswerCompared: lambda answer: {**fields_of(answer), "equal": answer.equal},
     AnswersCompared: lambda answers: {**fields_of(answers), "equal": answers.equal, "missing": answers.missing or None},
@@ -182,7 +176,13 @@ SHAPES: Mapping[type, Callable[[Any], Json]] = {
     Profile: lambda profile: fields_of(profile, "flame"),  # the run folder has the stacks themselves
     Round: lambda round_: {**fields_of(round_), "curve": explained(round_)},
     Rung: _rung,
-    Scalability: _scalability,
+    Scalability: lambda usl: {
+        "lambda": usl.lambda_,
+        "sigma": usl.sigma,
+        "kappa": usl.kappa,
+        "intervals": {"lambda": usl.lambda_interval, "sigma": usl.sigma_interval, "kappa": usl.kappa_interval},
+        "peak_load": usl.peak_load,
+    },
     Verdict: verdict_json,
 }
 

@@ -137,7 +137,6 @@ def _percent(limit: Limit) -> str:
 
 
 def of_hosts(limits: Sequence[FleetLimit]) -> doc.Section:
-    """The fullest first."""
     heads: doc.Heads = ("host", "limit", *doc.numbers("use", "of", "share", "runs out at"))
     table = doc.Table(heads, [*map(_of_host, _ranked(limits))])
     unseen = (
@@ -149,7 +148,6 @@ def of_hosts(limits: Sequence[FleetLimit]) -> doc.Section:
 
 
 def hosts_sentences(limits: Sequence[FleetLimit]) -> list[str]:
-    """What is reached or near on each host and link of a fleet; else the fullest."""
     ranked = _ranked(limits)
     urgent = [fleet_limit for fleet_limit in ranked if fleet_limit.limit.status != "free"] or ranked[:1]
     return [

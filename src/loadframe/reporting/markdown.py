@@ -81,8 +81,7 @@ def inline(shown: doc.Words) -> str:
 def text(raw: str) -> str:
     # GitHub finds "@" and "#" after it has decoded references, so a zero-width space breaks the name.
     line = MARKUP.sub(
-        lambda match: f"{match[0]}{NOT_BROKEN}" if match[0] in "@#" else f"&#{ord(match[0])};",
-        re.sub(r"\s+", " ", raw),
+        lambda match: f"{match[0]}{NOT_BROKEN}" if match[0] in "@#" else f"&#{ord(match[0])};", re.sub(r"\s+", " ", raw)
     )
     return BEGINS.sub(rf"\g<0>{NOT_BROKEN}", line)
 

@@ -47,12 +47,10 @@ def _family(name: str, meaning: str, values: Mapping[str, str]) -> Iterator[str]
 
 
 def _escaped(value: str) -> str:
-    """On one line without control characters."""
     return words(value).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def number(value: float) -> str:
-    """With all its digits."""
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))

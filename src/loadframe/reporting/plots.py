@@ -1,5 +1,3 @@
-"""The drawings of the case study; None where there are no data for one."""
-
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -75,12 +73,6 @@ def proof_title(inv: Investigation) -> str:
     if (then := words.curve_phrase(after, unit)) != before:
         return f"Throughput {before}; after the change it {then}"
     return f"Throughput {before}: at most {peaks[0]} before, {peaks[1]} after the change"
-
-
-def proof_note(inv: Investigation) -> str:
-    ends = [state.curve for state in measured_ends(inv)]
-    knee = " Dashed: where it bends, with its interval." if any(curve and curve.knee for curve in ends) else ""
-    return f"Shaded: 95 % interval.{knee}"
 
 
 def throughput(inv: Investigation, size: Size) -> Plot | None:

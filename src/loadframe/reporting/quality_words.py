@@ -1,5 +1,3 @@
-"""Run quality in words, and times in which no request completed."""
-
 import math
 from collections.abc import Sequence
 

@@ -25,15 +25,15 @@ from loadframe.reporting import (
     answers,
     capacity_report,
     case_study,
-    flame,
     html,
     ladder_report,
     markdown,
     plots,
     terminal,
+    time_spent,
     vega,
 )
-from loadframe.reporting.document import About, Document, Figure
+from loadframe.reporting.document import About, Document, Drawing, Figure
 from loadframe.reporting.json_shapes import Json, capacity_json, investigation_json, ladder_json
 from loadframe.reporting.vega import Chart
 from loadframe.system.files import Folder, Whose
@@ -115,7 +115,6 @@ FORMS: Mapping[type[Any], Form] = {
 
 
 def form_of(answer: RunAnswer) -> Form:
-    """One of FORMS, or that of a kind which another distribution registers."""
     return FORMS.get(type(answer)) or _registered(type(answer))
 
 
@@ -149,37 +148,24 @@ def _files(answer: RunAnswer) -> Iterator[tuple[str, bytes]]:
 
     for chart in page_charts(answer).values():
         name, spec = chart.name, titled(json.loads(chart.spec))
-        yield f"{name}.svg", svg_of(chart).encode()
+        yield f"{name}.svg", vega.render(spec, name, chart.alt).encode()
         with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
             yield f"{name}.png", bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
         yield f"{name}.json", write_json(spec).encode()
-    for name, svg in _flames(answer) if isinstance(answer, Investigation) else ():
+    groups = time_spent.drawings(answer) if isinstance(answer, Investigation) else ()
+    for drawn in (block for group in groups for block in group.blocks if isinstance(block, Drawing)):
+        name, svg = drawn.name, _alone(drawn.svg)
         with in_words(f"The figure {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
             yield f"{name}.svg", svg.encode()
             yield f"{name}.png", bytes(vl_convert.svg_to_png(svg, scale=SCALE))
 
 
-def svg_of(chart: Chart) -> str:
-    """A standalone file, with title and description."""
-    return str(vega.render(titled(json.loads(chart.spec)), chart.name, chart.alt))
-
-
 def titled(spec: dict[str, Any]) -> dict[str, Any]:
-    """With a white background, its title wrapped to its width."""
     lines = textwrap.wrap(str(spec["title"]), max(20, int(spec["width"] / CHARACTER_PX)))
     return {**spec, "title": {"text": lines, "anchor": "start"}, "background": "white"}
 
 
-def _flames(inv: Investigation) -> Iterator[tuple[str, str]]:
-    if (difference := flame.pair_of(inv)) is not None:
-        yield "flame-difference", _alone(flame.difference_svg(inv, difference))
-    for number, profile in enumerate(flame.with_flame(inv), start=1):
-        label = f"Flame graph of the {profile.component}, {flame.where(inv, profile)}"
-        yield f"flame-{number}", _alone(flame.svg(profile, label=label))
-
-
 def _alone(svg: str) -> str:
-    """Inlines the colours of the page's style sheet."""
     rules = "\n".join(FLAME_RULES.findall(html.read("page.css"))).replace("var(--ink)", "#1f2933")
     head = '<svg xmlns="http://www.w3.org/2000/svg" '
     style = f'<style>{rules}</style><rect width="100%" height="100%" fill="#fff"/>'

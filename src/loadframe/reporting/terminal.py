@@ -1,5 +1,3 @@
-"""A document as plain text without colours."""
-
 import math
 import textwrap
 from collections.abc import Iterable, Iterator

@@ -29,7 +29,7 @@ def blocks(inv: Investigation) -> Iterator[doc.Block]:
         heads = (doc.Column(""), *doc.numbers(*(flame.where(inv, profile) for profile in profiles)))
         rows = [(name, *map(cell, shares)) for name, shares in flame.rows(profiles)]
         shown.append(doc.Group((doc.Table(heads, rows, "figures"),), heading=title))
-    shown += _drawings(inv)
+    shown += drawings(inv)
     for profile in flame.of_kind(inv, "cpu", "rest"):
         cores = rounding.plain(sum(class_share.amount for class_share in profile.classes))
         roots = sorted((box for box in profile.flame if box.depth == 0), key=lambda box: -box.width)
@@ -53,7 +53,7 @@ TABLES: Mapping[ProfileKind, tuple[str, Callable[[ClassShare | None], doc.Words]
 }
 
 
-def _drawings(inv: Investigation) -> Iterator[doc.Block]:
+def drawings(inv: Investigation) -> Iterator[doc.Group]:
     difference = flame.pair_of(inv)
     if difference is not None:
         before, after = map(flame.quality_sentence, (difference.before, difference.after))

@@ -178,19 +178,19 @@ class Plot:
             return self.description
         sentences = []
         for colour, points in self._lines:
+            if not points:
+                continue
             names = [f"{name}: " for point in points if (name := self._names.get((colour, point)))]
             name = names[0] if names and len(self._lines) > 1 else ""
-            sentences += [f"{name}{self._course(points)}."] if points else []
+            ordered = sorted(points)
+            by_value = {"at most ": max(ordered, key=itemgetter(1)), "at least ": min(ordered, key=itemgetter(1))}
+            shown = [("", ordered[0])]
+            shown += [item for item in by_value.items() if item[1][1] not in (ordered[0][1], ordered[-1][1])]
+            shown += [("", last) for last in ordered[1:][-1:]]
+            course = [f"{word}{rounding.plain(value)} at {self._place(x)}" for word, (x, value) in shown]
+            sentences.append(f"{name}{', '.join(course)}.")
         x, y = (str(axis["title"]).removesuffix(LOG_SCALE) for axis in (self.x, self.y.channel()))
         return " ".join([f"{words.capital(y or 'number')} over {x}.", *sentences])
-
-    def _course(self, points: list[tuple[float, float]]) -> str:
-        ordered = sorted(points)
-        by_value = {"at most ": max(ordered, key=itemgetter(1)), "at least ": min(ordered, key=itemgetter(1))}
-        shown = [("", ordered[0])]
-        shown += [item for item in by_value.items() if item[1][1] not in (ordered[0][1], ordered[-1][1])]
-        shown += [("", last) for last in ordered[1:][-1:]]
-        return ", ".join(f"{word}{rounding.plain(value)} at {self._place(x)}" for word, (x, value) in shown)
 
     def specification(self) -> Spec:
         slack = round(SLACK * max((len(label) for _, _, label, _ in self._ends), default=0))

@@ -1,5 +1,3 @@
-"""Decisions and statuses in words."""
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -312,7 +310,6 @@ def reach_sentences(reach: Reach, unit: str) -> str:
 
 
 def drivers_sentence(drivers: FleetDrivers) -> str:
-    """Whether fewer drivers would have sufficed, and what was full if so."""
     everyone, fewer = f"{len(drivers.drivers)} drivers", counted(len(drivers.fewer), "driver")
     gain = f"{ratio(drivers.verdict)} times ({_interval_words(drivers.verdict)})"
     gain = gain if drivers.verdict.has_ratio else without_ratio(drivers.verdict)

@@ -1,5 +1,3 @@
-"""Loads, throughput and curves in words, and grammar."""
-
 import math
 import re
 from collections.abc import Iterable

@@ -183,7 +183,9 @@ def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], fr
         Route("/metrics", metrics),
         Route("/report/{ticket}/{root}/{name}/{file:path}", report),
     ]
-    app = Starlette(routes=routes, lifespan=following, exception_handlers={RunError: _not_found})
+    about = {"schema": "loadframe.error/1", "kind": "RunError"}
+    handlers = {RunError: lambda _, error: JSONResponse({**about, "message": str(error)}, 404)}
+    app = Starlette(routes=routes, lifespan=following, exception_handlers=handlers)
     return Guard(app, known, hosts)
 
 
@@ -193,10 +195,6 @@ def _id(request: Request) -> str:
 
 def _json(document: dict[str, object]) -> Response:
     return Response(write_json(document), media_type="application/json")
-
-
-def _not_found(_request: Request, error: Exception) -> Response:
-    return JSONResponse({"schema": "loadframe.error/1", "kind": "RunError", "message": str(error)}, 404)
 
 
 def _asset(name: str, media_type: str) -> Callable[[Request], Response]:

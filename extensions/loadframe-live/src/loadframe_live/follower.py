@@ -29,8 +29,6 @@ def opened(places: Places, run_id: str, reads: Reads | None) -> View:
 
 
 class Listing:
-    """All runs and watches, as of the last look."""
-
     def __init__(self, places: Places, reads: Reads | None = None) -> None:
         self._places = places
         self._reads = reads

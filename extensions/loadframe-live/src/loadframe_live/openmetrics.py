@@ -1,5 +1,3 @@
-"""OpenMetrics text of runs."""
-
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -45,7 +43,6 @@ FAMILIES: Mapping[str, str] = {
 
 
 def samples_of(run: CaseStudy) -> Iterator[Sample]:
-    """Runs are distinguished by the label `run`."""
     own = {"run": run.name, "study": run.study.name}
     yield from _of_run(run, own)
     for name, state in run.states.items():

@@ -74,7 +74,6 @@ class _Connection(H11Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """A request is still to be answered, or its answer to be read."""
         answering = self.cycle is not None and not self.cycle.response_complete
         return answering or self.transport.get_write_buffer_size() > 0
 

@@ -210,7 +210,6 @@ async def _show(app: LiveView, open_end: int, ready: int) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """RUN OPEN READY."""
     run, (open_end, ready) = Path(arguments[0]), map(int, arguments[1:])
     measuring = os.getppid()
 

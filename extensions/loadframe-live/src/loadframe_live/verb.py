@@ -1,5 +1,3 @@
-"""The verbs serve, the live page, and export, the formats of other tools."""
-
 from pathlib import Path
 from typing import Annotated
 
