@@ -18,9 +18,9 @@ REMEDY = (
 kept: `loadframe report RUN` goes on once there is more."
 )
 ROOM_BYTES = 256 << 20
-"""That polars and V8 may take for the tables and charts of a run; both abort the process without it."""
+"""What polars and V8 may take for the tables and charts of a run; both abort the process without it."""
 ROOM_FILES = 16
-"""That they may open; V8's threads panic with a message of their own where they cannot."""
+"""What they may open; V8's threads panic with a message of their own where they cannot."""
 PANIC = "PanicException"
 """Of every library written with pyo3 (polars, vl-convert): each has its own class."""
 

@@ -249,8 +249,8 @@ def parse_interrupts(data: bytes) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """Also a thread's. In clock ticks, started_ticks since boot. children_*: of children that ended and were waited
-    for, and of theirs."""
+    """Also a thread's. Times in clock ticks, started_ticks since boot. children_*: of children that ended and were
+    waited for, and of theirs."""
 
     pid: int
     command: str

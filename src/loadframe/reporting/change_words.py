@@ -62,7 +62,7 @@ def trial_sentence(trial: Trial, unit: str = "") -> str:
 
 
 APART = 1.1
-"""From this factor on the product of the parts would seem to contradict the whole."""
+"""From this factor on, the product of the parts would seem to contradict the whole."""
 
 
 def parts_sentence(inv: Investigation) -> str:

@@ -19,7 +19,7 @@ COLOURS: Mapping[facts.Role, str] = {"before": BEFORE, "between": BETWEEN, "afte
 PAINTED: Mapping[facts.Role, int] = {"between": 0, "before": 1, "after": 2}
 TERSE_BELOW = 320
 LOG_THROUGHPUT_FROM_RATIO = 8.0
-"""From this ratio of the states on a linear scale would flatten the lower curve."""
+"""From this ratio of the states on, a linear scale would flatten the lower curve."""
 SCALES: Mapping[str, tuple[float, str]] = {
     "share": (100.0, "%"),
     "bytes": (1 / 2**20, "MiB"),

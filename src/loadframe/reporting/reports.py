@@ -152,9 +152,12 @@ def _files(answer: RunAnswer) -> Iterator[tuple[str, bytes]]:
         with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
             yield f"{name}.png", bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
         yield f"{name}.json", write_json(spec).encode()
+    rules = "\n".join(FLAME_RULES.findall(html.read("page.css"))).replace("var(--ink)", "#1f2933")
+    style = f'<style>{rules}</style><rect width="100%" height="100%" fill="#fff"/>'
     groups = time_spent.drawings(answer) if isinstance(answer, Investigation) else ()
     for drawn in (block for group in groups for block in group.blocks if isinstance(block, Drawing)):
-        name, svg = drawn.name, _alone(drawn.svg)
+        name, svg = drawn.name, str(drawn.svg).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+        svg = re.sub(r">", f">{style}", svg, count=1)
         with in_words(f"The figure {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
             yield f"{name}.svg", svg.encode()
             yield f"{name}.png", bytes(vl_convert.svg_to_png(svg, scale=SCALE))
@@ -163,10 +166,3 @@ def _files(answer: RunAnswer) -> Iterator[tuple[str, bytes]]:
 def titled(spec: dict[str, Any]) -> dict[str, Any]:
     lines = textwrap.wrap(str(spec["title"]), max(20, int(spec["width"] / CHARACTER_PX)))
     return {**spec, "title": {"text": lines, "anchor": "start"}, "background": "white"}
-
-
-def _alone(svg: str) -> str:
-    rules = "\n".join(FLAME_RULES.findall(html.read("page.css"))).replace("var(--ink)", "#1f2933")
-    head = '<svg xmlns="http://www.w3.org/2000/svg" '
-    style = f'<style>{rules}</style><rect width="100%" height="100%" fill="#fff"/>'
-    return re.sub(r">", f">{style}", str(svg).replace("<svg ", head, 1), count=1)

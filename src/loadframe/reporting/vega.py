@@ -292,7 +292,7 @@ def charted(
 
 SI, PLAIN = "~s", ",.6~g"
 LONG_LOAD = 100_000
-"""From this load on an axis has SI prefixes."""
+"""From this load on, an axis has SI prefixes."""
 FIXED: Mapping[str, Any] = {"nice": False, "zero": False}
 CONFIG: Mapping[str, Any] = {
     "font": FONT,
