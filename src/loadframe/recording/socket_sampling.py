@@ -19,7 +19,6 @@ from loadframe.errors import RecordingError
 from loadframe.recording import socket_rows as diag
 from loadframe.recording.frame_writer import FrameWriter
 from loadframe.recording.held_files import opened
-from loadframe.recording.procfs import parse_sockets
 
 if TYPE_CHECKING:
     from loadframe.recording.sampling import ProcessFiles
@@ -219,10 +218,9 @@ class SocketSampler:
 
     def _count_ports(self) -> None:
         """With TIME_WAIT. A port on which something listens accepts connections, and makes none."""
+        if not self._range or 4 * _in_time_wait() < self._range:
+            return
         try:
-            in_time_wait = parse_sockets(Path("/proc/net/sockstat").read_bytes()).get("tw", 0)
-            if not self._range or 4 * in_time_wait < self._range:
-                return
             with diag.netlink(_TIMEOUT_S) as asking:
                 listening, made = set[bytes](), Counter[bytes]()
                 for states in (1 << diag.LISTEN, _STATES & ~(1 << diag.LISTEN) | 1 << _TIME_WAIT):
@@ -320,6 +318,14 @@ def port_range() -> int:
         low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii", errors="replace").split()
         return max(0, int(high) - int(low) + 1)
     except (OSError, ValueError):
+        return 0
+
+
+def _in_time_wait() -> int:
+    try:
+        words = Path("/proc/net/sockstat").read_text(encoding="ascii", errors="replace").split()
+        return int(words[words.index("tw") + 1])
+    except (OSError, ValueError, IndexError):
         return 0
 
 
