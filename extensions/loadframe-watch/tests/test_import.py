@@ -83,6 +83,7 @@ def test_a_load_that_only_breathes_is_not_on_its_way(tmp_path: Path) -> None:
     assert limit["at_load"]["load"] == pytest.approx(BEND, rel=0.02) and limit["at_s"] is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("imported", [True, False])
 def test_a_watch_that_goes_on_from_there_speaks_on_its_first_days(tmp_path: Path, imported: bool) -> None:
     """Without the import it does not know yet that the peaks rise."""
@@ -180,6 +181,7 @@ def test_rows_are_not_put_in_front_of_a_watch(tmp_path: Path) -> None:
     assert before == sorted((path.name, path.stat().st_size) for path in (tmp_path / "w").iterdir())
 
 
+@pytest.mark.long
 def test_the_command_answers_in_words_and_in_json(tmp_path: Path) -> None:
     file = as_csv(tmp_path, rows(14, 0.06, time.time()))
     common = ["--import", str(file), *(word for one in AS for word in ("--as", one)), "--load", "jobs"]
@@ -194,6 +196,7 @@ def test_the_command_answers_in_words_and_in_json(tmp_path: Path) -> None:
     assert refused.returncode == 2 and "belong to --import" in refused.stderr
 
 
+@pytest.mark.long
 def test_a_watch_begins_from_what_was_imported(tmp_path: Path) -> None:
     file = as_csv(tmp_path, rows(3, 0.0, time.time() - 600))
     begins = ["--import", str(file), *(word for one in AS for word in ("--as", one))]

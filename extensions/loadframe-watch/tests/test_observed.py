@@ -137,6 +137,7 @@ def test_what_says_too_little_is_refused(rows: Observed, words: str) -> None:
         learn(rows)
 
 
+@pytest.mark.long
 def test_rows_that_are_missing_are_counted_and_the_longest_pause_is_named() -> None:
     """Seen: "2 gaps", and no word on how long."""
     whole = production(9, 0.5)
