@@ -17,8 +17,6 @@ class Progress(Protocol):
 
 @runtime_checkable
 class FollowsRun(Protocol):
-    """A Progress that shows the run itself."""
-
     def follow(self, run: Path) -> None:
         """The run folder is there, and nothing is measured yet. Returns once it may be measured."""
 

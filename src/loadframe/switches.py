@@ -1,3 +1,5 @@
+"""Words for on and off."""
+
 WORDS = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
 
 

@@ -1,3 +1,5 @@
+"""Values with their units, for people."""
+
 import math
 
 from loadframe.metrics import metric as metric_of

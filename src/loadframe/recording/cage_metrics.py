@@ -75,7 +75,6 @@ def parse_cgroup_io(data: bytes) -> Devices:
 
 
 Io = tuple[Devices, ...]
-"""What was used, then the limits of each file."""
 
 
 def _io_text(*texts: bytes) -> Io:

@@ -127,8 +127,6 @@ class Block(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """end: after the last complete block."""
-
     blocks: list[Block]
     end: int
     warnings: list[str]

@@ -24,8 +24,6 @@ FIRST_EPHEMERAL = 32768
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Each socket once, however many processes have it open."""
-
     at_s: float
     sockets: Mapping[int, OpenSocket]
 

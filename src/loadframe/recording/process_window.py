@@ -203,7 +203,6 @@ class ProcessInWindow:
 
 
 def followed_processes(window: Window) -> list[ProcessInWindow]:
-    """Under each component that they were followed as."""
     sources: dict[tuple[str, int], dict[str, str]] = {}
     for name in {name for tick in window.around for name in tick.entries}:
         if (split := split_source(name)) is not None:

@@ -1,3 +1,5 @@
+"""A study's alternatives in words."""
+
 from collections.abc import Iterable, Sequence
 
 from loadframe.model import Alternative, Decision, Finding, Investigation, LoadInterval, Verdict, WarmRestart
@@ -10,7 +12,6 @@ TINY = 1e-9
 
 
 def sentence(inv: Investigation, alternative: Alternative) -> str:
-    """The ratio at the lowest and the highest load; the overall ratio first where all loads agree."""
     unit = inv.study.load_unit
     over = "over all loads"
     if not {level for verdict in alternative.by_level for level in verdict.levels} <= set(alternative.verdict.levels):

@@ -1,3 +1,5 @@
+"""A capacity search as a document, and its picture."""
+
 import math
 from collections.abc import Iterator
 

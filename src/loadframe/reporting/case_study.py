@@ -1,3 +1,5 @@
+"""An investigation as a document, and its charts."""
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 

@@ -1,3 +1,5 @@
+"""Changes, their price and their outcome in words."""
+
 import math
 import re
 from dataclasses import replace

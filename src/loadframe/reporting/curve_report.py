@@ -1,3 +1,5 @@
+"""A curve as a document."""
+
 import math
 from collections.abc import Iterator, Sequence
 

@@ -1,3 +1,5 @@
+"""Formats of other tools, and tables as bytes."""
+
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -38,7 +38,6 @@ def where(inv: Investigation, profile: Profile) -> str:
 
 
 def rows(profiles: Sequence[Profile]) -> list[tuple[str, list[ClassShare | None]]]:
-    """The title of every class, the largest share first, and its share in each profile."""
     by_id = [{class_share.id: class_share for class_share in profile.classes} for profile in profiles]
     shares = [class_share for profile in profiles for class_share in profile.classes]
     titles: dict[str, str] = {}
@@ -124,7 +123,6 @@ def missing_sentences(inv: Investigation) -> list[str]:
 
 
 def summary(inv: Investigation) -> list[str]:
-    """CPU time (or else the threads) of the first state past the bend, and what is missing."""
     sentences = [cpu_sentence(inv, profile) for profile in of_kind(inv, "cpu") if profile.place in HIGH]
     for profile in of_kind(inv, "threads"):
         if profile.place in HIGH:

@@ -1,3 +1,5 @@
+"""Forecasts of load as text."""
+
 import math
 from collections.abc import Iterator
 

@@ -163,7 +163,7 @@ def _step_words(step: Verdict | LadderStep, share: float | None) -> str:
 
 
 def waterfall(ladder: Ladder, size: Size) -> Plot | None:
-    """Every measured change, on top of the kept ones before it. Thin lines: 95 % intervals."""
+    """Every measured change, on top of the kept ones before it."""
     rows: list[Row] = []
     reached = 1.0
     for rung in ladder.rungs:

@@ -1,3 +1,5 @@
+"""A ladder as a document."""
+
 from collections.abc import Iterator, Sequence
 
 from loadframe.model import CpuUse, Interaction, Ladder, Rung, StateUse

@@ -1,3 +1,5 @@
+"""All latencies at one level, before and after."""
+
 import math
 
 from loadframe.model import Investigation, LatencyDistribution

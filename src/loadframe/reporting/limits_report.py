@@ -28,7 +28,7 @@ FULL, FILLING = 1.0, 0.5
 
 
 def render_limits(now: LedgerNow, *, width: int = 110) -> str:
-    """What is reached or runs out first, with its cost; then the rest, the chains, and what could not be read."""
+    """What is reached or runs out first, with its cost; then the rest."""
     urgent = [limit for limit in now.limits if limit.status in ("reached", "near") or limit.exhausted_at is not None]
     rest = [limit for limit in now.limits if limit not in urgent and limit.status != "unlimited"]
     unlimited = [limit.id for limit in now.limits if limit.status == "unlimited"]

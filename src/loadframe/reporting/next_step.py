@@ -1,3 +1,5 @@
+"""What to do after an investigation, and why."""
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,3 +1,5 @@
+"""The drawings of the case study; None where there are no data for one."""
+
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -328,7 +330,6 @@ def highest(series: facts.Series, levels: Iterable[float], unit: str) -> tuple[f
 
 
 def seen(inv: Investigation, chart: str, levels: Callable[[facts.Series], object]) -> list[tuple[str, facts.Series]]:
-    """Those for which `levels` finds anything, with the names of their charts."""
     states = [state for state in measured_ends(inv) if levels(state)]
     return list(zip((chart, f"{chart}-after"), states, strict=False))
 

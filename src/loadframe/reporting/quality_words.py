@@ -1,3 +1,5 @@
+"""Run quality in words."""
+
 import math
 from collections.abc import Sequence
 

@@ -1,3 +1,5 @@
+"""A document as plain text without colours."""
+
 import math
 import textwrap
 from collections.abc import Iterable, Iterator

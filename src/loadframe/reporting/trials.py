@@ -1,3 +1,5 @@
+"""Changes that were tried or not, and the settings to copy."""
+
 from collections.abc import Iterable, Iterator
 
 from loadframe.model import Change, Investigation, LevelRatio, SettingValue, Trial

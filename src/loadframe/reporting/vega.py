@@ -283,7 +283,6 @@ def charted(
     *about: Any,
     metric: str = "",
 ) -> Iterator[Chart]:
-    """In these sizes, each by draw(*about, size); none without data."""
     pictures = [plot for size in sizes if (plot := draw(*about, size)) is not None]
     if pictures:
         alt = " ".join(filter(None, (words.sentence(title), pictures[0].described())))

@@ -1,3 +1,5 @@
+"""Decisions and statuses in words."""
+
 import math
 from collections.abc import Mapping
 from dataclasses import replace

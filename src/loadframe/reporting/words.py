@@ -1,3 +1,5 @@
+"""Loads, throughput and curves in words, and grammar."""
+
 import math
 import re
 from collections.abc import Iterable

@@ -1,3 +1,5 @@
+"""OpenMetrics text of runs."""
+
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

@@ -53,7 +53,6 @@ class Watches(Protocol):
 
 @cache
 def watches() -> Watches | None:
-    """None where no extension reads watches."""
     return next(iter(usable(PAGES_GROUP, lambda pages: hasattr(pages, "is_watch"))), None)
 
 

@@ -1,3 +1,5 @@
+"""The verbs serve and export."""
+
 from pathlib import Path
 from typing import Annotated
 
