@@ -135,7 +135,7 @@ def test_seconds_in_the_place_of_milliseconds_are_told_and_not_converted(tmp_pat
     found = measured(tmp_path, study)
     assert found.quality.flags[TIME_UNIT] == found.quality.steps
     (said,) = [one for one in found.curve.warnings if one.startswith("time-unit")]
-    assert "look like seconds, not milliseconds: 1 user / " in said and "the driver told 0.05" in said
+    assert "look like seconds, not milliseconds: 1 user / " in said and "the driver reported 0.05" in said
     assert all(step.latency.p95_ms < 1 for step in loadframe.open_run(found.run).steps())
     for other in (study.replace('"users"', '"pages"'), text(tmp_path, port, "requests").replace("[2, 4]", "[1]")):
         assert TIME_UNIT not in measured(tmp_path, other).quality.flags

@@ -125,7 +125,7 @@ def test_of_two_rows_no_bend_is_denied(tmp_path: Path) -> None:
     file = as_csv(tmp_path, rows(3, 0.0, time.time())[:2])
     told = begin_from([str(file)], mapping_of(AS, ()), ALONE)
     assert "No load is seen from which" not in render_import(told)
-    assert any("cannot be told" in note for note in told.notes)
+    assert any("is not known" in note for note in told.notes)
 
 
 def test_what_was_imported_alone_has_ended_and_was_not_killed(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_the_response_of_others_is_not_taken_for_that_of_the_unit_of_work(tmp_pa
         ("time,load\n1764000000,\x1b[2J\n", (), "line 2"),
         ("{", (), "JSON"),
         ("", (), "empty"),
-        ("time,load\n1764000000,1\n1764000060,2\n", (), "nothing beside it"),
+        ("time,load\n1764000000,1\n1764000060,2\n", (), "nothing else"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_imported_is_refused_in_words_and_nothing_is_written(

@@ -127,7 +127,7 @@ def test_a_use_that_does_not_follow_the_load_is_full_nowhere() -> None:
     ("rows", "words"),
     [
         (Observed("x", (0.0, 1.0), (1.0, 2.0), (1.0, 2.0)), "2 of 2 rows"),
-        (Observed("x", (0.0,), (1.0,)), "nothing beside it"),
+        (Observed("x", (0.0,), (1.0,)), "nothing else"),
         (Observed("x", tuple(map(float, range(99))), (5.0,) * 99, (5.0,) * 99), "hardly varies"),
         (Observed("x", tuple(map(float, range(99))), (0.0,) * 99, (5.0,) * 99), "every load is 0"),
     ],
