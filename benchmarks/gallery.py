@@ -10,6 +10,7 @@ has. Ends with 1 where a study is missing.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,9 +20,9 @@ from pathlib import Path
 import loadframe
 from loadframe.errors import MissingTool
 from loadframe.model import Investigation, Ladder
-from loadframe.reporting import answers, facts, ladder_report, reports, words
+from loadframe.reporting import answers, facts, ladder_report, reports, vega, words
 from loadframe.reporting.next_step import next_step
-from loadframe.reporting.reports import svg_of
+from loadframe.reporting.reports import titled
 from loadframe.study import Study
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -85,7 +86,8 @@ def told(entry: Entry) -> str:
     drawn = ""
     if chart is not None:
         PICTURES.mkdir(parents=True, exist_ok=True)
-        (DOCS / picture).write_text(svg_of(chart), encoding="utf-8")
+        svg = vega.render(titled(json.loads(chart.spec)), chart.name, chart.alt)
+        (DOCS / picture).write_text(svg, encoding="utf-8")
         drawn = f"\n![{words.sentence(chart.title)}]({picture})\n"
     return f"\n## {entry.case}: {found.study.question}\n\n{words.sentence(answer)}\n{drawn}{after}"
 

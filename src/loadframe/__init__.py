@@ -8,37 +8,9 @@ thing and proves the gain.
     investigation = loadframe.investigate(study, Path("runs"))
     print(loadframe.render_text(investigation))
 
-    load_study(path, overrides)   a Study from a TOML file; StudyError names the line
-    begin(command=..., port=...)  the first study of a service of your own -> Beginning, whose `toml` is its text
-    services(port, pid)           what listens on this machine, as far as these two do not decide which one is meant
-    case(name), cases()           ready studies with a story and a known answer
-    investigate(study, runs)      the whole loop -> Investigation, and a run folder with a report
-    measure(study, runs)          the curve only -> Measurement
-    compare(study, runs)          the study's alternatives side by side -> a Comparison for each
-    capacity(study, runs)         the highest load that meets the objective -> Capacity
-    ladder(study, runs)           the study's changes one on top of the other: what each adds -> Ladder
-    open_run(path)                a RunFolder: steps(), treatments(), study(), investigation()
-    read_observations(place), fit_curve(observations)    the curve of a CSV file of your own
-    absent(run)                   what a run was measured with and what is not available here, in words
-    conclude(run)                 the CaseStudy of a run, also of one that was killed: its states with their curves and
-                                  limits, its rounds, its quality, and the answer that it was made for
-    write_answer(run, case)       the report of a run folder, written again
-    limits(...)                   the ledger now: of a process, a server, a study's target, the machine -> LedgerNow
-    render_limits, ledger_json    the ledger for people and programs
-    predict(observations, at), predict_run(run, at)    higher loads, forecast from measurements -> Forecast
-    verify(forecast, study, runs), calibration()       forecasts scored, and how often their intervals held
-    compare_runs(before, after)   two runs measured one after the other -> Comparison
-    render_text, render_markdown, write_page, investigation_json, curve_json: the same facts for people and programs
-    write_figures(found, folder)  every figure of a report, as SVG and PNG
-    write_speedscope(run, path)   the sampled stacks of a run, for the viewer at speedscope.app
-    sweep_leftovers()             end processes and remove files of killed commands; every CLI command begins with it
-    revert_changes()              revert changes of killed commands on the machine or on a running server
-    forget_changes(id)            give up changes of a killed command that cannot be reverted any more
-    changes_not_reverted()        changes now in effect, of running and of killed commands
-    own_changes()                 those of this process that are not reverted
-
-Errors are the tree in loadframe.errors. Names are imported on first use: worker processes and the recorder start from
-this package and must stay light.
+docs/api.md has each name with its arguments, its result and its errors, which are the tree in
+loadframe.errors. Names are imported on first use: worker processes and the recorder start from this package and must
+stay light.
 """
 
 from __future__ import annotations

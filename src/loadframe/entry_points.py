@@ -1,4 +1,4 @@
-"""What other distributions register: each record is the object of an entry point, loaded on demand
+"""What other distributions register: objects of entry points, loaded on demand
 (https://packaging.python.org/en/latest/specifications/entry-points/). One that cannot be used affects nothing else: a
 study that names it gets an error with its distribution, what is wrong and what to do; `loadframe doctor` lists it."""
 
@@ -35,7 +35,6 @@ WHAT = {
     READERS_GROUP: "reader",
     FAMILIES_GROUP: "family of metrics",
 }
-"""Groups of entry points, by what they register."""
 EXTENSIONS: Mapping[str, Mapping[str, str]] = {
     KINDS_GROUP: {
         "bulk-loader": "loadframe-bulk",
@@ -62,13 +61,11 @@ EXTENSIONS: Mapping[str, Mapping[str, str]] = {
     ANSWERS_GROUP: {"tuning": "loadframe-tune"},
     FAMILIES_GROUP: dict.fromkeys(("changelog", "pipeline"), "loadframe-pipelines"),
 }
-"""What extensions of ours register, and the distribution of each."""
 NEEDED_BY = {"loadframe-bulk": "loadframe-pipelines", "loadframe-index": "loadframe-pipelines"}
-"""What is installed with an extension."""
 
 
 def not_installed(group: str, name: str, what: str) -> MissingTool:
-    """The error where one of EXTENSIONS is missing. what: needs it, as a study or a command says it."""
+    """For one of EXTENSIONS. what: needs it, as a study or a command says it."""
     extension = EXTENSIONS[group][name]
     places = " ".join(f"./extensions/{place}" for place in (NEEDED_BY.get(extension), extension) if place)
     return MissingTool(
@@ -84,7 +81,7 @@ class Named(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An entry point that cannot be used. distribution: name and version."""
+    """distribution: name and version."""
 
     kind: str
     distribution: str
@@ -119,7 +116,7 @@ class Offer:
 
     @property
     def package(self) -> str:
-        """The package of its module; "" for a top-level module."""
+        """ "" for a top-level module."""
         return self.module.rpartition(".")[0]
 
 
@@ -128,8 +125,6 @@ AUTHOR = "Its author must mend that; until then, uninstall it."
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Why a record that loads cannot be used."""
-
     fact: str
     remedy: str = AUTHOR
 
@@ -190,7 +185,7 @@ class Registry(Mapping[str, Record], Generic[Record]):
             raise StudyError(missing.fact, remedy=missing.remedy)
 
     def distribution(self, kind: str) -> str:
-        """That offers a kind; "" for one of our own, and where none does."""
+        """ "" for one of our own, and where none offers it."""
         offered = (offer.distribution for offer in self._offers if offer.name == kind)
         return "" if kind in self.own else next(offered, "")
 
@@ -260,7 +255,6 @@ class Registry(Mapping[str, Record], Generic[Record]):
 
 
 def offers(group: str) -> tuple[Offer, ...]:
-    """Those of the installed distributions."""
     by_distribution: dict[str, tuple[Offer, ...]] = {}
     for distribution in distributions():
         if (offered := _offered(distribution, group)) and offered[0].distribution not in by_distribution:
@@ -276,7 +270,7 @@ def registered(group: str, name: str, form: Callable[[Any], bool] = callable) ->
 
 
 def usable(group: str, form: Callable[[Any], bool]) -> list[Any]:
-    """All that a group has; what cannot be used affects nothing else."""
+    """What cannot be used affects nothing else."""
     objects = []
     for offer in offers(group):
         with suppress(OutsideFault):
@@ -337,7 +331,7 @@ def _whole(module: str) -> str:
 
 
 def _offered(distribution: Distribution, group: str) -> tuple[Offer, ...]:
-    """Of one distribution; only a mention of the group is parsed."""
+    """Only a mention of the group is parsed."""
     try:
         text = distribution.read_text("entry_points.txt") or ""
     except (OSError, UnicodeDecodeError):  # it may be anything's: whether it offers something is unknown
@@ -359,5 +353,4 @@ def _repair(distribution: str) -> str:
 
 
 def shown(error: BaseException) -> str:
-    """An exception of foreign code, in one line."""
     return f"{type(error).__name__}: {words(error)}" if words(error) else type(error).__name__

@@ -40,8 +40,8 @@ LONGEST_FACT = 4000
 
 
 class UserError(LoadframeError):
-    """The user must act. `fact` states the problem and the value, `remedy` what to do next, `details` is appended
-    verbatim (as the last lines of a log). Secrets are hidden in all three; too long a fact is cut in the middle."""
+    """`fact` states the problem and the value, `remedy` what to do next, `details` is appended verbatim (as the last
+    lines of a log). Secrets are hidden in all three; too long a fact is cut in the middle."""
 
     def __init__(self, fact: str, *, remedy: str = "", details: str = "") -> None:
         fact = masked(fact)
@@ -59,13 +59,13 @@ class UsageError(UserError): ...
 
 
 class StudyError(UserError):
-    """The study cannot be used as it stands. faults: where there are several, each by its text."""
+    """faults: where there are several, each by its text."""
 
     faults: "Mapping[str, UserError] | None" = None
 
 
 def check_all(checks: Iterable[Callable[[], object]]) -> None:
-    """Carry out every check. One StudyError lists all distinct faults; a single fault is raised as it is."""
+    """One StudyError lists all distinct faults; a single fault is raised as it is."""
     faults: dict[str, UserError] = {}
     for check in checks:
         try:
@@ -92,7 +92,7 @@ class TargetError(UserError): ...
 
 
 class NotRecovered(TargetError):  # noqa: N818 - it is what the server did
-    """Such a server died, or it refuses or is silent for longer than exhausted resources take to recover. died: how its
+    """The server died, or it refuses or is silent for longer than exhausted resources take to recover. died: how its
     process ended, and full: what had run out, both in words; "" where it runs, or that is unknown. path, status: the
     request, and its answer; 0 without an answer, with the reason in `why`. waited_s: how long it was asked again,
     without other load. level, treatment: of the step that it fell in; None where no step was running: then it was the

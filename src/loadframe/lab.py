@@ -45,7 +45,6 @@ from loadframe.reporting.json_shapes import comparison_json
 from loadframe.study import Study
 
 MOST_ROUNDS = 6
-"""A remedy that helps is followed by another round, up to this many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +68,9 @@ class Measurement:
 def investigate(
     study: Study, runs: Path, *, progress: Progress | None = None, executor: Executor = HERE
 ) -> Investigation:
-    """The whole loop. executor: where steps are taken. UserError where the study cannot be carried out, Interrupted
-    where the user stopped it; what was measured until then is in the run folder either way, with a report of it. Where
-    the target does not recover from a step, what was measured before is concluded from."""
+    """executor: where steps are taken. UserError where the study cannot be carried out, Interrupted where the user
+    stopped it; what was measured until then is in the run folder either way, with a report of it. Where the target does
+    not recover from a step, what was measured before is concluded from."""
     run = new_run(study, runs, executor)
     rounds: list[Round] = []
     with on_bench(study, run, progress, executor) as book:
@@ -111,7 +110,7 @@ def investigate(
 
 
 def measure(study: Study, runs: Path, *, progress: Progress | None = None, executor: Executor = HERE) -> Measurement:
-    """The study's curve; nothing is changed. Raises as `investigate` does."""
+    """Nothing is changed. Raises as `investigate` does."""
     run = new_run(study, runs, executor)
     with on_bench(alone(study), run, progress, executor) as book:
         book.tries_remedies = False
@@ -137,8 +136,8 @@ def compare(
     enough: Callable[[Verdict], bool] = attrgetter("decided"),
     progress: Progress | None = None,
 ) -> list[Comparison]:
-    """The study's alternatives, each measured in the same blocks as its target, until the verdict is `enough` or blocks
-    or budget are used up. StudyError where there is none; raises as `investigate` does."""
+    """Each alternative is measured in the same blocks as its target, until the verdict is `enough` or blocks or budget
+    are used up. StudyError where there is none; raises as `investigate` does."""
     if not study.alternative:
         raise StudyError(
             f"the study {study.study.name} has no alternative to compare with",
@@ -158,12 +157,7 @@ def compare(
 
 
 def ladder(
-    study: Study,
-    runs: Path,
-    *,
-    keep_all: bool = False,
-    progress: Progress | None = None,
-    executor: Executor = HERE,
+    study: Study, runs: Path, *, keep_all: bool = False, progress: Progress | None = None, executor: Executor = HERE
 ) -> Ladder:
     """The study's changes in its order, each against the state before it, and what is kept of them as a whole. Changes
     that are not proven to be better are reverted, but with keep_all. executor: takes the blocks. StudyError where the
@@ -181,7 +175,7 @@ def ladder(
         notes: list[str] = []
 
         def note(climbed: Climbed) -> None:
-            """Nothing that was proved is lost, whatever happens next."""
+            """As in `investigate`."""
             whole = replace(climbed, missing=tuple(dict.fromkeys((*climbed.missing, *notes))))
             answer_kinds.save_ladder(run, whole, keeps_all=keep_all)
 
@@ -238,7 +232,7 @@ MOST_TIMES = 2
 
 
 def first_sweep(book: Bookkeeping, treatment: str) -> Curve:
-    """The curve of the first state; if the study asks for it, forecast from the low levels and scored by the others."""
+    """If the study asks for it, forecast from the low levels and scored by the others."""
     up_to = book.bench.study.load.forecast_up_to
     if up_to is None:
         return sweep(book, treatment, round_number=1)

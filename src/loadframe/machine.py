@@ -1,4 +1,4 @@
-"""What this machine can do for Loadframe: every requirement of targets, workloads, recording and profiles."""
+"""What this machine offers: every requirement of targets, workloads, recording and profiles."""
 
 import os
 import resource
@@ -21,15 +21,15 @@ from loadframe.workloads import http_driver
 from loadframe.workloads import registry as workloads
 
 FLUSH_FIELDS = 20
-"""Lines of /proc/diskstats have this many fields where the kernel counts cache flushes (Linux 5.5 and later)."""
+"""Of a line of /proc/diskstats where the kernel counts cache flushes (Linux 5.5 and later)."""
 
 
 CAGED = {"cpu": "CPU quota", "cpuset": "CPU set", "memory": "memory", "io": "I/O rate", "pids": "process count"}
-"""What each controller limits, as in `[cage]` of a study."""
+"""As in `[cage]` of a study."""
 
 
 def examine(root: Path = Path("/")) -> list[Requirement]:
-    """The rows of `loadframe doctor`; found is None where something is missing. root: for recorded trees."""
+    """The rows of `loadframe doctor`. root: for recorded trees."""
     allowed = permission()
     sampling = [Requirement("profiles", "CPU sampling with perf", allowed.scope, "")] if allowed.scope else []
     return [
@@ -121,12 +121,12 @@ def _place(name: str, find: Callable[[], Path], wanted: str = "") -> Requirement
 
 
 LEAST_ADDRESS_SPACE = 2 * 2**30
-"""Bytes. The tables of a run are written by a library that ends the whole process where it cannot reserve memory: seen
-on two CPUs with 1,000,000 KiB (`ulimit -v`), and not with 1,500,000."""
+"""Bytes. A library that writes tables of a run ends the whole process where it cannot reserve memory: seen on two CPUs
+with 1,000,000 KiB (`ulimit -v`), and not with 1,500,000."""
 
 
 def check_address_space() -> None:
-    """MachineError where a limit on our address space would end us amid a run, with nothing put back."""
+    """MachineError where a limit would end us amid a run, with nothing put back."""
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
     if most != resource.RLIM_INFINITY and most < LEAST_ADDRESS_SPACE:
         raise MachineError(

@@ -1,11 +1,9 @@
-"""Secrets in texts: which names and values look like one, and the one function that hides them. Pure.
-
-Every error, all output for people, each stored traceback and each command line that a run keeps passes through
-`masked`. It hides values by their form (a password in an address, the value of an option or a variable with a secret's
-name), and wherever else they occur once seen in such a place. A form is a head (`password=`, `--token `, `postgres://`)
-and the value behind it. A secret is skipped whole; behind any other head the search continues at the beginning of the
-value. Values that are not skipped have no head in them, or few characters, so the time is linear in the text.
-"""
+"""Secrets in texts: which names and values look like one, and the one function that hides them. Pure. Every error, all
+output for people, each stored traceback and each command line that a run keeps passes through `masked`. It hides values
+by their form (a password in an address, the value of an option or a variable with a secret's name), and wherever else
+they occur once seen in such a place. A form is a head (`password=`, `--token `, `postgres://`) and the value behind it.
+A secret is skipped whole; behind any other head the search continues at the beginning of the value. Values that are not
+skipped have no head in them, or few characters, so the time is linear in the text."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +29,6 @@ _WORD = re.compile(r"pass|pwd?|secret")
 _OF_STUDY = re.compile(r"([a-z_]+\.)*key|workload\.options\.(keys|keep_cookies)")
 """In a study, and in errors about it, `key` is a name in a file; `keys` are a number, and `keep_cookies` yes or no."""
 _PLACE = re.compile(r"\$?\{[^{}]*\}|\$\w+|\*+|\[\]|(?i:yes|no|true|false|none|null)(?!\w)")
-"""A placeholder, which is no value."""
 _CLOSING = ":;,.)]}>\"'`\\"
 """After a value, not part of it."""
 _FLAGS = {"redis": "-a", "valkey": "-a", "memtier": "-a", "mysql": "-p", "mariadb": "-p", "sshpass": "-p", "curl": "-u"}
@@ -39,14 +36,14 @@ _FLAGS = {"redis": "-a", "valkey": "-a", "memtier": "-a", "mysql": "-p", "mariad
 has NAME:PASSWORD, perhaps in the same word."""
 _GLUED = ("mysql", "mariadb")
 _ACCOUNTS = ("-u", "-U", "--user", "--proxy-user")
-"""Options whose value is NAME:PASSWORD for curl and others."""
+"""Their value is NAME:PASSWORD for curl and others."""
 _HEADER = re.compile(r"(?i:(proxy-)?authorization|(set-)?cookie|x-[\w-]+)")
-"""A header of HTTP: its value is the rest of the line."""
+"""Of HTTP: its value is the rest of the line."""
 _PHRASE = (
     r"(?i:requirepass|masterauth)|"  # of the configuration of Redis
     r"(?i:identified[ \t]+(?:with[ \t]+\S{1,64}[ \t]+)?(?:by|as)|password)(?=[ \t]{1,8}[\"'])"  # of SQL
 )
-"""Words directly followed by the secret, without a sign between."""
+"""Directly followed by the secret, without a sign between."""
 _HEAD = re.compile(
     rf"(?<![\w.-])(?P<program>(?:{'|'.join(_FLAGS)})[\w-]*)(?=[\s\"',\0])"
     r"|(?<![\w+.-])(?P<scheme>[A-Za-z][\w+.-]*)://"
@@ -69,7 +66,7 @@ _PORT = re.compile(r"(?:\d{1,5}|\{\w+\}|\$\w+)(?:[/?#,\s\"']|$)")
 _USER = re.compile(r"[^\s/:@?#'\"\[\0]*")
 _UP_TO_SCHEME = re.compile(r"[^\s'\":\0]*+(?::(?!//)[^\s'\":\0]*+)*+")
 _AT_HOST = re.compile(r"[^\s/@:'\"{}\0]+(?=@[\w\[])(?!@sha\d+:)|[^\s'\"=:\0]+={0,2}(?=@(?:\w*\(|/))")
-"""A password of user:password@host, or as Go's drivers write it: user:password@tcp(host:3306)/name."""
+"""Of user:password@host, or as Go's drivers write it: user:password@tcp(host:3306)/name."""
 _NO_USER = ("mailto", "npm")
 remembered: set[str] = set()
 
@@ -89,14 +86,13 @@ def remember(values: Iterable[str]) -> None:
 
 
 def masked(text: str) -> str:
-    """The text with each secret in it hidden."""
     for value in sorted(remembered, key=len, reverse=True):
         text = text.replace(value, HIDDEN)
     return replaced(text, lambda *_: HIDDEN)
 
 
 def masked_values(declared: Any, name: str = "") -> Any:
-    """The same for all texts in a JSON-like value. name: of the value."""
+    """All texts in a JSON-like value. name: of the value."""
     if isinstance(declared, Mapping):
         return {key: masked_values(value, _judged_by(name, key)) for key, value in declared.items()}
     if isinstance(declared, list | tuple):
@@ -108,7 +104,7 @@ def masked_values(declared: Any, name: str = "") -> Any:
 
 
 def secrets_in(declared: object, name: str = "") -> Iterator[str]:
-    """The apparent secrets in tables of a study, words of a command line or a single value. name: of the value."""
+    """In tables of a study, words of a command line or a single value. name: of the value."""
     secrets: dict[str, None] = {}
     if isinstance(declared, Mapping):
         for key, value in declared.items():
@@ -126,8 +122,7 @@ def secrets_in(declared: object, name: str = "") -> Iterator[str]:
 
 
 def _judged_by(table: str, key: object) -> str:
-    """The name by which a value in a table is judged: in a study, `key` is a name in a file, and `token` of a login the
-    name of a field."""
+    """In a study, `key` is a name in a file, and `token` of a login the name of a field."""
     return "" if key == "key" or (table, key) == ("login", "token") else str(key)
 
 
@@ -141,18 +136,17 @@ def is_value_of(name: str, value: str) -> bool:
 
 
 def are_words(declared: Sequence[object]) -> bool:
-    """Whether a list may be the words of a command."""
     return len(declared) > 1 and all(isinstance(word, str) and BETWEEN not in word for word in declared)
 
 
 def replaced_words(words: Sequence[Any], stand_in: Callable[[str, str], str]) -> list[str]:
-    """The words of a command (see `are_words`) with secrets replaced."""
+    """For words as in `are_words`."""
     return replaced(BETWEEN + BETWEEN.join(words) + BETWEEN, stand_in).split(BETWEEN)[1:-1]
 
 
 def replaced(text: str, stand_in: Callable[[str, str], str]) -> str:
-    """The text with secrets, recognised by their form, replaced. stand_in: called with the secret and its name there:
-    of an option, a variable or a kind of address."""
+    """stand_in: called with a secret, recognised by its form, and its name there: of an option, a variable or a kind of
+    address."""
     parts, done, at, program, outer = [], 0, 0, "", (-1, "")
     while (head := _HEAD.search(text, at)) is not None:
         at, form = head.end(), head.lastgroup
@@ -212,7 +206,7 @@ def _behind_name(text: str, head: re.Match[str], program: str) -> tuple[int, int
 
 
 def _in_address(text: str, head: re.Match[str]) -> tuple[int, int, str] | None:
-    """The same for a password behind `scheme://user:`, and for a token that is the user of a web server."""
+    """For a password behind `scheme://user:`, and for a token that is the user of a web server."""
     user = _USER.match(text, head.end())
     end = user.end() if user else head.end()
     if text.startswith("@", end):
@@ -224,7 +218,6 @@ def _in_address(text: str, head: re.Match[str]) -> tuple[int, int, str] | None:
 
 
 def _secret(name: str, text: str, span: tuple[int, int]) -> tuple[int, int, str] | None:
-    """The place of a value with its name, if it is a secret."""
     value = text[slice(*span)] if span[0] < span[1] else ""
     place = _PLACE.match(value)
     if not is_value_of(name or "password", value) or (place and not value[place.end() :].strip(_CLOSING)):
@@ -235,8 +228,8 @@ def _secret(name: str, text: str, span: tuple[int, int]) -> tuple[int, int, str]
 
 
 def _value(text: str, at: int, around: str, plain: re.Pattern[str] = _PLAIN) -> tuple[int, int]:
-    """Start and end of a value. around: the mark directly before its head, up to the next of which it extends; after an
-    escaped mark the next may be escaped, too. plain: a value without marks."""
+    """Start and end. around: the mark directly before its head, up to the next of which it extends; after an escaped
+    mark the next may be escaped, too. plain: a value without marks."""
     if around != BETWEEN and text.startswith(("'", '"'), at):
         closed = _UNTIL[text[at]].match(text, at + 1) or _LINE.match(text, at + 1)
         return closed.span() if closed else (at, at)

@@ -1,5 +1,5 @@
-"""Panics of libraries in other languages, where the machine lacks memory, threads or descriptors for them: a panic is
-no Exception, or an error of the library's own."""
+"""Panics of libraries in other languages, where the machine lacks memory, threads or descriptors: a panic is no
+Exception, or an error of the library's own."""
 
 import mmap
 import os
@@ -18,18 +18,18 @@ REMEDY = (
 kept: `loadframe report RUN` goes on once there is more."
 )
 ROOM_BYTES = 256 << 20
-"""Memory that polars and V8 may take for the tables and charts of a run; both abort the process without it."""
+"""What polars and V8 may take for the tables and charts of a run; both abort the process without it."""
 ROOM_FILES = 16
-"""Files that they may open; V8's threads panic with a message of their own where they cannot."""
+"""What they may open; V8's threads panic with a message of their own where they cannot."""
 PANIC = "PanicException"
-"""Name of the class that every library written with pyo3 (polars, vl-convert) raises: each has its own."""
+"""Of every library written with pyo3 (polars, vl-convert): each has its own class."""
 
 
 @contextmanager
 def in_words(what: str, kind: type[UserError], *errors: type[Exception], room_bytes: int = 0) -> Iterator[None]:
     """Raises `kind`, with the first line of the library's message, where it panics, has no memory, or raises one of
     `errors`. what: cannot be done then. room_bytes: address space that it may take; it is not begun without that and
-    ROOM_FILES, for a library that aborts the process where it gets none."""
+    ROOM_FILES."""
     try:
         if room_bytes:
             _find_room(room_bytes)
@@ -85,6 +85,6 @@ def _settled() -> bool:
 
 
 SETTLED_WITHIN_S = 5.0
-"""A new thread may get its first turn late, and aborts the process if it then lacks memory for its resources."""
+"""A new thread may get its first turn late, and aborts the process if it then lacks memory."""
 ENOUGH = 256
-"""Rows of the calculation: smaller matrices need no memory of the libraries' own."""
+"""Rows: smaller matrices need no memory of the libraries' own."""

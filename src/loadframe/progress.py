@@ -1,12 +1,10 @@
-"""Progress of a long command: the lab calls it; the command line draws it."""
+"""Progress of a long command, which the command line draws."""
 
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 
 class Progress(Protocol):
-    """Called for every phase and step as it happens."""
-
     def phase(self, words: str, steps: int) -> None:
         """A new phase begins, of about this many steps."""
 
@@ -19,23 +17,16 @@ class Progress(Protocol):
 
 @runtime_checkable
 class FollowsRun(Protocol):
-    """A Progress that shows the run itself."""
-
     def follow(self, run: Path) -> None:
         """The run folder is there, and nothing is measured yet. Returns once it may be measured."""
 
 
 class Silent:
-    """Prints nothing."""
+    def phase(self, words: str, steps: int) -> None: ...
 
-    def phase(self, words: str, steps: int) -> None:
-        """Nothing."""
+    def step(self, words: str) -> None: ...
 
-    def step(self, words: str) -> None:
-        """Nothing."""
-
-    def say(self, words: str) -> None:
-        """Nothing."""
+    def say(self, words: str) -> None: ...
 
 
 def counted(count: int, what: str) -> str:

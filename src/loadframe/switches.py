@@ -1,14 +1,14 @@
-"""Words for on and off, as servers and their configurations spell them."""
+"""Words for on and off."""
 
 WORDS = {"1": True, "on": True, "true": True, "yes": True, "0": False, "off": False, "false": False, "no": False}
 
 
 def switch(text: object) -> bool | None:
-    """Whether such a word means on, whatever its case; None for any other."""
+    """Whether such a word means on; None for any other."""
     return WORDS.get(str(text).strip().lower())
 
 
 def spelled(text: object) -> str:
-    """A value in the one spelling to compare by: words for on and off are 1 and 0, others in lower case."""
+    """To compare by: words for on and off are 1 and 0, others in lower case."""
     on = switch(text)
     return str(text).strip().lower() if on is None else str(int(on))

@@ -5,7 +5,6 @@ import math
 from loadframe.metrics import metric as metric_of
 
 PLURAL = frozenset({"cores"})
-"""Units that are words in the plural."""
 
 
 def _short(value: float) -> str:
@@ -29,7 +28,7 @@ def _bytes(value: float) -> str:
 
 
 def show(value: float, unit: str) -> str:
-    """A value with its unit, short enough for a sentence. Shares become per cent; unknown units are appended."""
+    """Short enough for a sentence. Shares become per cent; unknown units are appended."""
     match unit:
         case "share":
             return f"{100 * value:.3g} %"
@@ -51,5 +50,4 @@ def show(value: float, unit: str) -> str:
 
 
 def show_metric(metric: str, value: float) -> str:
-    """A metric's value with its unit, for people."""
     return show(value, metric_of(metric).unit)

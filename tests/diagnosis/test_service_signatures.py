@@ -13,8 +13,8 @@ from loadframe.diagnosis.mechanism import trace_of
 from loadframe.diagnosis.windows import look
 from loadframe.ledger.reading import derive, read_limits
 from loadframe.model import Finding, RuledOut, Step, TargetState
-from loadframe.recording.process_window import runs_one_at_a_time
-from loadframe.recording.runtime_metrics import is_collector
+from loadframe.recording.process_window import PROGRAMS
+from loadframe.recording.runtime_metrics import COLLECTORS
 
 StepMaker = Callable[..., Step]
 Metrics = Mapping[str, float]
@@ -247,14 +247,16 @@ def test_a_collector_that_would_matter_and_is_not_seen_is_said(make_step: StepMa
     "program", ["/usr/bin/python3.11", "/opt/python", "/usr/bin/ruby3.1", "/usr/bin/pypy3 (deleted)"]
 )
 def test_interpreters_with_one_lock_are_known_by_their_names(program: str) -> None:
-    assert runs_one_at_a_time(program)
+    assert PROGRAMS.fullmatch(program)
 
 
 @pytest.mark.parametrize("program", ["/usr/bin/python3.13t", "/usr/bin/node", "/usr/bin/java", "/x/pythonic", "", "/"])
 def test_other_programs_are_none_of_these(program: str) -> None:
-    assert not runs_one_at_a_time(program)
+    assert not PROGRAMS.fullmatch(program)
 
 
 def test_threads_of_collectors_are_known_by_their_names() -> None:
-    assert all(map(is_collector, ("GC Thread#0", "G1 Main Marker", "VM Thread", "ZWorkerYoung#0", "Shenandoah GC T")))
-    assert not any(map(is_collector, ("java", "C2 CompilerThre", "node", "V8Worker", "G1", "")))
+    assert all(
+        map(COLLECTORS.fullmatch, ("GC Thread#0", "G1 Main Marker", "VM Thread", "ZWorkerYoung#0", "Shenandoah GC T"))
+    )
+    assert not any(map(COLLECTORS.fullmatch, ("java", "C2 CompilerThre", "node", "V8Worker", "G1", "")))

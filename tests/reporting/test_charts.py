@@ -11,7 +11,7 @@ from pathlib import Path
 import loadframe
 from loadframe.diagnosis import windows
 from loadframe.model import Investigation
-from loadframe.reporting import facts, plots, reports, vega
+from loadframe.reporting import case_study, facts, plots, reports, vega
 from loadframe.reporting.vega import LoadAxis
 
 
@@ -63,12 +63,12 @@ def test_the_title_says_one_shape_once(farm: Investigation) -> None:
     )
     inv = replace(inv, rounds=(rounds[0], replace(rounds[1], curve=rises)))
     assert plots.proof_title(inv) == "Flat at 2,050/s; after the change at most 2,110/s", "as its other words say"
-    assert plots.proof_note(inv) == "Shaded: 95 % interval."
+    assert next(case_study.charts(inv)).note == "Shaded: 95 % interval."
     same = replace(last, curve=replace(first.curve, peak=last.curve.peak))
     assert plots.proof_title(replace(farm, rounds=(first, same))) == (
         "Throughput falls to 35 % between 12 and 20 active jobs: at most 2,050/s before, 2,110/s after the change"
     )
-    assert plots.proof_note(farm).endswith("Dashed: where it bends, with its interval.")
+    assert next(case_study.charts(farm)).note.endswith("Dashed: where it bends, with its interval.")
 
 
 def test_every_colour_of_the_charts_has_another_in_the_dark(farm: Investigation) -> None:

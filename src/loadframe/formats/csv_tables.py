@@ -1,5 +1,4 @@
-"""Tables in comma-separated text, from a file or standard input, as other tools and people write them: samples for
-`compare`, and curves. Rows know their line."""
+"""Tables in comma-separated text, as other tools and people write them: samples for `compare`, and curves."""
 
 import csv
 import io
@@ -32,13 +31,13 @@ RIGHT: Mapping[str, tuple[Callable[[float], bool], str]] = {
     "servers": (lambda value: 1 <= value <= LARGEST, "A count, 1 or more."),
 }
 MOST_LOADS = 1000
-"""Loads of a curve: its breakpoints are then found in a few seconds."""
+"""Of a curve: its breakpoints are then found in a few seconds."""
 MOST_COLUMNS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The stripped cells of one line, and its place ("points.csv, line 3")."""
+    """Stripped cells, and their place ("points.csv, line 3")."""
 
     cells: tuple[str, ...]
     where: str
@@ -49,7 +48,7 @@ def name_of(place: str) -> str:
 
 
 def read_text(place: str, *, remedy: str) -> str:
-    """place: a path, "-" for standard input. remedy: for a missing file. Raises SampleError."""
+    """place: a path, "-" for standard input. remedy: for a missing file. SampleError."""
     name = name_of(place)
     try:
         data = sys.stdin.buffer.read(LARGEST_BYTES + 1) if place == STDIN else read_up_to(Path(place), LARGEST_BYTES)
@@ -69,7 +68,7 @@ def read_text(place: str, *, remedy: str) -> str:
 
 
 def rows(text: str, name: str) -> list[Row]:
-    """The non-empty lines of CSV text. Raises SampleError, naming the line that is not CSV."""
+    """The non-empty lines. SampleError, naming the line that is not CSV."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
     try:
         return [
@@ -82,7 +81,7 @@ def rows(text: str, name: str) -> list[Row]:
 
 
 def header(lines: list[Row]) -> list[str]:
-    """The names in the first line, in lower case; none without a line."""
+    """In lower case; none without a line."""
     return [cell.lower() for cell in lines[0].cells] if lines else []
 
 
@@ -97,14 +96,13 @@ def check_commas(names: list[str], name: str) -> None:
 
 
 def check_once(names: list[str], name: str) -> None:
-    """SampleError for a header that names a column twice."""
+    """SampleError for a column that is named twice."""
     twice = next((column for column in names if column and names.count(column) > 1), None)
     if twice is not None:
         raise SampleError(f"{name}, line 1 names the column {twice[:100]!r} twice", remedy="Remove one of them.")
 
 
 def check_cells(names: list[str], body: list[Row], remedy: str = "Give every row a cell for each column.") -> None:
-    """SampleError for a row that has more or fewer cells than the header."""
     for row in body:
         if len(row.cells) != len(names):
             raise SampleError(
@@ -119,7 +117,6 @@ def beginning(names: list[str]) -> str:
 
 
 def number(text: str, where: str) -> float:
-    """A cell as a finite number. SampleError for anything else."""
     value = finite(text)
     if value is None:
         raise SampleError(
@@ -130,20 +127,15 @@ def number(text: str, where: str) -> float:
 
 
 TIMES = ("time", "time_s", "timestamp", "timestamp_s", "ts", "date", "datetime", "time_ms", "timestamp_ms")
-"""Names of a column of times."""
 SADF, SAR = "# hostname;interval;timestamp", "Linux "
 """How text of sysstat begins."""
 
 
-def is_timed(text: str) -> bool:
-    """Whether the first line of CSV text names a column of times."""
-    first = text.removeprefix("\ufeff").lstrip().partition("\n")[0]
-    return any(cell.strip().strip('"').lower() in TIMES for cell in first.split(","))
-
-
 def is_in_time_order(text: str) -> bool:
-    """Whether a file is production data, as monitoring writes them: JSON, sysstat's text, or CSV with times."""
-    return is_timed(text) or text.removeprefix("\ufeff").lstrip().startswith(("{", "[", SADF, SAR))
+    """Whether it is production data, as monitoring writes them: JSON, sysstat's text, or CSV with times."""
+    text = text.removeprefix("\ufeff").lstrip()
+    names = (cell.strip().strip('"').lower() for cell in text.partition("\n")[0].split(","))
+    return any(name in TIMES for name in names) or text.startswith(("{", "[", SADF, SAR))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +149,7 @@ class Sample:
     sessions: tuple[str, ...] | None = None
 
     def by(self, labels: tuple[str, ...] | None) -> dict[str, tuple[float, ...]]:
-        """The values of each block or session, in the order in which these appear; without labels all under ""."""
+        """Of each block or session, in the order in which these appear; without labels all under ""."""
         by_label: dict[str, list[float]] = {}
         for label, value in zip(labels or [""] * len(self.values), self.values, strict=True):
             by_label.setdefault(label, []).append(value)
@@ -165,12 +157,12 @@ class Sample:
 
 
 def read_sample(place: str) -> Sample:
-    """The sample in a file, or in standard input ("-"). SampleError, naming the wrong line and value."""
+    """As `parse_sample`, from a file, or standard input ("-")."""
     return parse_sample(read_text(place, remedy="Give two runs, two CSV files, or one study."), name_of(place))
 
 
 def parse_sample(text: str, name: str) -> Sample:
-    """The sample in CSV text; columns not in OF_SAMPLES, and empty lines, are ignored."""
+    """Columns not in OF_SAMPLES, and empty lines, are ignored. SampleError, naming the wrong line and value."""
     lines = rows(text, name)
     names = header(lines)
     if names.count("value") != 1 or any(names.count(column) > 1 for column in OF_SAMPLES):
@@ -219,12 +211,12 @@ def _value(row: Row, at: int) -> float:
 
 
 def read_observations(place: str) -> Observations:
-    """The curve in a file, or in standard input ("-"). SampleError, naming the wrong line and value."""
+    """As `parse_observations`, from a file, or standard input ("-")."""
     return parse_observations(read_text(place, remedy="Give a run folder or a CSV file."), name_of(place))
 
 
 def parse_observations(text: str, name: str) -> Observations:
-    """The curve in CSV text; several rows of one load are blocks. SampleError for anything else."""
+    """Several rows of one load are blocks. SampleError, naming the wrong line and value."""
     lines = rows(text, name)
     names = header(lines)
     _check_columns(names, name)

@@ -32,10 +32,10 @@ _FAULTS = (ValueError, KeyError, IndexError, TypeError, AttributeError, Overflow
 TYPE, END = "# TYPE ", "# EOF"
 """OpenMetrics 1.0: an answer without its end was cut off."""
 FIRST = 2**40
-"""What Page puts in place of the values: numbers that no page has by chance, exact in a float."""
+"""In place of values in Page: numbers that no page has by chance, exact in a float."""
 LONGEST_VALUE = 64
 LARGEST_PAGE = 1 << 20
-"""Bytes; a larger page, or one of more lines than are read, is read in full each time."""
+"""Bytes; a larger page, or one of more than MOST_LINES, is read in full each time."""
 
 
 class ExpositionError(ValueError):
@@ -44,8 +44,8 @@ class ExpositionError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """What is wanted of an answer. select: names; empty: all. counters: names that count up, if the form does not say
-    so. first: names that are kept before others, if there are more than MOST_SERIES."""
+    """select: wanted names; empty: all. counters: names that count up, if the form does not say so. first: names that
+    are kept before others, if there are more than MOST_SERIES."""
 
     select: tuple[str, ...] = ()
     counters: tuple[str, ...] = ()
@@ -60,8 +60,8 @@ class Pick:
 
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """The values, by name. counted: the names of counters. left_out: reason -> names without a value. types: family ->
-    its declared types (some names have two)."""
+    """counted: the names of counters. left_out: reason -> names without a value. families: of each name. types: family
+    -> its declared types (some names have two)."""
 
     values: Mapping[str, float]
     counted: frozenset[str]
@@ -110,7 +110,7 @@ class _Collected:
         self._left_out.setdefault(reason, []).append(words(name, LONGEST_NAME))
 
     def exposed(self) -> Exposed:
-        """What was found; nothing of a name that came twice, as one of the two is wrong."""
+        """Nothing of a name that came twice, as one of the two is wrong."""
         twice = set(self._left_out.get("are exposed twice", ()))
         names = [name for name in self._values if name not in twice]
         if len(names) > MOST_SERIES:
@@ -137,7 +137,7 @@ def _stem(base: str) -> str:
 
 
 def read_prometheus(data: bytes, pick: Pick = Pick(), *, content_type: str = "") -> Exposed:
-    """Text for Prometheus, version 0.0.4, or OpenMetrics if the content type says so. ExpositionError."""
+    """Version 0.0.4, or OpenMetrics if the content type says so. ExpositionError."""
     text = _text(data)
     if "html" in content_type or text[:64].lstrip().startswith("<"):
         raise ExpositionError("it is a page of HTML")
@@ -186,12 +186,12 @@ def _lines(text: str, pick: Pick, collected: _Collected) -> Iterator[str]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Lines, split only at line feeds, without a list of them all."""
+    """Only at line feeds, without a list of them all."""
     return (line.removesuffix("\n").removesuffix("\r") for line in StringIO(text, newline="\n"))
 
 
 def read_json(data: bytes, pick: Pick = Pick()) -> Exposed:
-    """Numbers named by their keys joined with dots ("pool.in_use"); places in lists from 0. ExpositionError."""
+    """Names are keys joined with dots ("pool.in_use"); places in lists from 0. ExpositionError."""
     try:
         document = parse_json(data)
     except JsonError as error:
@@ -219,7 +219,7 @@ def _leaves(before: str, container: Any, collected: _Collected) -> Iterator[tupl
 
 
 def read_lines(data: bytes, pick: Pick = Pick()) -> Exposed:
-    """Lines "name value", with labels as in Prometheus, blank lines and comments. ExpositionError for others."""
+    """ "name value", with labels as in Prometheus, blank lines and comments. ExpositionError for others."""
     collected = _Collected(pick)
     for number, line in enumerate(_split(_text(data)), start=1):
         if not line.strip() or line.startswith("#"):
@@ -258,7 +258,6 @@ class Page:
         self._counted = frozenset[str]()
 
     def read(self, data: bytes, *, content_type: str = "") -> Exposed:
-        """What read_prometheus finds, but of a known page only the values are parsed. ExpositionError."""
         plain = "openmetrics" not in content_type and "html" not in content_type
         heads, tails = _parted(data) if plain else ([], [])
         known = bool(heads) and heads == self._heads

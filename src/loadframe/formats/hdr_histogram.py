@@ -33,7 +33,7 @@ class Histogram:
 
     @property
     def middles(self) -> NDArray[np.float64]:
-        """The middle of each of `bins`, in the unit in which it was recorded."""
+        """Of each of `bins`, in the unit in which it was recorded."""
         half = half_bucket(self.digits)
         doubled = np.maximum(self.bins // half - 1, 0)
         size = np.ldexp(1.0, doubled + (self.lowest.bit_length() - 1))
@@ -42,12 +42,12 @@ class Histogram:
 
 
 def half_bucket(digits: int) -> int:
-    """Bins of each doubling, for this number of significant digits."""
+    """Bins of each doubling, for so many significant digits."""
     return 1 << (2 * int(10**digits) - 1).bit_length() - 1
 
 
 def decode(encoded: bytes | str, most_plain_bytes: int = MOST_PLAIN_BYTES) -> Histogram:
-    """The histogram in base64 text. ValueError, in words, for other text."""
+    """ValueError, in words, for other text."""
     plain = _plain(encoded, most_plain_bytes)
     cookie, _, offset, digits, lowest, highest, _ = INNER.unpack_from(plain)
     if (cookie & ~WORD_SIZES, offset) != (PLAIN, 0):
@@ -75,7 +75,7 @@ def _plain(encoded: bytes | str, most_bytes: int) -> bytes:
 
 
 def _counts(plain: bytes, most_bins: int) -> tuple[list[int], list[int]]:
-    """Each count is a zigzag number in groups of seven bits, the lowest first; -n means n empty bins."""
+    """Each is a zigzag number in groups of seven bits, the lowest first; -n means n empty bins."""
     bins: list[int] = []
     counts: list[int] = []
     bin_, number, bits = 0, 0, 0

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 DEEPEST = 64
-"""Levels of nesting. Our own deepest document, an investigation's, has 12."""
+"""Levels. Our own deepest document, an investigation's, has 12."""
 MOST_DIGITS = 20
-"""Of a whole number: an unsigned 64-bit integer has 20."""
+"""An unsigned 64-bit integer has 20."""
 FREE_CONTAINERS, CHARACTERS_OF_ONE = 300_000, 8
 """An empty container takes 72 bytes of memory: beyond FREE_CONTAINERS, the text must have CHARACTERS_OF_ONE characters
 for each."""
@@ -25,8 +25,8 @@ class JsonError(ValueError):
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value in JSON text. JsonError for invalid text, nesting beyond DEEPEST, numbers that are not finite or have
-    more than MOST_DIGITS, a NUL or half a surrogate pair."""
+    """JsonError for invalid text, nesting beyond DEEPEST, numbers that are not finite or have more than MOST_DIGITS, a
+    NUL or half a surrogate pair."""
     try:
         text = text.decode() if isinstance(text, bytes) else text
         if text.count("{") + text.count("[") > FREE_CONTAINERS + len(text) // CHARACTERS_OF_ONE:
@@ -44,8 +44,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def write_json(value: Any, *, indent: int | None = None) -> str:
-    """The JSON text of a value, in ASCII; null for a number that is not finite; paths as text. TypeError for what JSON
-    does not have."""
+    """In ASCII; null for a number that is not finite; paths as text. TypeError for what JSON does not have."""
     encoder = _ON_ONE_LINE if indent is None else json.JSONEncoder(allow_nan=False, indent=indent, default=_path)
     try:
         return encoder.encode(value)
@@ -54,7 +53,7 @@ def write_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def write_numbers(values: Mapping[str, float]) -> str:
-    """A JSON object of numbers, each with six digits: measurements are not more precise."""
+    """With six digits: measurements are not more precise."""
     words = []
     for name, value in values.items():
         text = f"{value:.6g}"
@@ -83,7 +82,7 @@ def _with_null(value: Any) -> Any:
 
 
 def check_depth(value: Any, deepest: int = DEEPEST) -> None:
-    """JsonError where tables and lists are nested beyond `deepest` levels. Not recursive."""
+    """JsonError beyond `deepest` levels. Not recursive."""
     layer = [value]
     for _ in range(deepest):
         layer = [item for container in layer for item in _within(container) if isinstance(item, dict | list)]

@@ -21,7 +21,7 @@ LARGEST_OPTION_FILE = 1 << 20
 
 
 def read_up_to(path: Path, most: int) -> bytes:
-    """The file's first bytes, one more than `most` if it has more. OSError if it cannot be read; also for an impossible
+    """The first bytes, one more than `most` if there are more. OSError if it cannot be read; also for an impossible
     name, a pipe without a writer, and, if we are root, a link of another user, who could have us show a file that only
     root may read."""
     try:
@@ -38,7 +38,7 @@ def read_up_to(path: Path, most: int) -> bytes:
 
 
 def regular(path: Path) -> int:
-    """A regular file that is reached as by `read_up_to`, open for reading; the caller closes it. OSError."""
+    """A regular file, reached as by `read_up_to`, open for reading; the caller closes it. OSError."""
     descriptor = _opened(path)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -58,7 +58,7 @@ def _opened(path: Path) -> int:
 
 
 def read_text_up_to(path: Path, most: int) -> str:
-    """The file as text in UTF-8, with replacement marks. OSError like `read_up_to`, and for more than `most` bytes."""
+    """In UTF-8, with replacement marks. OSError like `read_up_to`, and for more than `most` bytes."""
     data = read_up_to(path, most)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes")
@@ -66,10 +66,9 @@ def read_text_up_to(path: Path, most: int) -> str:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write the file with these bytes: when this returns it is complete on the disk, or as it was before. A link of
-    ours or of root stays one, and its target is replaced; a device, a pipe or an open descriptor (/dev/stdout,
-    >(command)) is written to. No link and no pipe of another user is used. OSError if it cannot be written, also if no
-    process reads from a pipe."""
+    """When this returns the file is complete on the disk, or as it was before. A link of ours or of root stays one, and
+    its target is replaced; a device, a pipe or an open descriptor (/dev/stdout, >(command)) is written to. No link and
+    no pipe of another user is used. OSError if it cannot be written, also if no process reads from a pipe."""
     place = _end_of(path)
     if (number := _own_descriptor(place)) is not None:
         _write_to(os.dup(number), data)
@@ -89,7 +88,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def append_to(path: Path, data: bytes) -> None:
-    """Write at the end of a regular file, made if missing. Links, and errors: as `write_whole`."""
+    """To a regular file, made if missing. Links, and errors: as `write_whole`."""
     place = _end_of(path)
     with _folder_of(place) as folder:
         folder.append(place.name, data)
@@ -140,7 +139,7 @@ def _write_to(descriptor: int, data: bytes) -> None:
 
 
 def _await_writer(descriptor: int) -> bytes:
-    """Wait until a process has the pipe open for writing; returns what finding that out has read."""
+    """Until a process has the pipe open for writing; returns what finding that out has read."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     until = time.monotonic() + PATIENCE_S

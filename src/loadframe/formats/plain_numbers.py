@@ -1,36 +1,36 @@
-"""Numbers that others wrote, from text: other text gives None, and nothing raises."""
+"""Numbers that others wrote: other text gives None, and nothing raises."""
 
 import math
 import re
 from typing import TypeGuard
 
 MOST_DIGITS = 20
-"""Of a whole number: an unsigned 64-bit integer has 20, and int() of thousands raises, or is slow."""
+"""An unsigned 64-bit integer has 20; int() of thousands raises, or is slow."""
 _WHOLE = re.compile(rf"-?[0-9]{{1,{MOST_DIGITS}}}", re.ASCII)
 SMALLEST, LARGEST = 1e-9, 1e15
 """A load, a throughput or a latency beyond these was given by mistake, or has another unit; and squares would leave the
 range of a double."""
 _LONGEST = 400
-"""Characters of a number with a point: the smallest double, written out in full, has fewer significant ones."""
+"""Characters: the smallest double, written out in full, has fewer significant ones."""
 
 
 def plausible(value: float) -> bool:
-    """Whether a measured value is possible: 0, or from SMALLEST to LARGEST."""
+    """0, or from SMALLEST to LARGEST."""
     return value == 0 or SMALLEST <= value <= LARGEST
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a value of JSON or TOML is a number: true and false are none."""
+    """In JSON or TOML: true and false are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def whole(text: str) -> int | None:
-    """A decimal whole number with an optional "-"; None for anything else and for more than MOST_DIGITS."""
+    """Decimal, with an optional "-" and at most MOST_DIGITS."""
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def finite(text: str) -> float | None:
-    """A number as float() reads it; None for other text, and for what is not finite."""
+    """As float() reads it."""
     try:
         value = float(text[: _LONGEST + 1])
     except ValueError:

@@ -1,4 +1,4 @@
-"""What others have said, as words that can be shown; and whether a path is text."""
+"""Foreign texts in words that can be shown; and whether a path is text."""
 
 import os
 import sys
@@ -24,13 +24,13 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
 
 
 def why(error: Exception) -> str:
-    """The words of an exception, or its name where it has none."""
+    """Its words, or its name where it has none."""
     return words(error) or type(error).__name__
 
 
 def why_no_text(path: Path) -> str | None:
-    """Why a path is not text in UTF-8, in which records and reports hold it and must find it again: bytes invalid in,
-    or letters beyond, the locale's encoding. None if it is."""
+    """Why a path is not text in UTF-8, in which records and reports must find it again: bytes invalid in, or letters
+    beyond, the locale's encoding. None if it is."""
     try:
         whole = str(path.absolute())
     except OSError:  # the working folder is gone

@@ -9,18 +9,18 @@ from typing import Any
 from loadframe.formats.json_text import JsonError, check_depth
 
 DEEPEST = 16
-"""Levels of nesting. A study has four."""
+"""Levels. A study has four."""
 LONGEST_KEY = 32
 """Parts of a dotted key: the parser's time grows with their cube."""
 _PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _MORE = rf"(?:[ \t]*+\.[ \t]*+{_PART})"
 _LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_PART}{_MORE}{{{LONGEST_KEY}}}")
-"""Takes time linear in any text: it does not backtrack."""
+"""Linear time: it does not backtrack."""
 _NOT_SHOWN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class TomlError(ValueError):
-    """Why the text cannot be used, in words. key: where, dotted; "" if the text cannot be read so far."""
+    """key: where, dotted; "" if the text cannot be read so far."""
 
     def __init__(self, fact: str, key: str = "") -> None:
         super().__init__(fact)
@@ -28,7 +28,7 @@ class TomlError(ValueError):
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The tables in TOML text. TomlError for invalid text, and for what this program cannot carry."""
+    """TomlError for invalid text, and for what this program cannot carry."""
     if long_key := _LONG_KEY.search(text):
         raise TomlError(f"the key {long_key[0][:40]}... has more than {LONGEST_KEY} parts")
     try:
@@ -65,7 +65,7 @@ def _check_values(tables: dict[str, Any]) -> None:
 
 
 def check_characters(key: str, text: str) -> None:
-    """TomlError for text that can be no file name, cannot be printed, or would control a terminal: control characters
-    other than tab and line ends, and halves of surrogate pairs."""
+    """TomlError for what can be no file name, cannot be printed, or would control a terminal: control characters other
+    than tab and line ends, and halves of surrogate pairs."""
     if bad := _NOT_SHOWN.search(text):
         raise TomlError(f"its text has the character U+{ord(bad[0]):04X}, which cannot be shown", key)

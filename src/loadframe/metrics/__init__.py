@@ -1,9 +1,7 @@
-"""Every metric by its name: what it is and its unit.
-
-Names follow OpenTelemetry's semantic conventions where they exist (conventions.txt); those of one component of the
-study begin with the component (`target.`, `driver.`, `recorder.`, and `loader.`, `shard1.`, ... of a target in several
-pieces); server counters with the kind of the server (`kinds/NAME/metrics.txt`). Shares are 0..1, rates are per second,
-`cores` are CPU-seconds per second."""
+"""Every metric by its name. Names follow OpenTelemetry's semantic conventions where they exist (conventions.txt); those
+of one component of the study begin with the component (`target.`, `driver.`, `recorder.`, and `loader.`, `shard1.`, ...
+of a target in several pieces); server counters with the kind of the server (`kinds/NAME/metrics.txt`). Shares are 0..1,
+rates are per second, `cores` are CPU-seconds per second."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +15,7 @@ from loadframe.knowledge.kinds import rows, tables
 from loadframe.metrics import exposed
 
 IN_FRONT: tuple[str, ...] = tuple(chain.from_iterable(rows("metrics", "IN_FRONT", str).values()))
-"""Components in front of a target's shards; each has a cage with limits of its own."""
+"""Of a target's shards; each has a cage with limits of its own."""
 MOST_SHARDS = 16
 """Enough for any machine that one command measures."""
 OF_EACH_COMPONENT = tuple(
@@ -27,7 +25,7 @@ OF_EACH_COMPONENT = tuple(
         *("waits.", "peers.", "served.", "accept_queue", "runtime."),
     )
 )
-"""Beginnings of the names that the recorder has for every component, written for the target."""
+"""Beginnings of names that the recorder has for every component, written for the target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class Metric:
 
     @property
     def alone(self) -> str:
-        """For places without a column that marks it as a share."""
+        """Where no column marks it as a share."""
         return f"share {self.what}" if self.what.startswith("of the ") else self.what
 
 
@@ -65,21 +63,17 @@ def register(rows: str, component: str = "", words: str = "") -> None:
         METRICS[name] = Metric(name, unit, what)
 
 
-def _register_pieces() -> None:
-    whole = [metric for metric in METRICS.values() if metric.name.startswith(OF_EACH_COMPONENT)]
-    pieces = {f"shard{number}": f"shard {number}" for number in range(1, MOST_SHARDS + 1)}
-    pieces |= {name: f"the {name}" for name in IN_FRONT}
-    for piece, words in pieces.items():
-        for metric in whole:
-            name = metric.name.replace("target", piece, 1)
-            METRICS[name] = Metric(name, metric.unit, metric.what.replace("the target", words))
-
-
 for _rows in (_table("metrics.txt"), *tables("metrics", "ROWS", str).values()):
     register(_rows)
 register(_table("cage_metrics.txt"), "target.", "the target")
 register(_table("cage_metrics.txt"), "driver.", "the load driver")
-_register_pieces()
+_pieces = {f"shard{number}": f"shard {number}" for number in range(1, MOST_SHARDS + 1)}
+_pieces |= {name: f"the {name}" for name in IN_FRONT}
+_whole = [row for row in METRICS.values() if row.name.startswith(OF_EACH_COMPONENT)]
+for _piece, _words in _pieces.items():
+    for _row in _whole:
+        _name = _row.name.replace("target", _piece, 1)
+        METRICS[_name] = Metric(_name, _row.unit, _row.what.replace("the target", _words))
 
 _NAME = r"[a-z][a-z0-9_-]*"
 _PARTS = {"component": _NAME, "program": _NAME, "peer": ".+", "name": r"[A-Za-z][A-Za-z0-9_-]{0,39}"}
@@ -87,8 +81,7 @@ _WORDS = {"component": {"target": "the target", "driver": "the load driver"}, "p
 
 
 def _families() -> dict[str, list[tuple[re.Pattern[str], Metric]]]:
-    """By what follows the last dot of a name; a group for each part in braces. Of families.txt, and of other
-    distributions' families."""
+    """By what follows the last dot of a name; a group for each part in braces."""
     by_end: dict[str, list[tuple[re.Pattern[str], Metric]]] = {}
     tables = "\n".join([_table("families.txt"), *(family.rows for family in FAMILIES.values())])
     for name, unit, what in _cells(tables):
@@ -109,13 +102,13 @@ def _family_of(name: str) -> tuple[Metric, Mapping[str, str]] | None:
 
 
 def parts_of(name: str) -> Mapping[str, str]:
-    """The component, peer, program or name in the name of a family's metric; empty for any other name."""
+    """The component, peer, program or name in the name of a family's metric."""
     family = _family_of(name)
     return {} if family is None else family[1]
 
 
 def metric(name: str) -> Metric:
-    """An unknown metric is described by its name."""
+    """An unknown one is described by its name."""
     return METRICS.get(name) or _by_its_name(name) or Metric(name, "", name)
 
 

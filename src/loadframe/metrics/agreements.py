@@ -1,11 +1,8 @@
-"""What must agree: counters of the same thing, counted in different places.
-
-A counter that does not count reads 0, and would rule out a cause. So what is counted twice has a row here: it must not
-be less than a share of what all of its witnesses count. Otherwise it is blind: it is left out of the step, with all
-that follows from it, and named.
-
-Rows are in agreements.toml; those of a single server in its `kinds/NAME/metrics.py`. They are checked in their order,
-and what is blind is no witness for later rows: what is closest to the work comes first."""
+"""Counters of the same thing, counted in different places, must agree. A counter that does not count reads 0, and would
+rule out a cause. So what is counted twice has a row here: it must not be less than a share of what all of its witnesses
+count. Otherwise it is blind: it is left out of the step, with all that follows from it, and named. Rows
+(agreements.toml; those of a server in its `kinds/NAME/metrics.py`) are checked in their order, and what is blind is no
+witness for later rows: what is closest to the work comes first."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -32,10 +29,9 @@ def _agreements(table: str) -> tuple[Agreement, ...]:
 
 
 OF_A_COMPONENT = _agreements("component")
-"""C stands for the component."""
 OF_THE_MACHINE = _agreements("machine")
 OF_EXPOSED = (requests(REQUESTS, also=(OF,)),)
-"""What a service exposes: where it does not count the load's requests, its other rates are not those of the load."""
+"""Where a service does not count the load's requests, its other rates are not those of the load."""
 
 _OF_SERVERS = tuple(chain.from_iterable(rows("metrics", "AGREEMENTS", Agreement).values()))
 OF_SERVERS = tuple(row for row in _OF_SERVERS if not row.whole)
@@ -102,9 +98,14 @@ def _blind(row: Agreement, metrics: Values) -> Blind | None:
     if least < row.floor or counted >= row.share * least:
         return None
     witnesses = " and ".join(_shown(names, metrics) for names in row.witnesses)
+    own, prefixes = (*row.counter, *row.also), tuple(name for name in row.also if name.endswith("."))
     return Blind(
         counter=row.counter[0],
-        metrics=tuple(name for name in metrics if name in row.counter or _is_of(name, row.also)),
+        metrics=tuple(
+            name
+            for name in metrics
+            if name in own or (name.startswith(prefixes) and is_known(name) and metric(name).unit in RATES)
+        ),
         because=f"{_shown(row.counter, metrics)}, while {witnesses} ({row.why})",
     )
 
@@ -116,10 +117,3 @@ def _together(names: Sequence[str], metrics: Values) -> float | None:
 
 def _shown(names: Sequence[str], metrics: Values) -> str:
     return ", ".join(f"{metric(name).what}: {show_metric(name, metrics[name])}" for name in names if name in metrics)
-
-
-def _is_of(name: str, also: Sequence[str]) -> bool:
-    if name in also:
-        return True
-    prefixes = tuple(prefix for prefix in also if prefix.endswith("."))
-    return bool(prefixes) and name.startswith(prefixes) and is_known(name) and metric(name).unit in RATES

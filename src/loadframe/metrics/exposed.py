@@ -1,9 +1,7 @@
-"""Metrics that a service exposes itself: their names, units and what follows from them.
-
-All that is known of one is in its name, so a run folder can be read without its service: `service.` and the name as
-exposed, with its labels in one order (`service.pool_in_use{pool="a"}`). Cumulative ones end as in OpenMetrics
-(`_total`, `_count`, `_sum`, `_bucket`) and are rates in steps; a level whose own name ends so gets the suffix
-`_level`."""
+"""Metrics that a service exposes itself. All that is known of one is in its name, so a run folder can be read without
+its service: `service.` and the name as exposed, with its labels in one order (`service.pool_in_use{pool="a"}`).
+Cumulative ones end as in OpenMetrics (`_total`, `_count`, `_sum`, `_bucket`) and are rates in steps; a level whose own
+name ends so gets the suffix `_level`."""
 
 import math
 import re
@@ -19,14 +17,14 @@ OF = "service."
 RESERVED = ("parallelism", "serial")
 """Findings of a service are called `service.NAME`, too: no limit can have these names."""
 COUNTED = ("_total", "_count", "_sum", "_bucket")
-"""Endings of the names of counters (OpenMetrics 1.0, "Suffixes")."""
+"""Endings of counters (OpenMetrics 1.0, "Suffixes")."""
 LEVEL, TOTAL, BUCKET, BOUND = "_level", "_total", "_bucket", "le"
 QUANTILES = {"_p50": 0.50, "_p95": 0.95, "_p99": 0.99}
 LONGEST_NAME = 300
-"""Characters with labels; what is longer is left out."""
+"""With labels; what is longer is left out."""
 _UNITS = {"seconds": "s", "milliseconds": "ms", "bytes": "bytes", "ratio": "share"}
 _ASIDE = ("max", "min", "mean", "avg", "current", "used", "limit", "committed", "free")
-"""Words behind the unit: `jvm_memory_bytes_used`."""
+"""Behind the unit: `jvm_memory_bytes_used`."""
 _LABEL = re.compile(r'(?<![^{=,"])([^{=,"]++)="((?:[^"\\]|\\.)*+)"')
 """A name begins only where one can, and nothing is tried twice: the time is linear in the text."""
 
@@ -45,14 +43,14 @@ class Name:
 
 
 def named(base: str, labels: Mapping[str, str], *, counted: bool) -> Name:
-    """The name under which a value is recorded. counted: it only grows."""
+    """The recorded name. counted: it only grows."""
     ends = base.endswith(COUNTED)
     base = f"{base}{TOTAL}" if counted and not ends else f"{base}{LEVEL}" if ends and not counted else base
     return Name(base, tuple(sorted(labels.items())))
 
 
 def split(name: str) -> Name:
-    """Of a name, whatever the order of its labels. Any other text has no labels."""
+    """Whatever the order of its labels. Any other text has no labels."""
     base, brace, rest = name.partition("{")
     if not brace:
         return Name(name)
@@ -110,13 +108,13 @@ def what_of(name: str) -> str:
 
 
 ROUNDING = 1e-9
-"""Rounding error of a share of counts that were divided by a time."""
+"""Of a share of counts that were divided by a time."""
 
 
 def with_quantiles(metrics: Values) -> dict[str, float]:
-    """Metrics with the quantiles of a window in place of the rates of buckets. A histogram's buckets are cumulative
-    (`le`). The quantile is the upper bound of the bucket that holds it, so the value is at most that. It is absent
-    where that bucket has no bound, or the rates contradict one another."""
+    """With the quantiles of a window in place of the rates of buckets, which are cumulative (`le`). A quantile is the
+    upper bound of the bucket that holds it; it is absent where that bucket has no bound, or the rates contradict one
+    another."""
     rest, histograms = dict(metrics), _histograms(metrics)
     for histogram, buckets in histograms.items():
         for name in buckets.values():
@@ -196,8 +194,8 @@ NO_CEILING = 2.0**62
 
 
 def derived_metrics(metrics: Values, requests: Sequence[str] = ()) -> dict[str, float]:
-    """Metrics that follow from a window's exposed ones: the garbage collector's share, the heap, and the requests
-    served. requests: the names that a study gives for the last."""
+    """Of a window: the garbage collector's share, the heap, and the requests served. requests: the names that a study
+    gives for the last."""
     own = {name: value for name, value in metrics.items() if name.startswith(OF)}
     if not own:
         return {}

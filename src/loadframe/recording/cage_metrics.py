@@ -1,4 +1,4 @@
-"""What a component used of its resource limits. Sources: Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/;
+"""What a component used of its resource limits. Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/;
 scheduler/sched-bwc.rst for the quota."""
 
 import math
@@ -19,7 +19,6 @@ def _number(metric: str, most: float = math.inf) -> Callable[[float], Metrics]:
 
 
 def _cpu_stat(text: bytes, quota: bytes, period: bytes) -> dict[str, int]:
-    """With the period of the quota, if known."""
     period = quota.strip().rpartition(b" ")[2] or period
     return procfs.parse_vmstat(text) | ({_PERIOD_US: procfs.parse_count(period)} if period else {})
 
@@ -60,7 +59,7 @@ Devices = dict[str, dict[str, float]]
 def parse_cgroup_io(data: bytes) -> Devices:
     """The numbers of each device ("8:0"). io.stat and io.max (version 2): rbytes, wbytes, rios, wios; rbps, wbps,
     riops, wiops, infinite without a limit. blkio.throttle.io_service_bytes and io_serviced (version 1): Read and Write;
-    its limits, blkio.throttle.*_device: "". Empty without I/O, or without a limit."""
+    its limits, blkio.throttle.*_device: ""."""
     devices: Devices = {}
     for line in data.splitlines():
         device, *fields = line.split() or [b""]
@@ -76,7 +75,6 @@ def parse_cgroup_io(data: bytes) -> Devices:
 
 
 Io = tuple[Devices, ...]
-"""What was used, then the limits of each file."""
 
 
 def _io_text(*texts: bytes) -> Io:
@@ -100,15 +98,12 @@ def _io(name: str, key: str, limit_key: str, place: int, first: Io, last: Io, el
     return {f"cage.{name}": use, f"cage.{name}.limit": limit} | share
 
 
-def _io_files() -> list[Derivation]:
-    second = [partial(_io, name, key, limit_key, 1) for name, (key, limit_key, *_) in IO.items()]
-    rows = [Derivation("io.stat", _io_text, rates=second, slower=("io.max",))]
-    for file in dict.fromkeys(row[2] for row in IO.values()):
-        mine = {name: row for name, row in IO.items() if row[2] == file}
-        first = [partial(_io, name, row[3], "", place) for place, (name, row) in enumerate(mine.items(), start=1)]
-        rows.append(Derivation(file, _io_text, rates=first, slower=[row[4] for row in mine.values()]))
-    return rows
-
+_version_2 = [partial(_io, name, key, limit_key, 1) for name, (key, limit_key, *_) in IO.items()]
+_IO_FILES = [Derivation("io.stat", _io_text, rates=_version_2, slower=("io.max",))]
+for _file in dict.fromkeys(row[2] for row in IO.values()):
+    _mine = {name: row for name, row in IO.items() if row[2] == _file}
+    _rates = [partial(_io, name, row[3], "", place) for place, (name, row) in enumerate(_mine.items(), start=1)]
+    _IO_FILES.append(Derivation(_file, _io_text, rates=_rates, slower=[row[4] for row in _mine.values()]))
 
 CAGE: tuple[Derivation, ...] = (
     Derivation("cpu.stat", _cpu_stat, rates=(*_CPU_TIMES, _throttled), slower=("cpu.max", "cpu.cfs_period_us")),
@@ -142,10 +137,10 @@ CAGE: tuple[Derivation, ...] = (
             "pids.events": (("pids.refused", "max"),),
         }.items()
     ),
-    *_io_files(),
+    *_IO_FILES,
     *(pressure(f"{resource}.pressure", (f"cage.pressure.{resource}.some",)) for resource in ("cpu", "memory", "io")),
 )
-"""By the file's name. Files of both versions are listed: a group has those of one version."""
+"""By the file's name: a group has those of one version."""
 FILES = frozenset(name for row in CAGE for name in (row.source, *row.slower))
 HELD = frozenset(name for row in CAGE for name in row.slower)
 

@@ -20,7 +20,7 @@ from loadframe.host.processes import marked
 from loadframe.host.signals import stopped_by_signal, undisturbed
 
 ANSWER_TIMEOUT_S = 30.0
-"""A recorder that is silent for this long hangs: an fsync on a busy disk takes seconds, not half a minute."""
+"""An fsync on a busy disk takes seconds, not half a minute."""
 
 LACKING = {
     errno.ENOSPC: "Free some space or choose another place with --runs; run it again.",
@@ -29,12 +29,12 @@ LACKING = {
     errno.ENOMEM: "Give it more memory (`ulimit -v`, the container's limit); run it again.",
     errno.EIO: "Look at the disk (the kernel's log says what is wrong with it); run it again.",
 }
-"""errno -> what to do if a recorder ends with that error's message."""
+"""What to do if a recorder ends with that error's message."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecorderCost:
-    """cpu_s: includes the process's start. rss_bytes: peak. late_ticks: over half an interval late, or missed."""
+    """cpu_s: with the process's start. rss_bytes: peak. late_ticks: over half an interval late, or missed."""
 
     cpu_s: float
     elapsed_s: float
@@ -45,8 +45,8 @@ class RecorderCost:
 
 class Recorder:
     """A recorder process that writes to `path`, which must not exist yet, or to an open file of that name, whose
-    `descriptor` it takes over. Methods may be called from several threads. Each raises RecordingError, with what the
-    recorder printed, once the process has died."""
+    `descriptor` it takes over. For several threads. Methods raise RecordingError, with what the recorder printed, once
+    the process has died."""
 
     def __init__(self, path: Path, *, interval_s: float = 0.1, descriptor: int | None = None) -> None:
         self.path = path
@@ -55,11 +55,9 @@ class Recorder:
         self._process: subprocess.Popen[bytes] | None = None
         self._stderr: IO[bytes] | None = None
         self._cost: RecorderCost | None = None
-        self.cost_so_far: RecorderCost | None = None
-        """The cost until the last flush; None before the first."""
+        self.cost_so_far: RecorderCost | None = None  # until the last flush
         self._killed = False
-        self._unsent = b""
-        """The rest of interrupted commands, sent before the next one."""
+        self._unsent = b""  # of interrupted commands, sent before the next one
         self._answers = b""
         self._questions = 0
         self._stop: int | None = None
@@ -109,7 +107,7 @@ class Recorder:
         self._send({"do": "follow", "component": component, "pids": list(pids)})
 
     def follow_cgroup(self, component: str, folders: Sequence[Path]) -> None:
-        """These folders (version 1: one per controller), and no others, from now on."""
+        """As `follow`; with version 1 a folder per controller."""
         self._send({"do": "follow-cgroup", "component": component, "folders": [str(folder) for folder in folders]})
 
     def note(self, source: str, text: str, at_s: float | None = None) -> None:
@@ -120,14 +118,14 @@ class Recorder:
         self._send({**fields, "do": "mark", "kind": kind, "at_s": time.monotonic()})
 
     def flush(self) -> None:
-        """Return once every tick, note and mark up to now is on the disk."""
+        """Returns once every tick, note and mark up to now is on the disk."""
         with self._asking:
             number = self._number()
             self._send({"do": "flush", "number": number})
             self.cost_so_far = RecorderCost(**self._await_answer("flush", number)["cost"])
 
     def stop(self) -> RecorderCost:
-        """Returns the cost; repeatable, as the recorder is asked once."""
+        """Repeatable: the recorder is asked once."""
         with self._asking:
             if self._cost is None:
                 with undisturbed():
@@ -215,7 +213,7 @@ class Recorder:
                 return answer
 
     def _wait_for(self, pipe: IO[bytes], event: int, deadline_s: float, what: str) -> None:
-        """At the deadline the recorder is useless, and is ended, so that no further call has to wait as long."""
+        """At the deadline the recorder is ended, so that no further call has to wait as long."""
         if pipe.closed:  # an earlier question was not answered
             raise self._died()
         poller = select.poll()

@@ -1,5 +1,5 @@
 """The one derivation of every number: text of a source -> reading -> metrics. A window takes rates between its edges,
-and combines the levels of all its readings; a series takes rates since the reading before, and each level as it is; the
+and combines the levels of its readings; a series takes rates since the reading before, and each level as it is; the
 ledger takes rates between two looks, and the levels of the later one."""
 
 import os
@@ -18,11 +18,10 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """source: its name in a recording; a star stands for any part of a name: the texts of all matches, in the order of
-    their names, are one text. slower: sources that are recorded less often, whose latest texts are passed along. parse:
-    takes its text, then theirs (empty if not recorded yet). levels: metrics of one reading; rates: of two and the
-    seconds between them (> 0). Each function raises RecordingError if what it needs is missing or went back, without
-    affecting the others."""
+    """source: in a star's place stands any part of a name: all matches, in the order of their names, are one text.
+    slower: sources that are recorded less often. parse: takes its text, then the latest of theirs (empty if not
+    recorded yet). levels: metrics of one reading; rates: of two and the seconds between them (> 0). Each raises
+    RecordingError if what it needs is missing or went back, without affecting the others."""
 
     source: str
     parse: Callable[..., Any]
@@ -63,8 +62,6 @@ class Derivation:
 
 
 class Track:
-    """The same sources at one tick after the other."""
-
     def __init__(self, rows: Sequence[Derivation], page_bytes: int) -> None:
         self._rows = rows
         self._page_bytes = page_bytes
@@ -102,18 +99,16 @@ LATEST = frozenset(
     | {f"cage.{name}" for name in ("cpu.limit", "memory.peak", "memory.limit", "pids.limit")}
 )
 IN_PAGES = frozenset({"system.network.tcp_memory"})
-"""Levels that the kernel counts in pages."""
 
 
 def put_together(metric: str, values: Sequence[float]) -> float:
-    """values: of one level in a window."""
     if metric in AVERAGE:
         return sum(values) / len(values)
     return values[-1] if metric in LATEST else min(values) if metric in LOWEST else max(values)
 
 
 def growth(first: float, last: float) -> float:
-    """last - first of a counter. Raises RecordingError if it went back, that is, was reset."""
+    """Of a counter. RecordingError if it went back, that is, was reset."""
     if last < first:
         raise RecordingError(f"A counter went back from {first} to {last}.")
     return last - first
@@ -163,7 +158,7 @@ def _in_bytes(metrics: Metrics, page_bytes: int) -> Metrics:
 @dataclass(frozen=True, slots=True)
 class Window:
     """ticks: of the schedule, within start_s..end_s, at least two. around: all given ticks, in time order, for what is
-    recorded only once per second. elapsed_s: from the first to the last of `ticks`."""
+    recorded only once per second."""
 
     start_s: float
     end_s: float
@@ -179,7 +174,7 @@ class Window:
         return self.ticks[0].facts
 
     def readings(self, row: Derivation) -> list[Any]:
-        """At each tick of the window that has the source, else at the nearest. Raises RecordingError."""
+        """At each tick of the window that has the source, else at the nearest. RecordingError."""
         having = [tick for tick in self.ticks if row.text(tick.entries) is not None]
         if not having:
             around = [tick for tick in self.around if row.text(tick.entries) is not None]
@@ -189,7 +184,7 @@ class Window:
         return [row.reading(tick.entries) for tick in having]
 
     def pair(self, row: Derivation) -> tuple[Any, Any, float]:
-        """Readings at the window's edges, or nearest to them, and the seconds between. Raises RecordingError."""
+        """At the window's edges, or nearest to them, and the seconds between. RecordingError."""
         first, last = self.ticks[0], self.ticks[-1]
         if row.text(first.entries) is None or row.text(last.entries) is None:
             having = [tick for tick in self.around if row.text(tick.entries) is not None]
@@ -245,7 +240,6 @@ def nearest(times: Sequence[float], at_s: float) -> int:
 
 
 def derive(window: Window, rows: Iterable[Derivation]) -> Metrics:
-    """What is not known is absent."""
     return gather(partial(part, window, row) for row in rows for part in (_levels, _rates))
 
 

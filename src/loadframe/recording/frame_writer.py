@@ -1,5 +1,4 @@
-"""Writing a recording: everything is gathered in one buffer, in the layout of frames; files are read straight into it,
-and it is compressed from there."""
+"""Writing a recording, in the layout of frames: files are read straight into one buffer, which is compressed."""
 
 import os
 import zlib
@@ -33,7 +32,7 @@ from loadframe.recording.frames import (
 _LEVEL = 1
 _BUFFER_BYTES = 512 * 1024
 _FLUSH_BYTES = 384 * 1024
-"""A block is written at this size, so that the recorder's memory stays small."""
+"""Keeps the recorder's memory small."""
 _CHUNK = 64 * 1024
 _SMALL = 4096
 _CERTAINLY_WHOLE = 3000
@@ -41,8 +40,8 @@ _CERTAINLY_WHOLE = 3000
 
 
 class FrameWriter:
-    """Writes one recording. Never overwrites: RecordingError if `path` exists or cannot be written, or the disk refuses
-    later. descriptor: the new file, open for appending; `path` is only its name then."""
+    """Never overwrites: RecordingError if `path` exists or cannot be written, or the disk refuses later. descriptor:
+    the new file, open for appending; `path` is only its name then."""
 
     def __init__(self, path: Path, facts: Facts, descriptor: int | None = None) -> None:
         self._path = path
@@ -68,7 +67,6 @@ class FrameWriter:
         self._write(FILE_HEADER.pack(MAGIC, VERSION, len(text), zlib.crc32(text)) + text)
 
     def source(self, name: str) -> int:
-        """Its id. Every block names the sources in use."""
         if name not in self._ids:
             self._ids[name] = self._next_id
             encoded = SOURCE_ID.pack(self._next_id) + name.encode()
@@ -92,7 +90,6 @@ class FrameWriter:
         self.end_record()
 
     def begin(self, monotonic_s: float, wall_s: float, *, sample: bool = True) -> None:
-        """Begin a tick of the schedule, or an event; `end_record` ends it."""
         self._make_room(_SMALL)
         self._record = self.end
         RECORD.pack_into(self.buffer, self.end, SAMPLE if sample else EVENT, 0)
@@ -107,7 +104,7 @@ class FrameWriter:
         self.append(data)
 
     def read(self, source: int, descriptor: int) -> None:
-        """Add an entry of an open file's text. OSError leaves no entry."""
+        """OSError leaves no entry."""
         if self.end + _CHUNK + _SMALL > len(self.buffer):  # a call less, thousands of times a second
             self._make_room(_CHUNK + _SMALL)
         start = self.end + ENTRY.size
@@ -121,7 +118,7 @@ class FrameWriter:
         self.end = end
 
     def begin_entry(self, source: int) -> None:
-        """An entry of several parts: `pull` and `TASK` add to it, `end_entry` ends it."""
+        """`pull` and `TASK` add to it, `end_entry` ends it."""
         self._entry = self.end
         self.put(source, b"")
 
@@ -145,18 +142,12 @@ class FrameWriter:
         self.end += len(data)
         return len(data)
 
-    def keep_tail(self, length: int, most: int) -> int:
-        """Keep the end of the last `length` bytes; returns how many are kept."""
-        kept = min(length, most)
-        tail, self.end = bytes(self.buffer[self.end - kept : self.end]), self.end - length
-        return self.append(tail)
-
     def end_entry(self) -> None:
         source, _ = ENTRY.unpack_from(self.buffer, self._entry)
         ENTRY.pack_into(self.buffer, self._entry, source, self.end - self._entry - ENTRY.size)
 
     def end_record(self) -> None:
-        """Raises RecordingError if it is too large for any reader."""
+        """RecordingError if it is too large for any reader."""
         length = self.end - self._record - RECORD.size
         if length > LARGEST_BLOCK_BYTES // 2:
             raise RecordingError(f"One tick of {length} bytes is too large for a recording.")

@@ -1,14 +1,15 @@
-"""The file format of a recording (docs/recording.md), and reading it. Each block is one zstd frame with a content
-checksum behind a small header with its own, and names every source it uses: a lost block costs only its own ticks, and
-a reader can begin anywhere."""
+"""The file format of a recording (docs/recording.md), and reading it. A block is a zstd frame with a checksum behind a
+small header with its own, and names every source it uses: a lost block costs only its own ticks."""
 
 import json
 import os
+import re
 import struct
 import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,30 +19,31 @@ MAGIC = b"LFREC\r\n\x1a"
 VERSION = 2
 """2 added hosts. Version 1 can still be read."""
 BLOCK_MAGIC = b"LFB\xf1"
+_MAGIC = re.compile(BLOCK_MAGIC)
 LARGEST_BLOCK_BYTES = 64 * 1024 * 1024
-"""Before compression; a larger number in a header is corruption."""
+"""Before compression; more in a header is corruption."""
 LARGEST_FRAME_BYTES = LARGEST_BLOCK_BYTES + (LARGEST_BLOCK_BYTES >> 7)
-"""What cannot be compressed grows by less than that (ZSTD_compressBound)."""
+"""What cannot be compressed grows by less (ZSTD_compressBound)."""
 FREE_BYTES, PER_BYTE = 8 << 20, 20
-"""The most that a block holds: FREE_BYTES, plus PER_BYTE for each of its bytes in the file."""
+"""A block holds at most FREE_BYTES, plus PER_BYTE for each of its bytes in the file."""
 MOST_RECORDS, MOST_ENTRIES = 50_000, 50_000
-"""Most of each in a block, which has a few dozen records and one for each source, 17 of a process: a million small ones
-would take far more memory than their bytes."""
+"""In a block, which has a few dozen records and one for each source, 17 of a process: a million small ones would take
+far more memory than their bytes."""
 MOST_BLOCKS = 1_000_000
 """At the recorder's pace, more than a week."""
 MOST_SEARCHED = 100_000
-"""False beginnings of a block, at most; a file with more was made on purpose, and its rest is ignored."""
+"""False beginnings of a block: a file with more was made on purpose, and its rest is ignored."""
 _LATEST_S = 1e12
 
 FILE_HEADER = struct.Struct("<8sHII")
 """magic, version, length of the facts (JSON) that follow, their crc32."""
 BLOCK_HEADER = struct.Struct("<4sIIddI")
-"""magic, compressed length, raw length, earliest and latest monotonic time (s), crc32 of the 28 bytes before it."""
+"""magic, compressed length, raw length, earliest and latest monotonic time (s), crc32 of the bytes before it."""
 TASK = struct.Struct("<IHHH")
-"""One thread in a `tasks` entry: thread id, then the lengths of its stat, schedstat and wchan, which follow."""
+"""A thread of a `tasks` entry: its id, then the lengths of its stat, schedstat and wchan, which follow."""
 
 RECORD = struct.Struct("<BI")
-"""kind of the record, length of its body."""
+"""kind, length of the body."""
 TIMES = struct.Struct("<dd")
 """of a sample or event: monotonic and wall clock (s)."""
 ENTRY = struct.Struct("<II")
@@ -49,16 +51,16 @@ ENTRY = struct.Struct("<II")
 SOURCE_ID = struct.Struct("<I")
 SOURCE, SAMPLE, EVENT, HOST = 1, 2, 3, 4
 UNRECORDED = "recorder:unrecorded"
-"""The source of an event: what could not be recorded and why, as a sentence."""
+"""Source of an event: what could not be recorded and why, as a sentence."""
 MACHINE = "recorder:machine"
-"""The source, in each tick, of the kind of machine as uname(2) names it: numbers of system calls differ."""
+"""Source in each tick: the kind of machine as uname(2) names it (numbers of system calls differ)."""
 _DIFFERENT_FILE = "Give the recording that Loadframe wrote (raw/*.lfr in a run folder)."
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """Of the recording machine. boottime_offset_s: CLOCK_BOOTTIME - CLOCK_MONOTONIC, for start times of processes,
-    which count suspended time. host: its name; times of different hosts are of different clocks."""
+    which count suspended time. Times of different hosts are of different clocks."""
 
     interval_s: float
     clock_ticks_per_s: int
@@ -103,12 +105,11 @@ class Facts:
 
 
 Entries = Mapping[str, bytes]
-"""The recorded bytes, by source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """sample: True for a tick of the schedule, False for a note or mark in between, at its own time."""
+    """sample: of the schedule; else a note or mark in between, at its own time."""
 
     monotonic_s: float
     wall_s: float
@@ -118,8 +119,6 @@ class Tick:
 
 
 class Block(NamedTuple):
-    """Where a block's zstd frame lies in the file, and the times in it."""
-
     offset: int
     length: int
     raw_length: int
@@ -128,21 +127,19 @@ class Block(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """end: the offset after the last complete block."""
-
     blocks: list[Block]
     end: int
     warnings: list[str]
 
 
 def peak_rss_bytes(status: bytes) -> int:
-    """From the text of /proc/self/status: getrusage's maxrss would be inherited from the parent that forked us."""
+    """From /proc/self/status: getrusage's maxrss would be inherited from the parent that forked us."""
     _, _, rest = status.partition(b"VmHWM:")
     return int(rest.split(None, 1)[0]) * 1024 if rest else 0
 
 
 def parse_header(data: bytes, path: Path) -> tuple[Facts, int]:
-    """Facts, and the offset of the first block. Raises RecordingError for an empty, foreign or cut off file."""
+    """Facts, and the offset of the first block. RecordingError for an empty, foreign or cut off file."""
     if not data:
         raise RecordingError(f"The recording {path} is empty.", remedy="Its recorder never started; record again.")
     if not data.startswith(MAGIC[: len(data)]):
@@ -175,7 +172,9 @@ def scan_blocks(data: bytes, base: int = 0) -> Scan:
     while position + BLOCK_HEADER.size <= len(data) and len(blocks) < MOST_BLOCKS:
         block = _block_at(data, position)
         if block is None:
-            next_at = _next_block(data, position)
+            places = islice((match.start() for match in _MAGIC.finditer(data, position + 1)), MOST_SEARCHED)
+            whole = (at for at in places if at + BLOCK_HEADER.size <= len(data))
+            next_at = next((at for at in whole if _block_at(data, at) is not None), -1)
             if next_at < 0:
                 break
             warnings.append(f"{next_at - position} bytes at offset {base + position} are no block; skipped.")
@@ -197,19 +196,9 @@ def _block_at(data: bytes, position: int) -> Block | None:
     return Block(begin, length, raw_length, first_s, last_s) if intact else None
 
 
-def _next_block(data: bytes, position: int) -> int:
-    for _ in range(MOST_SEARCHED):
-        position = data.find(BLOCK_MAGIC, position + 1)
-        if position < 0 or position + BLOCK_HEADER.size > len(data):
-            return -1
-        if _block_at(data, position) is not None:
-            return position
-    return -1
-
-
 def decode_block(frame: bytes, block: Block, facts: Facts, *, samples: bool) -> list[Tick]:
-    """In the order they were written; without `samples` only those in between. Records of an unknown kind are skipped.
-    Raises RecordingError if the block is corrupt."""
+    """In the order they were written; without `samples` only those in between. Unknown kinds are skipped.
+    RecordingError if the block is corrupt."""
     import zstandard  # here: the process of `loadframe watch` has this module and reads no recording
 
     try:

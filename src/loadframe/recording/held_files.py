@@ -10,18 +10,16 @@ from loadframe.recording.frame_writer import FrameWriter
 
 READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
 MOST_HELD = 8192
-"""Files of threads held open: each costs the kernel one to two kilobytes. As many descriptors again are for all other
-files."""
+"""Files of threads: each costs the kernel one to two kilobytes. As many descriptors again are for all other files."""
 
-SECOND_S = 0.95
-"""A bit less, so that ticks of 0.1 s do not make it 1.1."""
+SECOND_S = 0.95  # ticks of 0.1 s must not make it 1.1
 
 Held = list[tuple[int, int]]
 """Source id and descriptor."""
 
 
 class Descriptors:
-    """How many files of threads may be held open; beyond that they are opened and closed at each reading."""
+    """How many files of threads may be held; beyond that they are opened and closed at each reading."""
 
     def __init__(self) -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -30,7 +28,7 @@ class Descriptors:
         self.free = allowed // 2
 
     def hold(self, path: str, directory: int | None = None) -> int | None:
-        """An open descriptor to keep, or None if enough are held. Raises OSError if the file will not open."""
+        """None if enough are held. OSError if the file will not open."""
         if self.free <= 0:
             return None
         try:
@@ -63,7 +61,7 @@ class HeldFiles:
         return self._writer.source(name)
 
     def open(self, held: Held, source: str, path: str, directory: int | None = None) -> None:
-        """Hold a file, once per source. Raises OSError if descriptors are used up."""
+        """Once per source. OSError if descriptors are used up."""
         if source in self._names:
             return
         try:
@@ -90,7 +88,7 @@ class HeldFiles:
         return True
 
     def read(self, held: Held) -> None:
-        """Add an entry for each file that answers (/proc/pressure does not if it is switched off)."""
+        """Of each file that answers (/proc/pressure does not if it is switched off)."""
         read = self._writer.read
         for source, descriptor in held:
             try:
@@ -106,7 +104,6 @@ class HeldFiles:
 
 
 def used_up(error: OSError) -> bool:
-    """No descriptors are left, which says nothing about the file."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 

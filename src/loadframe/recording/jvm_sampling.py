@@ -1,7 +1,7 @@
-"""The counters of a Java virtual machine of HotSpot (`jstat` reads the same ones), in /tmp/hsperfdata_USER/PID, as the
-process itself sees /tmp and its pid. The file is read only if it and its folder belong to the process's user, without
-following links, and up to a bound: a target may have put anything there. Layout: HotSpot, runtime/perfMemory.hpp
-(PerfDataPrologue, PerfDataEntry), version 2."""
+"""The counters of HotSpot (`jstat` reads the same ones), in /tmp/hsperfdata_USER/PID, as the process itself sees /tmp
+and its pid. The file is read only if it and its folder belong to the process's user, without following links, and up to
+a bound: a target may have put anything there. Layout: runtime/perfMemory.hpp (PerfDataPrologue, PerfDataEntry), version
+2."""
 
 import os
 import re
@@ -27,7 +27,7 @@ _FILE = READ_ONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class JvmCounters:
-    """held: the open file; places: of the wanted counters in it."""
+    """places: of the wanted counters in the open file."""
 
     def __init__(self, held: int, places: Sequence[tuple[str, str, int]]) -> None:
         self._held = held
@@ -35,7 +35,7 @@ class JvmCounters:
 
     @classmethod
     def of(cls, directory: int) -> "JvmCounters | None":
-        """directory: the process's folder in /proc, held open. None if there is no file that can be trusted."""
+        """directory: the process's folder in /proc. None if there is no file that can be trusted."""
         with ExitStack() as stack, suppress(OSError, ValueError, struct.error):
             # Otherwise it is not Java, switched off, forbidden, or malformed.
             held = _open(directory)
@@ -84,7 +84,7 @@ def _open(directory: int) -> int:
 
 
 def _places(data: bytes) -> list[tuple[str, str, int]]:
-    """(name, form, offset) of each wanted counter. Raises ValueError or struct.error for another kind of file."""
+    """(name, form, offset) of each wanted counter. ValueError or struct.error for another kind of file."""
     if data[:4] != _MAGIC or len(data) < 32 or data[5] != 2:
         raise ValueError("no hsperfdata of version 2")
     order = _SYMBOLS[data[4] & 1]

@@ -26,23 +26,23 @@ from loadframe.recording.wait_metrics import wait_metrics
 
 SERVICE_NOTE = "note:service"
 COUNTERS_NOTE = "note:counters"
-"""Says what the numbers in notes of the service mean, so that a recording can be read without its server."""
+"""What the numbers in notes of the service mean, so that a recording can be read without its server."""
 STEP_START = "mark:step-start"
 MISSING_NOTE = "note:missing"
-"""Says which counters of the service are not known so far, and why: a JSON array of sentences."""
+"""Counters of the service that are not known so far, and why: a JSON array of sentences."""
 ITS_NETWORK = "netstat"
 COUNTED_WHERE_THEY_ARRIVE = ("system.network.listen_overflows", "system.network.listen_drops")
-"""Connections dropped before they were accepted are counted in the target's network namespace."""
+"""Counted in the target's network namespace."""
 STALL_INTERVALS = 3
-"""A longer gap between ticks is a stall: one late tick happens on any busy machine."""
+"""A longer gap is a stall: one late tick happens on any busy machine."""
 
 
 Readings = Sequence[tuple[float, float]]
-"""Of a counter: CLOCK_MONOTONIC (s), value."""
+"""CLOCK_MONOTONIC (s), value."""
 
 
 class Stall(NamedTuple):
-    """No tick came for length_s from start_s on (CLOCK_MONOTONIC)."""
+    """Without a tick from start_s on (CLOCK_MONOTONIC)."""
 
     start_s: float
     length_s: float
@@ -58,10 +58,10 @@ def window_metrics(
     pieces: Sequence[str] = (),
 ) -> Metrics:
     """Averages, rates and peaks over start_s..end_s (CLOCK_MONOTONIC). What cannot be computed (not recorded, damaged,
-    reset, fewer than two ticks) is absent. ticks: as RecordingReader.ticks_between gives them, in any order. service:
-    the counters in notes of the source "service". embedded: the target lives in the driver's processes, and has their
-    metrics if nothing was followed as "target". pieces: the components of the target, which has the metrics of all
-    their processes, and of the fullest control group."""
+    reset, fewer than two ticks) is absent. ticks: of RecordingReader.ticks_between, in any order. service: the counters
+    in notes of the source "service". embedded: the target lives in the driver's processes, and has their metrics if
+    nothing was followed as "target". pieces: the components of the target, which has the metrics of all their
+    processes, and of the fullest control group."""
     metrics = service_metrics(ticks, start_s, end_s, service)
     window = window_of(ticks, start_s, end_s)
     if window is None:
@@ -118,10 +118,9 @@ def _foreign(window: Window, processes: Sequence[ProcessInWindow], metrics: Mapp
 
 
 def service_metrics(ticks: Sequence[Tick], start_s: float, end_s: float, service: Sequence[CounterSpec]) -> Metrics:
-    """A cumulative counter has its rate between the notes nearest to the window's edges, at the notes' own times;
-    others their largest value noted within the window (else the nearest), those of a family what it makes of them. Also
-    the quantiles of histograms, and what follows for families. Notes before the step are of another load, and are
-    ignored."""
+    """A cumulative counter has its rate between the notes nearest to the window's edges; others their largest value
+    within the window (else the nearest), those of a family what it makes of them. Also quantiles of histograms, and
+    what follows for families. Notes before the step are of another load."""
     if not service:
         return {}
     starts = (tick.monotonic_s for tick in ticks if STEP_START in tick.entries)
@@ -154,7 +153,7 @@ def specs_text(specs: Sequence[CounterSpec]) -> str:
 
 
 def read_specs(text: bytes) -> list[CounterSpec]:
-    """The registered counters that such a note names; none of a damaged note."""
+    """The registered counters; none of a damaged note."""
     try:
         return [
             CounterSpec(str(spec["name"]), spec["metric"], cumulative=bool(spec["cumulative"]))
@@ -180,8 +179,7 @@ def read_counters(text: bytes) -> Metrics:
 
 
 def _rate(readings: Readings, start_s: float, end_s: float) -> float | None:
-    """Growth per second; None if the counter went back in between: it was reset, and may be beyond its first value
-    again."""
+    """None if the counter went back in between: it was reset, and may be beyond its first value again."""
     pair = nearest_pair([at_s for at_s, _ in readings], start_s, end_s)
     if pair is None:
         return None

@@ -1,4 +1,4 @@
-"""The connections of a component in a window: to whom, how many at once, and on how many an answer is awaited
+"""A component's connections in a window: to whom, how many at once, and on how many an answer is awaited
 (docs/recording.md, "Peers"). Layouts: linux/tcp.h."""
 
 from collections import Counter, defaultdict
@@ -16,22 +16,20 @@ from loadframe.recording.wait_classes import Role
 
 SOCKETS, LISTENERS = "sockets", "listeners"
 MOST_PEERS = 16
-"""Those with most connections are named; the others are combined."""
+"""Those with most connections are named."""
 REST = "others"
 FIRST_EPHEMERAL = 32768
-"""The default of ip_local_port_range: connections are made from such ports, seldom served at them."""
+"""Default of ip_local_port_range: connections are made from such ports, seldom served at them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The sockets of a component at one moment, each once, however many processes have it open."""
-
     at_s: float
     sockets: Mapping[int, OpenSocket]
 
 
 class Connections:
-    """Of a component's processes in a window. names: of other components, by the port they listen on."""
+    """names: of other components, by the port they listen on."""
 
     def __init__(self, processes: Sequence[ProcessInWindow], names: Mapping[str, str] | None = None) -> None:
         self._names = names or {}
@@ -44,7 +42,7 @@ class Connections:
         return self._together(self.by_process.values())
 
     def looks_at_listeners(self) -> list[Look]:
-        """As `looks`, with the looks at listening sockets only, which are many times as frequent."""
+        """With the looks at listening sockets only, which are many times as frequent."""
         return self._together(_looks(process, SOCKETS, LISTENERS) for process in self._processes)
 
     def _together(self, of_processes: Iterable[Iterable[tuple[float, list[OpenSocket]]]]) -> list[Look]:
@@ -97,7 +95,7 @@ class Connections:
 
 
 def _looks(process: ProcessInWindow, *sources: str) -> Iterator[tuple[float, list[OpenSocket]]]:
-    """A damaged look is as if there had been none."""
+    """Without damaged ones."""
     for tick in process.window.around:
         for source in sources:
             if source in tick.entries:
@@ -116,7 +114,6 @@ def is_here(socket: OpenSocket) -> bool:
 
 
 def peer_metrics(connections: Connections) -> Metrics:
-    """Of the connections that a component made, by peer; of all that it serves; and of its fullest accept queue."""
     looks = connections.looks
     queues = _queues(connections.looks_at_listeners())
     if not looks:
@@ -162,7 +159,7 @@ def _busy(
 
 
 def _numbers(moments: Sequence[Sequence[bool | None]]) -> Metrics:
-    """moments: for each look, whether each connection was busy; None: unknown."""
+    """For each look, whether each connection was busy (None: unknown)."""
     counts = [len(moment) for moment in moments]
     metrics: Metrics = {"connections": sum(counts) / len(counts), "connections_most": max(counts)}
     if any(counts) and all(busy is None for moment in moments for busy in moment):
@@ -193,15 +190,15 @@ def _queues(looks: Sequence[Look]) -> Metrics:
 
 Side = Literal["made", "served"]
 PACES = ((1, 1), (1, 2), (2, 1), (2, 2))
-"""Segments of a request and of an answer that are tried: a small one is one segment, a head and a body are two."""
+"""Segments of a request and of an answer: a small one is one segment, a head and a body are two."""
 FEWEST_ANSWERS = 8
-"""Segments of answers on a connection needed to show whether their number keeps pace with the requests'."""
+"""Segments of answers on a connection that show whether their number keeps pace with the requests'."""
 FEW_ANSWERS = 3
-"""The same if each request and its answer account for every segment of the connection, which is no coincidence."""
+"""The same if requests and answers account for every segment of the connection, which is no coincidence."""
 MOST_AHEAD = 8
 """Exchanges by which greetings and logins may have put one side ahead for good."""
 AGREE = 0.9
-"""Share of the looks at all connections to a peer that must fit a pace."""
+"""Share of the looks at a peer's connections that must fit a pace."""
 FEWEST_LOOKS = 4
 
 
@@ -215,7 +212,7 @@ class Pace:
 
 
 def awaits_answer(socket: OpenSocket, pace: Pace | None = None) -> bool | None:
-    """Whether a request is in flight on a connection that the component made; None if unknown."""
+    """Whether a request is in flight on a connection that was made; None if unknown."""
     times = socket.times
     if socket.state == SYN_SENT:
         return True
@@ -249,8 +246,8 @@ def is_asked(socket: OpenSocket, pace: Pace | None = None) -> bool | None:
 
 
 def pace_of(looks: Iterable[OpenSocket], side: Side) -> Pace | None:
-    """What the looks at all connections to a peer have in common, or None. A look with its two moments in different
-    ticks allows one lead; the others allow two."""
+    """What the looks at all connections to a peer have in common. A look with its two moments in different ticks allows
+    one lead; the others allow two."""
     quiet = [socket.times for socket in looks if socket.times is not None and socket.send == socket.receive == 0]
     settled, young = (
         [times for times in quiet if _segments(times, side)[1] >= fewest] for fewest in (FEWEST_ANSWERS, FEW_ANSWERS)
@@ -276,7 +273,7 @@ def _agreed(looks: Sequence[TcpTimes], side: Side, most_ahead: int) -> Pace | No
 
 
 def _by_ticks(times: TcpTimes, side: Side) -> bool | None:
-    """Whether a request is in flight; None if the last data sent and received are in the same tick."""
+    """None if the last data sent and received are in the same tick."""
     if times.sent_ms == times.received_ms:
         return None
     if side == "made":
@@ -285,7 +282,7 @@ def _by_ticks(times: TcpTimes, side: Side) -> bool | None:
 
 
 def _segments(times: TcpTimes, side: Side) -> tuple[int, int]:
-    """Segments of requests and of answers; what was sent again counts once."""
+    """Of requests and of answers; what was sent again counts once."""
     out = max(0, times.data_out - times.retransmits)
     return (out, times.data_in) if side == "made" else (times.data_in, out)
 

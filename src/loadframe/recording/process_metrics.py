@@ -1,5 +1,5 @@
 """The metrics of a component's processes. A child that has ended counts with its parent, which inherits its numbers
-from the kernel: so nothing is lost that comes and goes between two ticks."""
+from the kernel: nothing is lost that comes and goes between two ticks."""
 
 import math
 import re
@@ -17,7 +17,7 @@ NS = 1e9
 STATES = {"running": "R", "blocked": "D", "sleeping": "S"}
 POLLING = "polling"
 parse_stat = lru_cache(maxsize=512)(procfs.parse_process_stat)
-"""Cached: CPU, faults and memory come from the same text."""
+"""Cached: several metrics come from one text."""
 
 _LONGEST_PID = 10
 _TIMER_SLEEP = re.compile(rb"(nanosleep|_sleep|msleep|usleep)(\.|$)")
@@ -45,7 +45,7 @@ def _grown(first: ProcessStat, last: ProcessStat, prefix: str) -> dict[str, floa
 
 
 def after(first: ProcessStat, ended: Sequence[ProcessStat]) -> ProcessStat:
-    """A process's numbers plus what was seen of children that ended since: they count once, as themselves."""
+    """Plus what was seen of children that ended since: they count once, as themselves."""
     if not ended:
         return first
     of_all = {
@@ -55,7 +55,6 @@ def after(first: ProcessStat, ended: Sequence[ProcessStat]) -> ProcessStat:
 
 
 def with_clock(seen: ProcessStat, clock_ns: int, facts: Facts) -> ProcessStat:
-    """With the CPU time that the process's clock has counted since."""
     ticks = int(clock_ns / NS * facts.clock_ticks_per_s) - seen.user_ticks
     return replace(seen, system_ticks=max(seen.system_ticks, ticks))
 
@@ -68,7 +67,6 @@ BORN: Mapping[str, object] = {
     CLOCK: 0,
     IO: {name: 0 for names in _IO.values() for name in names},
 }
-"""Readings at a process's begin."""
 
 
 def process_rows(ticks_per_s: int) -> tuple[Derivation, ...]:
@@ -110,14 +108,14 @@ def born_since(stat: ProcessStat, at_s: float, facts: Facts) -> bool:
 
 
 def added_up(rates: Sequence[Metrics]) -> Metrics:
-    """Sums over processes; a metric missing for some (/proc/PID/io may be forbidden) is left out."""
+    """A metric missing for some (/proc/PID/io may be forbidden) is left out."""
     common = set[str].intersection(*(set(metrics) for metrics in rates)) if rates else set[str]()
     return {metric: sum(metrics[metric] for metrics in rates) for metric in common}
 
 
 @dataclass(frozen=True, slots=True)
 class TaskTexts:
-    """Unparsed; schedstat and wchan are empty if the kernel has none."""
+    """schedstat and wchan are empty if the kernel has none."""
 
     thread: int
     stat: bytes
@@ -132,12 +130,11 @@ class TaskTexts:
 
     @property
     def name(self) -> str:
-        """As the kernel keeps it, at most 15 bytes."""
+        """At most 15 bytes."""
         return self.stat[self.stat.find(b"(") + 1 : max(0, self.stat.rfind(b")"))].decode("utf-8", "replace")
 
 
 def parse_tasks(data: bytes) -> list[TaskTexts]:
-    """Layout: frames.TASK."""
     tasks, position = [], 0
     try:
         while position < len(data):
@@ -156,13 +153,12 @@ def parse_tasks(data: bytes) -> list[TaskTexts]:
 HELD = frozenset({STAT, "status", "limits", "fd", "threads", "tasks"})
 """The latest text of these stays valid: with thousands of threads, or many processes, they are read once per second."""
 KINDS = frozenset({*HELD, CLOCK, IO})
-"""The last words of the names of a process's sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """A component's threads at a moment. states: how many, extrapolated from the threads that were looked at (None if
-    none was). sleepers: of these; where_known: the kernel reported of at least one where it sleeps."""
+    """A component's threads at a moment. states: extrapolated from the threads that were looked at (None if none was).
+    sleepers: of these; where_known: the kernel reported of at least one where it sleeps."""
 
     count: int
     processes: int
@@ -179,7 +175,7 @@ class Census:
 
 
 def census(members: Collection[Entries]) -> Census | None:
-    """members: the entries of each process. None if they have no threads. Raises RecordingError for damaged entries."""
+    """members: the entries of each process. None without threads. RecordingError for damaged entries."""
     total, sleepers, where_known, asked_some = 0, 0, False, False
     states = dict.fromkeys([*STATES.values(), POLLING], 0.0)
     with_threads = [member for member in members if "tasks" in member or "threads" in member]
@@ -203,7 +199,6 @@ def census(members: Collection[Entries]) -> Census | None:
 
 
 def open_files(members: Collection[Entries]) -> Metrics:
-    """Of the process nearest to its own limit, with that limit."""
     uses = [
         {"open_files": procfs.parse_count(entries["fd"])} | open_files_limits(entries.get("limits", b""))
         for entries in members
@@ -213,7 +208,7 @@ def open_files(members: Collection[Entries]) -> Metrics:
 
 
 def nearness(metrics: Metrics) -> tuple[float, float]:
-    """Of a process to its limit of open files; without a limit, or as tie-breaker, how many it has."""
+    """To the limit of open files; without a limit, or as tie-breaker, how many it has."""
     count = metrics.get("open_files", -1.0)
     return count / max(metrics.get("open_files.limit", math.inf), 1.0), count
 
@@ -265,8 +260,8 @@ class ComponentTrack:
 
     def step(self, at_s: float, before_s: float | None, processes: Mapping[int, Entries]) -> Metrics:
         """before_s: time of the tick before. A process born since then counts from zero; an older one that was not
-        followed then counts from here on. If a file is read of some of the processes only, the rates that it had of
-        the others count."""
+        followed then counts from here on. If a file is read of some of the processes only, the earlier rates of the
+        others count."""
         there = {pid: entries for pid, entries in processes.items() if is_there(entries)}
         for pid, seen in self._before.items():
             if pid not in there and STAT in seen and isinstance(last := seen[STAT][1], ProcessStat):

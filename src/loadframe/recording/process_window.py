@@ -1,5 +1,5 @@
 """The followed processes in a window. What is recorded at each tick is compared between a process's first and last tick
-in it, from zero if born in it; what is recorded less often, because processes are looked at in turn, between the two
+in it, from zero if born in it; what is recorded less often, because processes are looked at in turn, between the
 readings nearest to its edges. Of threads that are looked at in turn the sample stands for all."""
 
 import re
@@ -36,10 +36,10 @@ from loadframe.recording.process_metrics import (
 from loadframe.recording.procfs import ProcessStat
 
 _ENOUGH_FOR_MOST = 0.9
-"""The hottest thread is known only if the CPU time of nearly all threads is."""
+"""The hottest thread is known only if nearly all threads' CPU time is."""
 PROGRAM = "exe"
 _ENOUGH_FOR_SUM = 0.5
-"""A sum over all threads is estimated only from a sample of at least half of them."""
+"""A sum over all threads needs a sample of at least half of them."""
 
 _ONE_AT_A_TIME = {
     r"python[23](\.\d+)?|python": "CPython, the global interpreter lock; a free-threaded build ends with t (PEP 703)",
@@ -47,9 +47,10 @@ _ONE_AT_A_TIME = {
     r"ruby(\d+(\.\d+)*)?": "CRuby, the global VM lock: of the threads of one Ractor one runs",
 }
 """Name of the program -> source: its threads run one at a time, apart from what they do outside the interpreter."""
-_PROGRAMS = re.compile("|".join(f"(?:{pattern})" for pattern in _ONE_AT_A_TIME))
+PROGRAMS = re.compile(rf"(?:.*/)?(?:{'|'.join(_ONE_AT_A_TIME)})(?: \(deleted\))?", re.DOTALL)
+"""As /proc/PID/exe leads to them."""
 Sight = tuple[float, tuple[int, int]]
-"""A moment, and two cumulative numbers of a thread then."""
+"""A moment (s), and two cumulative numbers of a thread then."""
 
 
 class ProcessInWindow:
@@ -60,8 +61,7 @@ class ProcessInWindow:
         self.pid = pid
         self.window = window.of(names, ())
         self.held = window.of(names, HELD)
-        self.ended_children: list[ProcessInWindow] = []
-        """Followed themselves until they ended in the window."""
+        self.ended_children: list[ProcessInWindow] = []  # followed themselves until they ended in the window
 
     @cached_property
     def present(self) -> list[Tick]:
@@ -93,7 +93,7 @@ class ProcessInWindow:
 
     def pair(self, row: Derivation) -> tuple[object, object, float]:
         """As Window.pair. What is recorded at each tick spans the whole window, from zero if the process was born in
-        it; so does what was recorded less often of one that was born in it, up to its last look."""
+        it; so does what was recorded less often of one born in it, up to its last look."""
         inside = [tick for tick in self.window.ticks if row.source in tick.entries]
         born = born_since(self.last_stat, self.window.ticks[0].monotonic_s, self.window.facts)
         if inside and (born or (inside[0] is self.present[0] and inside[-1] is self.present[-1])):
@@ -126,7 +126,7 @@ class ProcessInWindow:
 
     @property
     def cores(self) -> float:
-        """CPU-seconds per second. Raises RecordingError if unknown."""
+        """CPU-seconds per second. RecordingError if unknown."""
         if "cpu.cores" not in self.rates:
             raise RecordingError(f"The CPU time of process {self.pid} was not recorded.")
         return self.rates["cpu.cores"]
@@ -138,7 +138,7 @@ class ProcessInWindow:
 
     @cached_property
     def cpu_rates(self) -> dict[int, tuple[float, float]]:
-        """Per thread: CPU-seconds, and seconds of waiting for a CPU, per second."""
+        """Per thread: seconds on a CPU, and waiting for one, per second."""
 
         def numbers(task: TaskTexts) -> tuple[int, int] | None:
             if not task.schedstat.strip():
@@ -152,7 +152,7 @@ class ProcessInWindow:
 
     @cached_property
     def switch_rates(self) -> dict[int, tuple[float, float]]:
-        """Per thread: voluntary and involuntary context switches per second."""
+        """Per thread: voluntary and involuntary ones per second."""
 
         def numbers(task: TaskTexts) -> tuple[int, int] | None:
             status = procfs.parse_process_status(task.stat)
@@ -164,9 +164,8 @@ class ProcessInWindow:
     def _thread_rates(
         self, source: str, numbers: Callable[[TaskTexts], tuple[int, int] | None]
     ) -> dict[int, tuple[float, float]]:
-        """If all threads are looked at each time, a thread that is new began from zero, and counts for the part of the
-        window that it lived. Between two looks of a process that has its turn less often, its rate is taken to be the
-        same."""
+        """If all threads are looked at each time, a new thread began from zero, and counts for the part of the window
+        that it lived. Between two looks of a process that has its turn less often, its rate is taken to be the same."""
         sights: dict[int, list[Sight]] = {}
         complete, before_s = True, None
         for tick in self.window.around:
@@ -204,7 +203,6 @@ class ProcessInWindow:
 
 
 def followed_processes(window: Window) -> list[ProcessInWindow]:
-    """Under each component that they were followed as."""
     sources: dict[tuple[str, int], dict[str, str]] = {}
     for name in {name for tick in window.around for name in tick.entries}:
         if (split := split_source(name)) is not None:
@@ -254,7 +252,7 @@ def _open_files(processes: Members) -> Metrics:
 
 
 def _states(processes: Members) -> Metrics:
-    """Averages over the ticks at which any thread of the component was looked at; the count is the largest."""
+    """Averages over the ticks at which any thread was looked at; the count is the largest."""
     looked = (members for members in _moments(processes) if any("tasks" in entries for entries in members))
     moments = [counted for members in looked if (counted := census(members)) is not None]
     values: dict[str, list[float]] = {}
@@ -289,7 +287,7 @@ def _busiest(processes: Members) -> Metrics:
     if any(runs):
         metrics["cpu.busiest_threads"] = sum(runs) ** 2 / sum(run**2 for run in runs)
     for program in texts_of(busiest.window.around, PROGRAM)[-1:]:
-        metrics["cpu.one_at_a_time"] = float(runs_one_at_a_time(program.decode("utf-8", "replace")))
+        metrics["cpu.one_at_a_time"] = float(PROGRAMS.fullmatch(program.decode("utf-8", "replace")) is not None)
     return metrics
 
 
@@ -320,9 +318,3 @@ def sum_over_threads(
 def _switches(processes: Members) -> Metrics:
     rates = sum_over_threads(processes, lambda process: process.switch_rates)
     return {"context_switches.voluntary": rates[0], "context_switches.involuntary": rates[1]} if rates else {}
-
-
-def runs_one_at_a_time(program: str) -> bool:
-    """program: as /proc/PID/exe leads to it."""
-    name = program.removesuffix(" (deleted)").rpartition("/")[2]
-    return _PROGRAMS.fullmatch(name) is not None

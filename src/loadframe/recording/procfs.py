@@ -1,5 +1,5 @@
-"""Parsing procfs texts: bytes in, numbers out. All functions raise RecordingError if what must be there is missing or
-is no number; unknown lines are ignored. Layouts: proc(5), Documentation/admin-guide/iostats.rst, accounting/psi.rst,
+"""Parsing procfs texts. All functions raise RecordingError if what must be there is missing or is no number; unknown
+lines are ignored. Layouts: proc(5), Documentation/admin-guide/iostats.rst, accounting/psi.rst,
 scheduler/sched-stats.rst."""
 
 import itertools
@@ -16,7 +16,6 @@ _STACKED = re.compile(r"(loop|ram|zram|sr|fd|dm-|md)\d+$")
 _MOST_CPUS = 2**16
 _CPUS_ALLOWED = re.compile(rb"^Cpus_allowed_list:\s*([\d,-]+)$", re.MULTILINE)
 LARGEST = 2**64
-"""No counter of the kernel is larger."""
 
 
 def parse_count(data: bytes) -> int:
@@ -24,7 +23,6 @@ def parse_count(data: bytes) -> int:
 
 
 def parse_hexadecimal(field: bytes, where: str) -> int:
-    """As in /proc/PID/syscall and in tables of the network. where: for the message."""
     try:
         return int(field[:32], 16)
     except ValueError as error:
@@ -32,7 +30,6 @@ def parse_hexadecimal(field: bytes, where: str) -> int:
 
 
 def integer(field: bytes, where: str) -> int:
-    """where: for the message."""
     try:
         number = int(field)
     except ValueError as error:
@@ -58,7 +55,7 @@ def missing(where: str, what: str) -> RecordingError:
 
 @dataclass(frozen=True, slots=True)
 class CpuTimes:
-    """Time of one CPU or all CPUs since boot, in clock ticks, by use; older kernels lack the last ones."""
+    """Clock ticks since boot; older kernels lack the last ones."""
 
     user: int
     nice: int
@@ -72,7 +69,7 @@ class CpuTimes:
 
 @dataclass(frozen=True, slots=True)
 class SystemStat:
-    """/proc/stat. running, blocked: threads now; the rest counts since boot."""
+    """running, blocked: threads now; the rest counts since boot."""
 
     all_cpus: CpuTimes
     cpus: dict[str, CpuTimes]
@@ -84,7 +81,7 @@ class SystemStat:
 
 @dataclass(frozen=True, slots=True)
 class DiskCounters:
-    """A whole disk since boot. flushes and flush_ms are None before Linux 5.5, discards before 4.18."""
+    """Since boot. flushes and flush_ms are None before Linux 5.5, discards before 4.18."""
 
     reads: int
     read_sectors: int
@@ -115,7 +112,7 @@ def parse_stat(data: bytes) -> SystemStat:
 
 
 def parse_meminfo(data: bytes) -> dict[str, int]:
-    """/proc/meminfo: name -> bytes (or a plain count if the kernel gives no unit)."""
+    """In bytes, or a plain count if the kernel gives no unit."""
     numbers = by_name(data, "/proc/meminfo")
     if "MemTotal" not in numbers:
         raise missing("/proc/meminfo", "MemTotal")
@@ -123,7 +120,7 @@ def parse_meminfo(data: bytes) -> dict[str, int]:
 
 
 def by_name(data: bytes, where: str) -> dict[str, int]:
-    """The numbers of lines "name: 12" and "name: 12 kB", the latter in bytes, as in /proc/PID/io."""
+    """Lines "name: 12" and "name: 12 kB", the latter in bytes."""
     numbers = {}
     for line in data.splitlines():
         name, colon, value = line.partition(b":")
@@ -136,7 +133,7 @@ def by_name(data: bytes, where: str) -> dict[str, int]:
 
 
 def parse_vmstat(data: bytes) -> dict[str, int]:
-    """/proc/vmstat; also cpu.stat, memory.stat, memory.events and the like of a control group: name -> number."""
+    """Also cpu.stat, memory.stat, memory.events and the like of a control group."""
     words = data.split()
     with suppress(ValueError):  # fast path, taken ten times a second: each second word is a number
         read = list(map(int, words[1::2]))
@@ -153,7 +150,7 @@ def parse_vmstat(data: bytes) -> dict[str, int]:
 
 
 def parse_diskstats(data: bytes) -> dict[str, DiskCounters]:
-    """/proc/diskstats, without partitions, loop and ram devices, and dm and md, which would count twice."""
+    """Without partitions, loop and ram devices, and dm and md, which would count twice."""
     rows: dict[str, list[int]] = {}
     for line in data.splitlines():
         fields = line.split()
@@ -186,7 +183,7 @@ def _is_partition(name: str, names: dict[str, list[int]]) -> bool:
 
 
 def parse_pressure(data: bytes) -> dict[str, float]:
-    """/proc/pressure/*: "some" and "full" -> seconds of stall since boot."""
+    """ "some" and "full" -> seconds of stall since boot."""
     totals = {}
     for line in data.splitlines():
         kind, _, rest = line.partition(b" ")
@@ -199,7 +196,7 @@ def parse_pressure(data: bytes) -> dict[str, float]:
 
 
 def parse_threads(data: bytes) -> int:
-    """/proc/loadavg: the number of threads, 142 in "1.83 1.07 0.66 4/142 21183"."""
+    """142 in the text "1.83 1.07 0.66 4/142 21183" of /proc/loadavg."""
     fields = data.replace(b"/", b" ").split()
     if len(fields) < 5:
         raise missing("/proc/loadavg", "five numbers")
@@ -207,7 +204,7 @@ def parse_threads(data: bytes) -> int:
 
 
 def parse_file_numbers(data: bytes) -> dict[str, int]:
-    """/proc/sys/fs/file-nr (allocated, free, limit): open files on the machine, and fs.file-max."""
+    """Open files on the machine, and fs.file-max, from file-nr (allocated, free, limit)."""
     fields = integers(data.split(), "file-nr")
     if len(fields) < 3:
         raise missing("file-nr", "three numbers")
@@ -215,7 +212,7 @@ def parse_file_numbers(data: bytes) -> dict[str, int]:
 
 
 def parse_protocol(data: bytes, protocol: str) -> dict[str, int]:
-    """/proc/net/snmp and netstat: a protocol has a line of names, and below it one of numbers."""
+    """/proc/net/snmp and netstat: a line of a protocol's names, below it one of their numbers."""
     lines = [line.split()[1:] for line in data.splitlines() if line.startswith(f"{protocol}:".encode())]
     if len(lines) < 2:
         raise missing("/proc/net/snmp or netstat", f"the counters of {protocol}")
@@ -226,7 +223,7 @@ def parse_protocol(data: bytes, protocol: str) -> dict[str, int]:
 
 
 def parse_sockets(data: bytes) -> dict[str, int]:
-    """/proc/net/sockstat: the words and numbers of the line "TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 12"."""
+    """Of the line "TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 12"."""
     for line in data.splitlines():
         words = line.split()
         if words[:1] == [b"TCP:"]:
@@ -236,7 +233,7 @@ def parse_sockets(data: bytes) -> dict[str, int]:
 
 
 def parse_interrupts(data: bytes) -> dict[str, int]:
-    """/proc/interrupts: what a line begins with ("TLB", "RES", "24") -> its count over all CPUs."""
+    """What a line begins with ("TLB", "RES", "24") -> its count over all CPUs."""
     head, _, rest = data.partition(b"\n")
     cpus = len(head.split())
     counts = {}
@@ -252,8 +249,8 @@ def parse_interrupts(data: bytes) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """/proc/PID/stat, or a thread's. Times in clock ticks, started_ticks since boot. children_*: of children that ended
-    and were waited for, and of theirs."""
+    """Also a thread's. Times in clock ticks, started_ticks since boot. children_*: of children that ended and were
+    waited for, and of theirs."""
 
     pid: int
     command: str
@@ -275,8 +272,7 @@ class ProcessStat:
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
     """None for what is not in it (a zombie has no memory). The context switches are those of one thread, for a process
-    of its first. shared_bytes: resident pages of files and of shared memory, which other processes may share;
-    shared_memory_bytes: the latter alone."""
+    its first. shared_bytes: resident pages of files and of shared memory; shared_memory_bytes: the latter alone."""
 
     rss_bytes: int | None
     voluntary_switches: int | None
@@ -288,7 +284,7 @@ class ProcessStatus:
 
 @dataclass(frozen=True, slots=True)
 class SchedStat:
-    """A thread's time on a CPU, and time runnable without a CPU."""
+    """On a CPU, and runnable without one."""
 
     run_ns: int
     wait_ns: int
@@ -296,14 +292,12 @@ class SchedStat:
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimit:
-    """Infinity for "unlimited"."""
-
     soft: float
     hard: float
 
 
 def parse_process_stat(data: bytes) -> ProcessStat:
-    """Also a thread's. The command may contain spaces, parentheses and line ends."""
+    """The command may contain spaces, parentheses and line ends."""
     begin, end = data.find(b"("), data.rfind(b")")
     fields = data[end + 1 :].split()
     if not 0 < begin < end or len(fields) < 22:
@@ -329,7 +323,7 @@ def parse_process_stat(data: bytes) -> ProcessStat:
 
 
 def parse_process_status(data: bytes) -> ProcessStatus:
-    """Also a thread's, or only its last lines. Never raises for missing lines."""
+    """Also a thread's, or only its last lines. No line must be there."""
     of_files, of_memory = _line_number(data, b"RssFile:", 1024), _line_number(data, b"RssShmem:", 1024)
     return ProcessStatus(
         rss_bytes=_line_number(data, b"VmRSS:", 1024),
@@ -350,7 +344,7 @@ def _line_number(data: bytes, name: bytes, factor: int = 1) -> int | None:
 
 
 def parse_limits(data: bytes) -> dict[str, ResourceLimit]:
-    """/proc/PID/limits: the kernel's own names ("Max open files") -> soft and hard limit."""
+    """By the kernel's own names ("Max open files"); infinite for "unlimited"."""
     limits = {}
     for line in data.splitlines()[1:]:
         match = re.match(rb"(\S.*?) {2,}(\S+) +(\S+)", line)
@@ -366,7 +360,7 @@ def _limit(field: bytes) -> float:
 
 
 def parse_schedstat(data: bytes) -> SchedStat:
-    """Of a thread; for a process its first thread's."""
+    """For a process its first thread's."""
     fields = integers(data.split()[:3], "schedstat")
     if len(fields) < 3:
         raise missing("schedstat", "three numbers")
@@ -386,5 +380,5 @@ def parse_cpu_list(data: bytes) -> int:
 
 
 def parse_maximum(data: bytes) -> float:
-    """memory.max and the like: a number, or "max"."""
+    """A number, or "max"."""
     return math.inf if data.strip() == b"max" else float(integer(data.strip(), "a cgroup's limit"))

@@ -19,25 +19,25 @@ from loadframe.recording.frames import (
 )
 
 PIECE_BYTES = 2 * LARGEST_FRAME_BYTES
-"""Read at once: they always hold one whole block."""
+"""Holds one whole block."""
 COUNTER_MARGIN_S = 1.5
-"""Notes of server counters come once per second, so those nearest to a window's edges may lie this far outside."""
+"""Notes of server counters come once per second: those nearest to a window's edges may lie this far outside."""
 
 MOST_MEMORY_BYTES, FREE_BYTES, PER_BYTE = 2 << 30, 4 << 20, 20
-"""Memory for the ticks held at once: FREE_BYTES plus PER_BYTE times the recording's size on the disk, at most
+"""For the ticks held at once: FREE_BYTES plus PER_BYTE times the recording's size on the disk, at most
 MOST_MEMORY_BYTES, whatever its blocks decompress to. Our recordings hold 6 to 14 times their size."""
 _TICK_BYTES, _ENTRY_BYTES = 500, 200
 """As Python objects, in addition to their bytes."""
 MOST_HELD_BYTES = 128 << 20
-"""In memory, of a recording whose every tick is read; a larger one is thinned."""
+"""Of a recording whose every tick is read; a larger one is thinned."""
 FEW_BLOCKS = 10
-"""Blocks sampled to estimate how much a recording holds."""
+"""Sampled to estimate how much a recording holds."""
 
 
 class RecordingReader:
-    """Raises RecordingError if the file cannot be read, is empty, is no recording, or ends within its header; corrupt
-    blocks go to `warnings`. Ticks are those of the host that began it. descriptor: the open file, closed with the
-    reader; `path` is only its name then."""
+    """RecordingError if the file cannot be read, is empty, is no recording, or ends within its header; corrupt blocks
+    go to `warnings`. Ticks are those of the host that began it. descriptor: the open file, closed with the reader;
+    `path` is only its name then."""
 
     def __init__(self, path: Path, *, descriptor: int | None = None) -> None:
         self.path = path
@@ -58,7 +58,7 @@ class RecordingReader:
             raise
 
     def refresh(self) -> None:
-        """A block not yet complete is left for the next time."""
+        """An incomplete block is left for the next time."""
         size = os.fstat(self._fd).st_size
         while self._end < size and len(self._blocks) < MOST_BLOCKS:
             data = os.pread(self._fd, min(size - self._end, PIECE_BYTES), self._end)
@@ -70,7 +70,7 @@ class RecordingReader:
             self._end = scan.end
 
     def ticks_between(self, start_s: float, end_s: float) -> list[Tick]:
-        """In time order, with COUNTER_MARGIN_S before and after for the notes of server counters."""
+        """In time order, with COUNTER_MARGIN_S before and after."""
         self.refresh()
         first_s, last_s = start_s - COUNTER_MARGIN_S, end_s + COUNTER_MARGIN_S
         return self._gathered(
@@ -81,8 +81,8 @@ class RecordingReader:
 
     def all_ticks(self, *, most_entries: int | None = None) -> list[Tick]:
         """In time order, of a recording that no longer grows: a torn tail (the recorder was killed), and what exceeds
-        the memory, become warnings. most_entries: a recording with more is thinned (`thinned` is set): of evenly spaced
-        blocks the first text of each source is kept."""
+        the memory, become warnings. most_entries: one with more is thinned: of evenly spaced blocks the first text of
+        each source is kept."""
         self.refresh()
         every = self._apart(most_entries) if most_entries is not None else 1
         self.thinned = every > 1
@@ -95,7 +95,7 @@ class RecordingReader:
         return ticks
 
     def _gathered(self, blocks: Iterable[tuple[Block, list[Tick]]]) -> list[Tick]:
-        """The ticks of these blocks, in time order, as far as the memory reaches."""
+        """In time order, as far as the memory reaches."""
         most = min(MOST_MEMORY_BYTES, FREE_BYTES + PER_BYTE * os.fstat(self._fd).st_size)
         left, gathered = most, list[Tick]()
         for block, ticks in blocks:

@@ -1,7 +1,7 @@
 """The recorder process: `python -P -m loadframe.recording.recorder PATH [--interval 0.1] [--root /] [--descriptor N]`.
 It samples procfs on an absolute schedule and takes commands as JSON lines on stdin (docs/recording.md). It ends when
-stdin is closed or its parent dies. It runs next to what is measured, so this module and all that it imports are light:
-the standard library and zstandard."""
+stdin is closed or its parent dies. It runs next to what is measured, so all that it imports is light: the standard
+library and zstandard."""
 
 import argparse
 import ctypes
@@ -47,7 +47,7 @@ def both_clocks() -> tuple[float, float]:
 
 
 class RecorderProcess:
-    """Raises RecordingError if the file cannot be written."""
+    """RecordingError if the file cannot be written."""
 
     def __init__(
         self,
@@ -98,7 +98,11 @@ class RecorderProcess:
             wait_s = max(0.0, self._next_s - time.monotonic())
             # Not poll, which would round the time up to milliseconds; 0 is never too large a descriptor for select.
             if select.select([0], [], [], wait_s)[0]:
-                self._take_commands()
+                data = os.read(0, 1 << 16)
+                self._end_if(not data)
+                *lines, self._input = (self._input + data).split(b"\n")
+                for line in lines:
+                    self.obey(json.loads(line))
             now_s = time.monotonic()
             if now_s >= self._next_s and not self._stopping:
                 self.tick(now_s)
@@ -123,15 +127,6 @@ class RecorderProcess:
             "ticks": self._ticks,
             "late_ticks": self._late_ticks,
         }
-
-    def _take_commands(self) -> None:
-        data = os.read(0, 1 << 16)
-        if not data:
-            self._stopping = True
-            return
-        *lines, self._input = (self._input + data).split(b"\n")
-        for line in lines:
-            self.obey(json.loads(line))
 
     def obey(self, command: dict[str, Any]) -> None:
         match command["do"]:
@@ -193,8 +188,8 @@ class RecorderProcess:
             self._report_unrecorded(f"control group of the {component}", error)
 
     def _looked_at(self) -> Collection[ProcessFiles]:
-        """The processes that have their turn: those that were not looked at for longest, and parents always, because
-        they inherit the numbers of children that end."""
+        """Those that were not looked at for longest, and parents always, because they inherit the numbers of children
+        that end."""
         followed = self._followed.values()
         if len(followed) <= LOOKS_PER_TICK:
             return followed
@@ -205,7 +200,6 @@ class RecorderProcess:
         return {*parents, *others[: max(LOOKS_PER_TICK - len(parents), math.ceil(len(others) / ticks_per_s))]}
 
     def tick(self, now_s: float) -> None:
-        """Record what is due."""
         # More than half an interval after its time a tick is late; missed ones count as late, too.
         lateness_s = now_s - self._next_s
         missed = int(lateness_s / self._interval_s)

@@ -1,5 +1,5 @@
-"""Garbage collection of a component's processes, from a Java virtual machine's counters, and from the CPU time of
-threads with names of collectors."""
+"""Garbage collection, from a Java virtual machine's counters, and from the CPU time of threads with names of
+collectors."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,7 @@ from loadframe.recording.process_metrics import parse_tasks
 from loadframe.recording.process_window import ProcessInWindow
 
 JVM = "jvm"
-_ONE_HEAP = "GarbageFirst"
-"""G1's two generations share the heap: each may have all of it."""
+_ONE_HEAP = "GarbageFirst"  # each of G1's two generations may have all of the heap
 Counters = Mapping[str, str]
 _COLLECTORS = {
     r"GC Thread#\d+|ParGC.*|GC task thread.*": "HotSpot, gc/shared/workerThread.cpp: parallel collections",
@@ -23,8 +22,8 @@ _COLLECTORS = {
     r"VM Thread": "HotSpot, runtime/vmThread.cpp: the serial collector runs in it, and other work at safepoints",
 }
 """Name of a thread, as far as the kernel keeps it (15 bytes) -> source. Threads of Go have no names, and those of V8
-also compile: for these a profile shows what the collector takes (experiments/profiling.py)."""
-_THREADS = re.compile("|".join(f"(?:{name})" for name in _COLLECTORS))
+also compile: a profile shows these (experiments/profiling.py)."""
+COLLECTORS = re.compile("|".join(f"(?:{name})" for name in _COLLECTORS))
 
 
 def runtime_metrics(processes: Sequence[ProcessInWindow]) -> Metrics:
@@ -54,7 +53,7 @@ def parse_counters(text: bytes) -> dict[str, str]:
 
 
 def collected_s(counters: Counters) -> float:
-    """With pauses of concurrent collectors. Raises RecordingError if unknown."""
+    """With pauses of concurrent collectors. RecordingError."""
     frequency = _number(counters, "sun.os.hrt.frequency")
     spent = [
         _number(counters, name) for name in counters if name.startswith("sun.gc.collector.") and name.endswith(".time")
@@ -101,11 +100,7 @@ def _collecting(processes: Sequence[ProcessInWindow]) -> Metrics:
                     names.setdefault(row.thread, row.name)
         for thread, (run, _) in process.cpu_rates.items():
             together += run
-            if is_collector(names.get(thread, "")):
+            if COLLECTORS.fullmatch(names.get(thread, "")):
                 named = True
                 collecting += run
     return {"runtime.gc_cpu_share": collecting / together} if named and together > 0 else {}
-
-
-def is_collector(thread: str) -> bool:
-    return _THREADS.fullmatch(thread) is not None

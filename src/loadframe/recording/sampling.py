@@ -1,6 +1,6 @@
-"""Reading procfs, sysfs and cgroup files as cheaply as Python can: they stay open, each tick is one `preadv` per file
-straight into the recording's buffer, nothing is parsed. An open file also protects from reused pids: once its process
-is gone it answers ESRCH."""
+"""procfs, sysfs and cgroup files, read as cheaply as Python can: they stay open, a tick is one `preadv` per file into
+the recording's buffer, nothing is parsed. An open file of a process that is gone answers ESRCH, so reused pids are no
+danger."""
 
 import math
 import os
@@ -25,7 +25,7 @@ SYSTEM_FILES = (
     "/proc/pressure/io",
 )
 HALF_SYSTEM_FILES = ("/proc/net/netstat",)
-"""Twice per second: counters used per request, also for windows as short as a second."""
+"""Twice per second: counters used per request need it in windows as short as a second."""
 SLOW_SYSTEM_FILES = (
     *("/proc/loadavg", "/proc/sys/fs/file-nr", "/proc/interrupts"),
     *("/proc/net/dev", "/proc/net/snmp", "/proc/net/sockstat"),
@@ -35,7 +35,7 @@ SLOW_SYSTEM_PATTERNS = (
     "sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq",
     "sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count",
 )
-"""Once per second: what changes slowly, sockets and their queues, and whether a CPU changed its speed."""
+"""Once per second: what changes slowly."""
 RECORDER_FILES = ("/proc/self/schedstat",)
 SLOW_RECORDER_FILES = ("/proc/self/stat",)
 PROCESS_FILES = ("stat", "io")
@@ -53,23 +53,20 @@ SLOW_CGROUP_FILES = (
     "memory.oom_control",
     *(f"blkio.throttle.{name}_device" for name in ("read_bps", "write_bps", "read_iops", "write_iops")),
 )
-"""Files of both versions of cgroups: what a folder does not have is left out."""
 
 MANY_THREADS = 1000
-"""Above this, what the kernel adds up over all threads at each reading is read once per second: per 1,000 threads,
-/proc/PID/stat takes 43 us, io 20 us, the CPU clock 22 us (benchmarks/recorder.py)."""
+"""Above this, what the kernel adds up over all threads is read once per second: per 1,000 threads, /proc/PID/stat takes
+43 us, io 20 us, the CPU clock 22 us (benchmarks/recorder.py)."""
 MANY_OPEN_FILES = 512
 """Above this, counting open files by listing them (kernels before 6.2) is done once per second."""
 LOOKS_FOR_JVM = 10
-"""Searches for the counters of a Java process, once per second from its start on."""
+"""Once per second from a Java process's start on."""
 _FOLDER = READ_ONLY | os.O_DIRECTORY
 GONE = b"gone\n"
 _CPU_CLOCK_OF_PROCESS = 2
 
 
 class SystemFiles(HeldFiles):
-    """Of the machine and the recorder itself, as far as the kernel has them."""
-
     def __init__(self, root: Path, writer: FrameWriter) -> None:
         super().__init__(writer)
         patterns = [path for pattern in SLOW_SYSTEM_PATTERNS for path in sorted(root.glob(pattern))]
@@ -86,8 +83,8 @@ class SystemFiles(HeldFiles):
 
 
 class CgroupFiles(HeldFiles):
-    """One folder with version 2, one for each controller with version 1. Raises OSError if no descriptors are left.
-    Once the cgroup is removed its files answer ENODEV: they are absent from then on."""
+    """One folder with version 2, one per controller with version 1. Raises OSError if no descriptors are left. The
+    files of a removed cgroup answer ENODEV: they are absent from then on."""
 
     def __init__(self, root: Path, component: str, folders: Sequence[str], writer: FrameWriter) -> None:
         super().__init__(writer)
@@ -103,7 +100,7 @@ class CgroupFiles(HeldFiles):
 
 @cache
 def size_counts_open_files(root: Path) -> bool:
-    """Whether the size of /proc/PID/fd is the number of open files (Linux 6.2 and later)."""
+    """Of /proc/PID/fd: since Linux 6.2."""
     path = root / "proc/self/fd"
     with suppress(OSError):
         return 0 < path.stat().st_size == len(list(path.iterdir())) - 1  # listing it has it open itself
@@ -111,7 +108,7 @@ def size_counts_open_files(root: Path) -> bool:
 
 
 class ProcessFiles(HeldFiles):
-    """A followed process. Raises OSError if it is gone, or descriptors are used up."""
+    """Raises OSError if the process is gone, or descriptors are used up."""
 
     def __init__(
         self, root: Path, component: str, pid: int, writer: FrameWriter, descriptors: Descriptors, *, interval_s: float
@@ -126,7 +123,6 @@ class ProcessFiles(HeldFiles):
         # Of a recorded tree only the files are available, not the clocks of its processes.
         self._clock = (~pid << 3) | _CPU_CLOCK_OF_PROCESS if root == Path("/") else None
         self.looked_s = -math.inf
-        """When everything was last looked at."""
         self.directory = os.open(root / f"proc/{pid}", _FOLDER)
         try:
             tasks_directory = os.open("task", _FOLDER, dir_fd=self.directory)
@@ -149,7 +145,7 @@ class ProcessFiles(HeldFiles):
             raise
 
     def census(self) -> bool:
-        """As `sample`, but only that it lives, and its CPU time; nothing before everything was looked at."""
+        """Only whether it lives, and its CPU time; nothing before the first `sample`."""
         if self.looked_s == -math.inf:
             return True
         if self._clock is None or self._threads.count > MANY_THREADS:
@@ -165,14 +161,13 @@ class ProcessFiles(HeldFiles):
         return True
 
     def sample(self, now_s: float) -> bool:
-        """False (and an entry that says so) once the process is gone."""
+        """False, with an entry, once the process is gone."""
         self.looked_s = now_s
         second = self.is_second(now_s)
         due = second or self._threads.count <= MANY_THREADS
         try:
             if due:
-                # The clock goes by the pid, which may have been reused: only a stat that still answers shows that the
-                # process lived when the clock was read.
+                # The clock goes by the pid, which may be reused: only a stat that still answers shows that it was ours.
                 spent_ns = None if self._clock is None else time.clock_gettime_ns(self._clock)
                 self._writer.read(*self.each_tick[0])
                 if spent_ns is not None:

@@ -1,5 +1,4 @@
-"""A whole recording as a table, for metrics.parquet: the course, of which a window (recording.metrics) shows what lies
-between its edges."""
+"""A whole recording as a table, for metrics.parquet."""
 
 import math
 import re
@@ -23,13 +22,7 @@ from loadframe.panics import ROOM_BYTES, in_words
 from loadframe.recording.cage_metrics import CAGE, FILES
 from loadframe.recording.derivation import Track, texts_of
 from loadframe.recording.frames import UNRECORDED, Facts, Tick
-from loadframe.recording.metrics import (
-    COUNTERS_NOTE,
-    MISSING_NOTE,
-    SERVICE_NOTE,
-    read_counters,
-    read_specs,
-)
+from loadframe.recording.metrics import COUNTERS_NOTE, MISSING_NOTE, SERVICE_NOTE, read_counters, read_specs
 from loadframe.recording.process_metrics import KINDS, ComponentTrack, recorder_rows, split_source
 from loadframe.recording.readers import RecordingReader
 from loadframe.recording.system_metrics import MACHINE
@@ -37,8 +30,8 @@ from loadframe.recording.system_metrics import MACHINE
 
 @dataclass(frozen=True, slots=True)
 class MetricSeries:
-    """table: columns host, at_s (CLOCK_MONOTONIC), wall_s, metric, value, in time order; counters as their growth per
-    second since the tick before. None if there is nothing to read. warnings: what is missing, in sentences."""
+    """table: columns host, at_s (CLOCK_MONOTONIC), wall_s, metric, value, in time order; counters as growth per second
+    since the tick before. None if there is nothing to read. warnings: what is missing, in sentences."""
 
     table: polars.DataFrame | None
     warnings: tuple[str, ...] = ()
@@ -46,8 +39,8 @@ class MetricSeries:
 
 MOST_SENTENCES, LONGEST_SENTENCE = 100, 1_000
 MOST_ENTRIES = 800_000
-"""Entries of a recording that is tabulated tick by tick: 10 to 20 us of CPU each. A longer one is thinned, like one of
-more than readers.MOST_HELD_BYTES (benchmarks/report.py)."""
+"""Of a recording that is tabulated tick by tick: 10 to 20 us of CPU each. A longer one is thinned, like one of more
+than readers.MOST_HELD_BYTES (benchmarks/report.py)."""
 LONGEST_BETWEEN_NOTES_S = 3.0
 """The server is asked once per second; notes farther apart are of different steps."""
 
@@ -148,8 +141,8 @@ class _Columns:
 
 
 def _add_service(columns: _Columns, ticks: Sequence[Tick]) -> None:
-    """Counters have their growth since the reading before, and none if they went back, or between steps: the server may
-    have been restarted. Histograms become quantiles since the note before."""
+    """Counters have their growth since the note before, and none if they went back, or between steps: the server may
+    have been restarted. Histograms become quantiles."""
     specs = {spec.metric: spec for text in texts_of(ticks, COUNTERS_NOTE) for spec in read_specs(text)}
     before: dict[str, tuple[float, float]] = {}
     noted_s = -math.inf

@@ -1,6 +1,6 @@
 """The machine and one process at a moment: texts of files, and what was counted. Two snapshots give the numbers: a
-gauge from the later one, a rate from both. What could not be read stays in it with the reason. All paths are below a
-root, so that a recorded tree can be read like a machine."""
+gauge from the later one, a rate from both. All paths are below a root, so that a recorded tree can be read like a
+machine."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ class Place:
     others: tuple[int, ...] = ()
 
     def path(self, name: str) -> Path:
-        """{pid}: the process, or ourselves without a process."""
+        """{pid}: the process, or ourselves without one."""
         return self.root / name.format(pid="self" if self.pid is None else self.pid)
 
     def text(self, name: str) -> bytes:
@@ -41,7 +41,7 @@ class Pair:
     elapsed_s: float
 
     def rate(self, first: float, last: float) -> float:
-        """Raises RecordingError if there are not two moments, or the counter was reset."""
+        """RecordingError if there are not two moments, or the counter was reset."""
         if self.elapsed_s <= 0:
             raise RecordingError("A rate needs two readings.")
         return growth(first, last) / self.elapsed_s
@@ -67,9 +67,9 @@ def each_below(folder: Path, *files: str) -> dict[str, list[bytes]]:
 @dataclass(frozen=True, slots=True)
 class Source:
     """name: in a snapshot. path: below the root; default: the name. parse: the metrics of two moments; `absent`
-    explains those that it leaves out. fetch: raises OSError or, with the reason as its fact, RecordingError.
-    of_process: meaningless without a process. together: parse also takes further processes of the server; else the
-    first one stands for them. ended: it also gets those that ended between the two moments, without a `last`."""
+    explains those that it leaves out. fetch: OSError or, with the reason as its fact, RecordingError. of_process:
+    meaningless without a process. together: parse also takes further processes of the server; else the first one stands
+    for them. ended: it also gets those that ended between the two moments, without a `last`."""
 
     name: str
     metrics: tuple[str, ...]
@@ -87,7 +87,7 @@ class Source:
 
 
 def derived(row: Derivation, *metrics: str, absent: str = NOT_IN_THIS_KERNEL, path: str = "") -> Source:
-    """Of two looks at a file that recordings also have. path: by default where recordings read it."""
+    """Of two looks at a file that recordings also have. path: by default where they read it."""
 
     def parse(pair: Pair) -> Metrics:
         values, reasons = row.looks({row.source: pair.first}, {row.source: pair.last}, pair.elapsed_s)
@@ -119,7 +119,6 @@ class Readings:
 
 
 def take(place: Place, sources: Sequence[Source], clock: Callable[[], float] = time.monotonic) -> Snapshot:
-    """A source that cannot be read is in `refused`."""
     contents: dict[str, Any] = {}
     refused: dict[str, str] = {}
     at_s = clock()

@@ -1,5 +1,5 @@
 """What a snapshot reads of the machine. The counters of a process's network are below /proc/PID/net, wherever we run;
-its sysctls can only be read from within its network namespace. Layouts: proc(5),
+its sysctls can only be read within its network namespace. Layouts: proc(5),
 Documentation/admin-guide/{sysctl/,iostats.rst,pm/cpufreq.rst}, accounting/psi.rst, ABI/testing/sysfs-devices-system-cpu
 (thermal_throttle), networking/{ip-sysctl,nf_conntrack-sysctl}.rst; net/core/net-procfs.c (softnet_stat); RFC 4898 names
 in netstat."""
@@ -54,7 +54,7 @@ def _softirqs(first: SystemStat, last: SystemStat, _elapsed_s: float) -> Metrics
 
 
 def _frequency(pair: Pair) -> Metrics:
-    """Of each CPU the present and the highest frequency (kHz)."""
+    """Of each CPU the present and the highest one (kHz)."""
     lost = []
     for now, most in pair.last.values():
         highest = procfs.parse_count(most)
@@ -143,7 +143,7 @@ def fetch_filesystems(place: Place, name: str) -> dict[bytes, os.statvfs_result]
 
 
 def _filesystems(pair: Pair) -> Metrics:
-    """The fullest file system, in blocks and in inodes, as shares of what an ordinary user may use (as df(1) does)."""
+    """The fullest one, in blocks and in inodes, as shares of what an ordinary user may use (as df(1) does)."""
     shares: dict[str, list[float]] = {"system.filesystem.space": [], "system.filesystem.inodes": []}
     for status in pair.last.values():
         used = status.f_blocks - status.f_bfree
@@ -158,7 +158,7 @@ THREADS = Derivation("system:/proc/loadavg", procfs.parse_threads, (lambda count
 
 
 def _sysctl(name: str, metric: str) -> Source:
-    """A setting or a count of the kernel; of several numbers the last (the most pages of net.ipv4.tcp_mem)."""
+    """Of several numbers the last (the most pages of net.ipv4.tcp_mem)."""
     factor = PAGE_BYTES if name == "net.ipv4.tcp_mem" else 1
 
     def parse(pair: Pair) -> Metrics:
@@ -180,7 +180,7 @@ def elsewhere(place: Place) -> bool:
 
 
 def fetch_here(place: Place, path: str) -> bytes:
-    """A sysctl of our own network namespace. Raises RecordingError if the process is in another."""
+    """A sysctl of our own network namespace. RecordingError if the process is in another."""
     if elsewhere(place):
         remedy = f"nsenter --target {place.pid} --net"
         raise RecordingError(f"the process is in another network namespace; run Loadframe in it: {remedy}")
@@ -188,7 +188,6 @@ def fetch_here(place: Place, path: str) -> bytes:
 
 
 def fetch_connections(place: Place, path: str) -> bytes:
-    """The text of tcp, and of tcp6 if there is one."""
     text = place.text(path)
     try:
         return text + place.text(f"{path}6")
@@ -220,7 +219,7 @@ def _connections(pair: Pair) -> Metrics:
 
 
 def _softnet(pair: Pair) -> Metrics:
-    """Hexadecimal, one line per CPU: processed, dropped, squeezed, ...; as the 12th, since 5.10, packets waiting."""
+    """Hexadecimal, a line per CPU: processed, dropped, squeezed, ...; as the 12th, since 5.10, packets waiting."""
     first, last = _columns(pair.first), _columns(pair.last)
     drops, squeezes = (pair.rate(sum(row[at] for row in first), sum(row[at] for row in last)) for at in (1, 2))
     values: Metrics = {"system.network.backlog_drops": drops, "system.network.squeezes": squeezes}
@@ -237,7 +236,7 @@ def _columns(text: bytes) -> list[list[int]]:
 
 
 def _rounds(pair: Pair) -> Metrics:
-    """Mean packets per round of the receiving softirq, from softnet_stat and softirqs."""
+    """Mean packets per round of the receiving softirq."""
     moments = []
     for softnet, softirqs in (pair.first, pair.last):
         counts = [line.split()[1:] for line in softirqs.splitlines() if line.split()[:1] == [b"NET_RX:"]]
@@ -271,7 +270,7 @@ FIELDS = 16
 
 @dataclass(frozen=True, slots=True)
 class InterfaceCounts:
-    """Bytes and packets since the interface exists, with the headers of every frame."""
+    """Since the interface exists, with the headers of every frame."""
 
     received_bytes: int
     received_packets: int
@@ -280,7 +279,7 @@ class InterfaceCounts:
 
 
 def parse_interfaces(text: bytes) -> dict[str, InterfaceCounts]:
-    """By name. Raises RecordingError for an invalid count."""
+    """RecordingError."""
     interfaces = {}
     for line in text.splitlines():
         name, colon, rest = line.partition(b":")
@@ -407,4 +406,3 @@ SOURCES: tuple[Source, ...] = (
         "no interface reports its speed: virtual ones do not",
     ),
 )
-"""CPUs, memory, disks, file systems, tables, sockets, packets."""

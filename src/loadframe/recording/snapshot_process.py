@@ -36,7 +36,7 @@ _THREADS = re.compile(rb"^Threads:\s*(\d+)", re.MULTILINE)
 _WATCHED = {"anon_inode:[eventpoll]": b"tfd:", "anon_inode:inotify": b"inotify wd:"}
 """Where a descriptor leads to, and how a line of its fdinfo begins."""
 CPU_CLOCK = 2
-"""CPUCLOCK_SCHED of a process: include/linux/posix-timers.h."""
+"""CPUCLOCK_SCHED: include/linux/posix-timers.h."""
 ROOT = Path("/")
 
 
@@ -71,7 +71,7 @@ def fetch_cpu(place: Place, path: str) -> dict[str, bytes]:
 
 
 def _cpu(*pairs: Pair) -> Metrics:
-    """CPU as in a step: with threads and children that ended; less what was seen of such a child at the first look."""
+    """As in a step: with threads and children that ended, less what was seen of such a child at the first look."""
     if pairs[0].elapsed_s <= 0:
         raise RecordingError("A rate needs two readings.")
     elapsed_s, pids = pairs[0].elapsed_s, [parse_stat(pair.first[STAT]).pid for pair in pairs]
@@ -134,7 +134,7 @@ def _watches(pair: Pair) -> Metrics:
 
 
 def fetch_accept_queues(place: Place, path: str) -> list[tuple[int, int]]:
-    """Of each listening socket: connections that wait, how many may. Raises RecordingError."""
+    """Of each listening socket: connections that wait, how many may. RecordingError."""
     if elsewhere(place):
         raise RecordingError("the process is in another network namespace; run Loadframe in it (nsenter --net)")
     own = {leads_to for _, leads_to in _descriptors(place)}
@@ -150,7 +150,7 @@ def _accept_queues(pair: Pair) -> Metrics:
 
 
 def fetch_user(place: Place, path: str) -> Metrics:
-    """The threads of all processes of the real user, and RLIMIT_NPROC: a walk over /proc. Raises RecordingError."""
+    """The threads of all processes of the real user, and RLIMIT_NPROC: a walk over /proc. RecordingError."""
     if (uid := _UID.search(place.text(path))) is None:
         raise RecordingError("a process's status has no line Uid.")
     if uid[1] == b"0":
@@ -183,7 +183,7 @@ FILES = {
         *("blkio.throttle.io_service_bytes_recursive", "blkio.throttle.io_serviced_recursive"),
     ),
 }
-"""What is read, by the controller's name in version 2 (cpuacct: of version 1)."""
+"""By the controller's name in version 2 (cpuacct: of version 1)."""
 OUT_OF_SIGHT = "the control groups of the process are not mounted where we can see them"
 
 
@@ -210,7 +210,7 @@ def fetch_groups(place: Place, path: str, *, wanted: Sequence[str]) -> list[dict
 
 
 def _working_set(use: bytes, stat: bytes) -> float:
-    """What Kubernetes calls the working set: use without inactive file pages, which the group gives up first."""
+    """As Kubernetes defines it: use without inactive file pages, which the group gives up first."""
     counted = procfs.parse_vmstat(stat) if stat else {}
     idle = counted.get("total_inactive_file", counted.get("inactive_file", 0))  # the former of version 1
     return max(0.0, procfs.parse_count(use) - idle)
@@ -229,7 +229,7 @@ _LIMITED_BY = {
     "cpu": ("cpu.max", "cpu.cfs_quota_us"),
 }
 _HARM = {"cage.pids": "refused", "cage.memory": "hits", "cage.cpu": "throttled"}
-"""The count of events at the limit; none for I/O, which is only slowed down."""
+"""The count of events at the limit; I/O is only slowed down."""
 
 
 def _look(before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: float) -> Metrics:
@@ -244,7 +244,7 @@ def _look(before: Mapping[str, bytes], after: Mapping[str, bytes], elapsed_s: fl
 
 
 def _of_tightest(controllers: Sequence[str], uses: Sequence[str], pair: Pair) -> Metrics:
-    """Metrics of the group nearest to its limit; without any limit of the innermost group, and 0 for rates."""
+    """Of the group nearest to its limit; without any limit of the innermost group, and 0 for rates."""
     limited_by = _LIMITED_BY.get(controllers[0])
     looks = [
         _look(before, after, pair.elapsed_s)
@@ -330,7 +330,5 @@ SOURCES: tuple[Source, ...] = (
     _controller("cpu", ("cpu", "cpuacct"), "cage.cpu"),
     _controller("io", ("io",), *(f"cage.{name}" for name in IO)),
 )
-"""Files, memory, CPU, sockets, user, control groups."""
 
 EVERYTHING = (*snapshot_machine.SOURCES, *SOURCES)
-"""All that a look at limits may read."""

@@ -15,27 +15,25 @@ from loadframe.errors import RecordingError
 ESTABLISHED, SYN_SENT, CLOSE_WAIT, LISTEN = 1, 2, 8, 10
 """include/net/tcp_states.h"""
 ROW = struct.Struct("<IIBHH")
-"""Descriptor, inode, family (0: neither TCP nor Unix), and the lengths of two texts, which follow: the kernel's message
-without its attributes, and what is kept of them."""
+"""Descriptor, inode, family (0: neither TCP nor Unix), and the lengths of what follows: the kernel's message without
+its attributes, and what is kept of them."""
 INET_MESSAGE = struct.Struct("=BBBBHH16s16sIIIIIIII")
 """family, state, timer, retransmits; ports (network order), addresses, interface, cookie; expires, receive queue, send
 queue, user, inode."""
 UNIX_MESSAGE = struct.Struct("=BBBxIII")
 UNIX_EXTRA = struct.Struct("=IIIH")
-"""What is kept of a Unix socket: the peer's inode, the queues, and the length of its own name; the peer's name is the
-rest."""
+"""Kept of a Unix socket: the peer's inode, the queues, the length of its own name; the peer's name is the rest."""
 INFO = struct.Struct("=IIIIIII")
-"""What is kept of tcp_info: last_data_sent, last_ack_sent, last_data_recv, last_ack_recv (ms ago), total_retrans,
-data_segs_in, data_segs_out."""
+"""Kept of tcp_info: last_data_sent, last_ack_sent, last_data_recv, last_ack_recv (ms ago), total_retrans, data_segs_in,
+data_segs_out."""
 INFO_PARTS = ((44, 60), (100, 104), (152, 160))
 """Where these are in tcp_info."""
 ATTRIBUTE = struct.Struct("=HH")
-"""Head of a netlink attribute: length, kind."""
+"""Head: length, kind."""
 HEADER = struct.Struct("=IHHII")
-"""Head of a netlink message: length, kind, flags, sequence, port."""
+"""Head: length, kind, flags, sequence, port."""
 INET_REQUEST = struct.Struct("=BBBxIH46x")
-"""family, protocol, extensions, states; a local port in network order, to which the kernel restricts its answer (0:
-all)."""
+"""family, protocol, extensions, states; a local port in network order (0: all)."""
 UNIX_REQUEST = struct.Struct("=BBHIIIII")
 DUMP, BY_FAMILY, SOCK_DIAG = 0x301, 20, 4
 """NLM_F_REQUEST | NLM_F_DUMP; SOCK_DIAG_BY_FAMILY; NETLINK_SOCK_DIAG."""
@@ -64,7 +62,7 @@ class TcpTimes:
 @dataclass(frozen=True, slots=True)
 class OpenSocket:
     """local, remote: "127.0.0.1:80", "[::1]:80", "unix:/path" ("" without a name). receive, send: bytes in its queues;
-    of a listening socket connections that wait, and how many may. times: None if the kernel does not report them."""
+    of a listening socket connections that wait, and how many may. times: None if not reported."""
 
     descriptor: int
     inode: int
@@ -103,7 +101,7 @@ def parse_rows(data: bytes) -> list[OpenSocket]:
 
 
 def fullest(queues: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """queues: connections that wait, how many may. The kernel admits one more than its length (sk_acceptq_is_full)."""
+    """Of (connections that wait, how many may). The kernel admits one more than that (sk_acceptq_is_full)."""
     return max(queues, key=lambda queue: (queue[0] / queue[1], -queue[1]))
 
 
@@ -126,7 +124,7 @@ def _unix(descriptor: int, inode: int, message: bytes, rest: bytes) -> OpenSocke
 
 
 def address_of(family: int, address: bytes, port: int) -> str:
-    """ "10.0.0.1:80", "[fe80::1]:80"; IPv4 within IPv6 as IPv4. port: in network order."""
+    """IPv4 within IPv6 as IPv4. port: in network order."""
     port = socket.ntohs(port)
     if family == socket.AF_INET or address.startswith(_V4_IN_V6):
         four = address[:4] if family == socket.AF_INET else address[12:16]
@@ -135,7 +133,7 @@ def address_of(family: int, address: bytes, port: int) -> str:
 
 
 def path_of(name: bytes) -> str:
-    """unix:/run/a.sock, unix:@abstract; empty without a name."""
+    """unix:/run/a.sock, unix:@abstract."""
     if not name:
         return ""
     text = name.removesuffix(b"\0") if not name.startswith(b"\0") else b"@" + name[1:]
@@ -143,7 +141,7 @@ def path_of(name: bytes) -> str:
 
 
 def attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """(kind, begin, end) of each netlink attribute; stops at an attribute that is cut short."""
+    """(kind, begin, end); stops at an attribute that is cut short."""
     while position + ATTRIBUTE.size <= end:
         length, kind = ATTRIBUTE.unpack_from(data, position)
         if length < ATTRIBUTE.size or position + length > end:
@@ -153,7 +151,7 @@ def attributes(data: bytes | bytearray, position: int, end: int) -> Iterator[tup
 
 
 def unix_parts(message: bytes) -> tuple[bytes, int, tuple[int, int]]:
-    """A Unix socket's name, the inode of its peer, and its queues: empty, or 0, if not reported."""
+    """Name, inode of the peer, queues: empty, or 0, if not reported."""
     name, peer, queues = b"", 0, (0, 0)
     for kind, begin, end in attributes(message, UNIX_MESSAGE.size, len(message)):
         if kind == UNIX_NAME:
@@ -166,7 +164,7 @@ def unix_parts(message: bytes) -> tuple[bytes, int, tuple[int, int]]:
 
 
 def inet_request(family: int, states: int, *, extensions: int = 0, port: int = 0) -> bytes:
-    """states: a bit for each. port: the local one; 0 for any."""
+    """states: a bit for each. port: the local one."""
     return INET_REQUEST.pack(family, socket.IPPROTO_TCP, extensions, states, socket.htons(port))
 
 
@@ -175,7 +173,7 @@ def unix_request(states: int) -> bytes:
 
 
 def netlink(timeout_s: int) -> socket.socket:
-    """In the network namespace of this thread. Raises OSError."""
+    """In this thread's network namespace. OSError."""
     asking = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, SOCK_DIAG)
     # Not settimeout, which would call poll(2) before each answer.
     asking.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", timeout_s, 0))
@@ -183,8 +181,8 @@ def netlink(timeout_s: int) -> socket.socket:
 
 
 def dump(asking: socket.socket, buffer: bytearray, request: bytes) -> Iterator[tuple[int, int]]:
-    """Begin and end of the body of each answer in the buffer, valid until the next one is taken. Raises OSError if none
-    comes, RecordingError if the kernel refuses; the socket is of no further use then."""
+    """Begin and end of the body of each answer in the buffer, valid until the next one is taken. OSError if none comes,
+    RecordingError if the kernel refuses; the socket is of no further use then."""
     asking.send(HEADER.pack(HEADER.size + len(request), BY_FAMILY, DUMP, 1, 0) + request)
     unpack = _HEAD.unpack_from
     while True:
@@ -204,31 +202,31 @@ def dump(asking: socket.socket, buffer: bytearray, request: bytes) -> Iterator[t
 
 _WITHIN_S = 5
 _LONGEST = 1 << 16
-"""Bytes of a part of an answer: the kernel makes none above 32 KiB (netlink_dump in net/netlink/af_netlink.c)."""
+"""The kernel makes no larger part than 32 KiB (netlink_dump in net/netlink/af_netlink.c)."""
 
 
 def listeners() -> dict[int, tuple[int, int]]:
-    """Of the listening stream sockets of our network namespace, by inode: connections that wait, and how many may (the
-    smaller of backlog and net.core.somaxconn). Raises RecordingError if the kernel refuses."""
+    """Of our network namespace's stream sockets, by inode: connections that wait, and how many may (the smaller of
+    backlog and net.core.somaxconn). RecordingError."""
     inet = {inode: (waiting, most) for *_, waiting, most, _, inode in _inet_messages(LISTEN)}
     return inet | {inode: unix.queues for inode, unix in unix_sockets(1 << LISTEN).items()}
 
 
 def established(port: int, families: Sequence[int] = FAMILIES, *, asking: "Asking | None" = None) -> int:
-    """TCP connections open at this local port, in our network namespace. A connection has the family of the socket that
-    accepted it: one to `::` has AF_INET6, whatever its client used; for each family the kernel searches a table of all
-    sockets. Raises RecordingError."""
+    """TCP connections at this local port, in our network namespace. A connection has the family of the socket that
+    accepted it: one to `::` has AF_INET6, whatever its client used. The kernel searches a table of all sockets per
+    family. RecordingError."""
     return sum(1 for _ in _inet_messages(ESTABLISHED, port, families, asking))
 
 
 def families_of(port: int, *, asking: "Asking | None" = None) -> tuple[int, ...]:
-    """Of the sockets that listen at this local port; all if none does. Raises RecordingError."""
+    """Of the sockets that listen at this local port; all if none does. RecordingError."""
     there = {family for family, *_ in _inet_messages(LISTEN, port, FAMILIES, asking)}
     return tuple(family for family in FAMILIES if family in there) or FAMILIES
 
 
 def users_of(port: int, *, asking: "Asking | None" = None) -> frozenset[int]:
-    """Of the sockets that listen at this local port. Raises RecordingError."""
+    """As `families_of`."""
     return frozenset(user for *_, user, _ in _inet_messages(LISTEN, port, FAMILIES, asking))
 
 
@@ -243,8 +241,8 @@ def _inet_messages(
 
 @dataclass(frozen=True, slots=True)
 class UnixSocket:
-    """name: its path, abstract if it begins with a zero byte, or empty. peer: the inode of the other end, or 0. queues:
-    of a listening one as in `listeners`."""
+    """name: abstract if it begins with a zero byte, or empty. peer: the inode of the other end, or 0. queues: as in
+    `listeners`."""
 
     inode: int
     name: bytes
@@ -254,22 +252,18 @@ class UnixSocket:
 
 
 def unix_sockets(states: int = 1 << ESTABLISHED | 1 << LISTEN) -> dict[int, UnixSocket]:
-    """Stream sockets that listen or are connected, by inode; /proc/net/unix lacks the peer. Raises RecordingError."""
-    sockets = map(parse_unix, _dump(unix_request(states)))
-    return {unix_socket.inode: unix_socket for unix_socket in sockets if unix_socket is not None}
-
-
-def parse_unix(body: bytes) -> UnixSocket | None:
-    """One unix_diag_msg with its attributes; None if it is cut short."""
-    if len(body) < UNIX_MESSAGE.size:
-        return None
-    _, _, state, inode, _, _ = UNIX_MESSAGE.unpack_from(body)
-    return UnixSocket(inode, *unix_parts(body), state == LISTEN)
+    """Stream sockets, by inode; /proc/net/unix lacks the peer. RecordingError."""
+    sockets = {}
+    for body in _dump(unix_request(states)):
+        if len(body) >= UNIX_MESSAGE.size:
+            _, _, state, inode, _, _ = UNIX_MESSAGE.unpack_from(body)
+            sockets[inode] = UnixSocket(inode, *unix_parts(body), state == LISTEN)
+    return sockets
 
 
 class Asking:
-    """A socket for many questions: making one takes a fifth of the time of an answer. It is made at the first question,
-    and again after a question that failed, whose answer may come later."""
+    """A socket for many questions: making one takes a fifth of the time of an answer. Made again after a question that
+    failed, whose answer may come later."""
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None

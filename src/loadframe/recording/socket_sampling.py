@@ -1,5 +1,5 @@
-"""The sockets of followed processes, and when they are looked at: for a bounded share of one CPU, and once in each
-window of a step (docs/recording.md, "Peers")."""
+"""The sockets of followed processes, looked at for a bounded share of one CPU, and once in each window of a step
+(docs/recording.md, "Peers")."""
 
 from __future__ import annotations
 
@@ -25,26 +25,25 @@ if TYPE_CHECKING:
 
 EVERY_S = 0.5
 CPU_SHARE = 0.0015
-"""Share of one CPU that looks take at most, over the time until the next: with thousands of connections they are
-farther apart."""
+"""Of one CPU, at most, over the time until the next look."""
 LONGEST_S = 5.0
 LOADED_SHARE = 0.01
 """The same over the window of a step that would otherwise have no look; a look that costs more is not made."""
 LOOKS = (2, 1)
-"""Per window: two if they cost no more than LOADED_SHARE, else one."""
+"""Per window: two if they cost no more than LOADED_SHARE."""
 REMEMBERED = 3
-"""Looks whose median cost is used: one that was interrupted costs more."""
+"""Looks whose median cost is used: an interrupted one costs more."""
 _ROUNDING = 1e-6
 
 MANY_DESCRIPTORS, SELDOM_S = 4096, 5.0
 """Processes with more open files are searched at most this often."""
 MOST_SOCKETS = 70_000
-"""Most sockets of a look; further ones are ignored. A range of local ports has fewer."""
+"""Of a look; further ones are ignored. A range of local ports has fewer."""
 PORTS_EVERY_S, PORTS_AT_MOST_S, PORTS_SHARE = 0.25, 4.5, 0.005
 """How often local ports are counted, and only if sockets in TIME_WAIT could fill a quarter of their range: it lists
-every connection of the last minute. If it takes longer than this share of the time, it is done less often."""
+every connection of the last minute. Less often if it takes more than this share of the time."""
 LOCAL_PORTS = "system:local-ports"
-"""The source of the largest number of local ports that connections to one destination take, as text."""
+"""Source: the largest number of local ports that connections to one destination take."""
 
 _INODE = struct.Struct("=I")
 _INFO_ATTRIBUTE = 2
@@ -59,8 +58,7 @@ Row = tuple[int, bytes, bytes]
 
 
 class LookSchedule:
-    """Times are CLOCK_MONOTONIC. interval_s: of the recorder's ticks, the only times of looks. every_s: of cheap
-    looks."""
+    """Times are CLOCK_MONOTONIC. Looks happen at the recorder's ticks (interval_s), cheap ones every_s."""
 
     def __init__(self, interval_s: float, every_s: float = EVERY_S) -> None:
         self._interval_s = interval_s
@@ -97,7 +95,7 @@ class LookSchedule:
         return min(LONGEST_S, max(self._every_s, self._cost_s() / CPU_SHARE))
 
     def _in_step_s(self) -> float | None:
-        """In whole intervals; None outside a step, or if that would cost too much."""
+        """In whole intervals; None outside a step, or where it would cost too much."""
         for looks in LOOKS if self._window_s > 0 else ():
             intervals = math.ceil(self._window_s / looks / self._interval_s - _ROUNDING) - 1
             apart_s = self._interval_s * max(1, intervals)
@@ -107,7 +105,7 @@ class LookSchedule:
 
 
 class _Owner:
-    """descriptors: inode -> descriptor of each socket that a process has open, as last searched."""
+    """descriptors: inode -> descriptor of its sockets, as last searched."""
 
     def __init__(self, process: ProcessFiles, sources: Mapping[str, int], network: int) -> None:
         self.process = process
@@ -131,7 +129,7 @@ class _Owner:
 
 class SocketSampler:
     """All followed processes except the driver's, whose connections are the target's seen from the other side.
-    interval_s: between two calls of `sample`. cpu_s: this thread's CPU clock."""
+    interval_s: between calls of `sample`. cpu_s: this thread's CPU clock."""
 
     def __init__(
         self, root: Path, writer: FrameWriter, *, interval_s: float = 0.1, cpu_s: Callable[[], float] = time.thread_time
@@ -153,7 +151,7 @@ class SocketSampler:
         self._view = memoryview(self._buffer)
 
     def sample(self, now_s: float, processes: Iterable[ProcessFiles]) -> None:
-        """Append an entry for each process, of all sockets or only of listening ones."""
+        """An entry per process, of all sockets or only of listening ones."""
         at_all = self._live and self.schedule.is_due(now_s)
         if not at_all and not (self._live and self._at_listeners.is_due(now_s)):
             return
@@ -219,7 +217,7 @@ class SocketSampler:
             self._writer.put(owner.sources["sockets" if at_all else "listeners"], b"".join(rows))
 
     def _count_ports(self) -> None:
-        """With TIME_WAIT. A port on which something listens accepts connections, it makes none."""
+        """With TIME_WAIT. A port on which something listens accepts connections, and makes none."""
         if not self._range or 4 * _in_time_wait() < self._range:
             return
         try:
@@ -245,7 +243,7 @@ class SocketSampler:
         return self._networks[network]
 
     def _listed(self, asking: socket.socket, states: int) -> Iterator[tuple[int, Row | None]]:
-        """Inode -> row of each TCP and Unix stream socket; None for one known to be of other processes."""
+        """Inode -> row of each TCP and Unix stream socket; None for one of other processes."""
         size, foreign = diag.INET_MESSAGE.size, self._foreign
         for family in diag.FAMILIES:
             request = diag.inet_request(family, states, extensions=1 << _INFO_ATTRIBUTE - 1)
@@ -267,7 +265,7 @@ class SocketSampler:
             yield inode, (socket.AF_UNIX, unix[inode][: diag.UNIX_MESSAGE.size], extra)
 
     def _times(self, begin: int, end: int) -> bytes:
-        """A connection's tcp_info mostly lies at the same place as that of the one before."""
+        """A connection's tcp_info mostly lies where that of the one before did."""
         if begin + self._info_at + diag.ATTRIBUTE.size <= end:
             length, kind = diag.ATTRIBUTE.unpack_from(self._buffer, begin + self._info_at)
             if kind == _INFO_ATTRIBUTE and begin + self._info_at + length <= end:
@@ -293,7 +291,7 @@ class SocketSampler:
 
 
 def open_sockets(directory: int) -> tuple[dict[int, int], int]:
-    """By inode, and the number of all descriptors. Raises OSError."""
+    """By inode, and the number of all descriptors. OSError."""
     descriptors: dict[int, int] = {}
     with opened("fd", directory) as folder:
         names = os.listdir(folder)  # noqa: PTH208 - a held directory
@@ -315,7 +313,7 @@ def _name(key: tuple[str, int], what: str) -> str:
 
 
 def port_range() -> int:
-    """How many local ports connections to one destination may have; 0 if unknown."""
+    """Local ports for connections to one destination; 0 if unknown."""
     try:
         low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii", errors="replace").split()
         return max(0, int(high) - int(low) + 1)
@@ -346,7 +344,7 @@ def _netlink_in(directory: int, network: int) -> socket.socket | None:
 
 
 def _enter(namespace: int) -> None:
-    """Of this thread, which is the recorder's only one."""
+    """This thread is the recorder's only one."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.setns(namespace, _NEW_NETWORK) != 0:
         raise OSError(ctypes.get_errno(), "setns")

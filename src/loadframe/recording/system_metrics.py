@@ -15,7 +15,7 @@ CLOCK_SLEW = 0.1
 
 
 def cpu(first: SystemStat, last: SystemStat, _elapsed_s: float) -> Metrics:
-    """Steal counts as utilization (no CPU is left), not as busy cores (nothing was done), and has its own metric."""
+    """Steal counts as utilization (no CPU is left), not as busy cores (nothing was done)."""
     spent = spent_on(first.all_cpus, last.all_cpus)
     total = _total(spent)
     utilizations = [
@@ -32,7 +32,7 @@ def cpu(first: SystemStat, last: SystemStat, _elapsed_s: float) -> Metrics:
 
 
 def spent_on(first: CpuTimes, last: CpuTimes) -> dict[str, int]:
-    """Clock ticks by use. The kernel's idle and iowait sometimes go back by a tick (proc(5)): that is no reset."""
+    """Clock ticks. The kernel's idle and iowait sometimes go back by a tick (proc(5)): that is no reset."""
     return {name: max(0, getattr(last, name) - getattr(first, name)) for name in CpuTimes.__slots__}
 
 
@@ -69,7 +69,7 @@ def _numbers(text: bytes) -> list[int]:
 
 
 def _frequency(khz: Sequence[int]) -> Metrics:
-    """The frequency of the fastest CPU, since idle ones are slow on purpose."""
+    """Of the fastest CPU, since idle ones are slow on purpose."""
     if max(khz, default=0) <= 0:
         raise RecordingError("No CPU's frequency was recorded.")
     return {"system.cpu.frequency": 1000.0 * max(khz)}
@@ -133,7 +133,7 @@ Disks = dict[str, DiskCounters]
 
 
 def both(first: Disks, last: Disks) -> list[tuple[DiskCounters, DiskCounters]]:
-    """At both moments. Raises RecordingError if there is none."""
+    """RecordingError if there is none."""
     pairs = [(first[name], disk) for name, disk in last.items() if name in first]
     if not pairs:
         raise RecordingError("No disk was recorded.")
@@ -235,7 +235,7 @@ MACHINE: tuple[Derivation, ...] = (
 
 
 def system_metrics(window: Window) -> Metrics:
-    """All `system.` metrics of a window except system.cpu.foreign."""
+    """All `system.` metrics except system.cpu.foreign."""
     return derive(window, MACHINE) | gather(
         [partial(_clock, window), partial(_frequency_drop, window), partial(disk_stall, window)]
     )
@@ -266,8 +266,7 @@ def _frequency_drop(window: Window) -> Metrics:
 
 
 BUSY = 0.9
-"""The disk had requests in a stretch if it was busy for this share: the kernel counts in steps of a clock tick, 1 to 10
-ms."""
+"""Share of a stretch in which the disk then had requests: the kernel counts in clock ticks, 1 to 10 ms."""
 FAR_BEYOND = 100.0
 """A stall is this many times as long as a request keeps the disk busy at other times: slow disks do not stall."""
 
@@ -275,9 +274,9 @@ Course = list[tuple[float, DiskCounters]]
 
 
 def disk_stall(window: Window) -> Metrics:
-    """The longest stretch of the window in which the disk that completed most requests had some and completed none; 0
-    unless FAR_BEYOND. A flush that does not end goes unseen: the kernel does not count it as outstanding. Raises
-    RecordingError if no disk was recorded twice, or completed a request."""
+    """The longest stretch in which the disk that completed most requests had some and completed none; 0 unless
+    FAR_BEYOND. A flush that does not end goes unseen: the kernel does not count it as outstanding. RecordingError if no
+    disk was recorded twice, or completed a request."""
     stretch_s, longest_s, calm_ms, requests = 0.0, 0.0, 0, 0
     for (before_s, before), (after_s, after) in pairwise(_busiest(window)):
         ended, busy_ms = _ended(after) - _ended(before), after.busy_ms - before.busy_ms
@@ -296,8 +295,8 @@ def disk_stall(window: Window) -> Metrics:
 
 
 def _busiest(window: Window) -> Course:
-    """The course of the disk that completed most requests. Of all ticks but two only its own line is parsed: a long
-    window has thousands."""
+    """The disk that completed most requests. Of all ticks but two only its own line is parsed: a long window has
+    thousands."""
     read = [
         (tick.monotonic_s, tick.entries[DISKSTATS.source]) for tick in window.around if DISKSTATS.source in tick.entries
     ]

@@ -1,4 +1,4 @@
-"""The threads of a followed process: which are read at a tick, and what of them."""
+"""Which threads of a followed process are read at a tick, and what of them."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -11,30 +11,29 @@ from loadframe.recording.wait_classes import CALLS, MOST_POLLED, MOST_SELECTED, 
 TASK_FILES = ("stat", "schedstat", "wchan", "status", "syscall")
 SOURCES = ("threads", "tasks", "task-schedstat", "task-status", "task-syscall")
 CENSUS_LEAST_PER_S, CENSUS_MOST_PER_S = 120, 1000
-"""Threads whose state is read per second, in turn: each once per second up to 1,000 threads, of more 1,000: after a
-second the share of a state among 10,000 threads is known to 1.6 % of them (one standard error). A process of up to 12
-threads is read whole at each tick of 0.1 s."""
+"""Threads whose state is read per second, in turn: each once per second up to 1,000, of more 1,000: after a second the
+share of a state among 10,000 threads is known to 1.6 % of them (one standard error). Up to 12 threads are all read at
+each tick of 0.1 s."""
 WHERE_PER_S = 20
-"""Of these, threads whose kernel function is read: it says less than the system call, and needs no right to trace."""
+"""Of these, threads whose kernel function is read: it says less than the system call, but needs no right to trace."""
 SYSCALLS_PER_S = 120
-"""Of these, threads whose system call is read, at two thirds of the cost of the state. If the kernel does not report
-calls, this number is read for the kernel function instead."""
+"""Of these, threads whose system call is read, at two thirds of the cost of the state. If calls are not reported, so
+many kernel functions are read."""
 CPU_TIMES_PER_S = 320
 """Threads whose CPU time is read per second: all at each tick of 0.1 s up to 32, of more these in turn. A short window
 must find the hottest thread of a small process."""
 STATUSES_PER_S = 10
-"""Threads whose context switches are read per second: a status costs as much as a thread's other files together."""
+"""Threads whose context switches are read: a status costs as much as a thread's other files together."""
 SWITCHES_TAIL_BYTES = 256
-"""The context switches are in the last lines of a thread's status (newer kernels add one or two short ones)."""
+"""They are in the last lines of a thread's status (newer kernels add one or two short ones)."""
 
 _NOT_OPENED, _NOT_HELD, _ABSENT = -1, -2, -3
 _STAT, _SCHEDSTAT, _WCHAN, _STATUS, _SYSCALL = range(len(TASK_FILES))
 
 
 class Threads:
-    """A census of the states of a process's threads in turn, their CPU time, their context switches. live: /proc
-    itself, where the link count of a task folder gives the number of threads for a hundredth of the cost of listing
-    them."""
+    """A census of states in turn, CPU time, context switches. live: /proc itself, where the link count of a task folder
+    gives the number of threads for a hundredth of the cost of listing them."""
 
     def __init__(
         self,
@@ -99,7 +98,6 @@ class Threads:
         self.count = len(listed)
 
     def _rows(self, source: str, *groups: "tuple[Sequence[_ThreadFiles], Sequence[int]]") -> None:
-        """Append an entry: a row of each thread, with the texts of these of its files."""
         writer = self._writer
         writer.begin_entry(self._sources[source])
         for files, wanted in ((files, wanted) for chosen, wanted in groups for files in chosen):
@@ -114,12 +112,15 @@ class Threads:
                 self._lost = self._lost or not used_up(error)
                 continue
             if _STATUS in wanted:
-                lengths[0] = writer.keep_tail(lengths[0], SWITCHES_TAIL_BYTES)
+                begin = head + TASK.size
+                tail = bytes(writer.buffer[max(begin, writer.end - SWITCHES_TAIL_BYTES) : writer.end])
+                writer.end = begin
+                lengths[0] = writer.append(tail)
             TASK.pack_into(writer.buffer, head, files.thread, *lengths)
         writer.end_entry()
 
     def _pull(self, files: "_ThreadFiles", index: int) -> int:
-        """Returns the length, 0 if the kernel lacks the file. Raises OSError once the thread is gone."""
+        """Returns the length, 0 if the kernel lacks the file. OSError once the thread is gone."""
         descriptor = files.held[index]
         if descriptor >= 0:
             return self._writer.pull(descriptor)
@@ -143,7 +144,7 @@ class Threads:
             os.close(descriptor)
 
     def _sample_calls(self, chosen: "Sequence[_ThreadFiles]") -> None:
-        """Append a row of each thread that is not running: its system call, and the descriptors if it polls."""
+        """A row of each thread that is not running: its system call, and the descriptors if it polls."""
         writer, readable = self._writer, False
         writer.begin_entry(self._sources["task-syscall"])
         for files in chosen:
@@ -162,7 +163,7 @@ class Threads:
         self._calls_denied = bool(chosen) and not readable
 
     def _polled(self, text: bytes) -> bytes:
-        """The descriptors of poll(2) or select(2) in the process's memory; empty for another call, or if forbidden."""
+        """From the process's memory; empty for another call, or if forbidden."""
         span = polled_span(text)
         if span is None or self._memory == _ABSENT:
             return b""
@@ -209,7 +210,7 @@ def polled_span(text: bytes) -> tuple[int, int] | None:
 
 
 class Turn:
-    """Cyclically. rounds: how often it began again."""
+    """rounds: how often it began again."""
 
     def __init__(self) -> None:
         self._next = 0

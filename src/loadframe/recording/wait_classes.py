@@ -29,7 +29,7 @@ _FUNCTIONS: tuple[tuple[str, WaitClass, str], ...] = (
         "net/core/sock.c, net/core/stream.c, net/unix/af_unix.c",
     ),
 )
-"""Kernel function as in /proc/PID/wchan | class | where it is. The function does not reveal the descriptor."""
+"""Kernel function as in /proc/PID/wchan | class | where it is."""
 _PATTERNS = tuple((re.compile(pattern), wait) for pattern, wait, _ in _FUNCTIONS)
 _SUFFIX = re.compile(r"\.(isra|constprop|part|cold)\.?\d*")
 
@@ -41,7 +41,7 @@ MOST_POLLED, MOST_SELECTED, POLLED_BYTES = 16, 1024, 8
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A system call. number: on the machine of its table. wait: its class; None if `by` decides."""
+    """number: on the machine of its table. wait: None if `by` decides."""
 
     name: str
     number: int

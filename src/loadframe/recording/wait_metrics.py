@@ -1,6 +1,5 @@
-"""The mean number of threads in each class of waits in a window. The scheduler counts how many ran, and how many were
-runnable without a CPU (schedstat). All others sleep; the census shows in what, for some of them at each tick, which
-stand for all."""
+"""Mean numbers of threads in each class of waits in a window. The scheduler counts those that ran, and that were
+runnable without a CPU (schedstat). In what the others sleep the census shows, for some threads at each tick."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,7 +25,6 @@ from loadframe.recording.wait_classes import (
 
 CALLS_OF_THREADS = "task-syscall"
 Place = tuple[WaitClass, str]
-"""A class, and the peer, if known, for a thread that waits for the network."""
 
 
 def wait_metrics(processes: Sequence[ProcessInWindow], connections: Connections, machine: str) -> Metrics:
@@ -109,7 +107,7 @@ def _place(
     connections: Connections,
     opened: Mapping[int, OpenSocket] | None,
 ) -> Place | None:
-    """None if unknown. opened: the process's sockets by descriptor, of the look nearest to the moment."""
+    """None if unknown. opened: by descriptor, of the look nearest to the moment."""
     number, *rest = asked.stat.split() if asked is not None else [b""]
     if number == b"running":  # it was woken between the two readings
         return None

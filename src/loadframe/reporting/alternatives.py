@@ -6,13 +6,12 @@ from loadframe.model import Alternative, Decision, Finding, Investigation, LoadI
 from loadframe.reporting import verdict_words, words
 
 MOST_SENTENCES = 3
-"""Of more alternatives only the fastest has a sentence of its own in the first lines of a report."""
+"""Of more only the fastest has a sentence of its own in the first lines of a report."""
 TINY = 1e-9
-"""Relative tolerance: a place computed from the logarithm of a level counts as that level."""
+"""Relative: a place computed from the logarithm of a level counts as that level."""
 
 
 def sentence(inv: Investigation, alternative: Alternative) -> str:
-    """The ratio at the lowest and the highest load; the overall ratio first where all loads agree."""
     unit = inv.study.load_unit
     over = "over all loads"
     if not {level for verdict in alternative.by_level for level in verdict.levels} <= set(alternative.verdict.levels):
@@ -43,7 +42,6 @@ def sentences(inv: Investigation, alternative: Alternative) -> list[str]:
 
 
 def lead(inv: Investigation) -> str:
-    """Proven differences with their ratios, then the rest; of many alternatives the fastest leads. "" without any."""
     target = inv.study.target_kind
     proven = {alternative.name: verdicts for alternative in inv.alternatives if (verdicts := _proven(alternative))}
     if len(proven) > MOST_SENTENCES:
@@ -91,7 +89,7 @@ def differ(alternative: Alternative) -> bool:
 
 
 def place_of(divergence: LoadInterval, alternative: Alternative, unit: str) -> str:
-    """Where an alternative diverges from the target; at the lowest level it may already have done so below it."""
+    """At the lowest level it may already have diverged below it."""
     lowest = alternative.by_level[0].levels[0]
     if divergence.low > lowest * (1 + TINY):
         return f"at {words.load_interval(divergence, unit)}"

@@ -21,7 +21,7 @@ from loadframe.reporting import alternatives, change_words, facts, latencies, ne
 from loadframe.units import show
 
 NAMED = 2
-"""Number of settings that the answer names; of more, only the last, which the others are for."""
+"""Settings that the answer names; of more, only the last, which the others are for."""
 NOT_OF_THE_TARGET = ("driver-limited", "link-full", "stopped-answering", "interrupted")
 
 
@@ -217,7 +217,7 @@ def _is_none(level: LevelRatio) -> bool:
 
 
 MORE_MEMORY = 0.1
-"""Growth, as a share of the target's memory before, above which it is a price worth a line; our choice."""
+"""Growth, as a share of the target's memory before, that is worth a line; our choice."""
 
 
 def _price(inv: Investigation) -> str:

@@ -1,4 +1,4 @@
-"""The result of a capacity search as a document, and its picture."""
+"""A capacity search as a document, and its picture."""
 
 import math
 from collections.abc import Iterator
@@ -121,7 +121,7 @@ def objective(asked: CapacityObjective) -> str:
 
 
 def probability(value: float) -> str:
-    """A share in per cent, "< 0.1 %" below LEAST: the noise is not known well enough for less to mean anything."""
+    """ "< 0.1 %" below LEAST: the noise is not known well enough for less to mean anything."""
     return rounding.percent(value) if value >= LEAST else f"< {rounding.percent(LEAST)}"
 
 

@@ -1,4 +1,4 @@
-"""An investigation as a document, and its charts: what is shown where."""
+"""An investigation as a document, and its charts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
@@ -271,7 +271,10 @@ def _footprint(inv: Investigation, drawn: Charts) -> Iterator[doc.Block]:
 
 def charts(inv: Investigation) -> Iterator[Chart]:
     steps = "A dot is a step, a ring an outlier; boxes are quartiles, whiskers 1.5 boxes long; medians are joined."
-    yield from charted("proof", plots.proof_title(inv), plots.proof_note(inv), BOTH, plots.throughput, inv)
+    ends = [state.curve for state in plots.measured_ends(inv)]
+    knee = " Dashed: where it bends, with its interval." if any(curve and curve.knee for curve in ends) else ""
+    note = f"Shaded: 95 % interval.{knee}"
+    yield from charted("proof", plots.proof_title(inv), note, BOTH, plots.throughput, inv)
     if any(facts.silences(round_) for round_ in inv.rounds):
         longest = "Longest time in which no request was done, of each step; the line joins the averages."
         sentence = quality_words.silence_sentence(inv)[:-1]

@@ -9,7 +9,6 @@ from loadframe.model import (
     KEPT_FIRST,
     Change,
     ChangeRecord,
-    Control,
     Investigation,
     Price,
     Round,
@@ -64,21 +63,11 @@ def trial_sentence(trial: Trial, unit: str = "") -> str:
     return f"{fate}: {verdict_words.gain_sentence(trial.reported, unit)}{fresh}"
 
 
-CONTROLS = {"sham": "control", "dose": "dose", "without": "worth", "less": "counter-proof"}
-
-
-def control_sentence(control: Control) -> str:
-    shown = control.kind == "without" and control.verdict
-    gain = f"{verdict_words.gain_sentence(shown)}; " if shown else ""
-    return f"{CONTROLS[control.kind]} ({control.title}): {gain}{control.because}"
-
-
 APART = 1.1
-"""Factor from which on the product of the parts would seem to contradict the whole."""
+"""From this factor on, the product of the parts would seem to contradict the whole."""
 
 
 def parts_sentence(inv: Investigation) -> str:
-    """ "" where the gains multiply to the whole."""
     parts = [trial.reported.ratio for trial in kept_trials(inv.rounds)]
     if inv.gain is None or len(parts) < 2 or not all(part > 0 for part in (*parts, inv.gain.ratio)):
         return ""

@@ -1,5 +1,4 @@
-"""A comparison as a document, and for continuous integration: job summary and annotations for GitHub Actions, JUnit XML
-for others."""
+"""A comparison as a document, and for continuous integration: GitHub Actions, and JUnit XML."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,12 +47,11 @@ def _quantity(row: Quantity) -> str:
 
 
 LEVELS: Mapping[Answer, str] = {"proven-worse": "error", "cannot-tell": "warning", "proven-not-worse": "notice"}
-"""Severity of an annotation. Without a margin nothing fails: worse is a warning."""
+"""Severity. Without a margin nothing fails: worse is a warning."""
 
 
 def github_annotations(comparisons: Sequence[Comparison]) -> list[str]:
-    """A workflow command for each verdict:
-    https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
+    """https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands"""
     commands = []
     for comparison in comparisons:
         level = "warning" if comparison.verdict.decision == "worse" else "notice"
@@ -69,7 +67,6 @@ def _sides(comparison: Comparison) -> str:
 
 
 def github_summary(comparisons: Sequence[Comparison]) -> str:
-    """A job summary in GitHub's Markdown: a table of the verdicts, then the details of each."""
     rows, details = [], []
     for comparison in comparisons:
         verdict, decision = comparison.verdict, verdict_words.DECISIONS[comparison.verdict.decision]
@@ -97,12 +94,12 @@ def _data(text: str) -> str:
 
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters not allowed in XML, not even as references (XML 1.0, section 2.2)."""
+"""Not allowed, not even as references (XML 1.0, section 2.2)."""
 
 
 def junit_xml(comparisons: Sequence[Comparison]) -> bytes:
-    """A JUnit document as Ant writes it and Jenkins and GitLab read it, a test for each comparison. Failed: proven
-    worse by more than the margin. Skipped: undecided."""
+    """As Ant writes it and Jenkins and GitLab read it, a test for each comparison. Failed: proven worse by more than
+    the margin. Skipped: undecided."""
     cases = [_case(comparison) for comparison in comparisons]
     failures, skipped = (sum(case.find(kind) is not None for case in cases) for kind in ("failure", "skipped"))
     counts = {"tests": str(len(cases)), "failures": str(failures), "errors": "0", "skipped": str(skipped)}

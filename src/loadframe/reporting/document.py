@@ -13,15 +13,15 @@ from loadframe.reporting.vega import Chart
 from loadframe.units import show
 
 AWAY = frozenset({"settings", "environment", "reproduce"})
-"""Sections for a reader who is not at the machine."""
+"""For a reader who is not at the machine."""
 Only = Literal["", "page", "text", "screen"]
 """Where a part is shown: everywhere, on a page, in a text, or on the screen, the short form without sections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words with a look: code, note, below (a note on its own line), quiet, b, high, page (a link that a text omits),
-    or "tag NAME" of a status. to: an anchor, or a file of the run folder. title: the tooltip."""
+    """look: code, note, below (a note on its own line), quiet, b, high, page (a link that a text omits), or "tag NAME"
+    of a status. to: an anchor, or a file of the run folder. title: the tooltip."""
 
     text: str
     look: str = ""
@@ -58,7 +58,7 @@ def code_list(names: Sequence[str]) -> tuple[str | Span, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """A paragraph. look: prose, price, or note (which a text leaves out)."""
+    """look: prose, price, or note (which a text leaves out)."""
 
     words: Words
     look: str = "prose"
@@ -109,7 +109,6 @@ class Table:
         return tuple(row if isinstance(row, Row) else Row(row) for row in self.rows)
 
     def in_text(self) -> tuple[list[Column], list[list[Words]]]:
-        """The columns and the rows of cells that a text shows."""
         kept = [number for number, column in enumerate(self.columns) if column.only != "page"]
         rows = [[row.cells[number] for number in kept] for row in self.lines[: self.most or None]]
         return [self.columns[number] for number in kept], rows
@@ -145,7 +144,7 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture that is no chart. anchor: on the page, "" for none."""
+    """A picture that is no chart. anchor: "" for none."""
 
     name: str
     caption: str
@@ -182,7 +181,7 @@ class Aside:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Hidden without blocks. place: its name in the contents; "" where it is not listed."""
+    """Hidden without blocks. place: its name in the contents."""
 
     heading: str
     anchor: str
@@ -200,8 +199,8 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """kind: the kicker of the report. empty: shown where there is no picture. report: path of the page or of the run,
-    or "". about: None where only a text is wanted."""
+    """kind: the kicker of the report. empty: shown where there is no picture. report: path of the page or of the run.
+    about: None where only a text is wanted."""
 
     kind: str
     answer: tuple[str, ...]
@@ -221,7 +220,6 @@ class Document:
 
 
 def aside(heading: Words, *lines: Words, look: str = "", only: Only = "") -> Aside:
-    """Without the lines that are empty."""
     return Aside(heading, tuple(line for line in lines if line), look, only)
 
 
@@ -272,7 +270,6 @@ def brief_quality(run_quality: RunQuality | None) -> Aside:
 
 
 def reproduce(run: str, *lines: tuple[str, str]) -> Section:
-    """The commands to repeat it; {run} and {study} become the run folder and its study."""
     places = {"run": shlex.quote(run), "study": shlex.quote(f"{run}/study.toml")}
     again = ("loadframe report {run}", "this page again, from the record")
     commands = tuple((command.format(**places), what) for command, what in (*lines, again))

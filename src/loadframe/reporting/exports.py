@@ -1,4 +1,4 @@
-"""Exports in the formats of other tools: the record of a format, and tables as bytes."""
+"""Formats of other tools, and tables as bytes."""
 
 import io
 import re
@@ -21,7 +21,7 @@ FORMULA, NUMBER = r"^[=+\-@\t\r]", r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$"
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat(Generic[Source]):
-    """suffix: of its files. what: its content. read_by: the program that reads it. binary: whether it is not text."""
+    """suffix: of its files. what: its content. read_by: the program that reads it."""
 
     name: str
     suffix: str
@@ -44,7 +44,6 @@ class OfFolders:
 def both(
     name: str, what: str, make: Callable[[Source], Iterable[polars.DataFrame]]
 ) -> tuple[ExportFormat[Source], ExportFormat[Source]]:
-    """The CSV and the Parquet format of the same tables."""
     return (
         ExportFormat(f"{name}.csv", ".csv", what, "spreadsheets", lambda source: csv_bytes([*make(source)])),
         ExportFormat(
@@ -55,7 +54,7 @@ def both(
 
 
 def exported(formats: Iterable[ExportFormat[Source]], source: Source, path: Path, name: str, of: str = "") -> bytes:
-    """of: ends the message "... is not a format". UsageError, RunError."""
+    """of: as in OfFolders. UsageError, RunError."""
     known = {export_format.name: export_format for export_format in formats}
     if name not in known:
         near = get_close_matches(name, known, n=1)
@@ -66,8 +65,8 @@ def exported(formats: Iterable[ExportFormat[Source]], source: Source, path: Path
 
 
 def csv_bytes(tables: Sequence[polars.DataFrame]) -> bytes:
-    """UTF-8 text (RFC 4180) with one header; the tables have equal columns. Unknown values are empty cells; a text that
-    a spreadsheet would take for a formula gets a leading apostrophe."""
+    """UTF-8 text (RFC 4180) with one header; the tables have equal columns. Unknown values are empty cells; what a
+    spreadsheet would take for a formula gets a leading apostrophe."""
     data = io.BytesIO()
     text = polars.col(polars.String)
     formula = text.str.contains(FORMULA) & ~text.str.contains(NUMBER)

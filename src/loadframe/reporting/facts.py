@@ -1,4 +1,4 @@
-"""Selects which finding, trial and curve the report is about, for text, page and charts alike."""
+"""Which finding, trial and curve the report is about, for text, page and charts alike."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -32,8 +32,7 @@ Role = Literal["before", "between", "after"]
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A state over the levels. curve: None where only the proof's levels were measured; points then have no interval
-    and no latency."""
+    """curve: None where only the proof's levels were measured; points then have no interval and no latency."""
 
     role: Role
     label: str
@@ -43,9 +42,9 @@ class Series:
 
 
 def main_findings(inv: Investigation) -> tuple[Finding, ...]:
-    """The confirmed findings in order, then those that a change helped against, each id once; else the best suspected
-    one; none where the drivers limit. That other programs took the CPUs comes before everything unconfirmed, unless a
-    change is kept."""
+    """The confirmed ones in order, then those that a change helped against, each id once; else the best suspected one;
+    none where the drivers limit. That other programs took the CPUs comes before everything unconfirmed, unless a change
+    is kept."""
     if inv.drivers is not None and inv.drivers.limit_the_curve:
         return ()
     findings = [finding for round_ in inv.rounds for finding in round_.findings]
@@ -67,7 +66,7 @@ def main_id(inv: Investigation) -> str:
 
 
 def ruled_out_in(inv: Investigation, finding: Finding) -> tuple[tuple[str, str], ...]:
-    """(State, why) of the latest state that ruled out a suspected finding; () for none."""
+    """(State, why) of the latest state that ruled out a suspected finding."""
     if finding.status != "suspected":
         return ()
     states = {inv.rounds[-1].number: "in the last state", inv.rounds[0].number: "before any change"}
@@ -173,7 +172,7 @@ def shown(value: SettingValue | None) -> str:
 
 
 def was_cut(change: Change, effective: Mapping[str, SettingValue]) -> bool:
-    """Whether the effective value is below the requested one, or differs where they are no numbers."""
+    """Below the requested value, or different where they are no numbers."""
     if change.setting not in effective or same_value(effective[change.setting], change.after):
         return False
     try:
@@ -204,7 +203,6 @@ def limit_of_bend(inv: Investigation, bend: Bend | None) -> str:
 
 
 def titles_of(rounds: Iterable[Round]) -> dict[str, str]:
-    """Limit id -> title."""
     return {limit.id: limit.title for round_ in rounds for limit in round_.limits if limit.title}
 
 

@@ -1,4 +1,4 @@
-"""Causes and their evidence in words: only a confirmed one is stated as a fact."""
+"""Only a confirmed cause is stated as a fact."""
 
 import math
 import re

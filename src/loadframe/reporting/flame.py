@@ -38,7 +38,6 @@ def where(inv: Investigation, profile: Profile) -> str:
 
 
 def rows(profiles: Sequence[Profile]) -> list[tuple[str, list[ClassShare | None]]]:
-    """The title of every class, the largest share first, and its share in each profile."""
     by_id = [{class_share.id: class_share for class_share in profile.classes} for profile in profiles]
     shares = [class_share for profile in profiles for class_share in profile.classes]
     titles: dict[str, str] = {}
@@ -81,7 +80,6 @@ def _largest(profile: Profile) -> list[ClassShare]:
 
 
 def _changes(inv: Investigation, profile: Profile) -> str:
-    """Classes that cost more or less per request than in the baseline, beyond chance."""
     changed = [
         f"{rounding.plain(class_share.change)} times in {class_share.title}"
         for class_share in profile.classes
@@ -102,7 +100,7 @@ def quality_sentence(profile: Profile) -> str:
 
 
 def with_flame(inv: Investigation) -> tuple[Profile, ...]:
-    """To draw: the target's, past the bend first, then the driver's at high load."""
+    """The target's, past the bend first, then the driver's at high load."""
     driver = [profile for profile in of_kind(inv, "cpu", "driver") if profile.place in HIGH][:1]
     target = sorted(of_kind(inv, "cpu"), key=lambda profile: profile.place not in HIGH)
     return tuple(profile for profile in (*target, *driver) if profile.flame)
@@ -125,7 +123,6 @@ def missing_sentences(inv: Investigation) -> list[str]:
 
 
 def summary(inv: Investigation) -> list[str]:
-    """CPU time (or else the threads) of the first state past the bend, and what is missing."""
     sentences = [cpu_sentence(inv, profile) for profile in of_kind(inv, "cpu") if profile.place in HIGH]
     for profile in of_kind(inv, "threads"):
         if profile.place in HIGH:
@@ -138,7 +135,7 @@ def summary(inv: Investigation) -> list[str]:
 WIDTH = 1200
 ROW = 18
 CHARACTER = 6.7
-"""Width of a character of the 11-pixel monospace face, in pixels."""
+"""Width in pixels of the 11-pixel monospace face."""
 PADDING = 4
 FEWEST = 5
 SHADES = (math.log(1.25), math.log(2.0))
@@ -160,7 +157,6 @@ def svg(profile: Profile, *, label: str) -> Markup:
 
 
 def _named(name: str) -> tuple[str, str]:
-    """The bare name of a function, and its name for people."""
     bare = name.removesuffix("_[k]")
     return bare, f"{bare}{' (kernel)' if bare != name else ''}"
 
@@ -199,7 +195,7 @@ def fitted(name: str, width: float) -> str:
 
 
 def shade(change: float | None) -> str:
-    """A class: up or down, 1 (slight) to 3 (strong); "" for none."""
+    """A class: up or down, 1 (slight) to 3 (strong)."""
     return "" if change is None or change <= 0 else _shade(math.log(change), SHADES)
 
 
@@ -208,7 +204,7 @@ def _shade(by: float, steps: Sequence[float]) -> str:
 
 
 Z_BOX = 3.29
-"""As for the changes of one profile's boxes (analysis/stacks.py)."""
+"""As in one profile (analysis/stacks.py)."""
 ALL = "all of the CPU time"
 NARROWEST = 0.0025
 POINTS = (0.02, 0.1)
@@ -331,7 +327,7 @@ def difference_svg(inv: Investigation, difference: Difference) -> Markup:
 
 @dataclass(frozen=True, slots=True)
 class TitledStacks:
-    """One profile. weight: CPU-seconds, or average threads, that one sample stands for."""
+    """weight: CPU-seconds, or average threads, that one sample stands for."""
 
     title: str
     stacks: Sequence[Stack]
@@ -340,7 +336,7 @@ class TitledStacks:
 
 
 def speedscope_json(name: str, profiles: Sequence[TitledStacks]) -> dict[str, Any]:
-    """All profiles of a run as one document for https://www.speedscope.app; equal frames are written once."""
+    """For https://www.speedscope.app; equal frames are written once."""
     frames: dict[str, int] = {}
     return {
         "$schema": "https://www.speedscope.app/file-format-schema.json",

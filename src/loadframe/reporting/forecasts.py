@@ -153,7 +153,7 @@ def _interval(estimate: Estimate, seen: float = 0.0, *, brief: bool = False) -> 
 
 
 def _no_less(text: str, value: float, seen: float) -> str:
-    """The value with more digits where rounding would put it below what was seen."""
+    """With more digits where rounding would put it below what was seen."""
     if value < seen or float(text.replace(",", "")) >= seen:
         return text
     plain = rounding.plain(value)

@@ -28,7 +28,7 @@ class Gain:
 
     @property
     def clear(self) -> bool | None:
-        """Whether its whole interval lies outside the noise; None where no noise is known."""
+        """Whether its whole interval lies outside the noise; None where none is known."""
         if self.verdict.floor is None:
             return None
         low, high = self.verdict.floor
@@ -141,7 +141,7 @@ class _Drawing(Canvas):
 
 
 def ladder(inv: Investigation, size: Size) -> Plot | None:
-    """The kept changes as a waterfall, logarithmic: equal lengths are equal factors. None for fewer than two."""
+    """Logarithmic: equal lengths are equal factors. None for fewer than two."""
     rows: list[Row] = []
     reached = 1.0
     for step in inv.ladder:
@@ -163,7 +163,7 @@ def _step_words(step: Verdict | LadderStep, share: float | None) -> str:
 
 
 def waterfall(ladder: Ladder, size: Size) -> Plot | None:
-    """Every measured change, on top of the kept ones before it. Thin lines: 95 % intervals."""
+    """Every measured change, on top of the kept ones before it."""
     rows: list[Row] = []
     reached = 1.0
     for rung in ladder.rungs:

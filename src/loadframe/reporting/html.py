@@ -1,5 +1,5 @@
 """A document as one self-contained HTML file, readable without its few lines of script. Text is escaped by `element`,
-in SVG by Vega's engine, in JSON by embedded_json."""
+in SVG by Vega's engine, in JSON by `_figure`."""
 
 import base64
 import hashlib
@@ -43,7 +43,7 @@ def read(name: str) -> str:
 
 
 def element(tag: str, attributes: Mapping[str, Attribute], *inside: str | Markup) -> Markup:
-    """An element; text inside is escaped, elements stay. An attribute with the value "" is left out."""
+    """Text inside is escaped, elements stay. An attribute with the value "" is left out."""
     named = (Markup(' {}="{}"').format(name, value) for name, value in attributes.items() if value != "")
     opened = Markup("<{}{}>").format(tag, Markup("").join(named))
     return opened if tag in VOID else Markup("{}{}</{}>").format(opened, joined(*inside), tag)
@@ -84,11 +84,6 @@ def render(document: doc.Document) -> str:
     )
     whole = element("html", {"lang": "en"}, head, element("body", {}, body, *scripts))
     return Markup("<!doctype html>\n") + whole + "\n"
-
-
-def embedded_json(text: str) -> Markup:
-    """JSON escaped so that nothing in it can end the data block."""
-    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 
 
 def inline(shown: doc.Words) -> Markup:
@@ -186,7 +181,12 @@ class _Page:
                 lines = (joined(f"{line}   ", _quiet(f"# {what}")) for line, what in commands)
                 return element("pre", {}, Markup("\n").join(lines))
             case doc.Drawing():
-                return self._drawing(block)
+                picture, note = (
+                    element("div", {"class": "scroll"}, block.svg),
+                    element("p", {"class": "note"}, block.note),
+                )
+                inside = element("figcaption", {}, block.caption), block.legend, picture, note, self._source(block.name)
+                return element("figure", {"class": "flames", "id": block.anchor}, *inside)
             case doc.Group():
                 return self._group(block)
             case doc.Figure():
@@ -211,6 +211,8 @@ class _Page:
         if len(drawn) > 1:
             looks = zip(("wide", "narrow"), drawn, strict=True)
             drawn = tuple(element("div", {"class": look}, svg) for look, svg in looks)
+        # nothing in it can end its element
+        data = Markup(chart.spec.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
         spec = {"type": "application/json", "class": "vega-lite", "id": f"spec-{chart.name}"}
         return element(
             "figure",
@@ -220,14 +222,8 @@ class _Page:
             *map(self.block, figure.inside),
             element("p", {"class": "note"}, chart.note) if chart.note else "",
             self._source(chart.name, chart.metric),
-            element("script", spec, embedded_json(chart.spec)),
+            element("script", spec, data),
         )
-
-    def _drawing(self, drawn: doc.Drawing) -> Markup:
-        picture = element("div", {"class": "scroll"}, drawn.svg)
-        inside = (element("figcaption", {}, drawn.caption), drawn.legend, picture)
-        note = element("p", {"class": "note"}, drawn.note)
-        return element("figure", {"class": "flames", "id": drawn.anchor}, *inside, note, self._source(drawn.name))
 
     def _source(self, name: str, metric: str = "") -> Markup:
         sources = next((files for start, files in FILES.items() if name.startswith(start)), (STEPS,))

@@ -36,14 +36,13 @@ INTERVAL = ("ratio", "low", "high", "decision", "confidence")
 
 
 def curve_json(curve: Curve, *, quality: RunQuality | None = None, answers: Sequence[AnswersCompared] = ()) -> Json:
-    """loadframe.curve/1: throughput in requests per second, latency in ms, loads in the unit of the axis. quality: of
-    the whole run."""
+    """loadframe.curve/1: throughput in 1/s, latency in ms, loads in the unit of the axis. quality: of the whole run."""
     more: Json = {} if quality is None else {"conduct": quality}
     return json_object({**_curve(curve), **more, **({"answers": answers} if answers else {})})
 
 
 def comparison_json(comparisons: Sequence[Comparison]) -> Json:
-    """A single comparison is loadframe.verdict/1 with its subject; several are loadframe.comparison/1."""
+    """One is loadframe.verdict/1 with its subject; several are loadframe.comparison/1."""
     shapes = []
     for comparison in comparisons:
         about = fields_of(comparison, "verdict", "fresh", "axis_unit", "levels")
@@ -123,15 +122,14 @@ def _change(change: Change) -> Json:
 
 
 def quality_of_run(quality: RunQuality | None) -> Json:
-    """The fields on run quality that all shapes of answers share."""
     if quality is None:
         return {"flags": {}, "blind": (), "standing": ()}
     return {"flags": quality.flags, "blind": quality.blind, "standing": quality.not_reverted}
 
 
 def capacity_json(search: Capacity) -> Json:
-    """loadframe.capacity/1, throughput in requests per second. capacity: null where even the lowest level misses; its
-    low is null where no load is shown to meet, its high where none is shown to miss."""
+    """loadframe.capacity/1, throughput in 1/s. capacity: null where even the lowest level misses; its low is null where
+    no load is shown to meet, its high where none is shown to miss."""
     bounds = {"load": search.load, "low": search.low, "high": search.high}
     return json_object(
         {
@@ -144,7 +142,7 @@ def capacity_json(search: Capacity) -> Json:
 
 
 def verdict_json(verdict: Verdict) -> Json:
-    """loadframe.verdict/1. low, high: null where the interval is open on that side; ratio: null where there is none."""
+    """loadframe.verdict/1. low, high: null where the interval is open on that side."""
     known = {"ratio": verdict.has_ratio, "low": verdict.low > NOT_KNOWN[0], "high": verdict.high < NOT_KNOWN[1]}
     none = {name: None for name, is_known in known.items() if not is_known}
     return {"schema": "loadframe.verdict/1", **fields_of(verdict), **none}
@@ -169,12 +167,6 @@ def _curve(curve: Curve) -> Json:
     return {"schema": "loadframe.curve/1", **fields_of(curve)}
 
 
-def _scalability(usl: Scalability) -> Json:
-    shape = {"lambda": usl.lambda_, "sigma": usl.sigma, "kappa": usl.kappa}
-    intervals = zip(shape, (usl.lambda_interval, usl.sigma_interval, usl.kappa_interval), strict=True)
-    return {**shape, "intervals": dict(intervals), "peak_load": usl.peak_load}
-
-
 SHAPES: Mapping[type, Callable[[Any], Json]] = {
     AnswerCompared: lambda answer: {**fields_of(answer), "equal": answer.equal},
     AnswersCompared: lambda answers: {**fields_of(answers), "equal": answers.equal, "missing": answers.missing or None},
@@ -184,13 +176,19 @@ SHAPES: Mapping[type, Callable[[Any], Json]] = {
     Profile: lambda profile: fields_of(profile, "flame"),  # the run folder has the stacks themselves
     Round: lambda round_: {**fields_of(round_), "curve": explained(round_)},
     Rung: _rung,
-    Scalability: _scalability,
+    Scalability: lambda usl: {
+        "lambda": usl.lambda_,
+        "sigma": usl.sigma,
+        "kappa": usl.kappa,
+        "intervals": {"lambda": usl.lambda_interval, "sigma": usl.sigma_interval, "kappa": usl.kappa_interval},
+        "peak_load": usl.peak_load,
+    },
     Verdict: verdict_json,
 }
 
 
 def fields_of(record: Any, *without: str) -> Json:
-    """A record's fields by their stored names, one level deep; `_clean` opens nested records."""
+    """By their stored names, one level deep; `_clean` opens nested records."""
     wanted = (field for field in fields(record) if field.name not in without)
     return {field.metadata.get("alias", field.name): getattr(record, field.name) for field in wanted}
 
@@ -200,7 +198,6 @@ def json_object(value: Mapping[Any, Any]) -> Json:
 
 
 def _clean(value: Any) -> Any:
-    """Null for what is not finite, plain numbers for numpy's."""
     if is_dataclass(value):
         return json_object(SHAPES.get(type(value), fields_of)(value))
     if isinstance(value, Mapping):

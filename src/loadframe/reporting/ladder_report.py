@@ -9,7 +9,7 @@ from loadframe.reporting import document as doc
 from loadframe.reporting.vega import BOTH, Chart, charted
 
 FULL = 0.9
-"""Share of one CPU, or of a component's CPUs, that counts as full; our choice, as in the signatures of hot threads."""
+"""Share of one CPU, or of a component's; our choice, as in the signatures of hot threads."""
 NAMED_FROM = 0.02
 
 
@@ -18,7 +18,7 @@ def states(ladder: Ladder) -> tuple[StateUse, ...]:
 
 
 def sentences(ladder: Ladder) -> Iterator[str]:
-    """The busiest thread at the start and with everything kept; where nothing was kept, over the tried states."""
+    """At the start and with everything kept; where nothing was kept, over the tried states."""
     uses, kept = {use.state: use for use in reversed(states(ladder))}, " + ".join(rung.change for rung in ladder.kept)
     if "" not in uses:
         return

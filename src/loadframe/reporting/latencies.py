@@ -8,18 +8,15 @@ from loadframe.reporting.vega import AFTER, BEFORE, Plot, Size, axis_over, quant
 
 STATES = (("before", BEFORE), ("after", AFTER))
 COLUMNS = ("Requests", "Mean", "p50", "p99", "p99.9", "Max")
-BEYOND = {"p99": 100, "p99.9": 1000}
-"""Percentile -> number of requests of which one lies beyond it."""
+BEYOND = {"p99": 100, "p99.9": 1000}  # of so many requests one lies beyond it
 UNBROKEN = "\u00a0"
-SLOWER = 2.0
-"""Least factor that is reported; less may be noise of a percentile."""
+SLOWER = 2.0  # a smaller factor may be noise of a percentile
 FEW_BEYOND = 10
 """A percentile with fewer requests beyond it is uncertain (analysis/quantity.py)."""
 
 
 def percentiles(inv: Investigation, size: Size) -> Plot | None:
-    """Latency over percentile, both logarithmic, as HdrHistogram plots them: 90, 99 and 99.9 are equally spaced.
-    one_in: requests of which one lies above."""
+    """Latency over percentile, both logarithmic, as HdrHistogram plots them: 90, 99 and 99.9 are equally spaced."""
     drawn = _states(inv)
     if not drawn:
         return None

@@ -1,5 +1,4 @@
-"""Limits: at one moment as a document; of a run and of hosts as tables; and as panels of how full each is over the
-load."""
+"""Limits at one moment as a document, of a run and of hosts as tables, and as panels over the load."""
 
 import itertools
 import math
@@ -29,7 +28,7 @@ FULL, FILLING = 1.0, 0.5
 
 
 def render_limits(now: LedgerNow, *, width: int = 110) -> str:
-    """What is reached or runs out first, with its cost; then the rest, the chains, and what could not be read."""
+    """What is reached or runs out first, with its cost; then the rest."""
     urgent = [limit for limit in now.limits if limit.status in ("reached", "near") or limit.exhausted_at is not None]
     rest = [limit for limit in now.limits if limit not in urgent and limit.status != "unlimited"]
     unlimited = [limit.id for limit in now.limits if limit.status == "unlimited"]
@@ -138,7 +137,6 @@ def _percent(limit: Limit) -> str:
 
 
 def of_hosts(limits: Sequence[FleetLimit]) -> doc.Section:
-    """Each limit of each host of a fleet, the fullest first."""
     heads: doc.Heads = ("host", "limit", *doc.numbers("use", "of", "share", "runs out at"))
     table = doc.Table(heads, [*map(_of_host, _ranked(limits))])
     unseen = (
@@ -150,7 +148,6 @@ def of_hosts(limits: Sequence[FleetLimit]) -> doc.Section:
 
 
 def hosts_sentences(limits: Sequence[FleetLimit]) -> list[str]:
-    """What is reached or near on each host and link of a fleet; else the fullest."""
     ranked = _ranked(limits)
     urgent = [fleet_limit for fleet_limit in ranked if fleet_limit.limit.status != "free"] or ranked[:1]
     return [
@@ -175,8 +172,8 @@ def _of_host(fleet_limit: FleetLimit) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A limit. shares: by state (before, after) and level the median use over the ceiling: a single step that reaches
-    the ceiling does not make it full."""
+    """shares: by state (before, after) and level the median use over the ceiling: a single step that reaches the
+    ceiling does not make it full."""
 
     name: str
     shares: dict[str, dict[float, float]]
@@ -186,7 +183,7 @@ class Panel:
         return max(share for by_level in self.shares.values() for share in by_level.values())
 
     def full_from(self, state: str) -> float | None:
-        """The lowest level from which on it is full at every level; None where it is not full at the highest."""
+        """The lowest level from which on it is full at every level."""
         falling = sorted(self.shares[state].items(), reverse=True)
         full = [level for level, _ in itertools.takewhile(lambda item: item[1] >= REACHED, falling)]
         return min(full, default=None)
@@ -239,7 +236,6 @@ def title(inv: Investigation) -> str:
 
 
 def _inside(text: str) -> str:
-    """Within a sentence."""
     return f"{text[:1].lower()}{text[1:]}" if text[:1].isupper() and text[1:2].islower() else text
 
 
@@ -299,7 +295,7 @@ def chart(inv: Investigation, size: Size) -> Plot | None:
 def _bars(
     drawing: Canvas, left: float, top: float, width: float, panel: Panel
 ) -> Iterator[tuple[tuple[str, float], Row]]:
-    """Bars by their (colour, opacity); the levels are written below them."""
+    """By their (colour, opacity); the levels are written below them."""
     levels = sorted({level for by_level in panel.shares.values() for level in by_level})
     slot = width / len(levels)
     bar = min(slot * 0.84, 34.0) / len(panel.shares)

@@ -8,15 +8,14 @@ from loadframe.reporting import change_words
 from loadframe.reporting import document as doc
 
 MARKUP = re.compile(r"[\\`*<>&|\[\]~$@#]|(?<![^\W_])_|_(?![^\W_])|:(?=//)|(?<=\bwww)\.", re.I)
-"""Possible markup anywhere in a line. An underscore within a word is none; "@" and "#" would be mentions, "://" and
-"www." links."""
+"""Anywhere in a line. An underscore within a word is none; "@" and "#" would be mentions, "://" and "www." links."""
 BEGINS = re.compile(r"^(?= ?[-+](?:\s|$|-))|(?:^ ?\d{1,9})(?=[.)](?:\s|$))")
-"""Possible markup at the beginning of a line: an item, a rule."""
+"""At the beginning of a line: an item, a rule."""
 NOT_BROKEN = "&#8203;"
 
 
 def render(document: doc.Document, *, brief: bool = False) -> str:
-    """The document without pictures. brief: only the sections for a reader elsewhere."""
+    """brief: only the sections for a reader elsewhere."""
     about = document.about
     head = [f"## {text(about.study.question)}", f"{document.kind} of {text(about.study.name)}."] if about else []
     asides: list[str] = []
@@ -82,8 +81,7 @@ def inline(shown: doc.Words) -> str:
 def text(raw: str) -> str:
     # GitHub finds "@" and "#" after it has decoded references, so a zero-width space breaks the name.
     line = MARKUP.sub(
-        lambda match: f"{match[0]}{NOT_BROKEN}" if match[0] in "@#" else f"&#{ord(match[0])};",
-        re.sub(r"\s+", " ", raw),
+        lambda match: f"{match[0]}{NOT_BROKEN}" if match[0] in "@#" else f"&#{ord(match[0])};", re.sub(r"\s+", " ", raw)
     )
     return BEGINS.sub(rf"\g<0>{NOT_BROKEN}", line)
 
@@ -94,7 +92,7 @@ def _code(raw: str) -> str:
 
 
 def _fenced(lines: Iterable[str]) -> str:
-    """Lines to copy verbatim. The fence is longer than any within."""
+    """The fence is longer than any within."""
     inside = "\n".join(lines)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", inside)), default=0))
     return f"{fence}\n{inside}\n{fence}"

@@ -1,4 +1,4 @@
-"""What to do after an investigation, then why, in a box of the first screen."""
+"""What to do after an investigation, and why."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -165,7 +165,6 @@ def _could_confirm(inv: Investigation, finding: Finding, why: str = "") -> NextS
 
 
 def what_moves(inv: Investigation, limit: NextLimit) -> str:
-    """ "" where it is not known."""
     for action, limits in ACTIONS.items():
         if limit.id in limits:
             return words.sentence(f"To get more, {action}")
@@ -173,7 +172,6 @@ def what_moves(inv: Investigation, limit: NextLimit) -> str:
 
 
 def _findings(inv: Investigation, limit: NextLimit) -> list[Finding]:
-    """Of the last state, about this limit."""
     return [finding for round_ in inv.rounds[-1:] for finding in round_.findings if finding.id == limit.id]
 
 

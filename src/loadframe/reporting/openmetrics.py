@@ -1,5 +1,5 @@
 """OpenMetrics text (https://prometheus.io/docs/specs/om/). Every family is a gauge, so that readers of Prometheus'
-older text format (node_exporter's textfile collector, the Pushgateway) accept the same text."""
+older text format (node_exporter's textfile collector, the Pushgateway) accept it."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ UNITS = (RATE, "seconds", "ratio", "cores", "bytes")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A value. family: its name without the prefix. labels: our names, unescaped values."""
+    """family: its name without the prefix. labels: our names, unescaped values."""
 
     family: str
     value: float
@@ -24,8 +24,8 @@ class Sample:
 
 
 def text(samples: Iterable[Sample], families: Mapping[str, str]) -> str:
-    """The exposition of these samples, ended by "# EOF". NaN is left out; of two samples with one name and labels the
-    first is kept, as a reader refuses the second. KeyError for an undeclared family."""
+    """Ended by "# EOF". NaN is left out; of two samples with one name and labels the first is kept, as a reader refuses
+    the second. KeyError for an undeclared family."""
     lines: dict[str, dict[str, str]] = {}
     for sample in samples:
         if sample.family not in families:
@@ -47,12 +47,10 @@ def _family(name: str, meaning: str, values: Mapping[str, str]) -> Iterator[str]
 
 
 def _escaped(value: str) -> str:
-    """Foreign text on one line without control characters, its backslashes and quotes escaped."""
     return words(value).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def number(value: float) -> str:
-    """A number with all its digits, as the format spells it."""
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))

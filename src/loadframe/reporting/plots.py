@@ -1,4 +1,4 @@
-"""The drawings of the case study, in any size; None where there are no data for one."""
+"""The drawings of the case study; None where there are no data for one."""
 
 import itertools
 import math
@@ -20,9 +20,8 @@ Row = dict[str, Any]
 COLOURS: Mapping[facts.Role, str] = {"before": BEFORE, "between": BETWEEN, "after": AFTER}
 PAINTED: Mapping[facts.Role, int] = {"between": 0, "before": 1, "after": 2}
 TERSE_BELOW = 320
-"""Pictures narrower than this many pixels have short labels."""
 LOG_THROUGHPUT_FROM_RATIO = 8.0
-"""Ratio of the states from which on a linear scale would flatten the lower curve."""
+"""From this ratio of the states on, a linear scale would flatten the lower curve."""
 SCALES: Mapping[str, tuple[float, str]] = {
     "share": (100.0, "%"),
     "bytes": (1 / 2**20, "MiB"),
@@ -32,12 +31,12 @@ SCALES: Mapping[str, tuple[float, str]] = {
 }
 PALETTE = ("#4c78a8", "#f58518", "#54a24b", "#b279a2", "#9d755d", "#72b7b2")
 OTHERS = (AFTER, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""Colours of alternatives (Okabe and Ito); further ones repeat them in dashes."""
+"""Of alternatives (Okabe and Ito); further ones repeat them in dashes."""
 BOX_WIDTH = 12
 
 
 class Picture(Protocol):
-    """A picture of some states. rounds: these, each with the name of its chart."""
+    """Of some states. rounds: these, each with the name of its chart."""
 
     def rounds(self, inv: Investigation) -> list[tuple[str, facts.Series]]: ...
 
@@ -76,12 +75,6 @@ def proof_title(inv: Investigation) -> str:
     if (then := words.curve_phrase(after, unit)) != before:
         return f"Throughput {before}; after the change it {then}"
     return f"Throughput {before}: at most {peaks[0]} before, {peaks[1]} after the change"
-
-
-def proof_note(inv: Investigation) -> str:
-    ends = [state.curve for state in measured_ends(inv)]
-    knee = " Dashed: where it bends, with its interval." if any(curve and curve.knee for curve in ends) else ""
-    return f"Shaded: 95 % interval.{knee}"
 
 
 def throughput(inv: Investigation, size: Size) -> Plot | None:
@@ -286,7 +279,7 @@ def forecast_title(inv: Investigation) -> str:
 
 
 def components(inv: Investigation, what: str, size: Size) -> Plot | None:
-    """Use by several components over the load, in the first state. what: the metric without the component."""
+    """Over the load, in the first state. what: the metric without the component."""
     rows = next((round_.footprint for round_ in inv.rounds if round_.footprint), ())
     names = sorted({name for row in rows for name in row if name.endswith(f".{what}")} - {f"target.{what}"})
     if len(names) < 2:
@@ -332,13 +325,11 @@ def measured_ends(inv: Investigation) -> list[facts.Series]:
 
 
 def highest(series: facts.Series, levels: Iterable[float], unit: str) -> tuple[float, str]:
-    """The highest level, and where that is, in words."""
     load = max(levels)
     return load, f"{'After the change, at' if series.role == 'after' else 'At'} {words.load(load, unit)}"
 
 
 def seen(inv: Investigation, chart: str, levels: Callable[[facts.Series], object]) -> list[tuple[str, facts.Series]]:
-    """Those for which `levels` finds anything, with the names of their charts."""
     states = [state for state in measured_ends(inv) if levels(state)]
     return list(zip((chart, f"{chart}-after"), states, strict=False))
 
@@ -370,7 +361,7 @@ def _lines(
 
 
 def evidence_metrics(inv: Investigation, finding: Finding) -> list[tuple[str, str]]:
-    """At most two recorded metrics that explain a finding: what rose, and the use of the limit (with its id)."""
+    """At most two recorded metrics: what rose, and the use of the limit (with its id)."""
     round_ = facts.round_of(inv, finding)
     recorded = set(facts.footprint_metrics(round_.footprint))
     uses = [limit.use_metric for limit in round_.limits if limit.id == finding.id][:1]

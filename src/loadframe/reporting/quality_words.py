@@ -1,4 +1,4 @@
-"""Run quality in words, and times in which no request completed."""
+"""Run quality in words."""
 
 import math
 from collections.abc import Sequence

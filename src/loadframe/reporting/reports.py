@@ -1,5 +1,5 @@
-"""The result of any kind of run as text, in Markdown and as a page, and its charts with their files. Titles state the
-fact; a chart without data is left out, never drawn empty."""
+"""The result of any kind of run as text, in Markdown and as a page, and its charts with their files. A chart without
+data is left out, never drawn empty."""
 
 import json
 import re
@@ -25,15 +25,15 @@ from loadframe.reporting import (
     answers,
     capacity_report,
     case_study,
-    flame,
     html,
     ladder_report,
     markdown,
     plots,
     terminal,
+    time_spent,
     vega,
 )
-from loadframe.reporting.document import About, Document, Figure
+from loadframe.reporting.document import About, Document, Drawing, Figure
 from loadframe.reporting.json_shapes import Json, capacity_json, investigation_json, ladder_json
 from loadframe.reporting.vega import Chart
 from loadframe.system.files import Folder, Whose
@@ -41,9 +41,8 @@ from loadframe.system.files import Folder, Whose
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an answer is shown. document: without pictures, made from the answer, and from study, host and run quality
-    of the run folder where the record lacks them. shape: as JSON. is_brief: whether a screen of it suffices without
-    --details."""
+    """document: without pictures, made from the answer, and from study, host and run quality of the run folder where
+    the record lacks them. shape: as JSON. is_brief: whether a screen of it suffices without --details."""
 
     document: Callable[[Any, About | None, RunQuality | None], Document]
     charts: Callable[[Any], Iterator[Chart]]
@@ -62,7 +61,7 @@ def render_page(answer: RunAnswer, about: About | None = None, went: RunQuality 
 
 
 def write_page(inv: Investigation, path: Path) -> None:
-    """Whole or not at all. RunError where that fails."""
+    """Whole or not at all. RunError."""
     with _writing(f"The report cannot be written to {path}", f"`loadframe report {shlex.quote(inv.run)}`"):
         write_whole(path, render_page(inv).encode())
 
@@ -116,7 +115,6 @@ FORMS: Mapping[type[Any], Form] = {
 
 
 def form_of(answer: RunAnswer) -> Form:
-    """The form of an answer: one of FORMS, or that of a kind which another distribution registers."""
     return FORMS.get(type(answer)) or _registered(type(answer))
 
 
@@ -126,15 +124,14 @@ def _registered(record: type[Any]) -> Form:
     return form
 
 
-SCALE = 2.0
-"""Pixels of a PNG per CSS pixel."""
+SCALE = 2.0  # pixels of a PNG per CSS pixel
 CHARACTER_PX = 8.0
-"""Average width of a character of a title's 15-pixel type."""
+"""Average of a title's 15-pixel type."""
 FLAME_RULES = re.compile(r"^(?:\.flame |\.k-|\.difference ).*$", re.M)
 
 
 def write_figures(answer: RunAnswer, folder: Path) -> tuple[Path, ...]:
-    """Every figure of the page as FOLDER/NAME.svg, .png, and .json for a chart. RunError where that fails."""
+    """Every figure of the page as FOLDER/NAME.svg, .png, and .json for a chart. RunError."""
     again = f"`loadframe report {shlex.quote(answer.run)} --figures FOLDER` again"
     written: list[Path] = []
     with _writing(f"The figures cannot be written to {folder}", again):
@@ -151,38 +148,21 @@ def _files(answer: RunAnswer) -> Iterator[tuple[str, bytes]]:
 
     for chart in page_charts(answer).values():
         name, spec = chart.name, titled(json.loads(chart.spec))
-        yield f"{name}.svg", svg_of(chart).encode()
+        yield f"{name}.svg", vega.render(spec, name, chart.alt).encode()
         with in_words(f"The chart {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
             yield f"{name}.png", bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))
         yield f"{name}.json", write_json(spec).encode()
-    for name, svg in _flames(answer) if isinstance(answer, Investigation) else ():
+    rules = "\n".join(FLAME_RULES.findall(html.read("page.css"))).replace("var(--ink)", "#1f2933")
+    style = f'<style>{rules}</style><rect width="100%" height="100%" fill="#fff"/>'
+    groups = time_spent.drawings(answer) if isinstance(answer, Investigation) else ()
+    for drawn in (block for group in groups for block in group.blocks if isinstance(block, Drawing)):
+        name, svg = drawn.name, str(drawn.svg).replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+        svg = re.sub(r">", f">{style}", svg, count=1)
         with in_words(f"The figure {name} cannot be drawn", RunError, ValueError, room_bytes=ROOM_BYTES):
             yield f"{name}.svg", svg.encode()
             yield f"{name}.png", bytes(vl_convert.svg_to_png(svg, scale=SCALE))
 
 
-def svg_of(chart: Chart) -> str:
-    """A chart as a standalone file, with title and description."""
-    return str(vega.render(titled(json.loads(chart.spec)), chart.name, chart.alt))
-
-
 def titled(spec: dict[str, Any]) -> dict[str, Any]:
-    """A specification with a white background, its title wrapped to its width."""
     lines = textwrap.wrap(str(spec["title"]), max(20, int(spec["width"] / CHARACTER_PX)))
     return {**spec, "title": {"text": lines, "anchor": "start"}, "background": "white"}
-
-
-def _flames(inv: Investigation) -> Iterator[tuple[str, str]]:
-    if (difference := flame.pair_of(inv)) is not None:
-        yield "flame-difference", _alone(flame.difference_svg(inv, difference))
-    for number, profile in enumerate(flame.with_flame(inv), start=1):
-        label = f"Flame graph of the {profile.component}, {flame.where(inv, profile)}"
-        yield f"flame-{number}", _alone(flame.svg(profile, label=label))
-
-
-def _alone(svg: str) -> str:
-    """Inlines the colours of the page's style sheet."""
-    rules = "\n".join(FLAME_RULES.findall(html.read("page.css"))).replace("var(--ink)", "#1f2933")
-    head = '<svg xmlns="http://www.w3.org/2000/svg" '
-    style = f'<style>{rules}</style><rect width="100%" height="100%" fill="#fff"/>'
-    return re.sub(r">", f">{style}", str(svg).replace("<svg ", head, 1), count=1)

@@ -49,7 +49,6 @@ def exact(value: float) -> str:
 
 
 def with_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """The three as text, with the digits that the interval supports."""
     if 0 < low <= value <= high < math.inf and high > APART * low:
         return _two_digits(value), _two_digits(low), _two_digits(high)
     decimals = decimals_for(value, low, high)
@@ -77,13 +76,12 @@ def has_width(low: float, high: float) -> bool:
 
 
 def percent(share: float | None) -> str:
-    """ "" for None."""
     value = 100 * (share or 0.0)
     return "" if share is None else f"{fixed(value, max(0, _significant_decimals(value, 2)))} %"
 
 
 def seconds(value: float) -> str:
-    """A duration in at most two units; days from two days on."""
+    """In at most two units; days from two days on."""
     if value < 90:
         return f"{plain(value)} s"
     if value < 5400:

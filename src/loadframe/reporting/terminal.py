@@ -1,4 +1,4 @@
-"""A document as plain text without colours; the caller may add them."""
+"""A document as plain text without colours."""
 
 import math
 import textwrap

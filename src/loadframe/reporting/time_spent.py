@@ -29,7 +29,7 @@ def blocks(inv: Investigation) -> Iterator[doc.Block]:
         heads = (doc.Column(""), *doc.numbers(*(flame.where(inv, profile) for profile in profiles)))
         rows = [(name, *map(cell, shares)) for name, shares in flame.rows(profiles)]
         shown.append(doc.Group((doc.Table(heads, rows, "figures"),), heading=title))
-    shown += _drawings(inv)
+    shown += drawings(inv)
     for profile in flame.of_kind(inv, "cpu", "rest"):
         cores = rounding.plain(sum(class_share.amount for class_share in profile.classes))
         roots = sorted((box for box in profile.flame if box.depth == 0), key=lambda box: -box.width)
@@ -51,10 +51,9 @@ TABLES: Mapping[ProfileKind, tuple[str, Callable[[ClassShare | None], doc.Words]
     "cpu": ("CPU time of the target, by what it was spent on", _cpu_share),
     "threads": ("Threads of the target on average, by what they were doing", flame.threads),
 }
-"""Kind of profile -> title, and how a class's share is shown."""
 
 
-def _drawings(inv: Investigation) -> Iterator[doc.Block]:
+def drawings(inv: Investigation) -> Iterator[doc.Group]:
     difference = flame.pair_of(inv)
     if difference is not None:
         before, after = map(flame.quality_sentence, (difference.before, difference.after))
@@ -116,7 +115,6 @@ metrics the first measured one is shown."""
 
 
 def _resources() -> Iterator[tuple[str, float, list[list[str]]]]:
-    """(Name, use from which on it is highlighted, metrics of use, saturation and errors)."""
     for row in RESOURCES.replace("\n   ", "").strip().splitlines():
         name, _, columns = row.partition(": ")
         use, *others = columns.split("|")

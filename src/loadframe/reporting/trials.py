@@ -1,10 +1,12 @@
-"""The changes that were tried, those that were not, and the settings to copy."""
+"""Changes that were tried or not, and the settings to copy."""
 
 from collections.abc import Iterable, Iterator
 
 from loadframe.model import Change, Investigation, LevelRatio, SettingValue, Trial
 from loadframe.reporting import change_words, facts, finding_words, rounding, verdict_words, words
 from loadframe.reporting import document as doc
+
+CONTROLS = {"sham": "control", "dose": "dose", "without": "worth", "less": "counter-proof"}
 
 
 def tried(inv: Investigation) -> Iterator[doc.Block]:
@@ -20,7 +22,12 @@ def _trial(inv: Investigation, trial: Trial) -> Iterator[doc.Block]:
     sentence = words.sentence(change_words.trial_sentence(trial, unit))
     yield doc.Prose((doc.Span(sentence, "b"), blocks, note))
     yield _chain(trial)
-    yield doc.Items([words.sentence(change_words.control_sentence(control)) for control in trial.controls])
+    controls = []
+    for control in trial.controls:
+        proved = control.kind == "without" and control.verdict
+        gain = f"{verdict_words.gain_sentence(proved)}; " if proved else ""
+        controls.append(words.sentence(f"{CONTROLS[control.kind]} ({control.title}): {gain}{control.because}"))
+    yield doc.Items(controls)
     yield levels(trial.levels, unit, f"Before, {work}/s", f"After, {work}/s", "steps.jsonl")
     times = tuple(
         (rounding.exact(row.load), row.name, words.milliseconds(row.before_ms), words.milliseconds(row.after_ms))

@@ -1,5 +1,5 @@
-"""Vega-Lite specifications (https://vega.github.io/vega-lite/docs/spec.html), and their rendering to SVG. Colours are
-Okabe and Ito's: vermilion before, blue after."""
+"""Vega-Lite specifications (https://vega.github.io/vega-lite/docs/spec.html), rendered to SVG. Colours are Okabe and
+Ito's: vermilion before, blue after."""
 
 import itertools
 import math
@@ -23,7 +23,7 @@ LOG_SCALE = " (log scale)"
 MOST_TICKS = 7
 LABEL_HEIGHT = 14
 CHARACTER_PX = 6.9
-"""Width of a character of 12-pixel type, a generous estimate: a browser may lack the font that the engine measures."""
+"""Of 12-pixel type, generous: a browser may lack the font that the engine measures."""
 SLACK = 1.2
 """Extra pixels per character: a wider font than those of FONT would cut off the last names."""
 Row = Mapping[str, Any]
@@ -115,7 +115,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 class Plot:
-    """A drawing over a pair of axes. Later marks lie above."""
+    """Later marks lie above."""
 
     def __init__(
         self, size: Size, x: Channel, y: ValueAxis | None = None, place: Callable[[float], str] = rounding.plain
@@ -128,8 +128,7 @@ class Plot:
         self._lines: list[tuple[str, list[tuple[float, float]]]] = []
         self._names: dict[tuple[str, tuple[float, float]], str] = {}
         self.left, self.right = 4.0, 10.0
-        self.description = ""
-        """Its description, where none can be derived from the lines."""
+        self.description = ""  # where none can be derived from the lines
 
     @property
     def y(self) -> ValueAxis:
@@ -145,7 +144,7 @@ class Plot:
         self._layers.append({"data": named, "mark": {"type": kind, **look}, "encoding": dict(encoding)})
 
     def draw(self, kind: str, rows: Rows, colour: str, field: str = "value", to: str = "", **look: Any) -> None:
-        """A mark on both axes, at this field of the rows, or from it to another."""
+        """On both axes, at this field of the rows, or from it to another."""
         y2 = {"y2": {"field": to}} if to else {}
         if kind == "line":
             self._lines.append((colour, [(row[self.x["field"]], row[field]) for row in rows]))
@@ -164,7 +163,7 @@ class Plot:
         self.add("text", [row], encoding, color=colour, **look)
 
     def end(self, label: str, colour: str, row: Row, field: str = "value") -> None:
-        """The name of a line, written at its last point where there are several lines."""
+        """The name of a line, written at its last point where there are several."""
         load, value = row[self.x["field"]], row[field]
         self._names[colour, (load, value)] = label
         self._ends.append((value, load, label, colour))
@@ -179,19 +178,19 @@ class Plot:
             return self.description
         sentences = []
         for colour, points in self._lines:
+            if not points:
+                continue
             names = [f"{name}: " for point in points if (name := self._names.get((colour, point)))]
             name = names[0] if names and len(self._lines) > 1 else ""
-            sentences += [f"{name}{self._course(points)}."] if points else []
+            ordered = sorted(points)
+            by_value = {"at most ": max(ordered, key=itemgetter(1)), "at least ": min(ordered, key=itemgetter(1))}
+            shown = [("", ordered[0])]
+            shown += [item for item in by_value.items() if item[1][1] not in (ordered[0][1], ordered[-1][1])]
+            shown += [("", last) for last in ordered[1:][-1:]]
+            course = [f"{word}{rounding.plain(value)} at {self._place(x)}" for word, (x, value) in shown]
+            sentences.append(f"{name}{', '.join(course)}.")
         x, y = (str(axis["title"]).removesuffix(LOG_SCALE) for axis in (self.x, self.y.channel()))
         return " ".join([f"{words.capital(y or 'number')} over {x}.", *sentences])
-
-    def _course(self, points: list[tuple[float, float]]) -> str:
-        ordered = sorted(points)
-        by_value = {"at most ": max(ordered, key=itemgetter(1)), "at least ": min(ordered, key=itemgetter(1))}
-        shown = [("", ordered[0])]
-        shown += [item for item in by_value.items() if item[1][1] not in (ordered[0][1], ordered[-1][1])]
-        shown += [("", last) for last in ordered[1:][-1:]]
-        return ", ".join(f"{word}{rounding.plain(value)} at {self._place(x)}" for word, (x, value) in shown)
 
     def specification(self) -> Spec:
         slack = round(SLACK * max((len(label) for _, _, label, _ in self._ends), default=0))
@@ -213,7 +212,7 @@ class Plot:
         }
 
     def _apart(self, heights: Sequence[float]) -> list[float]:
-        """The ascending heights, each moved up where it touches the one below; then down again from the top."""
+        """Ascending, each moved up where it touches the one below; then down again from the top."""
         places: list[float] = []
         for height in heights:
             places.append(max(height, places[-1] + LABEL_HEIGHT) if places else height)
@@ -225,7 +224,7 @@ class Plot:
 
 
 class Canvas(Plot):
-    """A drawing without axes. across, down: coordinate ranges; by default pixels from the top left."""
+    """Without axes. across, down: coordinate ranges; by default pixels from the top left."""
 
     def __init__(
         self, size: Size, across: tuple[float, float] | None = None, down: tuple[float, float] | None = None
@@ -284,7 +283,6 @@ def charted(
     *about: Any,
     metric: str = "",
 ) -> Iterator[Chart]:
-    """A chart in these sizes, each by draw(*about, size); none without data."""
     pictures = [plot for size in sizes if (plot := draw(*about, size)) is not None]
     if pictures:
         alt = " ".join(filter(None, (words.sentence(title), pictures[0].described())))
@@ -293,7 +291,7 @@ def charted(
 
 SI, PLAIN = "~s", ",.6~g"
 LONG_LOAD = 100_000
-"""From this load on an axis has SI prefixes."""
+"""From this load on, an axis has SI prefixes."""
 FIXED: Mapping[str, Any] = {"nice": False, "zero": False}
 CONFIG: Mapping[str, Any] = {
     "font": FONT,
@@ -315,12 +313,12 @@ CONFIG: Mapping[str, Any] = {
 
 
 def number_format(largest: float) -> str:
-    """d3's format for an axis: SI prefixes only where the plain number would be long."""
+    """d3's: SI prefixes only where the plain number would be long."""
     return SI if largest >= 10_000 else PLAIN
 
 
 def is_geometric(levels: Sequence[float]) -> bool:
-    """Whether the levels are spaced more evenly on a logarithmic axis than on a linear one."""
+    """Whether they are spaced more evenly on a logarithmic axis than on a linear one."""
     ordered = sorted(set(levels))
     if len(ordered) < 3 or ordered[0] <= 0:
         return False

@@ -53,7 +53,6 @@ GROWTH_STATUS: Mapping[FindingStatus, str] = {
     "confirmed": "confirmed: after a restart requests were cheap again, and then became dearer",
     "suspected": "suspected: no restart has confirmed it",
 }
-"""No change is tried for a cost that grows."""
 UNPROVED: Mapping[FindingStatus, str] = {
     "helped": "A change for this cause helped, its mechanism was not observed",
     "suspected": "Suspected, not proved",
@@ -220,12 +219,11 @@ def fresh_words(decided: Verdict) -> str:
     return f"from fresh blocks; the deciding blocks gave {outcome}"
 
 
-USUAL = 0.95
-"""The confidence that a note states once for all intervals."""
+USUAL = 0.95  # the confidence that a note states once for all intervals
 
 
 def ratio_words(verdict: Verdict | None) -> str:
-    """ "3.1 times (2.8 to 3.4)"; "3.1 times (97.5 % interval 2.7 to 3.5)"; "at least 3 times"; "" for None."""
+    """ "3.1 times (2.8 to 3.4)"; "3.1 times (97.5 % interval 2.7 to 3.5)"; "at least 3 times"."""
     if verdict is None:
         return ""
     if not verdict.has_ratio:
@@ -314,7 +312,6 @@ def reach_sentences(reach: Reach, unit: str) -> str:
 
 
 def drivers_sentence(drivers: FleetDrivers) -> str:
-    """Whether fewer drivers would have sufficed, and what was full if so."""
     everyone, fewer = f"{len(drivers.drivers)} drivers", counted(len(drivers.fewer), "driver")
     gain = f"{ratio(drivers.verdict)} times ({_interval_words(drivers.verdict)})"
     gain = gain if drivers.verdict.has_ratio else without_ratio(drivers.verdict)

@@ -19,7 +19,7 @@ BANDS: Mapping[str, tuple[str, str, str]] = {
     "unknown": ("not known", "#C4C9CF", "wait for what the kernel does not tell"),
     "idle": ("next request", "#DCE6EE", "wait for requests"),
 }
-"""Class -> label of the band, colour, and what a thread in it does; from the bottom up."""
+"""Label, colour, and what a thread in it does; from the bottom up."""
 METRICS = (*(f"target.waits.{name}" for name in BANDS), "target.cpu.limit")
 SHOWN_FROM = 0.04
 IDLE_HIDES = 3.0

@@ -53,7 +53,7 @@ def about_load(interval: LoadInterval, unit: str) -> str:
 
 
 def forecast(value: float) -> float:
-    """A derived load with three digits: it deserves no more, however narrow its interval."""
+    """A derived load deserves three digits, however narrow its interval."""
     return float(rounding.plain(value).replace(",", "")) if math.isfinite(value) else value
 
 

@@ -1,7 +1,7 @@
 """The addresses of the live page; nothing can be changed. Only holders of the token are answered, from a page of this
 server itself. It is no cookie, which a browser would send to every port of this machine: it comes in the fragment of
 the address, which is never sent, and the page's script sends it as a bearer token (RFC 6750). Host (against DNS
-rebinding), Origin and Sec-Fetch-Site are checked in addition, before it."""
+rebinding), Origin and Sec-Fetch-Site are checked before it."""
 
 import asyncio
 import hmac
@@ -35,9 +35,8 @@ ASSETS = {
     "/live.css": ("live.css", "text/css"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
-"""The page without its data."""
 HAS_KEY = "has_key"
-"""Name in the state of a request with the token, or with a ticket (ASGI, scope["state"])."""
+"""In the state of a request with the token, or with a ticket (ASGI, scope["state"])."""
 REPORTS = "/report/"
 """Addresses below it have a ticket in the path: a frame cannot send a token."""
 
@@ -54,7 +53,7 @@ HEADERS: Mapping[str, str] = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
-"""Default headers of every answer."""
+"""Of every answer, by default."""
 
 
 class Secrets:
@@ -63,7 +62,7 @@ class Secrets:
         self._key = secrets.token_bytes(32)
 
     def has_token(self, authorization: str | None) -> bool:
-        """Whether a header carries the token. In constant time."""
+        """In constant time."""
         scheme, _, given = (authorization or "").partition(" ")
         return hmac.compare_digest(given.strip().encode(), self.token.encode()) and scheme.lower() == "bearer"
 
@@ -73,7 +72,7 @@ class Secrets:
 
 
 class Guard:
-    """Stands in front of the application. hosts: the names under which this server is reached, with its port."""
+    """hosts: the names under which this server is reached, with its port."""
 
     def __init__(self, app: ASGIApp, known: Secrets, hosts: Callable[[], frozenset[str]]) -> None:
         self._app = app
@@ -133,7 +132,6 @@ reports, and it can request nothing. Its links lead to the files of its own run 
 
 
 def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], frozenset[str]], reads: Reads) -> ASGIApp:
-    """hosts: the names under which the page is reached, with the port."""
     follower, measured, measuring = Follower(places, hub, reads), Metrics(places, reads.case), asyncio.Lock()
 
     @asynccontextmanager
@@ -185,7 +183,9 @@ def application(places: Places, hub: Hub, known: Secrets, hosts: Callable[[], fr
         Route("/metrics", metrics),
         Route("/report/{ticket}/{root}/{name}/{file:path}", report),
     ]
-    app = Starlette(routes=routes, lifespan=following, exception_handlers={RunError: _not_found})
+    about = {"schema": "loadframe.error/1", "kind": "RunError"}
+    handlers = {RunError: lambda _, error: JSONResponse({**about, "message": str(error)}, 404)}
+    app = Starlette(routes=routes, lifespan=following, exception_handlers=handlers)
     return Guard(app, known, hosts)
 
 
@@ -195,10 +195,6 @@ def _id(request: Request) -> str:
 
 def _json(document: dict[str, object]) -> Response:
     return Response(write_json(document), media_type="application/json")
-
-
-def _not_found(_request: Request, error: Exception) -> Response:
-    return JSONResponse({"schema": "loadframe.error/1", "kind": "RunError", "message": str(error)}, 404)
 
 
 def _asset(name: str, media_type: str) -> Callable[[Request], Response]:

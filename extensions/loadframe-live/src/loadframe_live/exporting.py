@@ -32,7 +32,7 @@ REQUEST = {
 UNTAGGED = re.compile(r"[^A-Za-z0-9_.=@-]")
 """What a tag cannot hold: commas, blanks and line ends separate the parts of a log."""
 MOST_REQUESTS = 20_000_000
-"""Rows of the table of requests: as text they take about 1.5 GB."""
+"""As text they take about 1.5 GB."""
 
 
 # --- what a run has ---
@@ -129,7 +129,7 @@ STEP: Columns = {
     **{f"latency_{name}_ms": Float64 for name in QUANTITIES}, "waiting_share": Float64, "closed_loop": Boolean,
     "think_s": Float64, "flags": String,
 }  # fmt: skip
-"""Columns of every step: its fields or derived from them; one column per metric follows, under its name."""
+"""One column per metric follows, under its name."""
 LIMIT: Columns = {
     "round": Int64, "treatment": String, "limit": String, "title": String, "layer": String, "unit": String,
     "ceiling": Float64, "configured": Float64, "effective": Float64, "use": Float64, "status": String,
@@ -177,7 +177,6 @@ def limits_table(run: CaseStudy) -> polars.DataFrame:
 
 
 def of_folders() -> tuple[OfFolders, ...]:
-    """The installed ones that can be used."""
     return tuple(usable(EXPORTS_GROUP, lambda kind: isinstance(kind, OfFolders)))
 
 
@@ -203,9 +202,8 @@ FORMATS: tuple[ExportFormat[RunFolder], ...] = (
     *both("limits", "every limit with its use and the load at which it runs out", _of_case(limits_table)),
     *both("requests", "every request", _requests),
 )
-"""The formats of `loadframe export` for a run."""
 
 
 def export(run: RunFolder, name: str) -> bytes:
-    """A run in a format. UsageError where there is no such format, RunError where the run has no data for it."""
+    """UsageError where there is no such format, RunError where the run has no data for it."""
     return exported(FORMATS, run, run.path, name)

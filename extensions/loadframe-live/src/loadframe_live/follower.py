@@ -17,11 +17,11 @@ from loadframe_live.view import Reads, RunView
 
 View = RunView | WatchView
 YOUNG_NS = 10_000_000_000
-"""How long after its last change an unreadable folder is read again: a run is being created."""
+"""So long after its last change an unreadable folder is read again: a run is being created."""
 
 
 def opened(places: Places, run_id: str, reads: Reads | None) -> View:
-    """A run or a watch, of which nothing is read yet. RunError for anything else."""
+    """Nothing of it is read yet. RunError for anything else than a run or a watch."""
     folder, pages = places.folder(run_id), watches()
     if pages is not None and pages.is_watch(folder):
         return pages.view(folder, run_id)
@@ -29,8 +29,6 @@ def opened(places: Places, run_id: str, reads: Reads | None) -> View:
 
 
 class Listing:
-    """All runs and watches, as of the last look."""
-
     def __init__(self, places: Places, reads: Reads | None = None) -> None:
         self._places = places
         self._reads = reads
@@ -72,7 +70,7 @@ class Listing:
 POLL_S = 0.25
 """A finished step is on the page within this time plus the time to read it."""
 MOST_FOLLOWED = 16
-"""Followed runs in progress and watches. Further ones are listed, and shown as of the opening of their page."""
+"""Runs in progress and watches. Further ones are listed, and shown as of the opening of their page."""
 MOST_KEPT = 4
 """Runs not in progress whose page is kept in memory."""
 
@@ -110,7 +108,7 @@ class Follower:
             return {"schema": "loadframe.live-runs/1", "after": self._hub.last_id, "runs": [*self._rows().values()]}
 
     async def whole(self, run_id: str) -> dict[str, Any]:
-        """A run, with the id of the last event included. RunError where there is no such run."""
+        """As `rows`, of one run. RunError where there is no such run."""
         async with self._reading:
             await self._look()
             view = self._followed.get(run_id)
@@ -170,7 +168,7 @@ class Metrics:
         self._watches: dict[str, WatchMetrics] = {}
 
     def text(self) -> str:
-        """The exposition, without runs that have no result yet or cannot be read."""
+        """Without runs that have no result yet or cannot be read."""
         ids = sorted(self._places.ids(), key=lambda run_id: run_id.partition("/")[2], reverse=True)
         self._watches = {run_id: watch for run_id in ids if (watch := self._watch(run_id)) is not None}
         runs = [run_id for run_id in ids if run_id not in self._watches][:MOST_MEASURED]

@@ -11,7 +11,7 @@ from loadframe.formats.json_text import write_json
 
 MOST_SUBSCRIBERS = 64
 MOST_KEPT = 2000
-"""Events for reconnecting clients; one that has missed more reads everything again."""
+"""For reconnecting clients; one that has missed more reads everything again."""
 MOST_KEPT_BYTES = 8 << 20
 MOST_WAITING = 256
 """Events that a subscriber may be behind; a slower one is disconnected, and may reconnect."""
@@ -60,7 +60,13 @@ class Hub:
         if self._closed or len(self._queues) >= MOST_SUBSCRIBERS:
             raise TooManySubscribers
         queue: asyncio.Queue[bytes | None] = asyncio.Queue()
-        for event in self._missed(after):
+        epoch, _, number = after.partition("-")
+        oldest = self._kept[0][0] if self._kept else self._number + 1
+        known = epoch == self._epoch and number.isascii() and number.isdigit() and len(number) < 20
+        missed = [f"id: {self.last_id}\nevent: reset\ndata: {{}}\n\n".encode()]
+        if known and oldest - 1 <= int(number) <= self._number:
+            missed = [event for event_number, event in self._kept if event_number > int(number)]
+        for event in missed:
             queue.put_nowait(event)
         self._queues.add(queue)
         return self._read(queue)
@@ -78,14 +84,6 @@ class Hub:
                 yield event
         finally:
             self._queues.discard(queue)
-
-    def _missed(self, after: str) -> list[bytes]:
-        epoch, _, number = after.partition("-")
-        oldest = self._kept[0][0] if self._kept else self._number + 1
-        known = epoch == self._epoch and number.isascii() and number.isdigit() and len(number) < 20
-        if not known or not oldest - 1 <= int(number) <= self._number:
-            return [f"id: {self.last_id}\nevent: reset\ndata: {{}}\n\n".encode()]
-        return [event for event_number, event in self._kept if event_number > int(number)]
 
     def close(self) -> None:
         self._closed = True

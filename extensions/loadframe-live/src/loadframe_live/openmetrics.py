@@ -41,11 +41,10 @@ FAMILIES: Mapping[str, str] = {
     "recorder_cpu_cores": "CPUs that the recorder used: 0.01 is one hundredth of a core.",
     "recorder_memory_bytes": "Resident memory of the recorder.",
 }
-"""Meaning of every exported metric, by its name without the prefix, in the order of the text."""
+"""By its name without the prefix, in the order of the text."""
 
 
 def samples_of(run: CaseStudy) -> Iterator[Sample]:
-    """Runs are distinguished by the label `run`."""
     own = {"run": run.name, "study": run.study.name}
     yield from _of_run(run, own)
     for name, state in run.states.items():

@@ -31,7 +31,7 @@ class WatchView(Protocol):
     def row(self) -> Change: ...
 
     def refresh(self) -> Change:
-        """The changes of the page, {} for none."""
+        """The changes of the page."""
 
     def whole(self) -> Change:
         """As read so far."""
@@ -53,7 +53,6 @@ class Watches(Protocol):
 
 @cache
 def watches() -> Watches | None:
-    """None where no extension reads watches."""
     return next(iter(usable(PAGES_GROUP, lambda pages: hasattr(pages, "is_watch"))), None)
 
 
@@ -66,7 +65,7 @@ def is_watch(storage: Folder) -> bool:
 MOST_RUNS = 200
 """The newest of a folder: their names begin with the time."""
 ID = re.compile(r"([0-9]{1,3})/([A-Za-z0-9][A-Za-z0-9._-]{0,199})")
-"""Form of a run's id: the number of its folder among the given ones, and its name in it."""
+"""The number of a run's folder among the given ones, and its name in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +77,17 @@ class Root:
 
 
 class Places:
-    """The given folders of runs: paths of such folders, or of single runs. RunError where one is neither."""
+    """Paths of folders of runs, or of single runs. RunError where one is neither."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._roots = [_root(path) for path in paths]
 
     def changed_ns(self) -> tuple[int, ...]:
-        """A time that changes when runs come or go."""
+        """Differs when runs come or go."""
         return tuple(root.storage.changed_ns() for root in self._roots)
 
     def ids(self) -> list[str]:
-        """The runs, newest first within each folder, without names that no run has."""
+        """Newest first within each folder, without names that no run has."""
         ids = []
         for number, root in enumerate(self._roots):
             names = [root.only] if root.only else root.storage.folders(MOST_RUNS)[::-1]
@@ -148,7 +147,7 @@ PIECE_BYTES = 1 << 18
 
 
 def answer(places: Places, run: str, name: str) -> StreamingResponse:
-    """One of these files; what a browser cannot show is offered as a download. RunError for any other."""
+    """What a browser cannot show is offered as a download. RunError for any name but FILES."""
     if name not in FILES:
         raise RunError(f"{name[:200]!a} is not a file that a report links to", remedy="Look into the run folder.")
     places.find(run)

@@ -27,10 +27,10 @@ from loadframe_live.view import Reads
 ADDRESS = "127.0.0.1"
 MOST_CONNECTIONS = MOST_SUBSCRIBERS + 64
 FEWEST_CONNECTIONS, RESERVED = 8, 64
-"""Descriptors (ulimit -n) reserved for reading runs and for connections that are being refused."""
+"""Descriptors (ulimit -n) for reading runs and for connections that are being refused."""
 ACCEPTED_AT_ONCE = 16
 ASKS_WITHIN_S = 5.0
-"""A request's headers must arrive so long after the connection or the previous answer, or it is closed."""
+"""A request's headers must arrive so long after the connection or the previous answer."""
 TAKES_WITHIN_S = 10.0
 """A client without the key must have read the answer so long after that."""
 LOGGED_EVERY_S = 60.0
@@ -39,7 +39,7 @@ ENDS_WITHIN_S = 2
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Address of the page. url: with the token, for its user only."""
+    """url: with the token, for its user only."""
 
     port: int
     token: str
@@ -74,7 +74,6 @@ class _Connection(H11Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is still to be answered, or its answer to be read."""
         answering = self.cycle is not None and not self.cycle.response_complete
         return answering or self.transport.get_write_buffer_size() > 0
 
@@ -105,7 +104,7 @@ class _Connection(H11Protocol):
 
 
 def most_connections() -> int:
-    """At a time, also limited by the available descriptors."""
+    """Also limited by the available descriptors."""
     descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if descriptors == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
@@ -132,8 +131,8 @@ class _Seldom(logging.Filter):
 
 
 def serve(runs: Sequence[Path], *, reads: Reads, port: int = 0, ready: Callable[[Address], None]) -> None:
-    """Show these runs until a signal comes. ready: called with the address once it answers. port 0: any free one.
-    RunError for a path that holds no runs, MachineError where the port is not available."""
+    """Until a signal comes. ready: called with the address once it answers. port 0: any free one. RunError for a path
+    that holds no runs, MachineError where the port is not available."""
     places, known, hub = Places(runs), Secrets(), Hub()
     for name in ("asyncio", "uvicorn.error"):
         logging.getLogger(name).addFilter(_Seldom())

@@ -1,4 +1,4 @@
-"""The verbs serve, the live page, and export, the formats of other tools."""
+"""The verbs serve and export."""
 
 from pathlib import Path
 from typing import Annotated

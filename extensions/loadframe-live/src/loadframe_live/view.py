@@ -1,4 +1,4 @@
-"""What the page shows of one run, read incrementally: in progress or finished, by the same code."""
+"""What the page shows of one run, in progress or finished, read incrementally."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ TEXTS = (
     ("study", "study", "name"), ("question", "study", "question"), ("target", "target", "kind"),
     ("workload", "workload", "kind"), ("axis", "load", "axis"),
 )  # fmt: skip
-"""Texts of the heading, by table and key of the study."""
+"""Of the heading, by table and key of the study."""
 LISTED = ("name", "study", "question", "target", "started_at", "ended_at", "answer", "has_report", "version")
 
 
@@ -39,7 +39,7 @@ class Reads:
 
 
 def _unless_refused(read: Callable[[RunFolder], Read], run: RunFolder) -> Read | None:
-    """None without a result: the run's own lines report what is wrong with it."""
+    """The run's own lines report what is wrong with it."""
     try:
         return read(run)
     except UserError:
@@ -115,7 +115,7 @@ class RunView:
         return {"id": self.id, "name": self.run.path.name, "status": status, **listed}
 
     def refresh(self) -> Change:
-        """Read what is new; the changes of the page, {} for none. An unreadable file is reported in `error`."""
+        """The changes of the page, {} for none. An unreadable file is reported in `error`."""
         change: Change = {}
         for part in (self._new_heading, self._new_steps, self._new_lines):
             try:
@@ -200,7 +200,7 @@ class RunView:
         }
 
     def _described(self) -> Change:
-        """The heading; for a study that this version cannot carry out, only what any study has."""
+        """For a study that this version cannot carry out, only what any study has."""
         raw = self.run.study()
         described: Change = {"name": self.run.path.name}
         for name, table, key in TEXTS:

@@ -1,8 +1,8 @@
-"""`perf record` around a step. What is missing for it is reported, never raised. Sampling is by a software clock
-(cpu-clock), because virtual machines often have no hardware counters. User stacks are copied and unwound by the files'
-own tables (`--call-graph dwarf`): Debian's programs are built without frame pointers. perf-record(1),
-perf_event_open(2). In the output of `perf script` a sample is a head line (`mariadbd 4831/5283 14812.969706: `), one
-line per frame from the innermost on (a tab, the address, the symbol, the file in brackets), and an empty line."""
+"""`perf record` around a step. What is missing for it is reported, never raised. Sampling is by cpu-clock, as virtual
+machines often have no hardware counters. User stacks are copied and unwound by the files' own tables (`--call-graph
+dwarf`): Debian's programs have no frame pointers. perf-record(1), perf_event_open(2). `perf script` prints a head line
+(`mariadbd 4831/5283 14812.969706: `), a line per frame from the innermost on (a tab, the address, the symbol, the file
+in brackets), and an empty line."""
 
 import os
 import re
@@ -23,9 +23,9 @@ from loadframe.system.kernel import kernel_text
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 MOST_HZ, LEAST_HZ = 399, 25
 SAMPLES_PER_S = 800
-"""Samples per second over all CPUs: a two-second window shows shares of 10 % to within 1.5, and 13 MB/s are copied."""
+"""Over all CPUs: a two-second window shows shares of 10 % to within 1.5, and 13 MB/s are copied."""
 STACK_BYTES = 16384
-"""Bytes copied of each user stack. With 8 KiB half of MariaDB's stacks were cut off, with 16 KiB a tenth."""
+"""Of each user stack. With 8 KiB half of MariaDB's stacks were cut off, with 16 KiB a tenth."""
 STOP_S = 15.0
 PROBE_S = 10.0
 INSTALL = "apt-get install linux-perf (Debian), linux-tools-generic (Ubuntu), perf (Fedora)"
@@ -38,15 +38,15 @@ LOST = re.compile(r"\bPERF_RECORD_LOST(?:_SAMPLES)? lost (\d{1,18})")
 KERNEL_FROM = 1 << 63
 """The upper half of the address space is the kernel's (x86-64, arm64)."""
 NO_CALLER = 0xFFFF_FFFF_FFFF_FFFF
-"""The address that perf prints if a stack goes on beyond what was copied of it."""
+"""Printed if a stack goes on beyond what was copied of it."""
 TRUNCATED = "[truncated]"
 UNKNOWN = "[unknown]"
 KERNEL_SUFFIX = "_[k]"
 APPENDED = re.compile(r"\.(isra|part|constprop|cold|llvm)(\.\d{1,20})?$")
 LONGEST_APPENDED = 31
-"""Longest match of APPENDED: a name with thousands of suffixes is searched once for each, so no further back."""
+"""Of a match of APPENDED: a name with thousands of suffixes is searched once for each, so no further back."""
 LONGEST_SYMBOL = 4096
-"""A name has no bound of its own: whoever runs another program chooses those in its file."""
+"""Whoever runs another program chooses the names in its file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Reading:
 
 
 def read_samples(lines: Iterable[str], reading: Reading) -> Iterator[Sample]:
-    """In the order in which they are printed. Never raises for what the lines say."""
+    """In the order in which they are printed. Never raises."""
     head: re.Match[str] | None = None
     frames: list[str] = []
     for line in lines:
@@ -128,8 +128,8 @@ class Permission:
 
 
 def permission() -> Permission:
-    """Try it, from the most to the least: perf's files, capabilities and security modules are too many to foresee the
-    answer. Takes a tenth of a second."""
+    """By trying, from the most to the least: perf's files, capabilities and security modules are too many to foresee
+    the answer. Takes a tenth of a second."""
     perf = located("perf")
     if perf is None:
         return Permission(None, (lacks("perf", INSTALL),))
@@ -141,7 +141,7 @@ def permission() -> Permission:
 
 
 def frequency_hz(cpus: int) -> int:
-    """Samples per second and CPU; odd, so as not to be in step with anything periodic."""
+    """Per CPU; odd, so as not to be in step with anything periodic."""
     return max(LEAST_HZ, min(MOST_HZ, SAMPLES_PER_S // max(cpus, 1))) | 1
 
 
@@ -156,7 +156,7 @@ class PerfRecord:
 
     @classmethod
     def start(cls, scope: Scope, pids: Sequence[int], folder: Path) -> "PerfRecord":
-        """Sample into `folder`. Raises MissingTool if perf will not run."""
+        """MissingTool if perf is not installed."""
         perf = located("perf")
         if perf is None:
             raise MissingTool("perf is not installed", remedy=INSTALL)
@@ -190,7 +190,7 @@ class PerfRecord:
         self._process.wait()
 
     def samples(self, reading: Reading) -> list[Sample]:
-        """As `perf script` unwinds them; if it fails, `unreadable` says why afterwards."""
+        """If `perf script` fails, `unreadable` says why afterwards."""
         perf, data = located("perf") or "perf", str(self._data.absolute())
         fields = "--no-inline --show-lost-events -F comm,pid,tid,time,ip,sym,dso"
         command = [perf, "script", "--input", data, *fields.split()]
@@ -221,8 +221,8 @@ def _event(scope: Scope) -> str:
 
 
 def _try(perf: str, scope: Scope) -> str | None:
-    """None if perf may, else its error. Asked for user and kernel it silently drops a forbidden kernel: ask for that
-    alone."""
+    """None if perf may, else its error. Asked for user and kernel it silently drops a forbidden kernel, so the kernel
+    is asked for alone."""
     what = ["--all-cpus"] if scope == "machine" else []
     event = "cpu-clock:k" if scope == "processes" else _event(scope)
     command = [perf, "record", "--quiet", "-e", event, *what, "-o", "/dev/null", "--", "true"]
@@ -263,7 +263,7 @@ def _paranoid(wanted: int) -> str:
 
 
 def _said(text: str) -> str:
-    """The line of an output that says what is wrong: the one after "Error:", else the last."""
+    """The line after "Error:", else the last."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     after = lines[lines.index("Error:") + 1 :] if "Error:" in lines else []
     return (after[:1] or lines[-1:] or [""])[0][:200]

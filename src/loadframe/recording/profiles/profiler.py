@@ -1,7 +1,7 @@
-"""Both samplers around one step: CPU by perf if that works, the states of all threads from procfs always. Order of
-calls: `prepare`, `start`, `follow` as processes come, `stop`, then `write`, which writes collapsed stacks (Brendan
-Gregg's FlameGraph, stackcollapse-*.pl): frames from the outermost on, joined by semicolons, a blank and the count;
-frames of the kernel end with `_[k]`."""
+"""Both samplers around one step: perf if that works, the states of all threads always. Order of calls: `prepare`,
+`start`, `follow` as processes come, `stop`, `write`. Stacks are collapsed (Brendan Gregg's FlameGraph,
+stackcollapse-*.pl): frames from the outermost on, joined by semicolons, a blank and the count; frames of the kernel end
+with `_[k]`."""
 
 import re
 from collections import Counter
@@ -18,11 +18,11 @@ TARGET, DRIVER, REST = "target", "driver", "rest"
 IDLE = 0
 
 Keep = Callable[[str, str], None]
-"""A file's name and text."""
+"""Called with a file's name and text."""
 
 
 class Profiler:
-    """For one step. scratch: an empty folder for what perf writes."""
+    """scratch: an empty folder for what perf writes."""
 
     def __init__(self, permission: Permission, scratch: Path) -> None:
         self._permission = permission
@@ -85,7 +85,7 @@ class Profiler:
 
 
 def components_of(target: Iterable[int], driver: Iterable[int]) -> dict[int, str]:
-    """By pid; a target that lives in the driver's processes is the target."""
+    """By pid; a target within the driver's processes is the target."""
     target = tuple(target)
     return dict.fromkeys(driver, DRIVER if target else TARGET) | dict.fromkeys(target, TARGET)
 
@@ -100,7 +100,7 @@ def _write(samples: Sequence[Sample], keep: Keep, name: str, source: ProfileSour
 
 
 def _frames(sample: Sample, component: str, kind: ProfileKind) -> tuple[str, ...]:
-    """Every stack begins with its thread's name. Only kernel frames are kept of processes outside the study."""
+    """Of processes outside the study only kernel frames are kept."""
     if kind == "threads":
         return sample.frames
     if component == REST:
@@ -110,19 +110,19 @@ def _frames(sample: Sample, component: str, kind: ProfileKind) -> tuple[str, ...
 
 COUNT = re.compile(r"[1-9][0-9]{0,17}")
 MOST_FRAMES = 512
-"""perf itself follows a stack no further than kernel.perf_event_max_stack, 127 by default."""
+"""perf's own bound is kernel.perf_event_max_stack, 127 by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Collapsed:
-    """The most frequent first. damaged: lines that could not be read."""
+    """damaged: lines that could not be read."""
 
     stacks: tuple[Stack, ...]
     damaged: int = 0
 
 
 def collapse(samples: Iterable[tuple[str, ...]]) -> tuple[Stack, ...]:
-    """Equal stacks counted together; the most frequent first, ties by name."""
+    """The most frequent first, ties by name."""
     counts = Counter(tuple(_clean(frame) for frame in frames) for frames in samples)
     counts.pop((), None)
     return _ranked(counts)

@@ -1,4 +1,4 @@
-"""What all threads of some processes are doing, look by look: the side that a CPU profile cannot see. Each look reads
+"""What all threads of some processes are doing, which a CPU profile cannot see:
 /proc/PID/task/*/{stat,stack,wchan,syscall}, proc(5). `stack` needs CAP_SYS_ADMIN and `syscall` the right to trace;
 without them the innermost kernel function (`wchan`) has to do."""
 
@@ -19,7 +19,7 @@ from loadframe.recording.wait_classes import CALLS
 
 LOOK_S = 0.02
 CPU_SHARE = 0.05
-"""Share of one CPU: the most that a look may take of the time until the next."""
+"""Of one CPU, at most, over the time until the next look."""
 FUTEX = {machine: number for machine, calls in CALLS.items() for number, call in calls.items() if call.name == "futex"}
 FUTEX_COMMAND = 0x7F
 FUTEX_WAIT = 0
@@ -31,7 +31,7 @@ _STACK_LINE = re.compile(rb"\[<[0-9a-fx]+>\] ([^\s+]+)")
 
 
 def look(root: Path, pid: int, now_s: float, *, futex: int | None = None) -> list[Sample]:
-    """A sample per thread; none if the process is gone. root: for recorded trees."""
+    """None if the process is gone. root: for recorded trees."""
     tasks = root / f"proc/{pid}/task"
     try:
         threads = os.listdir(tasks)  # noqa: PTH208 - names alone, many times a second
@@ -64,7 +64,7 @@ def _frames(task: str, futex: int | None) -> tuple[str, ...] | None:
 
 
 def parse_stack(data: bytes) -> tuple[str, ...]:
-    """From the outermost on; empty for any other text than of /proc/PID/stack."""
+    """From the outermost on; empty for any other text."""
     names = [name.decode("ascii", "replace") for name in reversed(_STACK_LINE.findall(data))]
     return tuple(f"{function_name(name)}{KERNEL_SUFFIX}" for name in names)
 
@@ -86,7 +86,7 @@ def _read(path: str) -> bytes:
 
 
 class ThreadSampler:
-    """In a thread of its own. pids: called at each look."""
+    """pids: called at each look."""
 
     def __init__(self, pids: Callable[[], Sequence[int]]) -> None:
         self._pids = pids
