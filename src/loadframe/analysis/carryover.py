@@ -73,8 +73,7 @@ def _left_out(steps: Sequence[Step], treatment: str) -> tuple[float, float]:
 
 
 def _counted(steps: Sequence[Step], treatment: str) -> tuple[float, float]:
-    """Counted steps after another treatment against those after the same, by round and level. Of repeated steps the
-    last counts, and none before the round's first change of treatment."""
+    """Of repeated steps the last counts, and none before the round's first change of treatment."""
     cells: dict[tuple[int | None, float], tuple[list[float], list[float]]] = {}
     alternating = set[int | None]()
     counting = (step for step in steps if step.counts)

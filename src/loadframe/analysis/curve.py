@@ -127,7 +127,6 @@ def _checked(samples: Sequence[LevelSample]) -> list[LevelSample]:
 
 
 def _point(sample: LevelSample, deviation: float, freedom: int) -> CurvePoint:
-    """Its interval: of t on the logarithm; the extremes for a single value, or a zero, which has no logarithm."""
     values, median = sample.throughputs, float(np.median(sample.throughputs))
     low, high = min(values), max(values)
     if len(values) > 1 and low > 0:
@@ -147,7 +146,6 @@ def _point(sample: LevelSample, deviation: float, freedom: int) -> CurvePoint:
 
 
 def _cliff(data: pieces.Series) -> Cliff | None:
-    """The first level that provably keeps < CLIFF_KEPT of one at most CLIFF_SPAN below it (or of the level before)."""
     for fallen in range(1, len(data.load)):
         near = [i for i in range(fallen) if i == fallen - 1 or data.load[fallen] <= CLIFF_SPAN * data.load[i]]
         held = max(near, key=lambda i: (data.value[i], i))
@@ -157,7 +155,7 @@ def _cliff(data: pieces.Series) -> Cliff | None:
 
 
 def _falls(data: pieces.Series, held: int, fallen: int) -> bool:
-    """Whether a cliff's share is lost between two levels; further apart than CLIFF_SPAN, once for each such factor."""
+    """Further apart than CLIFF_SPAN, the share is lost once for each such factor."""
     spans = max(1.0, math.log(data.load[fallen] / data.load[held]) / math.log(CLIFF_SPAN))
     return bool(data.value[fallen] < CLIFF_KEPT**spans * data.value[held])
 
@@ -213,7 +211,6 @@ def _shape(bend: segments.Bend, data: pieces.Series) -> Shape:
 
 
 def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadInterval | None, list[str]]:
-    """Where p95 latency crosses the limit, log-log; of single blocks between the levels that meet and miss it."""
     if limit_ms is None:
         return None, []
     latencies = {
@@ -303,9 +300,9 @@ def _listed(loads: list[float]) -> str:
 
 
 LARGEST_DROP = 0.25
-"""Relative fall between neighbouring levels from which it may hide a cliff's edge."""
+"""A larger relative fall between neighbouring levels may hide a cliff's edge."""
 RESOLUTION = 0.15
-"""The levels around a cliff are bisected until they are no further apart than this share."""
+"""Share by which the levels around a bisected cliff may lie apart."""
 
 
 def next_probe(curve: Curve) -> float | None:

@@ -123,8 +123,7 @@ def _excess(step: Step, cell: Sequence[Step], quiet: int) -> dict[str, float]:
 
 def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
     """With an interval that covers what disturbances have cost these steps: without its amount beyond the quietest of
-    its state and load, a step's throughput may have been up to 1 / (1 - share) times as high. Either end moves by the
-    mean of that over its state's steps."""
+    its state and load, a step's throughput may have been up to 1 / (1 - share) times as high."""
     cells = _cells(step for step in steps if step.level in verdict.levels)
     lost = {
         name: [_lost(step, cell) for (treatment, _), cell in cells.items() if treatment == name for step in cell]
@@ -234,7 +233,7 @@ def _typical(
 
 
 def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
-    """Whether cells differ by more than in random block orders (permutation test, p <= ERROR)."""
+    """Permutation test: whether cells differ by more than in random block orders."""
     ordered = sorted((step for step in steps if step.block is not None), key=lambda step: step.number)
     blocks = grouped(((step.purpose, step.round, step.block), step) for step in ordered)
     of_blocks = [_typical(block, lambda step: amount_of(quantity, step), fmean) for block in blocks.values()]
@@ -252,7 +251,7 @@ def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
 
 
 def _dealt(values: Floats, treatments: Sequence[str], random: np.random.Generator) -> Floats:
-    """(1 + PERMUTATIONS, cells): as they were taken, then as other orders would have dealt them."""
+    """(1 + PERMUTATIONS, cells), the first as they were taken."""
     numbers = np.unique(treatments, return_inverse=True)[1]
     turn = random.random((PERMUTATIONS, numbers.max() + 1)).argsort(axis=1).argsort(axis=1)[:, numbers]
     order = (turn + random.random((PERMUTATIONS, len(values)))).argsort(axis=1)

@@ -40,7 +40,6 @@ CLEARLY = 1.5
 
 
 def clearly_missed(objective: CapacityObjective | None, steps: Sequence[Step]) -> str:
-    """What a trial clearly missed, and where, in words; else ""."""
     if objective is None:
         return ""
     clear = [step for step in steps if use(objective, step) > CLEARLY]
@@ -69,14 +68,12 @@ def use(objective: CapacityObjective, step: Step) -> float:
 
 
 def failed_share(step: Step) -> float:
-    """Failed requests as a share (0..1) of all that ended."""
     ended = step.requests + step.errors
     return step.errors / ended if ended else 0.0
 
 
 def lost_share(step: Step) -> float:
-    """Requests that failed or, in an open loop, were not served, as a share (0..1) of all. A request in flight at the
-    end of the window is not lost."""
+    """In an open loop also requests that were not served. One in flight at the end of the window is not lost."""
     offered = step.metrics.get("workload.offered")
     if offered is None:
         return failed_share(step)
@@ -85,5 +82,5 @@ def lost_share(step: Step) -> float:
 
 
 def most_waiting(rate: float, seconds: float) -> int:
-    """Number of waiting requests above which a step at `rate` for `seconds` can only miss."""
+    """With more waiting requests a step at `rate` for `seconds` can only miss."""
     return max(math.ceil(FAR_BEHIND * rate * seconds), FEWEST_WAITING)

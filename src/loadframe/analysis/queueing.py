@@ -1,6 +1,6 @@
 """Closed queueing networks of one class, exactly (`throughputs`, Buzen's convolution, cost K N^2) and approximately
 (`schweitzer`); sources: docs/mathematics.md. Also whether times are in the unit that they claim, by Little's law, N = X
-R: times 1,000 times off are reported, never converted; pauses between requests, too, make N larger than X R."""
+R: times 1,000 times off are reported, never converted."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -102,7 +102,7 @@ TIMES: Mapping[str, tuple[float, str, str]] = {
 
 
 def is_wrong(users: float, throughput: float, mean_ms: float) -> bool:
-    """Whether response times are about 1,000 times off in a closed loop. throughput: of all requests, 1/s."""
+    """About 1,000 times off, in a closed loop. throughput: of all requests, 1/s."""
     return _off(users, throughput * mean_ms / 1e3) != 0
 
 
@@ -111,7 +111,7 @@ def few_failed(done: int, failed: int) -> bool:
 
 
 def warnings(steps: Sequence[Step]) -> list[str]:
-    """Times of driver and service that are not in their unit, in words. steps: of one state."""
+    """steps: of one state."""
     return [*_of_driver(steps), *_of_service(steps)]
 
 

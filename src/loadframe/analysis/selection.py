@@ -27,7 +27,7 @@ class Selection:
 
 
 def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection:
-    """decided: steps after which fresh ones were measured. Of a state without a window with enough requests all
+    """decided: steps after which fresh ones were measured. Of a state without enough requests in any window all
     count."""
     mine, left_out = list(steps), dict[int, str]()
 
@@ -48,7 +48,7 @@ def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection
 
 
 def counting(steps: Iterable[Step], decided: Collection[int] = ()) -> list[Step]:
-    """Steps with enough requests that decided on no change: evidence and limits rest on these."""
+    """Evidence and limits rest on these."""
     return [step for step in steps if step.counts and step.number not in decided]
 
 
@@ -60,7 +60,7 @@ def deciding(rounds: Iterable[Round]) -> frozenset[int]:
 
 
 def _unlike(steps: Sequence[Step], better: Callable[[Step], bool]) -> list[Step]:
-    """The steps that are not `better`, where enough others of their state and load are."""
+    """Those not `better`, where enough others of their state and load are."""
     cells = Counter(cell_of(step) for step in steps if better(step))
     return [step for step in steps if not better(step) and cells[cell_of(step)] >= FEWEST_SETTLED]
 

@@ -90,7 +90,7 @@ class _InFlight:
         return Latency(self.mean_ms, p50, p95, p99, longest, p999)
 
     def as_many(self, count: int) -> Singles:
-        """`count` latencies with the same distribution, ascending, the longest included."""
+        """With the same distribution, ascending, the longest included."""
         if not len(self.share):
             return self.latency_ms
         down = np.ceil(np.cumsum(self.share[::-1]) * count / self.count - 1e-6).astype(np.int64)
@@ -229,8 +229,8 @@ LIKELY = 0.95
 
 
 def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float, ...]:
-    """Levels at which most steps of a treatment had not settled, or their pooled throughput climbs, but in steps
-    without a cut, which measure climbs (a cache that fills)."""
+    """Where most steps of a treatment had not settled, or their pooled throughput climbs, but in steps without a cut,
+    which measure climbs (a cache that fills)."""
     levels = []
     for level, mine in by_level(steps).items():
         line = common_line([step for step in mine if step.window_start_s > step.started_s])
@@ -250,7 +250,7 @@ def common_line(steps: Sequence[Step]) -> Line | None:
 
 
 def of_histogram(latencies_ms: Floats, counts: Whole) -> Latency:
-    """Of a histogram with at least one request: latencies, ascending, and counts, (bins,)."""
+    """With at least one request: latencies, ascending, and counts, (bins,)."""
     return _InFlight.of(latencies_ms, counts, counts > 0).latency()
 
 
@@ -259,7 +259,7 @@ POINTS_PER_DECADE, MOST_POINTS = 40, 300
 
 
 def points(latencies_ms: Floats, counts: Whole) -> tuple[LatencyPoint, ...]:
-    """At most MOST_POINTS points and the usual percentiles, evenly spaced on the scale of HdrHistogram's plots (Tene):
+    """At most MOST_POINTS and the usual percentiles, evenly spaced on the scale of HdrHistogram's plots (Tene):
     percentile q at one_in = 1 / (1 - q). Arrays as for `of_histogram`."""
     reached = np.cumsum(counts)
     requests = int(reached[-1])

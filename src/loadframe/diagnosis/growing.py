@@ -15,7 +15,7 @@ GROWS = "workload.cost_growth"
 SCORE = 0.9
 """Before any signature: a curve whose levels had different costs says little of its bend."""
 SERVED = 0.95
-"""Share of a rate below which the backlog makes response times grow by itself."""
+"""Below this share of a rate the backlog makes response times grow by itself."""
 NAMED = ("the number of requests served so far", "time")
 LOOK = (
     " for what is kept of each request and searched by the next ones: a list, a log, a table without an index, a cache "
@@ -37,13 +37,12 @@ def growing(axis: str, steps: Sequence[Step]) -> Finding | None:
 
 
 def grown(axis: str, steps: Sequence[Step]) -> Growth | None:
-    """The growth in the steps of a state, in order; None where none is proved. Only steps before any of another state
-    count: a restart resets it."""
+    """In the steps of a state, in order. Only steps before any of another state count: a restart resets it."""
     return _judged(axis, steps)[1]
 
 
 def cost_ms(step: Step, of: Of) -> float:
-    """What a request cost in a step, in ms; 0 where not known. CPU time: of the target's processes."""
+    """0 where not known. CPU time: of the target's processes."""
     if of == "response":
         return step.latency.mean_ms
     cores = step.metrics.get("target.cpu.cores", 0.0)
@@ -51,7 +50,7 @@ def cost_ms(step: Step, of: Of) -> float:
 
 
 def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None]:
-    """Usable steps and their growth: of the response time, else of the CPU time, which may be a small part of it."""
+    """Of the response time, else of the CPU time, which may be a small part of it."""
     if axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return [], None
     ordered = sorted(steps, key=lambda step: step.number)

@@ -20,7 +20,7 @@ from loadframe.model import Finding, Mechanism, Remedy, Step, Verdict, by_block
 NO_EFFECT = 1.1
 """A remedy whose interval ends below this refutes its finding; one whose ratio is below it confirms no cause."""
 FAILING = 0.01
-"""Share of failing requests that is too many."""
+"""Share of requests."""
 
 
 def failed_share(steps: Sequence[Step]) -> float:
@@ -29,13 +29,13 @@ def failed_share(steps: Sequence[Step]) -> float:
 
 
 def cures_failures(before: Sequence[Step], after: Sequence[Step]) -> bool:
-    """Whether failures ended: a benefit even without more throughput."""
+    """A benefit even without more throughput."""
     share = failed_share(before)
     return share >= FAILING and failed_share(after) <= CURED * share
 
 
 def without_effect(verdict: Verdict) -> bool:
-    """Whether a change surely raises throughput by less than a tenth."""
+    """Whether it surely raises throughput by less than a tenth."""
     return verdict.high < NO_EFFECT
 
 
@@ -59,7 +59,7 @@ def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -
 
 
 def _failures(steps: Sequence[Step]) -> tuple[int, float]:
-    """Failed requests, and the logarithm of their share."""
+    """And the logarithm of their share."""
     failed, done = sum(step.errors for step in steps), sum(step.requests for step in steps)
     return failed, math.log((failed + HALF) / (failed + done + 2 * HALF))
 
@@ -74,10 +74,9 @@ def judge(
     refutes: bool = True,
     doubt: str = "",
 ) -> tuple[Finding, ...]:
-    """From the steps of a proof; of several causes the one whose evidence receded first and most is confirmed. The
-    number served at once is refuted by no single setting of that size, a stage not by workers that wait for the next
-    one, and nothing by a guessed remedy. refutes: False if something else may limit. doubt: why nothing is
-    confirmed."""
+    """Of several causes the one whose evidence receded first and most is confirmed. The number served at once is
+    refuted by no single setting of that size, a stage not by workers that wait for the next one, and nothing by a
+    guessed remedy. refutes: False if something else may limit. doubt: why nothing is confirmed."""
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
     ended = verdict.decision != "worse" and cures_failures(before, after)
     cured = ended and not by_chance(verdict, before, after)
@@ -123,8 +122,7 @@ def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
 
 
 def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str, open_: str) -> Finding:
-    """After a change that helped. first: its evidence receded first and most. why_not: why the change confirms none.
-    open_: what it leaves open."""
+    """first: its evidence receded first and most. why_not: why the change confirms none. open_: what it leaves open."""
     one_is_behind = first is not None and (first.behind == finding.id or finding.behind == first.id)
     twice = one_is_behind or (first is not None and is_the_same_limit(first, finding))
     same = first is finding or (twice and seen.mechanism.receded)
@@ -152,8 +150,8 @@ OFTEN = 0.25
 
 
 def why_not_again(fresh: Verdict, steps: Sequence[Step]) -> str:
-    """Why fresh blocks do not confirm a gain; else "". Deciding blocks stop where they look good: fresh ones must prove
-    it, and it exceed what each state shows against itself (`Verdict.floor`)."""
+    """ "" where fresh blocks confirm the gain. Deciding blocks stop where they look good: fresh ones must prove it, and
+    it exceed what each state shows against itself (`Verdict.floor`)."""
     if fresh.decision == "better":
         return "" if fresh.exceeds_noise else IN_FRESH_NOISE
     disturbed = sum(is_disturbed(step, steps) for step in steps)

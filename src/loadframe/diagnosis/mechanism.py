@@ -1,6 +1,6 @@
 """Whether a cause's own evidence receded with a change by as much as its model predicts: a gain proves that a change
-helped, not why. Each cause has a trace, a metric and what must become of it; the seven forms: docs/mathematics.md,
-"Whether a mechanism moved".  A metric that is missing on either side has not receded."""
+helped, not why. Each cause has a trace, a metric and what must become of it; the forms: docs/mathematics.md, "Whether a
+mechanism moved". A metric that is missing on either side has not receded."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,15 +23,15 @@ from loadframe.units import show_metric
 MOVED = 0.7
 """A cause has moved when at most this share of its evidence is left."""
 CURED = 0.1
-"""Failures are cured when at most this share of them is left."""
+"""Failures are cured when at most this share is left."""
 AT_ONCE = 1.05
 """Factor by which a response time at the lowest load may differ between two states by itself."""
 MOSTLY = 0.9
 """Power of a gain by two factors that one of them must have to be its cause; our choice."""
 ONE_MORE = 0.5
-"""More than half of one more at a time is one more, not noise; our choice."""
+"""More than half of one more at a time is not noise; our choice."""
 PASSES = 1.05
-"""Factor over the former limit that what passes a raised one must exceed: more than bursts and slack."""
+"""Over the former limit, of what passes a raised one: more than bursts and slack."""
 HALF = 0.5
 """Power of a gain by two factors that exceeds the other's."""
 RISING = ("passes", "at once", "spread")
@@ -169,7 +169,7 @@ def _side(trace: Trace, steps: Sequence[Step]) -> _Side | None:
 
 
 def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
-    """For the value after a gain; infinite where the former ceiling is not known."""
+    """Infinite where the former ceiling is not known."""
     if trace.form == "passes":
         return math.inf if math.isnan(before.of) else PASSES * max(before.value, before.of)
     if trace.form == "spread":
@@ -192,7 +192,6 @@ def _surely_negative(values: Sequence[float]) -> bool:
 
 
 def _because(trace: Trace, before: float, after: float, wanted: float, receded: bool) -> str:
-    """ "disk flushes per request: 3.9 before, 1 after the change; this cause predicts at most 2.7"."""
     per_request = trace.form == "events"
     what = _what(trace.metric, per_request)
     shown = [

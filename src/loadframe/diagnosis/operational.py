@@ -40,9 +40,9 @@ from loadframe.model import (
 from loadframe.units import show, show_metric
 
 OPERATIONAL = frozenset({*SERVED_AT_ONCE, peers.SLOW, *growing.GROWTH})
-"""Findings that restate the curve: they are no second cause, and a setting without effect refutes none."""
+"""They restate the curve, so they are no second cause, and a setting without effect refutes none."""
 UNKNOWN_KINDS = frozenset({"service", "url"})
-"""Kinds of target of which only their owner knows what may limit them."""
+"""Only their owner knows what may limit them."""
 SCORE = 0.51
 REFUSES = 0.65
 """Requests that fail while n are in service fail for that reason."""
@@ -53,7 +53,7 @@ CONDITIONS = condition_rows(Path(__file__).with_suffix(".toml"))
 FAILING, ONE_CPU, ONE_LOCK = (CONDITIONS[name] for name in ("failing", "one_cpu", "one_lock"))
 FIRST = ("own_cpu_busy", "saturated", "busy", "driver", "waits_for_cpu", "throttled", "failing", "disk_busy")
 ABSENT = tuple(CONDITIONS[name] for name in FIRST)
-"""Where one of these holds it ends the throughput, and X R is no number of anything."""
+"""Each of these ends the throughput, and X R is then no number of anything."""
 SHOWN = ("workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy")
 COMPUTES = Condition("target.cpu.hottest_thread", ">=", HOT, "one thread computes all the time")
 SEVERAL = 1.5
@@ -69,8 +69,8 @@ GOMAXPROCS)."""
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What an examination has. sequence: all steps, disturbed ones too, of a service that Loadframe does not know
-    (own); else empty, as a database that is filled costs more by design."""
+    """sequence: all steps, disturbed ones too, of a service that Loadframe does not know (own); else empty, as a
+    database that is filled costs more by design."""
 
     curve: Curve
     steps: Sequence[Step]
@@ -112,7 +112,7 @@ def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
 
 
 def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: Condition | None = None) -> str | None:
-    """What else ends the throughput, except one condition. Busy CPUs count only where waits are unknown."""
+    """Busy CPUs count only where waits are unknown. but: not judged."""
     unseen = not all("target.cpu.run_delay" in step.metrics for step in flat)
     cores = _of(ONE_CPU, flat)
     one_thread = cores is None or cores < SEVERAL
@@ -293,7 +293,7 @@ def _seen(served: InService, sizes: Sequence[Size]) -> str:
 
 
 def _advice(served: InService, sizes: Sequence[Size], own: bool) -> str:
-    """How to find out what it is. own: the study can declare the service's settings."""
+    """own: the study can declare the service's settings."""
     if not served.known:
         return "Measure more blocks or longer windows (measure.blocks, measure.window), or from a load of 1."
     if any(size.setting for size in sizes) or not own:
@@ -310,7 +310,7 @@ def _advice(served: InService, sizes: Sequence[Size], own: bool) -> str:
 
 
 def _turn(served: InService) -> str:
-    """The time for which one stage may serve a request: X = 1 / D (utilisation law); "" if it is none."""
+    """X = 1 / D (utilisation law); "" where no stage may serve one request at a time."""
     is_one = served.known and served.whole is None and served.value > ONE
     return show(1000 / served.throughput, "ms") if is_one else ""
 
@@ -331,7 +331,7 @@ def _of(condition: Condition, steps: Sequence[Step]) -> float | None:
 
 
 def served_at_once(steps: Sequence[Step], responses_s: Mapping[str, float]) -> list[Step]:
-    """Add the number of requests in service at once, where the response time at the lowest load is known."""
+    """Where the response time at the lowest load is known."""
     return [
         replace(step, metrics={**step.metrics, IN_SERVICE: step.throughput * responses_s[step.treatment]})
         if step.treatment in responses_s

@@ -12,10 +12,10 @@ from loadframe.units import show
 SLOW = "peer.slow"
 AT_PEER = "workload.at_peer_ms"
 SHARE = 1 / 3
-"""Least share of the response time at the peer; connections used again at once may not be seen as busy."""
+"""Of the response time at the peer, at least; connections used again at once may not be seen as busy."""
 LOOKED = ("target.peer.", "target.peers.", "target.served.")
 GROWS = 1.5
-"""Least growth of the time at the peer; where a pool of connections limits, it does not grow."""
+"""Of the time at the peer, at least; where a pool of connections limits, it does not grow."""
 BUSY, WAITING, CONNECTIONS = ".busy", ".waiting", ".connections"
 UNIX = "unix:"
 SOME_WAIT = 0.1
@@ -41,14 +41,13 @@ class AtPeer:
 
 
 def looked_at(steps: Sequence[Step]) -> list[Step]:
-    """Steps with the connections read; [] if fewer than half. A peer that a step does not name had no connection
-    then."""
+    """[] if fewer than half have the connections read. A peer that a step does not name had no connection then."""
     looked = [step for step in steps if any(name.startswith(LOOKED) for name in step.metrics)]
     return looked if 2 * len(looked) >= len(steps) else []
 
 
 def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
-    """The peer with most of the time at the highest level, longer than at the lowest in each step; else None."""
+    """With most of the time at the highest level, longer than at the lowest in each step."""
     levels = [looked_at(level) for level in by_level(steps).values()]
     if len(levels) < 2:
         return None
@@ -106,7 +105,7 @@ def _peers(steps: Sequence[Step]) -> list[str]:
 
 
 def _is_inside(peer: str, steps: Sequence[Step]) -> bool:
-    """Whether the target itself listens there: a pool of its own workers."""
+    """The target itself listens there: a pool of its own workers."""
     return any(step.metrics.get(f"target.peer.{peer}.inside", 0.0) > 0 for step in steps)
 
 

@@ -43,8 +43,7 @@ ITSELF = 1
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """words: "4 connections to 127.0.0.1:5432". metric: where it is seen, "" for a setting. setting: "" for what is
-    only seen."""
+    """words: "4 connections to 127.0.0.1:5432". metric: "" for a setting. setting: "" for what is only seen."""
 
     words: str
     value: float
@@ -59,7 +58,7 @@ def sizes(
     settings: Mapping[str, SettingValue],
     limits: Sequence[Limit],
 ) -> tuple[Size, ...]:
-    """What is alike at every level of the plateau, then settings. low: steps at the lowest load."""
+    """Alike at every level of the plateau, then settings. low: steps at the lowest load."""
     if not served.known:
         return ()
     declared = [
@@ -88,7 +87,7 @@ def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[S
 
 
 def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Sequence[Step]) -> list[Size]:
-    """States that threads are in at the plateau, and none or fewer at the lowest load."""
+    """That threads are in at the plateau, and none or fewer at the lowest load."""
     moving, still = [], []
     for metric, words in STATES.items():
         size, before = _everywhere(served, metric, plateau), mean_of(metric, low)
@@ -103,7 +102,7 @@ def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Seq
 
 
 def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
-    """Threads and processes: as many, or one more for the first; single-threaded processes count once."""
+    """As many, or one more for the first; single-threaded processes count once."""
     by_count: dict[tuple[int, int], Size] = {}
     for metric, words in COUNTED.items():
         for more in (0, ITSELF):
@@ -117,7 +116,7 @@ def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list
 
 
 def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence[Step]], more: int = 0) -> float | None:
-    """The mean of a metric, less `more`, if near the same whole number at every level; else None."""
+    """The mean, less `more`, if near the same whole number at every level; else None."""
     means = [mean_of(metric, steps) for steps in plateau.values()]
     known = [value - more for value in means if value is not None]
     if not known or len(known) < len(means):
@@ -164,8 +163,7 @@ PERIODS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
 def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
-    """Why a gain by this remedy does not show that what the finding counts was raised, from the steps before; else
-    ""."""
+    """Why a gain by this remedy does not show that what the finding counts was raised; else ""."""
     for change in remedy.changes:
         own = (finding.id, finding.behind, "")  # a limit of the service is one of requests in service, too
         if change.needed and change.raises not in own and not change.raises.startswith(OF):
@@ -214,7 +212,7 @@ def _changed(remedy: Remedy) -> list[tuple[Change, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A setting whose value is the throughput itself, in requests per `period`."""
+    """Its value is the throughput itself, in requests per `period`."""
 
     name: str
     value: SettingValue
@@ -235,8 +233,8 @@ def rates(settings: Mapping[str, SettingValue], throughput: float) -> tuple[Rate
 
 
 def by_chance(settings: Mapping[str, SettingValue], served: InService) -> str:
-    """How often a setting unrelated to the load matches by chance: log-uniform from 1 to LARGEST_VALUE, within
-    low..high, or near the throughput."""
+    """For a setting unrelated to the load: log-uniform from 1 to LARGEST_VALUE, within low..high, or near the
+    throughput."""
     count = sum(amount(value) is not None for value in settings.values())
     windows = math.log(served.high / max(served.low, 1.0)) if served.known and served.high > 1 else 0.0
     windows += len(PERIODS_S) * math.log((1 + NEAR_A_NUMBER) / (1 - NEAR_A_NUMBER))

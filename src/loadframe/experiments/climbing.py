@@ -65,7 +65,7 @@ class LadderStates:
 
 
 def check_alternatives(bench: Bench) -> None:
-    """Raise as Target.check does, naming the alternative. The study's own state is checked when it starts."""
+    """Raise as Target.check does, naming the alternative."""
     for alternative in bench.study.alternative:
         state, kind = state_of(bench, alternative)
         _check(bench, f"alternative {alternative.name!r}", state, kind)
@@ -86,7 +86,7 @@ def _check(bench: Bench, what: str, state: TargetState, kind: str | None = None)
 
 
 CLIMB_SHARE = 0.7
-"""Share of the budget for trying the changes; the rest is for the ladder as a whole."""
+"""Of the budget; the rest is for the ladder as a whole."""
 OVERRUN = 0.1
 
 
@@ -144,7 +144,6 @@ def _try_all(book: Bookkeeping, states: LadderStates, note: Callable[[Climbed], 
 def _try(
     book: Bookkeeping, states: LadderStates, kept: State, change: ChangeTable, number: int, firm_reserve_s: float
 ) -> Rung:
-    """A change that the target cannot work with is not kept; `refused` says why."""
     before = states.name(kept)
     rung = _rung(book, states, kept, change, kept=False)
     try:
@@ -166,8 +165,7 @@ def _rung(book: Bookkeeping, states: LadderStates, before: State, change: Change
 
 
 def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:
-    """All states of the ladder in the same blocks, and the top without each change if the budget allows. These blocks
-    decided nothing, so they do not flatter what was kept."""
+    """All states of the ladder in the same blocks, which decided nothing, so that they do not flatter what was kept."""
     kept, study = climbed.kept, book.bench.study
     wanted, missing = analysis.states(kept), list[str]()
     if not _affords(book, wanted, study.measure.blocks.min):

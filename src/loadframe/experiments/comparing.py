@@ -25,8 +25,8 @@ NEAR = 2.0
 
 
 def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = attrgetter("decided")) -> list[Comparison]:
-    """Compare the study's alternatives with its target, in the same blocks, at all levels, and cold where asked; of m
-    verdicts each has an error of 0.05 / m (Bonferroni)."""
+    """In the same blocks, at all levels, and cold where asked; of m verdicts each has an error of 0.05 / m
+    (Bonferroni)."""
     pairs = declare(book)
     proofs = prove(book, pairs, book.bench.study.levels, confidence=1 - ERROR / len(pairs), enough=enough)
     return [
@@ -49,9 +49,9 @@ def _near(verdict: Verdict) -> bool:
 
 
 def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (START, START)) -> Comparison:
-    """Compare two runs by their throughputs at the common levels near capacity, each divided by the geometric mean of
-    both at its level. The samples are unpaired. What runs differ by without a change is estimated from runs of the same
-    study next to the first. RunError where a run lacks the treatment, or there is no common level."""
+    """By their throughputs at the common levels near capacity, unpaired, each divided by the geometric mean of both at
+    its level. What runs differ by without a change is estimated from runs of the same study next to the first. RunError
+    where a run lacks the treatment, or there is no common level."""
     cases = conclude(before), conclude(after)
     first, second = (case.state(name) for case, name in zip(cases, treatments, strict=True))
     study, other = (case.study for case in cases)
@@ -112,7 +112,7 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
 
 
 def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[Sequence[Step]]:
-    """Runs of the same study and host next to `before`: the newest `samples.MOST_SESSIONS`, oldest first."""
+    """Of the same study and host: the newest `samples.MOST_SESSIONS`, oldest first."""
     place = Folder(before.path.resolve().parent, Whose.NAMED, what="folder of runs")
     others = {before.path.resolve().name, after.path.resolve().name}
     sessions: list[Sequence[Step]] = []

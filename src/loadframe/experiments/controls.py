@@ -39,13 +39,12 @@ MIB = 1 << 20
 LEFT_ALONE = 0.95
 """Halving a stage that limits costs more than a twentieth."""
 LEAST_COST = 0.25
-"""Share of the gain, in logarithms, that each halving must cost: a remedy is two doublings, and half is left for
-noise."""
+"""Of the gain, in logarithms, for each halving: a remedy is two doublings, and half is left for noise."""
 NO_BUDGET = "skipped: too little of the budget was left"
 
 
 def controlled(book: Bookkeeping, examined: Examined) -> Examined:
-    """With the controls of the remedy kept last, and the findings that they leave confirmed."""
+    """The remedy kept last; findings that its controls contradict are no longer confirmed."""
     if not _confirmed(examined):
         return examined
     round_ = examined.round
@@ -75,7 +74,6 @@ def less_s(book: Bookkeeping, examined: Examined) -> float:
 
 
 def _confirmed(examined: Examined) -> list[Finding]:
-    """What the remedy kept last has confirmed."""
     aimed_at = examined.round.tried[-1].remedy.addresses
     return [finding for finding in examined.round.findings if finding.status == "confirmed" and finding.id in aimed_at]
 
@@ -211,8 +209,7 @@ def lessened(remedy: Remedy) -> Remedy | None:
 
 
 def _of_less(less: Verdict, whole: Verdict, halvings: float) -> tuple[bool | None, str]:
-    """A stage that limits passes in proportion to its workers, so less must cost: the more, the more the remedy
-    gave."""
+    """A stage that limits passes in proportion to its workers: less must cost the more, the more the remedy gave."""
     said = f"it gives {_times(less)}"
     if less.high < 1:
         return True, f"{said}: what is taken from the stage is missing at the end of the pipeline"

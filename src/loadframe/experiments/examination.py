@@ -34,7 +34,7 @@ BY_REQUESTS = frozenset({"share", "cores", "1/s", "bytes/s"})
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A round while its remedies are tried. bend: the last load before the curve levels off."""
+    """bend: the last load before the curve levels off."""
 
     round: Round
     situation: Situation
@@ -63,8 +63,8 @@ def examine(
     declared: Sequence[LimitTable] = (),
     run: Sequence[Step] = (),
 ) -> Examined:
-    """Read the ledger and diagnose. steps: all of one treatment. free_disk_bytes, knobs: as in Situation. run: all
-    steps so far, to separate effects from disturbances; default: these steps."""
+    """steps: all of one treatment. run: all steps so far, to separate effects from disturbances; default: these
+    steps."""
     steps, series = ledger_of(steps, state, effective, declared)
     flat = flat_levels(curve)
     limits = tuple(with_saturation(limit_series, highest_level, flat) for limit_series in series)
@@ -117,7 +117,7 @@ def ledger_of(
     effective: Mapping[str, SettingValue],
     declared: Sequence[LimitTable] = (),
 ) -> tuple[list[Step], list[Series]]:
-    """The steps, completed with metrics that need all of them, and the limits that they show."""
+    """The steps with metrics that need all of them, and the limits that they show."""
     whole = with_memory_at_full(sighted(steps), effective)
     return whole, read_limits(whole, state, effective, rules_for(declared, whole))
 
@@ -127,7 +127,7 @@ def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tup
 
 
 def with_saturation(series: Series, highest_level: float, flat: Sequence[float] = ()) -> Limit:
-    """With the load at which it saturates, if near the tested levels. flat: levels without growth."""
+    """If that is near the tested levels. flat: levels without growth."""
     limit, furthest = series.limit, saturation.FORESIGHT * highest_level
     flat_from = flat[0] if flat and limit.unit in BY_REQUESTS else None
     at = saturation.over_load(series.loads, series.uses, limit.ceiling, flat_from=flat_from, furthest=furthest)
@@ -136,7 +136,7 @@ def with_saturation(series: Series, highest_level: float, flat: Sequence[float] 
 
 AT_FULL = ".memory_at_full"
 KINDS = tuple(name.removesuffix(AT_FULL) for name in METRICS if name.endswith(AT_FULL))
-"""Servers with a metric of their connections' memory."""
+"""Servers with that metric."""
 FEWEST_COUNTS = 3
 
 
@@ -175,7 +175,7 @@ CONNECTION_STEPS, CONNECTIONS_PER_STEP = 6, 8
 def resident_by_connections(
     server: Attached | Target | None, enter: Callable[[], Attached] | None
 ) -> tuple[tuple[float, float], ...]:
-    """(connections, resident bytes) with more and more idle connections; empty unless the server is private."""
+    """(connections, resident bytes), with more and more idle connections; empty unless the server is private."""
     if server is None or enter is None:
         return ()
     readings = [(1.0, _resident_bytes(server.pids()))]
@@ -191,7 +191,7 @@ def resident_by_connections(
 
 
 def _resident_bytes(pids: Sequence[int]) -> float:
-    """Of all processes. TargetError where the first one has ended; others may end at any time."""
+    """TargetError where the first process has ended; others may end at any time."""
     files = []
     for pid in pids:
         try:

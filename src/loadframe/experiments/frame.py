@@ -37,7 +37,7 @@ from loadframe.study import Study
 
 
 class Executor:
-    """Does the work of an experiment on this machine, step after step. Those of fleets override its methods."""
+    """Does an experiment's work on this machine. Those of fleets override its methods."""
 
     def check_study(self, study: Study) -> None:
         check_study(study)
@@ -47,7 +47,7 @@ class Executor:
         return RealBench(study, run, say)
 
     def compare_drivers(self, book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
-        """All hosts that drive, compared with fewer of them; None without others. StepVoid."""
+        """All hosts that drive against fewer of them; None without others. StepVoid."""
         return None
 
     def trials(self, search: SettingsSearch, most: int) -> None:
@@ -55,7 +55,7 @@ class Executor:
         search.take_here(most)
 
     def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: climbing.LadderStates, notes: list[str]) -> None:
-        """Set what takes the book's blocks, before a ladder is climbed. notes: appended for the reader."""
+        """Set what takes the book's blocks. notes: appended for the reader."""
 
     def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
         return here
@@ -134,7 +134,6 @@ def bare_bench(
 
 
 def read_back(book: Bookkeeping, treatment: str) -> dict[str, SettingValue]:
-    """Bring the target to a state; record and return its effective settings."""
     effective = book.bench.use(treatment)
     book.bench.run.append_line("effective.jsonl", "effective", Effective(treatment, effective))
     return effective

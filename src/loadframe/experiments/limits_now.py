@@ -94,10 +94,10 @@ def limits(
     stages: Sequence[Path] = (),
     progress: Progress | None = None,
 ) -> LedgerNow:
-    """The ledger now: of a study's target, started privately without load; of a running server (KIND:ADDRESS), `pid`
-    naming its process where it cannot be found; of a process; else of the machine. over_s: watch so long, and forecast.
-    stages: files with statistics of pipeline stages. TargetError where there is no such process or access is refused;
-    StudyError, MissingTool."""
+    """Of a study's target, started privately without load; of a running server (KIND:ADDRESS), `pid` naming its process
+    where it cannot be found; of a process; else of the machine. over_s: watch so long, and forecast. stages: files with
+    statistics of pipeline stages. TargetError where there is no such process or access is refused; StudyError,
+    MissingTool."""
     if stages:
         need_stages("--stages")
     with _subject(pid, study, server, option_file, user) as subject:
@@ -233,7 +233,7 @@ def observe(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Watch:
-    """Readings for over_s seconds, fewer where the subject ends. TargetError before the second one."""
+    """Fewer readings where the subject ends. TargetError before the second one."""
     every_s = min(max(over_s / READINGS, SHORTEST_S), LONGEST_S, over_s)
     count = max(1, round(over_s / every_s))
     first = look()
@@ -276,8 +276,7 @@ def ledger_of(
     resident: Sequence[tuple[float, float]] = (),
     stages: Mapping[str, float] | None = None,
 ) -> LedgerNow:
-    """forecast: add when a limit saturates. resident: bytes by connections; default: those of the watch. stages:
-    metrics of a pipeline."""
+    """forecast: add when a limit saturates. resident: bytes by connections; default: those of the watch."""
     readings = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
     values, missing = dict(readings.values), dict(readings.missing)
     if not subject.local:
@@ -338,7 +337,7 @@ RUNS_OUT, COSTS_NOTHING = 1, 3
 
 
 def urgency(limit: Limit) -> tuple[int, float, float]:
-    """Sort key: reached, running out (soonest first), near, full ones that cost nothing; within these by use."""
+    """Reached, running out (soonest first), near, full ones that cost nothing; within these by use."""
     if limit.status != "reached" and limit.exhausted_at is not None:
         return RUNS_OUT, limit.exhausted_at.load, 0.0
     order = COSTS_NOTHING if limit.costs_nothing else STATUS_ORDER[limit.status]
@@ -359,7 +358,7 @@ def _with_time(limit: Limit, watch: Watch) -> Limit:
 
 
 def _asked(subject: Subject) -> dict[str, float]:
-    """Settings as "KIND.NAME.asked", configured before effective; 0 for what the server worked out itself."""
+    """As "KIND.NAME.asked", configured before effective; 0 for what the server worked out itself."""
     row = targets.KINDS.get(subject.kind)
     worked_out = dict.fromkeys(row.worked_out & subject.effective.keys() if row is not None else (), 0)
     settings = {**subject.effective, **worked_out, **subject.configured}
@@ -371,7 +370,6 @@ TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to
 
 
 def _of_families(followed: Sequence[Tail]) -> tuple[Mapping[str, float], tuple[str, ...]]:
-    """The metrics that were read in files, and notes on them."""
     metrics: Mapping[str, float] = {}
     readings = [reading for tail in followed for reading in tail.readings()]
     if readings:

@@ -61,8 +61,7 @@ def _missing(book: Bookkeeping, profiles: Sequence[Wanted]) -> list[Wanted]:
 
 
 def around(examined: Examined) -> list[Wanted]:
-    """The level below the bend and the one past it; of a curve without a bend both ends. The last shows what limits the
-    state."""
+    """The level below the bend and the one past it, which shows what limits; of a curve without a bend both ends."""
     name, loads = examined.round.treatment, [point.load for point in examined.round.curve.points]
     if examined.bend is None:
         ends = [Wanted("lowest", name, loads[0]), Wanted("highest", name, loads[-1])]
@@ -72,8 +71,8 @@ def around(examined: Examined) -> list[Wanted]:
 
 
 def profile_at(book: Bookkeeping, wanted: Wanted, *, reserve_s: float = 0.0, no_room: str = "") -> bool:
-    """Take one sampled step if the budget has room for it and a reserve; returns whether it was taken. A failure is
-    recorded, and the run goes on."""
+    """Returns whether the budget has room for it and a reserve, and it was taken. A failure is recorded, and the run
+    goes on."""
     measure = book.bench.study.measure
     longer_s = max(WINDOW_S - measure.window, 0.0) + AROUND_S
     if measure.profile != "auto":
@@ -185,7 +184,7 @@ BUSY = {"target.cpu.hottest_thread": 0.5, "target.saturation": 0.5}
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """collector: its share of the target's samples at that level; all_cores: CPUs that the target used."""
+    """collector: its share of samples; all_cores: CPUs that the target used."""
 
     level: float
     collector: Collecting
@@ -193,8 +192,8 @@ class Sampled:
 
 
 def sampled(run: RunFolder, treatment: str, *, named: bool = False) -> Iterator[Sampled]:
-    """What each profile shows, past the bend or at the highest level. named: the collector's functions have names: none
-    among the samples means that it did nothing."""
+    """Past the bend or at the highest level. named: the collector's functions have names: none among the samples means
+    that it did nothing."""
     for step, source in _sources(run, treatment):
         stacks, _ = stacks_of(run, source)
         total = sum(stack.count for stack in stacks)
@@ -230,7 +229,7 @@ def _with(step: Step, metrics: Mapping[str, float]) -> Step:
 
 
 def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> bool:
-    """Whether only a profile can show the collector's cost: the target is busy, and no metric reports it."""
+    """Whether only a profile can show its cost: the target is busy, and no metric reports it."""
     here = [step.metrics for step in steps if step.level == level]
     if kind not in UNKNOWN_KINDS or not here or any(name in metrics for metrics in here for name in COLLECTOR_METRICS):
         return False

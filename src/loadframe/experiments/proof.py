@@ -37,14 +37,14 @@ from loadframe.units import show
 MOST_LEVELS = 2
 MIRRORED = 2
 Samples = dict[float, list[float]]
-"""Throughputs by level, in the order of their blocks."""
+"""In the order of their blocks."""
 Proof = tuple[Compared, list[Step]]
 Judge = Callable[..., Verdict]
 
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
-    """The levels for a remedy, settled ones if there are any: past the bend (else of all) the highest and the one in
-    the middle of the logarithms."""
+    """Settled ones if there are any: past the bend (else of all) the highest and the one in the middle of the
+    logarithms."""
     levels = [point.load for point in curve.points if point.settled] or [point.load for point in curve.points]
     past = [level for level in levels if bend is None or level > bend] or levels[-1:]
     if len(past) <= MOST_LEVELS:
@@ -63,9 +63,8 @@ def prove(
     confidence: float = 0.95,
     enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> list[Proof]:
-    """The verdict on the second state of each pair, all measured alternately in the same blocks. A pair takes no
-    further steps when its verdict is `enough`; all end after the study's most blocks, or when the budget is used up,
-    but not before two blocks."""
+    """All pairs alternate in the same blocks. A pair takes no further steps when its verdict is `enough`; all end after
+    the study's most blocks, or when the budget is used up, but not before two blocks."""
     blocks = book.bench.study.measure.blocks
     treatments = list(dict.fromkeys(name for pair in pairs for name in pair))
     per_block = list(levels) * len(treatments)
@@ -123,7 +122,7 @@ def verdict_on(steps: Sequence[Step], before: str, after: str, judge: Judge = ve
 
 
 def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, error: float) -> tuple[Verdict, ...]:
-    """All hold simultaneously with a probability of 1 - error."""
+    """All hold at once with a probability of 1 - error."""
     return tuple(
         _known(verdict, [step for step in steps if step.level in verdict.levels], before, after)
         for verdict in comparison.at_each_level(throughputs(steps, before), throughputs(steps, after), error=error)
@@ -137,9 +136,9 @@ def _known(verdict: Verdict, steps: Sequence[Step], before: str, after: str, jud
 
 
 def _one_served(verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Judge) -> Verdict | None:
-    """A verdict without a ratio, where at a level all requests of one side failed in all blocks, and the other side
-    served in all. None where that may be chance (of equal states with a share p of failing blocks, n blocks of L levels
-    show it with a probability of 2 L (p (1 - p))^n, at most 2 L / 4^n), or another level shows the opposite."""
+    """Where at a level all requests of one side failed in all blocks, and the other side served in all. None where that
+    may be chance (of equal states with a share p of failing blocks, n blocks of L levels show it with a probability of
+    2 L (p (1 - p))^n, at most 2 L / 4^n), or another level shows the opposite."""
     levels, rest, reasons = by_level(steps), list[Step](), dict[str, Decision]()
     for level, mine in levels.items():
         first, second = of_treatment(mine, before), of_treatment(mine, after)
@@ -181,8 +180,8 @@ def look_around(
     reserve_s: float = 0.0,
     next_s: float = 0.0,
 ) -> list[Step]:
-    """Measure both at further levels, so that their knees are compared in the same minutes: in the study's fewest
-    blocks, in two, or not at all, as the budget allows."""
+    """At further levels, so that the knees are compared in the same minutes: in the study's fewest blocks, in two, or
+    not at all, as the budget allows."""
     per_block = [*levels, *levels]
     if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block, reserve_s):
         return []
@@ -214,7 +213,7 @@ def interleaved(
     round_number: int,
     purpose: Purpose = "proof",
 ) -> list[Step]:
-    """The first `surely` blocks are measured in any case, the others as the budget allows."""
+    """The first `surely` blocks are measured in any case, others as the budget allows."""
     taken: list[Step] = []
     for block, order in zip(blocks, orders(book.random, [treatments], levels), strict=False):
         if block >= blocks.start + surely and not book.budget.affords([level for _, level in order], reserve_s):
@@ -226,10 +225,10 @@ def interleaved(
 def orders(
     chance: random.Random, groups: Sequence[Sequence[str]], levels: Sequence[float]
 ) -> Iterator[list[tuple[str, float]]]:
-    """The order of (treatment, level) in each block, without end, drawn at random, a group's treatments next to each
-    other; the third block reverses the first. So each of two treatments comes first at least once in three blocks, and
-    a drift shows as noise. Reversing every second block called 44 % of equal servers different, by noise with a period
-    of two blocks."""
+    """Of (treatment, level) in each block, without end, drawn at random, a group's treatments next to each other; the
+    third block reverses the first. So each of two treatments comes first at least once in three blocks, and a drift
+    shows as noise. Reversing every second block called 44 % of equal servers different, by noise with a period of two
+    blocks."""
     drawn: list[list[tuple[str, float]]] = []
     while True:
         if len(drawn) == MIRRORED:
@@ -293,7 +292,7 @@ def level_ratios(
 
 
 def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0) -> list[Step]:
-    """The counting steps of the last proof between two states, after block `above`; each proof begins with block 1."""
+    """Of the last proof between two states, after block `above`; each proof begins with block 1."""
     proofs: list[list[Step]] = [[]]
     for step in steps:
         if step.purpose == "proof" and step.treatment in (before, after):
@@ -319,13 +318,13 @@ def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
 
 
 LONGER = 1.2
-"""Least factor of a p99 after over before that is worth a line."""
+"""Least factor of a p99 that is worth a line."""
 FOR_A_TAIL = 100
-"""Requests that a step needs, so that its p99 does not rest on a single one."""
+"""Requests of a step, so that its p99 does not rest on a single one."""
 
 
 def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:
-    """A sentence if p99 is longer after at the highest common level (Welch's t on logarithms, 95 %); else ""."""
+    """A sentence if p99 is longer at the highest common level (Welch's t on logarithms, 95 %); else ""."""
     sides = by_level(before), by_level(after)
     highest = max(sides[0].keys() & sides[1].keys(), default=0.0)
     first, second = (

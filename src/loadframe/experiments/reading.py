@@ -43,7 +43,7 @@ def open_run(path: str | Path) -> RunFolder:
 
 
 def absent(run: RunFolder) -> tuple[str, ...]:
-    """What a run needs and is not available here, in words."""
+    """In words: what a run needs and is not available here."""
     try:
         metrics = {name for step in run.steps() for name in step.metrics}
         return declared.absent(run.declared(), run.bench().distributions, metrics)
@@ -52,9 +52,8 @@ def absent(run: RunFolder) -> tuple[str, ...]:
 
 
 def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> CaseStudy:
-    """All that a run folder says; nothing is written. within_latency_p95_ms: replaces the study's objective. RunError
-    without a finished step, and where the target fell in each that might have counted; TooFewRequests where no window
-    is enough."""
+    """Nothing is written. within_latency_p95_ms: replaces the study's objective. RunError without a finished step, and
+    where the target fell in each that might have counted; TooFewRequests where no window is enough."""
     steps = run.steps()
     if all(step.purpose == "warming" for step in steps):
         raise RunError(
@@ -100,7 +99,7 @@ def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> C
 
 
 def answer_of(run: RunFolder) -> RunAnswer | None:
-    """The answer of `conclude` alone; None where the finished steps show nothing yet."""
+    """Of `conclude` alone; None where the finished steps show nothing yet."""
     return _answer(run, run.steps())
 
 
@@ -115,7 +114,7 @@ def _answer(run: RunFolder, steps: Sequence[Step]) -> RunAnswer | None:
 
 
 def write_answer(run: RunFolder, study: CaseStudy) -> RunAnswer:
-    """Write the report again, and the tables where the run has no conclusion. RunError."""
+    """The report, and the tables where the run has no conclusion. RunError."""
     if isinstance(study.answer, Investigation) and run.investigation() is not None:
         run.write_report(render_page(study.answer))
         return study.answer
@@ -178,7 +177,7 @@ def _judged(state: State, round_: Round, first: NextLimit | None) -> State:
 
 
 def state_up_to(run: RunFolder, case: CaseStudy, treatment: str, up_to: float) -> State:
-    """A state as if the run had ended at this load."""
+    """As if the run had ended at this load."""
     state = case.state(treatment)
     steps = [step for step in state.steps if step.level <= up_to]
     if not steps:

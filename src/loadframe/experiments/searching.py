@@ -46,7 +46,7 @@ def objective_of(study: Study) -> CapacityObjective:
 
 
 def asked_of_settings(study: Study) -> CapacityObjective | None:
-    """What is asked of every level besides throughput, where settings are searched; None for nothing."""
+    """Of every level besides throughput; None for nothing."""
     within = study.objective.within
     if not within.asks:
         return None
@@ -54,7 +54,7 @@ def asked_of_settings(study: Study) -> CapacityObjective | None:
 
 
 def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None = None) -> Settings:
-    """The search between the study's lowest and highest level. StudyError where these are the same."""
+    """StudyError where the study's lowest and highest level are the same."""
     low, high = study.levels[0], study.levels[-1]
     if low == high:
         raise StudyError(
@@ -103,8 +103,7 @@ class _Finder:
                 self._expect()
 
     def _expect(self) -> None:
-        """Only once: a server that takes less for a request the busier it is would be followed in small steps, guess
-        after guess."""
+        """Only once: a server that takes less for a request the busier it is would be followed in small steps."""
         if (self.search.settings.guess or self.expected) is not None or any(not trial.met for trial in self.trials):
             return
         study = self.book.bench.study

@@ -18,7 +18,7 @@ TRIALS_ROUND = 2
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The settings as given. steps: at the judged levels. reference: their median throughput (1/s) at each level."""
+    """steps: at the judged levels. reference: their median throughput (1/s) at each level."""
 
     steps: tuple[Step, ...]
     reference: Mapping[float, float]
@@ -41,7 +41,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """Settings to try. changes: against the start. proposal: the search's own record of them."""
+    """changes: against the start. proposal: the search's own record of them."""
 
     title: str
     changes: Mapping[str, SettingValue]
@@ -63,7 +63,7 @@ class SettingsSearch(Protocol):
 
     @property
     def varied(self) -> int:
-        """The number of settings that are varied."""
+        """How many settings."""
 
     @property
     def next_number(self) -> int: ...
@@ -75,7 +75,7 @@ class SettingsSearch(Protocol):
         """Trials left up to number `most`."""
 
     def proposed(self, pending: Sequence[Proposed] = ()) -> Proposed:
-        """What to try next while the pending ones are being measured."""
+        """pending: being measured now."""
 
     def floors(self, start: Start) -> dict[float, float]:
         """Throughput (1/s) by level below which a trial against that start is hopeless."""

@@ -38,7 +38,7 @@ from loadframe.workloads.base import AsksForObjects
 
 START = "A"
 ERROR = 0.05
-"""Error of the verdicts on all alternatives together, and of each over all its levels together (Bonferroni)."""
+"""Of the verdicts on all alternatives together, and of each over all its levels together (Bonferroni)."""
 WITNESSES = (
     "workload.bytes",
     "target.cpu.cores",
@@ -55,7 +55,7 @@ SHARE = 0.6
 
 
 def declare(book: Bookkeeping) -> list[tuple[str, str]]:
-    """Declare the alternatives, each paired with the study's own state; then all of them cold, on request."""
+    """The alternatives, each paired with the study's own state; then all of them cold, on request."""
     study = book.bench.study
     states = {START: (book.bench.start_state, study.target.kind)}
     for alternative in study.alternative:
@@ -80,7 +80,7 @@ def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, 
 
 
 def changed(state: TargetState, table: StateTable, host: Mapping[str, SettingValue]) -> TargetState:
-    """The state with an alternative, or a change of a ladder. host: the part that is set on the machine."""
+    """host: the part that is set on the machine."""
     return replace(
         state,
         settings={**state.settings, **table.target.settings},
@@ -91,8 +91,8 @@ def changed(state: TargetState, table: StateTable, host: Mapping[str, SettingVal
 
 
 def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[tuple[str, str]]) -> None:
-    """Measure these pairs at all levels, in the study's fewest (at least two) to most blocks. Their number does not
-    depend on what they show, so a single look at the end has its nominal error."""
+    """At all levels, in the study's fewest (at least two) to most blocks. Their number does not depend on what they
+    show, so a single look at the end has its nominal error."""
     if not pairs:
         return
     study = book.bench.study
@@ -182,7 +182,7 @@ POLL_S = 0.25
 
 
 def one_of_each_kind(run: RunFolder) -> list[str]:
-    """The first treatment of each kind of target: restarting all would take as long as measuring them."""
+    """The first of each kind of target: restarting all would take as long as measuring them."""
     kinds: dict[str, str] = {}
     for treatment in run.treatments().values():
         kinds.setdefault(treatment.kind, treatment.name)
@@ -190,8 +190,8 @@ def one_of_each_kind(run: RunFolder) -> list[str]:
 
 
 def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -> None:
-    """End each cache cleanly, and by SIGKILL, and record what it still has, at the study's lowest level. One that does
-    not come back is not ended again."""
+    """End each cache cleanly, and by SIGKILL, and record what it still has, at the lowest level. One that does not come
+    back is not ended again."""
     level = book.bench.study.levels[0]
     for treatment in filter(book.bench.is_cache, treatments):
         for how in get_args(Ending):

@@ -139,7 +139,7 @@ def _driver_warnings(steps: Sequence[Step]) -> list[str]:
 
 
 def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
-    """Measure all levels, except what is done, below the load at which a private target fails. At least two blocks, the
+    """At all levels, except what is done, below the load at which a private target fails. At least two blocks, the
     study's fewest within the budget, and more until all intervals are narrow; then a cliff is bisected. TooFewRequests
     where no window decides anything."""
     while True:
@@ -189,8 +189,7 @@ def _swept(book: Bookkeeping, treatment: str, round_number: int) -> Curve:
 
 
 def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
-    """Measure unsettled levels again with a longer warm-up: all blocks of a level together may show what no single step
-    does."""
+    """All blocks of a level together may show what no single step does."""
     for _ in range(MOST_TIMES if book.bench.study.measure.warmup is None else 0):
         last = {step.level: step for step in book.of(treatment)}
         counting = select(book.of(treatment)).steps
@@ -213,8 +212,8 @@ def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
 
 
 def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], block: int, *, round_number: int) -> None:
-    """Take the levels that this block lacks, in random order; in the first block of an attached target in rising order,
-    so that a level at which it fails comes last."""
+    """The levels that this block lacks, in random order; in the first block of an attached target in rising order, so
+    that a level at which it fails comes last."""
     done = {step.level for step in book.of(treatment) if step.block == block}
     first = block == 1 and book.bench.endpoint.attached
     for level in sorted(levels) if first else book.random.sample(list(levels), len(levels)):

@@ -1,5 +1,5 @@
 """From rounds to a conclusion on disk. The gain is a single comparison of the state with the kept changes and the first
-state, which every sentence, table and export reads."""
+state."""
 
 import math
 import shlex
@@ -63,7 +63,7 @@ from loadframe.study import Study
 
 
 def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = False) -> Investigation:
-    """Conclude, and write report.html and the JSON files. RunError without rounds."""
+    """report.html and the JSON files. RunError without rounds."""
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
     draft = concluded(run, rounds, run.steps(), interrupted=interrupted)
@@ -78,7 +78,7 @@ def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = F
 
 
 RULES = 4
-"""Version of Investigation.rules: raised whenever the same steps lead to another conclusion."""
+"""Of Investigation.rules: raised whenever the same steps lead to another conclusion."""
 
 
 def concluded(
@@ -130,8 +130,7 @@ def concluded(
 
 
 def hosts_of(run: RunFolder, rounds: Sequence[Round] = ()) -> HostsOfRun:
-    """What the hosts of a fleet add, read by its extension; a warning where that is not installed or cannot be used.
-    RunError."""
+    """Read by the fleet's extension; a warning where that is not installed or cannot be used. RunError."""
     if not run.has("fleet.jsonl"):
         return HostsOfRun(tuple(rounds))
     try:
@@ -150,7 +149,7 @@ def _no_reader() -> str:
 
 
 def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step]) -> Investigation:
-    """Concluded again by this version's rules; from its rounds alone if its study is unknown here."""
+    """By this version's rules; from its rounds alone if its study is unknown here."""
     if investigation.rules == RULES or not investigation.rounds:
         return investigation
     try:
@@ -193,7 +192,7 @@ class Ended:
 
 
 def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
-    """Write the derived tables of steps, limits (by round) and ticks, however the run ended."""
+    """The derived tables of steps, limits (by round) and ticks, however the run ended."""
     steps = run.steps()
     try:
         series = metric_series(run.place(RECORDING), descriptor=run.recording())
@@ -223,8 +222,8 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
 
 
 def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
-    """The rounds from all steps of their treatments, so that curve, limits and evidence agree, and with the metrics of
-    all rounds' evidence: a cause of a round can be seen gone in the next."""
+    """So that curve, limits and evidence agree, and with the metrics of all rounds' evidence: a cause of a round can be
+    seen gone in the next."""
     decided = deciding(rounds)
     mine = {round_.treatment: of_treatment(counting(steps, decided), round_.treatment) for round_ in rounds}
     whole = []
@@ -256,7 +255,7 @@ def quality_of(run: RunFolder, steps: Sequence[Step]) -> RunQuality:
 
 
 def quality_from(steps: Sequence[Step]) -> RunQuality:
-    """From the steps of a killed run, without repetitions and the recorder."""
+    """Of a killed run: without repetitions and the recorder."""
     seconds = max(step.ended_s for step in steps) - min(step.started_s for step in steps)
     flags = dict(Counter(flag for step in steps for flag in step.flags))
     return RunQuality(len(steps), 0, flags, 0.0, 0.0, 0, 0, seconds, blind=blind_counters(steps))
@@ -277,8 +276,7 @@ def partial(run: RunFolder) -> list[Round]:
 def examined(
     run: RunFolder, study: Study, mine: Sequence[Step], curve: Curve, steps: Sequence[Step], up_to: float = math.inf
 ) -> Round:
-    """A round from the steps of a state. steps: all of the run. up_to: their highest level, if higher ones are not
-    used."""
+    """steps: all of the run. up_to: their highest level, if higher ones are not used."""
     treatment = run.treatment(curve.treatment)
     return examine(
         with_collecting(run, mine),
@@ -295,7 +293,7 @@ def examined(
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Distributions of the first and the last kept state. warnings: why a histogram cannot be read."""
+    """Of the first and the last kept state. warnings: why a histogram cannot be read."""
 
     distributions: tuple[LatencyDistribution, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -345,8 +343,8 @@ FROM_CURVES = "the curves of both states, which were not measured in turns: the 
 
 
 def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | None) -> tuple[Variant, ...]:
-    """Sets of changes to choose from: the kept changes before each that gives more up, and all of them. Empty where
-    nothing was kept, or no load was measured in both states."""
+    """The kept changes before each that gives more up, and all of them. Empty where nothing was kept, or no load was
+    measured in both states."""
     kept = [(number, trial) for number, round_ in enumerate(rounds) for trial in round_.tried if trial.kept]
     variants = []
     for end in range(1, len(kept) + 1):
@@ -417,7 +415,7 @@ def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecor
 
 
 def with_intervals(round_: Round, steps: Sequence[Step]) -> Round:
-    """Add the intervals that an earlier version did not record, from the steps of the trials' blocks."""
+    """Those that an earlier version did not record, from the steps of the trials' blocks."""
     tried = []
     for trial in round_.tried:
         if any(row.low < row.high for row in trial.levels):

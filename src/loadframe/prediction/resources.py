@@ -24,7 +24,7 @@ COUNTS: Mapping[str, str] = {
 
 
 def observe(steps: Sequence[Step], *, name: str, axis: str, unit: str = "") -> Observations:
-    """The steps of one treatment as a forecast needs them. Only what every step has is a resource."""
+    """Of one treatment. Only what every step has is a resource."""
     counting = select(steps).steps
     metrics = sorted(set.intersection(*(set(step.metrics) for step in counting))) if counting else []
     if any(metric.startswith("shard1.") for metric in metrics):  # its shards are counted, not the whole
