@@ -90,7 +90,10 @@ def at_each_level(before: Blocks, after: Blocks, *, error: float = 0.05) -> tupl
             verdict_at_end({level: before[level]}, {level: after[level]}, confidence=confidence) for level in levels
         )
     variances = table.var(axis=1, ddof=1) + sides.rounding
-    lent = _half(*_lent(variances, blocks), error / len(levels), blocks)
+    bias, freedom = LEND[blocks]
+    floored = np.maximum(variances, LEAST_VARIANCE * variances.mean())
+    common = math.exp(np.log(floored).mean() + bias) if variances.any() else 0.0
+    lent = _half(common, freedom * len(levels), error / len(levels), blocks)
     halves = [max(lent, _half(own, blocks - 1, error / 2, blocks)) for own in variances]
     method = f"paired blocks, noise lent among {len(levels)} levels that hold at once at {100 * (1 - error):.4g} %"
     outcomes = (
@@ -280,15 +283,6 @@ def _floor(sides: _Sides) -> tuple[float, float] | None:
     if len(pairs) >= FEWEST_PAIRS:
         most = _half((pairs**2).mean(), len(pairs), 0.05, len(pairs))
     return exp_in_range(-most), exp_in_range(most)
-
-
-def _lent(variances: Floats, blocks: int) -> tuple[float, float]:
-    bias, freedom = LEND[blocks]
-    mean = variances.mean()
-    if mean == 0:
-        return 0.0, freedom * len(variances)
-    logarithm = np.log(np.maximum(variances, LEAST_VARIANCE * mean)).mean() + bias
-    return math.exp(logarithm), freedom * len(variances)
 
 
 def _half(variance: float, freedom: float, alpha: float, blocks: int) -> float:

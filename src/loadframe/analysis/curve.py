@@ -64,7 +64,9 @@ def fit(
         data = pieces.series([point.load for point in points], [sample.throughputs for sample in ordered])
         cliff = _cliff(data)
         before = data if cliff is None else data.upto(cliff.from_load)
-        bend = segments.first_bend(before, proven=cliff is not None and _fallen_already(before))
+        top, last = int(before.value.argmax()), len(before.load) - 1
+        fallen = cliff is not None and bool(before.value[last] < CLIFF_KEPT * before.value[top])
+        bend = segments.first_bend(before, proven=fallen and _proven_fall(before, top, last))
         knee = _knee(bend, cliff, points)
         shape = "cliff" if cliff is not None else _shape(bend, data)
         if knee is not None and knee.low <= points[0].load and knee.high >= points[-1].load:
@@ -169,11 +171,6 @@ def _proven_fall(data: pieces.Series, held: int, fallen: int) -> bool:
     quantile = student.quantile(1 - (1 - CONFIDENCE) / (2 * tests), data.freedom)
     error = data.noise * math.hypot(data.scale[held], data.scale[fallen])
     return bool(data.value[held] - data.value[fallen] > quantile * error)
-
-
-def _fallen_already(before: pieces.Series) -> bool:
-    top, last = int(before.value.argmax()), len(before.load) - 1
-    return bool(before.value[last] < CLIFF_KEPT * before.value[top]) and _proven_fall(before, top, last)
 
 
 def _tightest(data: pieces.Series, held: int, fallen: int) -> Cliff:

@@ -1,5 +1,5 @@
 """How many requests are in service at once where throughput no longer grows (Little's law: n <= X R); which level is
-enough: no higher one gives a WORTH more; and whether a curve levels off gradually (docs/mathematics.md)."""
+enough; and whether a curve levels off gradually (docs/mathematics.md)."""
 
 import math
 from collections.abc import Sequence

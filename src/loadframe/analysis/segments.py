@@ -1,5 +1,5 @@
-"""The first downward bend of a curve: a segmented fit of rise, plateau and decline (docs/mathematics.md, "Curve"), its
-breaks on a geometric grid.  Pieces by BIC, their significance by simulation."""
+"""The first downward bend of a curve: a segmented fit of rise, plateau and decline (docs/mathematics.md, "Curve").
+Pieces by BIC, their significance by simulation."""
 
 from dataclasses import dataclass, replace
 

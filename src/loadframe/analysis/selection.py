@@ -60,7 +60,7 @@ def deciding(rounds: Iterable[Round]) -> frozenset[int]:
 
 
 def _unlike(steps: Sequence[Step], better: Callable[[Step], bool]) -> list[Step]:
-    """Those not `better`, where enough others of their state and load are."""
+    """Those that are not `better`, where enough others of their state and load are."""
     cells = Counter(cell_of(step) for step in steps if better(step))
     return [step for step in steps if not better(step) and cells[cell_of(step)] >= FEWEST_SETTLED]
 

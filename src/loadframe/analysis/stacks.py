@@ -1,6 +1,5 @@
 """From collapsed stacks to shares by class of work, the hottest functions, and a flame graph. A stack belongs to the
-class of its innermost frame in frames.toml, else to the kernel or the program's own code. Demands: utilisation law, D =
-U / X."""
+class of its innermost frame in frames.toml. Demands: utilisation law, D = U / X."""
 
 import math
 import re

@@ -267,14 +267,10 @@ def points(latencies_ms: Floats, counts: Whole) -> tuple[LatencyPoint, ...]:
     some = np.geomspace(1.0, requests, min(MOST_POINTS, 1 + math.ceil(POINTS_PER_DECADE * decades)))
     usual = [2.0, *(10.0**power for power in range(1, math.floor(decades) + 1))]
     places = sorted({float(place) for place in (*some[:-1], *usual) if place < requests})
-    shown = [LatencyPoint(place, _quantile(latencies_ms, reached, place)) for place in places]
+    ranks = [max(requests - math.floor(requests / place + 1e-9), 1) for place in places]
+    quantiles = latencies_ms[np.searchsorted(reached, ranks)].tolist()
+    shown = [LatencyPoint(*point) for point in zip(places, quantiles, strict=True)]
     return (*shown, LatencyPoint(float(requests), float(latencies_ms[np.flatnonzero(counts)[-1]])))
-
-
-def _quantile(latencies_ms: Floats, reached: Whole, one_in: float) -> float:
-    requests = int(reached[-1])
-    rank = max(requests - math.floor(requests / one_in + 1e-9), 1)
-    return float(latencies_ms[np.searchsorted(reached, rank)])
 
 
 DELAYED_ACK_MS = (38.0, 48.0)

@@ -1,9 +1,8 @@
 """Changes that outlive the command: of the machine, or of a server that Loadframe did not start. The previous value is
 first written to the state directory, one file per command, atomically and fsynced. When the command ends everything is
 reverted, in reverse order; after `kill -9` by `loadframe changes revert`, and by all commands that measure. What
-another program has changed meanwhile is left alone, and reported; what cannot be reverted stays on the disk with reason
-and time. What was changed from within other namespaces (a container) is reverted only where its address means the same
-here. Reverting is idempotent."""
+another program has changed meanwhile is left alone; what cannot be reverted stays on the disk with reason and time.
+What was changed from within other namespaces (a container) is reverted only where its address means the same here."""
 
 import os
 import secrets
@@ -242,7 +241,7 @@ OTHERS: Mapping[Namespace, str] = {"net": "network", "mnt": "mount"}
 def revert(
     places: Callable[[], Places], *, again: bool = True, before: Callable[[str], None] = lambda _: None
 ) -> list[ChangeRecord]:
-    """What killed commands have left; changes of running commands are not touched. Idempotent, and safe in several
+    """Revert what killed commands have left; changes of running ones are not touched. Idempotent, and safe in several
     processes at once. places: called only where something remains changed. again: also what recently could not be
     reverted (lists.AGAIN_AFTER_S). before: called before what may take long. CageError."""
     remove_torn(state_directory() / "changes")
@@ -255,8 +254,8 @@ def revert(
 
 
 def forget(identifier: str) -> list[ChangeRecord]:
-    """Returns what each change of a killed command leaves. identifier: of its list. ChangeError where no list has it,
-    and where the command runs. CageError."""
+    """Give up what a killed command has left changed; returns what each change leaves. identifier: of its list.
+    ChangeError where no list has it, and where the command runs. CageError."""
     with locked(lists.folder() / "lock"):
         known = {record.id: record for record in lists.read()}
         record = known.get(identifier)
@@ -323,7 +322,7 @@ def _noted(record: Record, outcomes: list[ChangeRecord], left: Record) -> list[C
 
 
 def _place_of(places: Places, record: Record, change: ChangeRecord) -> Place | ChangeRecord:
-    """Or the outcome where it cannot be reverted, or need not."""
+    """The outcome where a change cannot be reverted, or need not."""
 
     def failed(why: str) -> ChangeRecord:
         return became(change, "failed", None, f"{cannot(change)}: {why}")

@@ -1,7 +1,6 @@
 """Settings of the machine that a study may change: the kernel's, in /proc/sys and /sys. A setting has sysctl's name
 ("vm.dirty_ratio"), or one of ours for a file of sysfs ("block.vda.scheduler"); `*` stands for all CPUs or disks. Only
-what is in host_settings.txt can be changed: what affects performance, takes effect at once, and can be reverted.
-Sources: the kernel's tree, under Documentation/."""
+what is in host_settings.txt can be changed: what affects performance, takes effect at once, and can be reverted."""
 
 import difflib
 import os
@@ -142,7 +141,7 @@ RIGHTS = "Only root may change settings of the machine, and in a container not a
 
 
 def _row(name: str) -> tuple[HostSetting, str]:
-    """And what its `*` stands for. StudyError for an unknown one."""
+    """The row, and what its `*` stands for. StudyError for an unknown one."""
     for row in CATALOGUE:
         if fnmatchcase(name, row.name) and "/" not in name:
             before, _, after = row.name.partition("*")

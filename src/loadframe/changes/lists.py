@@ -1,5 +1,5 @@
 """The lists of changes that remain, in the state directory, one file per command. A file that this version cannot use
-is reported and left as it is."""
+is left as it is."""
 
 import time
 from collections.abc import Mapping

@@ -297,7 +297,3 @@ def _name(condition: Condition) -> str:
 
 def _show(condition: Condition, value: float) -> str:
     return f"{value:.3g}" if condition.per_request else show_metric(condition.metric, value)
-
-
-def settle(finding: Finding, settled: Finding) -> Finding:
-    return replace(finding, status=settled.status, mechanism=settled.mechanism)

@@ -1,6 +1,5 @@
 """What a trial shows of the causes that its remedy addresses (docs/mathematics.md, "Whether a mechanism moved"): a gain
-confirms one only where its own evidence receded, too (mechanism.py), and one change confirms one cause. A limit
-reported twice, by the study and by the requests in service, or by a stage and its server, is one."""
+confirms one only where its own evidence receded, too (mechanism.py), and one change confirms one cause."""
 
 import math
 from collections.abc import Sequence
@@ -59,7 +58,7 @@ def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -
 
 
 def _failures(steps: Sequence[Step]) -> tuple[int, float]:
-    """And the logarithm of their share."""
+    """Their number, and the logarithm of their share."""
     failed, done = sum(step.errors for step in steps), sum(step.requests for step in steps)
     return failed, math.log((failed + HALF) / (failed + done + 2 * HALF))
 

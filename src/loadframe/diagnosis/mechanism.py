@@ -130,7 +130,10 @@ def _judged(trace: Trace, pairs: Sequence[tuple[_Side, _Side]], bounds: Sequence
     ]
     before, after = (fmean(side.value for side in sides) for sides in zip(*pairs, strict=True))
     wanted = fmean(bounds)
-    receded = _surely_negative(excess) and before > 0
+    receded = before > 0 and len(excess) >= FEWEST_BLOCKS and all(map(math.isfinite, excess))
+    if receded:
+        half = float(student.quantile(CONFIDENCE, len(excess) - 1)) * stdev(excess) / math.sqrt(len(excess))
+        receded = fmean(excess) + half < 0
     late = max((place for place, value in enumerate(excess) if value >= 0), default=-1)
     mechanism = Mechanism(
         metric=trace.metric,
@@ -182,13 +185,6 @@ def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
     if trace.form == "waiting" and not math.isnan(before.of):
         return min(MOVED * before.value, before.of - gain * max(0.0, before.of - before.value))
     return MOVED * before.value
-
-
-def _surely_negative(values: Sequence[float]) -> bool:
-    if len(values) < FEWEST_BLOCKS or not all(map(math.isfinite, values)):
-        return False
-    quantile = float(student.quantile(CONFIDENCE, len(values) - 1))
-    return fmean(values) + quantile * stdev(values) / math.sqrt(len(values)) < 0
 
 
 def _because(trace: Trace, before: float, after: float, wanted: float, receded: bool) -> str:

@@ -132,7 +132,7 @@ COLLECTOR_METRICS = ("target.runtime.gc_share", "target.runtime.gc_cpu_share", G
 FAILING = "workload.failing"
 COMPUTES = ("target.cpu.hottest_thread", "target.saturation")
 LIMITS = 0.9
-"""Of a thread, or of its CPUs, used: from here on a collector takes CPU time from requests."""
+"""Used share of a thread, or of its CPUs, from which on a collector takes CPU time from requests."""
 
 
 def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:

@@ -47,7 +47,7 @@ def looked_at(steps: Sequence[Step]) -> list[Step]:
 
 
 def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
-    """With most of the time at the highest level, longer than at the lowest in each step."""
+    """The one with most of the time at the highest level, longer than at the lowest in each step."""
     levels = [looked_at(level) for level in by_level(steps).values()]
     if len(levels) < 2:
         return None

@@ -47,20 +47,14 @@ OF_CAGES = [_of_component(signature, component) for component in (*IN_FRONT, "dr
 """A limit set from outside is the deeper cause of whatever waits behind it."""
 
 
-def _with_look_alikes(signature: Signature) -> Signature:
-    of_kinds = tables("signatures", "RULED_OUT_BY", dict).values()
-    return replace(
-        signature,
-        absent=(*signature.absent, *chain.from_iterable(conditions.get(signature.id, ()) for conditions in of_kinds)),
-    )
-
-
+_RULED_OUT = tables("signatures", "RULED_OUT_BY", dict).values()
+_OF_ANY = [
+    replace(row, absent=(*row.absent, *chain.from_iterable(conditions.get(row.id, ()) for conditions in _RULED_OUT)))
+    for row in (*OF_ANY_TARGET, *OF_CAGES)
+]
 SIGNATURES: tuple[Signature, ...] = tuple(
     sorted(
-        (
-            *map(_with_look_alikes, (*OF_ANY_TARGET, *OF_CAGES)),
-            *chain.from_iterable(rows("signatures", "SIGNATURES", Signature).values()),
-        ),
+        (*_OF_ANY, *chain.from_iterable(rows("signatures", "SIGNATURES", Signature).values())),
         key=lambda signature: (signature.failing_others, signature.rank),
     )
 )

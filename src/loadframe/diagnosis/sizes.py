@@ -87,7 +87,7 @@ def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[S
 
 
 def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Sequence[Step]) -> list[Size]:
-    """That threads are in at the plateau, and none or fewer at the lowest load."""
+    """What threads are in at the plateau, and none or fewer at the lowest load."""
     moving, still = [], []
     for metric, words in STATES.items():
         size, before = _everywhere(served, metric, plateau), mean_of(metric, low)
@@ -102,7 +102,7 @@ def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Seq
 
 
 def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
-    """As many, or one more for the first; single-threaded processes count once."""
+    """Threads and processes: as many, or one more for the first; single-threaded processes count once."""
     by_count: dict[tuple[int, int], Size] = {}
     for metric, words in COUNTED.items():
         for more in (0, ITSELF):

@@ -1,7 +1,6 @@
 """Limits at which requests wait uncounted, such as a declared pool. A full limit proves little: a pool in front of busy
-CPUs is full, too. It is suspected if full at every level past the bend, and at none well below it, while throughput no
-longer grows; behind what is busy then. Also requests that share a disk flush, and wait for it most of the time in
-service (docs/mathematics.md, "Shared flushes")."""
+CPUs is full, too. It is suspected if full at every level past the bend, and at none well below it; behind what is busy
+then. Also requests that share a disk flush (docs/mathematics.md, "Shared flushes")."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -44,11 +43,13 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
     if (least := min(past.values())) < most:
         return RuledOut(limit.id, f"{what}: {_say(limit, least)} of {_say(limit, limit.ceiling)} past the bend")
     spared = {level: use for level, use in uses.items() if use < most}
+    throughputs = [window.metrics["throughput"] for window in windows.levels]
+    flat = windows.bend is None and len(throughputs) > 1 and max(throughputs) < FLAT * throughputs[0]
     if windows.bend is not None and spared and max(spared) < windows.past.levels[0]:
         below = Evidence(metric, max(spared.values()), "<", most, _at(list(spared)), "below the bend")
         evidence: tuple[Evidence, ...] = (_full(limit, past), below)
         reached_at = limit.exhausted_at or bend
-    elif not spared and _flat(windows):
+    elif not spared and flat:
         evidence, reached_at, score = (_full(limit, uses),), None, min(score, AT_EVERY_LEVEL)
     else:
         return RuledOut(limit.id, "it is full, but that does not begin where throughput ends to grow")
@@ -101,13 +102,6 @@ def _full(limit: Limit, uses: Mapping[float, float]) -> Evidence:
 
 def _at(levels: Sequence[float]) -> str:
     return f"at {levels[0]:g}" if len(levels) == 1 else f"at each level from {levels[0]:g} to {levels[-1]:g}"
-
-
-def _flat(windows: Windows) -> bool:
-    lowest, highest = windows.levels[0], windows.levels[-1]
-    if windows.bend is not None or highest.levels[0] <= lowest.levels[0]:
-        return False
-    return max(window.metrics["throughput"] for window in windows.levels) < FLAT * lowest.metrics["throughput"]
 
 
 def _say(limit: Limit, value: float) -> str:

@@ -1,5 +1,5 @@
-"""What a run is made for besides an investigation: how the answer is kept, completed and written down, also of a killed
-run. Other distributions register theirs (docs/extensions.md)."""
+"""What a run is made for besides an investigation: how the answer is kept, completed and written down. Other
+distributions register theirs (docs/extensions.md)."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -49,9 +49,9 @@ def _near(verdict: Verdict) -> bool:
 
 
 def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (START, START)) -> Comparison:
-    """By their throughputs at the common levels near capacity, unpaired, each divided by the geometric mean of both at
-    its level. What runs differ by without a change is estimated from runs of the same study next to the first. RunError
-    where a run lacks the treatment, or there is no common level."""
+    """Two runs by their throughputs at the common levels near capacity, unpaired, each divided by the geometric mean of
+    both at its level. What runs differ by without a change is estimated from runs of the same study next to the first.
+    RunError where a run lacks the treatment, or there is no common level."""
     cases = conclude(before), conclude(after)
     first, second = (case.state(name) for case, name in zip(cases, treatments, strict=True))
     study, other = (case.study for case in cases)

@@ -1,5 +1,4 @@
-"""Forecasts from observations and runs, and the scores of all that were made on this machine, one per line, in
-Loadframe's state directory."""
+"""Forecasts from observations and runs, and the scores of all that were made on this machine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,9 +29,9 @@ def predict(
     first_from: LoadInterval | None = None,
     flattening: bool = True,
 ) -> Forecast:
-    """From the loads up to `up_to` (default: all), scored by measurements at the forecast loads, by default those above
-    `up_to`. flattening: leave out uses that flatten below their ceiling; not for runs, on which forecasts were
-    calibrated without it. UsageError for invalid loads, SampleError where no data is left."""
+    """A forecast from the loads up to `up_to` (default: all), scored by measurements at the forecast loads, by default
+    those above `up_to`. flattening: leave out uses that flatten below their ceiling; not for runs, on which forecasts
+    were calibrated without it. UsageError for invalid loads, SampleError where no data is left."""
     wrong = [load for load in (*at, *([up_to] if up_to is not None else [])) if not SMALLEST <= load <= LARGEST]
     if wrong:
         raise UsageError(f"{wrong[0]:g} is not a load", remedy="Give loads above zero: --at 4,8,12.")
@@ -62,7 +61,7 @@ def remember(forecast: Forecast) -> Forecast:
 
 
 def calibration() -> Calibration | None:
-    """Of all forecasts scored here; None before the first."""
+    """How often the intervals of all forecasts scored here held; None before the first."""
     return forecasting.calibrate(read_scores(state_directory()))
 
 
@@ -79,9 +78,9 @@ def predict_run(
     kind: Kind | None = None,
     ahead: bool = False,
 ) -> Forecast:
-    """Appended to the run's forecasts.json. The limit that saturates first is that of the case study, but not with
-    `ahead`, for a run that goes on to measure the forecast loads. Otherwise as `predict`. RunError where no step of
-    that state counts."""
+    """A forecast from one state of a run, appended to its forecasts.json. The limit that saturates first is that of the
+    case study, but not with `ahead`, for a run that goes on to measure the forecast loads. Otherwise as `predict`.
+    RunError where no step of that state counts."""
     case = conclude(run)
     whole = case.state(treatment)
     observed = resources.observe(

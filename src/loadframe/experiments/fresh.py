@@ -1,6 +1,5 @@
 """A kept gain measured again, in blocks that decided nothing: the deciding ones overstate it by 1.65 to 3 times near
-the smallest provable gain. And the response times at the lowest level, which distinguish more requests at a time from
-faster ones (diagnosis/mechanism.py)."""
+the smallest provable gain. And the response times at the lowest level (diagnosis/mechanism.py)."""
 
 import math
 from collections.abc import Mapping, Sequence

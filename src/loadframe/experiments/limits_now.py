@@ -94,10 +94,10 @@ def limits(
     stages: Sequence[Path] = (),
     progress: Progress | None = None,
 ) -> LedgerNow:
-    """Of a study's target, started privately without load; of a running server (KIND:ADDRESS), `pid` naming its process
-    where it cannot be found; of a process; else of the machine. over_s: watch so long, and forecast. stages: files with
-    statistics of pipeline stages. TargetError where there is no such process or access is refused; StudyError,
-    MissingTool."""
+    """The ledger now: of a study's target, started privately without load; of a running server (KIND:ADDRESS), `pid`
+    naming its process where it cannot be found; of a process; else of the machine. over_s: watch so long, and forecast.
+    stages: files with statistics of pipeline stages. TargetError where there is no such process or access is refused;
+    StudyError, MissingTool."""
     if stages:
         need_stages("--stages")
     with _subject(pid, study, server, option_file, user) as subject:
@@ -288,7 +288,11 @@ def ledger_of(
     values |= stages or {}
     names = f"{subject.kind}.connections", "target.memory.rss"
     pairs = [(read[names[0]], read[names[1]]) for _, read in watch.intervals if all(name in read for name in names)]
-    _add_memory(subject.kind, resident or pairs, values, missing)
+    at_full = f"{subject.kind}.memory_at_full"
+    if (expected := memory_at_full(subject.kind, resident or pairs, values)) is not None:
+        values[at_full] = expected
+    elif len({count for count, _ in resident or pairs}) < FEWEST_COUNTS:
+        missing[at_full] = missing.get("target.memory.rss", TOO_STEADY)
     warnings = [f"the watched process ended after {watch.watched_s:.0f} s"] if watch.ended else []
     if resident:
         warnings.append("memory per connection was measured with idle connections; statements take more")
@@ -320,16 +324,6 @@ def _specs(subject: Subject) -> Sequence[CounterSpec]:
     if server is None:
         return ()
     return (*server.counter_specs, *(server.exposure.counter_specs if isinstance(server, Exposing) else ()))
-
-
-def _add_memory(
-    kind: str, pairs: Sequence[tuple[float, float]], values: dict[str, float], missing: dict[str, str]
-) -> None:
-    metric, expected = f"{kind}.memory_at_full", memory_at_full(kind, pairs, values)
-    if expected is not None:
-        values[metric] = expected
-    elif len({count for count, _ in pairs}) < FEWEST_COUNTS:
-        missing[metric] = missing.get("target.memory.rss", TOO_STEADY)
 
 
 STATUS_ORDER = {"reached": 0, "near": 2, "free": 4, "unlimited": 5, "": 6}

@@ -71,8 +71,8 @@ def around(examined: Examined) -> list[Wanted]:
 
 
 def profile_at(book: Bookkeeping, wanted: Wanted, *, reserve_s: float = 0.0, no_room: str = "") -> bool:
-    """Returns whether the budget has room for it and a reserve, and it was taken. A failure is recorded, and the run
-    goes on."""
+    """Returns whether the step was taken: only if the budget has room for it and a reserve. A failure is recorded, and
+    the run goes on."""
     measure = book.bench.study.measure
     longer_s = max(WINDOW_S - measure.window, 0.0) + AROUND_S
     if measure.profile != "auto":

@@ -136,9 +136,9 @@ def _known(verdict: Verdict, steps: Sequence[Step], before: str, after: str, jud
 
 
 def _one_served(verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Judge) -> Verdict | None:
-    """Where at a level all requests of one side failed in all blocks, and the other side served in all. None where that
-    may be chance (of equal states with a share p of failing blocks, n blocks of L levels show it with a probability of
-    2 L (p (1 - p))^n, at most 2 L / 4^n), or another level shows the opposite."""
+    """A verdict without a ratio, where at a level all requests of one side failed in all blocks, and the other side
+    served in all. None where that may be chance (of equal states with a share p of failing blocks, n blocks of L levels
+    show it with a probability of 2 L (p (1 - p))^n, at most 2 L / 4^n), or another level shows the opposite."""
     levels, rest, reasons = by_level(steps), list[Step](), dict[str, Decision]()
     for level, mine in levels.items():
         first, second = of_treatment(mine, before), of_treatment(mine, after)

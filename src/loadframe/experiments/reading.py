@@ -52,8 +52,9 @@ def absent(run: RunFolder) -> tuple[str, ...]:
 
 
 def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> CaseStudy:
-    """Nothing is written. within_latency_p95_ms: replaces the study's objective. RunError without a finished step, and
-    where the target fell in each that might have counted; TooFewRequests where no window is enough."""
+    """All that a run folder says; nothing is written. within_latency_p95_ms: replaces the study's objective. RunError
+    without a finished step, and where the target fell in each that might have counted; TooFewRequests where no window
+    is enough."""
     steps = run.steps()
     if all(step.purpose == "warming" for step in steps):
         raise RunError(
@@ -114,7 +115,7 @@ def _answer(run: RunFolder, steps: Sequence[Step]) -> RunAnswer | None:
 
 
 def write_answer(run: RunFolder, study: CaseStudy) -> RunAnswer:
-    """The report, and the tables where the run has no conclusion. RunError."""
+    """Write the report again, and the tables where the run has no conclusion. RunError."""
     if isinstance(study.answer, Investigation) and run.investigation() is not None:
         run.write_report(render_page(study.answer))
         return study.answer

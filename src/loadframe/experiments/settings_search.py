@@ -1,5 +1,5 @@
-"""A search for settings, of another distribution, as seen by whoever takes its trials: one after the other, or on other
-hosts (the method `trials` of an executor)."""
+"""A search for settings, of another distribution, as seen by whoever takes its trials: here, or on other hosts (the
+method `trials` of an executor)."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -139,7 +139,7 @@ def _driver_warnings(steps: Sequence[Step]) -> list[str]:
 
 
 def sweep(book: Bookkeeping, treatment: str, *, round_number: int) -> Curve:
-    """At all levels, except what is done, below the load at which a private target fails. At least two blocks, the
+    """Measure all levels, except what is done, below the load at which a private target fails. At least two blocks, the
     study's fewest within the budget, and more until all intervals are narrow; then a cliff is bisected. TooFewRequests
     where no window decides anything."""
     while True:

@@ -43,8 +43,8 @@ class Tried:
 
 
 def try_remedies(book: Bookkeeping, examined: Examined, already: set[str], note: Note = lambda latest: None) -> Tried:
-    """Until one is kept; others are listed with the reason. already: ids of remedies that did not help. note: called
-    after each trial."""
+    """Prove remedies until one is kept; others are listed with the reason. already: ids of remedies that did not help.
+    note: called after each trial."""
     why_not = partial(_why_not, book, examined)
     kept: Attempt | None = None
     fruitless: list[Attempt] = []
@@ -138,8 +138,8 @@ SHOWS = 1.2
 def promising_first(
     book: Bookkeeping, examined: Examined, remedies: Sequence[Remedy], why_not: WhyNot
 ) -> tuple[Remedy, ...]:
-    """Of the guessed remedies for the first cause the first that shows a gain in a single step at the highest level
-    comes first, as a proof costs ten times as much. The target is in the round's state on return."""
+    """In another order: of the guessed ones for the first cause the first that shows a gain in a single step at the
+    highest level comes first, as a proof costs ten times as much. The target is in the round's state on return."""
     round_, levels = examined.round, examined.levels
     guessed = [remedy for remedy in remedies if remedy.guessed and remedy.addresses == remedies[0].addresses]
     may = [remedy for remedy in guessed if why_not(remedy) is None]

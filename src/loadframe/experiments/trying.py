@@ -293,7 +293,7 @@ def afterwards_s(book: Bookkeeping, examined: Examined) -> float:
 
 
 def known(verdict: Verdict) -> bool:
-    """To help, or not to; fresh blocks measure by how much."""
+    """Whether it is known to help, or not to; fresh blocks measure by how much."""
     return verdict.decided or judging.without_effect(verdict)
 
 

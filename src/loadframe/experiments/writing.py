@@ -19,7 +19,6 @@ from loadframe.analysis.selection import counting, deciding, select
 from loadframe.bench.checking import unseen
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.conclusion import kept_trials, net_changes
-from loadframe.diagnosis.findings import settle
 from loadframe.diagnosis.windows import blind_counters
 from loadframe.entry_points import READERS_GROUP, not_installed, registered
 from loadframe.errors import OutsideFault, RecordingError, RunError, StudyError
@@ -241,7 +240,9 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
                 run=steps,
             ).round
             renewed = {finding.id: finding for finding in again.findings}
-            findings = tuple(settle(renewed.get(old.id, old), old) for old in round_.findings)
+            findings = tuple(
+                replace(renewed.get(old.id, old), status=old.status, mechanism=old.mechanism) for old in round_.findings
+            )
             curve, limits, ruled_out = again.curve, again.limits, again.ruled_out
             round_ = replace(round_, curve=curve, limits=limits, findings=findings, ruled_out=ruled_out)
         whole.append(round_)

@@ -1,7 +1,7 @@
-"""The rows of all kinds of server, of which the central tables are made. A page is a module `kinds/NAME/PAGE.py`, or
-rows in `kinds/NAME/PAGE.toml` (metrics: `metrics.txt`). Those of other distributions come after ours, checked for form
-and for names of their own: `loadframe_toy.kind:KIND` has `loadframe_toy.limits`, or `limits.toml`. These alone are
-imported, never the entry point's module, which touches the server. One unusable row makes the whole package unused."""
+"""The rows of all kinds of server. A page is a module `kinds/NAME/PAGE.py`, or rows in `kinds/NAME/PAGE.toml` (metrics:
+`metrics.txt`). Those of other distributions come after ours, checked for form and for names of their own:
+`loadframe_toy.kind:KIND` has `loadframe_toy.limits`, or `limits.toml`. These alone are imported, never the entry
+point's module, which touches the server. One unusable row makes the whole package unused."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -159,7 +159,7 @@ def _file(package: str, page: Page, name: str) -> Path | None:
 
 
 def _misfit(value: Any, form: Any) -> str:
-    """And what the value is, to follow its name; "" for none."""
+    """Where a value differs from its form, to follow its name; "" for nowhere."""
     origin, inside = get_origin(form), get_args(form)
     if origin in (Union, UnionType):
         misfits = [_misfit(value, inner) for inner in inside]

@@ -21,7 +21,7 @@ class Derived:
 
 
 def derived(metric: str, needs: str, compute: Callable[..., float]) -> Derived:
-    """Of KIND.NAME; needs: of its kind, their names without it, separated by blanks."""
+    """metric: KIND.NAME; needs: names of its kind, without it, separated by blanks."""
     kind = metric.partition(".")[0]
     return Derived(metric, tuple(f"{kind}.{name}" for name in needs.split()), compute)
 

@@ -120,9 +120,9 @@ def read_now(
     effective: Mapping[str, SettingValue] | None = None,
     rules: Sequence[LimitRule] = RULES,
 ) -> tuple[tuple[Limit, ...], tuple[UnreadLimit, ...]]:
-    """And those that could not be read. missing: why other metrics are missing. kinds: what there is besides the
-    machine: "process", and the kind of the server. configured, effective: settings as asked for and as in use, with
-    rlimits by their names in setrlimit(2)."""
+    """The limits, and those that could not be read. missing: why other metrics are missing. kinds: what there is
+    besides the machine: "process", and the kind of the server. configured, effective: settings as asked for and as in
+    use, with rlimits by their names in setrlimit(2)."""
     limits, unread = [], []
     for rule in rules:
         owner = rule.use.partition(".")[0]
@@ -174,7 +174,7 @@ def _reason(rule: LimitRule, values: Mapping[str, float], missing: Mapping[str, 
 def counter_metrics(
     first: Mapping[str, float], last: Mapping[str, float], elapsed_s: float, specs: Sequence[CounterSpec]
 ) -> tuple[dict[str, float], dict[str, str]]:
-    """And why others are missing. first, last: by CounterSpec.name."""
+    """Metrics, and why others are missing. first, last: by CounterSpec.name."""
     values: dict[str, float] = {}
     missing: dict[str, str] = {}
     for spec in specs:

@@ -187,7 +187,7 @@ class Influence:
 
 @dataclass(frozen=True, slots=True)
 class Companion:
-    """That the target connects to: CPU time (s/s), of all CPUs, at the first state's highest load."""
+    """A program that the target connects to: its CPU time (s/s), of all CPUs, at the first state's highest load."""
 
     name: str
     cores: float

@@ -128,7 +128,7 @@ class Margin:
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """Of `what` on each side. count: None where no number would do."""
+    """How many of `what`, on each side. count: None where no number would do."""
 
     count: int | None
     what: str
@@ -171,7 +171,7 @@ unknown: neither is proved."""
 
 @dataclass(frozen=True, slots=True)
 class HostRatio:
-    """Of one host over another host's, or over its own, as given."""
+    """Throughput as given of one host over another host's, or over its own."""
 
     host: str
     other_host: str = field(metadata={"alias": "beside"})

@@ -71,8 +71,8 @@ def forecast(
     first_from: LoadInterval | None = None,
     library: Library | None = None,
 ) -> Forecast:
-    """Or the reason for none. kind: default: inferred. limits: with the load at which they run out; what was seen to be
-    full outranks the demands. first, first_from: the known limit. Seeded."""
+    """For the loads `at`, or the reason for none. kind: default: inferred. limits: with the load at which they run out;
+    what was seen to be full outranks the demands. first, first_from: the known limit. Seeded."""
     kind = kind or systems.kind_of(observations)
     library = library or libraries.shipped()
     running_out = sorted(
@@ -307,16 +307,11 @@ def expected(observations: Observations, *, latency_p95_ms: float | None = None)
         slow = systems.p95_ms(system, observations, loads, np.random.default_rng(SEED))
         if slow is not None:
             middle, fast, slowest = np.quantile(slow, DRAWN, axis=0, method="nearest")
-            passed = [_passed(loads, end, latency_p95_ms) for end in (middle, slowest, fast)]
+            passed = [min(loads[end > latency_p95_ms].tolist(), default=math.inf) for end in (middle, slowest, fast)]
             value, low, high = map(min, (value, low, high), passed)
     if value > FURTHEST * top:
         return None
     return LoadInterval(value, min(low, value / LEAST_FACTOR), min(max(high, value * LEAST_FACTOR), 2 * FURTHEST * top))
-
-
-def _passed(loads: Floats, p95_ms: Floats, limit_ms: float) -> float:
-    slow = np.flatnonzero(p95_ms > limit_ms)
-    return float(loads[slow[0]]) if len(slow) else math.inf
 
 
 USED_UP = 0.95

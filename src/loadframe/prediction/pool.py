@@ -1,5 +1,5 @@
 """The candidates' weights, and the likely error of their common forecast (docs/mathematics.md, "Weights" and
-"Forecast"): the weighted median is of logarithms, so that no single ceiling moves it. Errors are per doubling."""
+"Forecast"). Errors are per doubling."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -60,7 +60,7 @@ def rising(observations: Observations) -> tuple[str, ...]:
 
 
 def _grows_while(share: float, throughputs: Floats, used: Floats, factor: float) -> bool:
-    """Then the use at `share` or more shows no ceiling."""
+    """The use at `share` or more then shows no ceiling."""
     full = throughputs[used >= share]
     return len(full) >= FEWEST_LOADS and bool(full.max() > factor * full.min())
 

@@ -163,10 +163,6 @@ progress is distinguished from one that was killed."""
 Event = Literal["phase", "say", "step", "recorder"]
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
 @dataclass(frozen=True, slots=True)
 class Told:
     """at: wall clock, ISO 8601. phase: `words`, about `steps` steps. say: `words`. step: a step begins, for `purpose`;
@@ -183,7 +179,7 @@ class Told:
     cpu_share: float | None = None
     rss_bytes: float | None = None
     late_ticks: int | None = None
-    at: str = field(default_factory=_now)
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
 
 
 class ProgressLog:

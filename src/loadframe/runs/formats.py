@@ -1,5 +1,5 @@
-"""Schema names and versions of the files in a run folder. Every JSON document and line begins with {"schema":
-"loadframe.NAME/VERSION"}. A newer version is refused; an older one is brought to the present, one version at a time."""
+"""Versions of the files in a run folder. Every JSON document and line begins with {"schema": "loadframe.NAME/VERSION"}.
+A newer version is refused; an older one is brought to the present, one version at a time."""
 
 import json
 import math
@@ -112,7 +112,7 @@ def _drivers(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _within(name: str, upgrade: Upgrade) -> Upgrade:
-    """Of a document's part, which may be absent."""
+    """For a part of a document, which may be absent."""
     return lambda body: {**body, name: body.get(name) and upgrade(body[name])}
 
 

@@ -28,9 +28,9 @@ def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, 
         remedies += declared.remedies(finding, situation)
         if finding.behind:
             remedies = [replace(remedy, addresses=(*remedy.addresses, finding.behind)) for remedy in remedies]
-        for remedy in sorted(
-            remedies, key=lambda remedy: (declared.is_blind(remedy), remedy.price.durability is not None)
-        ):
+        remedies.sort(key=lambda remedy: remedy.price.durability is not None)
+        remedies.sort(key=lambda remedy: all(change.why == declared.UNKNOWN for change in remedy.changes))
+        for remedy in remedies:
             known = chosen.setdefault(remedy.id, remedy)
             if not remedy.guessed:
                 addresses = dict.fromkeys((*known.addresses, *remedy.addresses))
@@ -53,7 +53,7 @@ def _causes_first(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def proposed_for(round_: Round, situation: Situation) -> tuple[Remedy, ...]:
-    """Without any, if throughput stops growing, all declared settings, for no cause."""
+    """Without a remedy for a finding, if throughput stops growing, all declared settings, for no cause."""
     proposed = propose(round_.findings, situation)
     return (
         proposed

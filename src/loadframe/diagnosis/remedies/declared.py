@@ -22,9 +22,9 @@ from loadframe.model import (
 )
 
 FURTHER = 4.0
-"""To the first declared value that is tried: large enough to be felt, small against a machine."""
+"""Factor to the first declared value that is tried: large enough to be felt, small against a machine."""
 MOST = 6
-"""For a cause: each trial takes a share of the budget and of the error."""
+"""Settings tried for a cause: each trial takes a share of the budget and of the error."""
 WHOSE: Mapping[Layer, str] = {"server": "service", "application": "workload"}
 NAMED: Mapping[str, tuple[str, ...]] = toml_rows(Path(__file__).with_suffix(".toml"))["parts"]
 NOT_THE_TARGETS = frozenset({DRIVER_LIMITED, DRIVER_BESIDE, OTHERS})
@@ -51,11 +51,6 @@ def remedies(finding: Finding, situation: Situation) -> tuple[Remedy, ...]:
     return tuple(
         _remedy((finding.id,), situation, choice) for choice in sorted(choices, key=lambda choice: choice.rank)[:MOST]
     )
-
-
-def is_blind(remedy: Remedy) -> bool:
-    """Whether the only reason for it is that the study declares the setting."""
-    return all(change.why == UNKNOWN for change in remedy.changes)
 
 
 def because_declared(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
