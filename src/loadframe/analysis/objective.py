@@ -1,9 +1,8 @@
 """Whether a step met the objective, and what it missed."""
 
 import math
-from collections.abc import Sequence
 
-from loadframe.model import OUT_OF_BALANCE, CapacityObjective, Step
+from loadframe.model import OUT_OF_BALANCE, CapacityObjective, Step, Steps
 
 LOSS_RATIO = 0.01
 """Default: within the counting error of a step of seconds. Networks are tested for 0.5 % in 30 s or more (RFC 9971)."""
@@ -39,7 +38,7 @@ CLEARLY = 1.5
 (docs/journal/2026-11-22-tuning.md). A trial with this multiple of what is allowed, two deviations, misses for sure."""
 
 
-def clearly_missed(objective: CapacityObjective | None, steps: Sequence[Step]) -> str:
+def clearly_missed(objective: CapacityObjective | None, steps: Steps) -> str:
     if objective is None:
         return ""
     clear = [step for step in steps if use(objective, step) > CLEARLY]

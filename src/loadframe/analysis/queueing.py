@@ -2,7 +2,7 @@
 (`schweitzer`); sources: docs/mathematics.md. Also whether times are in the unit that they claim, by Little's law, N = X
 R: times 1,000 times off are reported, never converted."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from loadframe.analysis.arrays import Floats
 from loadframe.metrics.exposed import OF, split
-from loadframe.model import TIME_UNIT, WHOLE_SECONDS, Step, grouped
+from loadframe.model import TIME_UNIT, WHOLE_SECONDS, Step, Steps, grouped
 from loadframe.units import show
 
 TOLERANCE = 1e-10
@@ -110,12 +110,12 @@ def few_failed(done: int, failed: int) -> bool:
     return done > 0 and failed <= MOST_FAILED * (done + failed)
 
 
-def warnings(steps: Sequence[Step]) -> list[str]:
+def warnings(steps: Steps) -> list[str]:
     """steps: of one state."""
     return [*_of_driver(steps), *_of_service(steps)]
 
 
-def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
+def _of_driver(steps: Steps) -> Iterator[str]:
     marked = [step for step in steps if TIME_UNIT in step.flags]
     if not marked:
         return
@@ -137,7 +137,7 @@ def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
     )
 
 
-def _of_service(steps: Sequence[Step]) -> Iterator[str]:
+def _of_service(steps: Steps) -> Iterator[str]:
     usable = [
         step
         for step in steps

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from loadframe.analysis import warmup
 from loadframe.analysis.arrays import Flags, Floats, Singles, Whole
 from loadframe.analysis.warmup import CLIMBS, Line, straight
-from loadframe.model import UNFINISHED, UNSETTLED, Latency, LatencyPoint, OperationSummary, Step, by_level
+from loadframe.model import UNFINISHED, UNSETTLED, Latency, LatencyPoint, OperationSummary, Steps, by_level
 
 Codes = NDArray[np.uint32]
 BINS = 66
@@ -228,7 +228,7 @@ LIKELY = 0.95
 """Probability that is enough to look again, not to report."""
 
 
-def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float, ...]:
+def unsettled(steps: Steps, probability: float = CLIMBS) -> tuple[float, ...]:
     """Where most steps of a treatment had not settled, or their pooled throughput climbs, but in steps without a cut,
     which measure climbs (a cache that fills)."""
     levels = []
@@ -240,7 +240,7 @@ def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float
     return tuple(levels)
 
 
-def common_line(steps: Sequence[Step]) -> Line | None:
+def common_line(steps: Steps) -> Line | None:
     shares = [
         np.array(step.batches) / step.throughput
         for step in steps

@@ -26,7 +26,7 @@ from loadframe.model import (
     Outcome,
     Round,
     StateSummary,
-    Step,
+    Steps,
     Stop,
     Trial,
     Unfinished,
@@ -169,7 +169,7 @@ FEWEST_ALIKE = 3
 
 
 def unfinished(
-    rounds: Sequence[Round], steps: Sequence[Step], budget_s: float, most_blocks: int, command: str
+    rounds: Sequence[Round], steps: Steps, budget_s: float, most_blocks: int, command: str
 ) -> Unfinished | None:
     """Of the unkept changes that gained in each block, and that MOST_BLOCKS could prove, the best."""
     counts = [

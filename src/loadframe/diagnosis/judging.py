@@ -14,7 +14,7 @@ from loadframe.diagnosis.others import Cost, cost
 from loadframe.diagnosis.sizes import SERVED_AT_ONCE, is_another, other_reading
 from loadframe.diagnosis.waiting_limits import is_the_same_limit
 from loadframe.knowledge.families import in_series
-from loadframe.model import Finding, Mechanism, Remedy, Step, Verdict, by_block
+from loadframe.model import Finding, Mechanism, Remedy, Steps, Verdict, by_block
 
 NO_EFFECT = 1.1
 """A remedy whose interval ends below this refutes its finding; one whose ratio is below it confirms no cause."""
@@ -22,12 +22,12 @@ FAILING = 0.01
 """Share of requests."""
 
 
-def failed_share(steps: Sequence[Step]) -> float:
+def failed_share(steps: Steps) -> float:
     failed, done = sum(step.errors for step in steps), sum(step.requests for step in steps)
     return failed / (failed + done) if failed + done else 0.0
 
 
-def cures_failures(before: Sequence[Step], after: Sequence[Step]) -> bool:
+def cures_failures(before: Steps, after: Steps) -> bool:
     """A benefit even without more throughput."""
     share = failed_share(before)
     return share >= FAILING and failed_share(after) <= CURED * share
@@ -43,7 +43,7 @@ HALF = 0.5
 FEWEST_BLOCKS = 2
 
 
-def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> bool:
+def by_chance(verdict: Verdict, before: Steps, after: Steps) -> bool:
     """Whether it is not proved, at the verdict's level, that requests fail more rarely after; block i on both sides
     (docs/mathematics.md, "One error")."""
     sides = [[_failures(block) for block in by_block(side).values()] for side in (before, after)]
@@ -57,7 +57,7 @@ def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -
     return bool(fmean(ratios) + max(scatter, chance) / math.sqrt(len(pairs)) >= 0)
 
 
-def _failures(steps: Sequence[Step]) -> tuple[int, float]:
+def _failures(steps: Steps) -> tuple[int, float]:
     """Their number, and the logarithm of their share."""
     failed, done = sum(step.errors for step in steps), sum(step.requests for step in steps)
     return failed, math.log((failed + HALF) / (failed + done + 2 * HALF))
@@ -67,8 +67,8 @@ def judge(
     findings: Sequence[Finding],
     remedy: Remedy,
     verdict: Verdict,
-    before: Sequence[Step],
-    after: Sequence[Step],
+    before: Steps,
+    after: Steps,
     *,
     refutes: bool = True,
     doubt: str = "",
@@ -148,7 +148,7 @@ IN_NOISE = "its interval reaches into what equal states showed in the same block
 OFTEN = 0.25
 
 
-def why_not_again(fresh: Verdict, steps: Sequence[Step]) -> str:
+def why_not_again(fresh: Verdict, steps: Steps) -> str:
     """ "" where fresh blocks confirm the gain. Deciding blocks stop where they look good: fresh ones must prove it, and
     it exceed what each state shows against itself (`Verdict.floor`)."""
     if fresh.decision == "better":

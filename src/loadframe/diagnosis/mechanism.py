@@ -17,7 +17,7 @@ from loadframe.knowledge.signature import Trace, trace_rows
 from loadframe.metrics import IN_FRONT
 from loadframe.metrics import metric as metric_of
 from loadframe.metrics.exposed import OF
-from loadframe.model import REACHED, Finding, Mechanism, Step, by_block
+from loadframe.model import REACHED, Finding, Mechanism, Steps, by_block
 from loadframe.units import show_metric
 
 MOVED = 0.7
@@ -101,9 +101,7 @@ class _Side:
     of: float = math.nan
 
 
-def moved(
-    finding: Finding, before: Sequence[Step], after: Sequence[Step], gain: float, *, cured: bool = False
-) -> Moved:
+def moved(finding: Finding, before: Steps, after: Steps, gain: float, *, cured: bool = False) -> Moved:
     """In a proof with at least this gain. cured: failures ended."""
     trace = trace_of(finding)
     if trace is None:
@@ -153,7 +151,7 @@ def _unseen(metric: str, per_request: bool, because: str) -> Moved:
     return Moved(Mechanism(metric, None, None, None, per_request, False, because), (0, 1.0))
 
 
-def _side(trace: Trace, steps: Sequence[Step]) -> _Side | None:
+def _side(trace: Trace, steps: Steps) -> _Side | None:
     values = [step.metrics.get(trace.metric) for step in steps]
     known = [value for value in values if value is not None]
     if len(known) < len(values):

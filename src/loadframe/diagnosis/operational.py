@@ -35,6 +35,7 @@ from loadframe.model import (
     RuledOut,
     SettingValue,
     Step,
+    Steps,
     by_level,
 )
 from loadframe.units import show, show_metric
@@ -73,10 +74,10 @@ class Seen:
     database that is filled costs more by design."""
 
     curve: Curve
-    steps: Sequence[Step]
+    steps: Steps
     settings: Mapping[str, SettingValue]
     limits: Sequence[Limit]
-    sequence: Sequence[Step] = ()
+    sequence: Steps = ()
     own: bool = True
 
 
@@ -111,7 +112,7 @@ def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
     return (_finding(id_, seen, plateau, served, flat, refused),)
 
 
-def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: Condition | None = None) -> str | None:
+def _other_cause(flat: Steps, served: InService | None = None, *, but: Condition | None = None) -> str | None:
     """Busy CPUs count only where waits are unknown. but: not judged."""
     unseen = not all("target.cpu.run_delay" in step.metrics for step in flat)
     cores = _of(ONE_CPU, flat)
@@ -133,23 +134,23 @@ def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: 
     return None
 
 
-def _takes_turns(flat: Sequence[Step]) -> bool:
+def _takes_turns(flat: Steps) -> bool:
     """Threads compute one at a time, and not for a single thread, an interpreter, or others on the CPUs."""
     alone = _taken(flat) < LEAST_TAKEN
     return alone and _holds(ONE_CPU, flat) and all(_holds(condition, flat) for condition in NO_ONE_THREAD)
 
 
-def _taken(flat: Sequence[Step]) -> float:
+def _taken(flat: Steps) -> float:
     taken = [value for step in flat if (value := taken_cpus(step.metrics)) is not None]
     return sum(taken) / len(taken) if taken else 0.0
 
 
-def _holds(condition: Condition, steps: Sequence[Step]) -> bool:
+def _holds(condition: Condition, steps: Steps) -> bool:
     value = _of(condition, steps)
     return value is not None and condition.holds(value)
 
 
-def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Sequence[Step], refused: bool) -> Finding:
+def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Steps, refused: bool) -> Finding:
     """refused: requests beyond the number in service fail at once."""
     low = [step for step in seen.steps if step.level == plateau.lowest]
     turns = id_ == SERIAL and _takes_turns(flat)
@@ -193,9 +194,7 @@ def _from(curve: Curve, plateau: Plateau) -> LoadInterval | None:
     return curve.knee
 
 
-def _evidence(
-    conditions: Sequence[Condition], flat: Sequence[Step], where: str, *, absent: bool = False
-) -> list[Evidence]:
+def _evidence(conditions: Sequence[Condition], flat: Steps, where: str, *, absent: bool = False) -> list[Evidence]:
     seen = ((condition, _of(condition, flat)) for condition in conditions)
     return [condition.evidence(value, where, absent=absent) for condition, value in seen if value is not None]
 
@@ -324,13 +323,13 @@ def _digits(value: float) -> str:
     return f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
-def _of(condition: Condition, steps: Sequence[Step]) -> float | None:
+def _of(condition: Condition, steps: Steps) -> float | None:
     values = [condition.of({**step.metrics, THROUGHPUT: step.throughput}) for step in steps]
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
 
-def served_at_once(steps: Sequence[Step], responses_s: Mapping[str, float]) -> list[Step]:
+def served_at_once(steps: Steps, responses_s: Mapping[str, float]) -> list[Step]:
     """Where the response time at the lowest load is known."""
     return [
         replace(step, metrics={**step.metrics, IN_SERVICE: step.throughput * responses_s[step.treatment]})

@@ -11,7 +11,7 @@ from loadframe.analysis.selection import select
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.signatures import GC_SAMPLED, PROGRAMS, THROTTLED, is_seen
 from loadframe.diagnosis.sizes import SERVED_AT_ONCE
-from loadframe.model import OTHERS, Finding, RuledOut, Step, at_highest
+from loadframe.model import OTHERS, Finding, RuledOut, Steps, at_highest
 
 MOST = 0.99
 """Share of the CPUs above which nothing is left to extrapolate from."""
@@ -75,7 +75,7 @@ def waiting(metrics: Mapping[str, float]) -> float:
     return sum(waits) if waits else math.inf
 
 
-def crowding(steps: Sequence[Step], served: float, where: str) -> Finding | None:
+def crowding(steps: Steps, served: float, where: str) -> Finding | None:
     """For a known number of requests in service: those that queue for these need no CPU yet, and would hide the wait.
     None where it does not hold or was not measured."""
     wait = "workload.cpu_wait"
@@ -113,7 +113,7 @@ class Cost:
     words: str = ""
 
 
-def cost(before: Sequence[Step], after: Sequence[Step]) -> Cost:
+def cost(before: Steps, after: Steps) -> Cost:
     """From counting steps; effects of the target's own work are no cost of others."""
     run = [*before, *after]
     sides = []
@@ -135,7 +135,7 @@ LIMITS = 0.9
 """Used share of a thread, or of its CPUs, from which on a collector takes CPU time from requests."""
 
 
-def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
+def collector(steps: Steps) -> tuple[RuledOut, ...]:
     """It cannot be judged where the target is busy at its highest level, and no metric reports it."""
     here = [step.metrics for step in at_highest(steps)] or [{}]
     used = max(fmean(metrics.get(name, 0.0) for metrics in here) for name in COMPUTES)

@@ -6,7 +6,7 @@ from statistics import fmean
 
 from loadframe.analysis.in_service import InService, in_service
 from loadframe.analysis.saturation import line
-from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Curve, CurvePoint, Step
+from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Curve, CurvePoint, Step, Steps
 from loadframe.model import by_level as of_levels
 
 FLAT = 0.95
@@ -42,7 +42,7 @@ class Plateau:
     own_queues: bool = False
 
 
-def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
+def plateau_of(curve: Curve, steps: Steps) -> Plateau | None:
     """None where throughput is not flat over several levels, or levels change what a request does."""
     levels, loads = flat_levels(curve), [point.load for point in curve.points]
     by_level = of_levels(step for step in steps if step.level in loads)
@@ -96,7 +96,7 @@ def _grown(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[flo
     return None
 
 
-def _held_alike(by_level: Mapping[float, Sequence[Step]]) -> bool:
+def _held_alike(by_level: Mapping[float, Steps]) -> bool:
     """A request holds a thread as long as its whole response takes at the lowest level (Little's law)."""
     steps = [step for group in by_level.values() for step in group]
     if not all(name in step.metrics for step in steps for name in ("target.threads.count", "target.waits.idle")):
@@ -129,11 +129,11 @@ def _served(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[fl
     )
 
 
-def _response_ms(steps: Sequence[Step]) -> float:
+def _response_ms(steps: Steps) -> float:
     return fmean(step.latency.mean_ms for step in steps)
 
 
-def _per_request(steps: Sequence[Step], *metrics: str) -> float | None:
+def _per_request(steps: Steps, *metrics: str) -> float | None:
     if not all(name in step.metrics for step in steps for name in metrics):
         return None
     return fmean(sum(step.metrics[name] for name in metrics) / step.throughput for step in steps)

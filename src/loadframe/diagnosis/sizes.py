@@ -11,7 +11,7 @@ from statistics import fmean
 from loadframe.analysis.in_service import InService
 from loadframe.diagnosis.peers import OTHERS, looked_at
 from loadframe.metrics.exposed import OF
-from loadframe.model import REACHED, Change, Finding, Limit, Remedy, SettingValue, Step, amount
+from loadframe.model import REACHED, Change, Finding, Limit, Remedy, SettingValue, Steps, amount
 from loadframe.units import show
 
 PARALLELISM, SERIAL = SERVED_AT_ONCE = ("service.parallelism", "service.serial")
@@ -53,8 +53,8 @@ class Size:
 
 def sizes(
     served: InService,
-    plateau: Mapping[float, Sequence[Step]],
-    low: Sequence[Step],
+    plateau: Mapping[float, Steps],
+    low: Steps,
     settings: Mapping[str, SettingValue],
     limits: Sequence[Limit],
 ) -> tuple[Size, ...]:
@@ -73,7 +73,7 @@ def sizes(
     return (*_peers(served, plateau), *_states(served, plateau, low), *_counted(served, plateau), *declared)
 
 
-def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
+def _peers(served: InService, plateau: Mapping[float, Steps]) -> list[Size]:
     connections = []
     plateau = {level: looked_at(steps) for level, steps in plateau.items()}
     for metric in sorted({name for steps in plateau.values() for step in steps for name in step.metrics}):
@@ -86,7 +86,7 @@ def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[S
     return connections
 
 
-def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Sequence[Step]) -> list[Size]:
+def _states(served: InService, plateau: Mapping[float, Steps], low: Steps) -> list[Size]:
     """What threads are in at the plateau, and none or fewer at the lowest load."""
     moving, still = [], []
     for metric, words in STATES.items():
@@ -101,7 +101,7 @@ def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Seq
     return moving or still
 
 
-def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
+def _counted(served: InService, plateau: Mapping[float, Steps]) -> list[Size]:
     """Threads and processes: as many, or one more for the first; single-threaded processes count once."""
     by_count: dict[tuple[int, int], Size] = {}
     for metric, words in COUNTED.items():
@@ -115,7 +115,7 @@ def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list
     return list(by_count.values())
 
 
-def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence[Step]], more: int = 0) -> float | None:
+def _everywhere(served: InService, metric: str, plateau: Mapping[float, Steps], more: int = 0) -> float | None:
     """The mean, less `more`, if near the same whole number at every level; else None."""
     means = [mean_of(metric, steps) for steps in plateau.values()]
     known = [value - more for value in means if value is not None]
@@ -128,7 +128,7 @@ def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence
     return fmean(known) if served.holds(size) and all(abs(value - size) < near for value in known) else None
 
 
-def mean_of(metric: str, steps: Sequence[Step]) -> float | None:
+def mean_of(metric: str, steps: Steps) -> float | None:
     values = [step.metrics[metric] for step in steps if metric in step.metrics]
     return fmean(values) if values and len(values) == len(steps) else None
 
@@ -162,7 +162,7 @@ LARGEST_VALUE = 1e6
 PERIODS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
-def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
+def is_another(finding: Finding, remedy: Remedy, before: Steps) -> str:
     """Why a gain by this remedy does not show that what the finding counts was raised; else ""."""
     for change in remedy.changes:
         own = (finding.id, finding.behind, "")  # a limit of the service is one of requests in service, too
@@ -184,7 +184,7 @@ def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
     return ""
 
 
-def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
+def other_reading(finding: Finding, remedy: Remedy, before: Steps) -> str:
     """Of a number below the requests in service: each request holds one for a part of its time (n = X W), or it is a
     rate per short time; else ""."""
     most = in_service_by(finding)

@@ -13,7 +13,7 @@ from loadframe.diagnosis.windows import Windows
 from loadframe.knowledge.signature import DISK_IDLE, Rank, condition_rows
 from loadframe.metrics import metric as metric_of
 from loadframe.metrics.exposed import OF, RESERVED
-from loadframe.model import REACHED, Evidence, Finding, Limit, LoadInterval, RuledOut, Step
+from loadframe.model import REACHED, Evidence, Finding, Limit, LoadInterval, RuledOut, Steps
 from loadframe.units import show_metric
 
 FLAT = 1.1
@@ -115,7 +115,7 @@ IN_DISK = "target.waits.disk"
 FLUSHED, WRITTEN, READS = (CONDITIONS[name] for name in ("flushed", "written", "reads"))
 
 
-def waits_for_flushes(served: InService, flat: Sequence[Step], reached_at: LoadInterval | None) -> Finding | None:
+def waits_for_flushes(served: InService, flat: Steps, reached_at: LoadInterval | None) -> Finding | None:
     """flat: of the plateau. None where requests do not wait for flushes most of the time, may wait for reads, or it was
     not measured."""
     in_disk, flushed, written = (mean_of(metric, flat) for metric in (IN_DISK, FLUSHED.metric, WRITTEN.metric))

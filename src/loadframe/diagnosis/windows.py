@@ -8,7 +8,7 @@ from statistics import fmean, median_high
 
 from loadframe.knowledge.signature import Condition
 from loadframe.metrics.agreements import names_of
-from loadframe.model import REACHED, Bend, BlindCounter, Curve, Finding, Limit, LoadInterval, Round, Step
+from loadframe.model import REACHED, Bend, BlindCounter, Curve, Finding, Limit, LoadInterval, Round, Step, Steps
 
 FALLING = ("cliff", "decline")
 
@@ -57,7 +57,7 @@ class Windows:
         return self.past if self.bend is not None else self.top
 
 
-def look(curve: Curve, steps: Sequence[Step]) -> Windows:
+def look(curve: Curve, steps: Steps) -> Windows:
     if not steps:
         raise ValueError("a diagnosis needs at least one step")
     levels = sorted({step.level for step in steps})
@@ -107,7 +107,7 @@ def _anywhere(at: LoadInterval) -> list[float]:
     return [low ** (1 - share) * high**share for low, high, share in sides]
 
 
-def _window(words: str, levels: Sequence[float], steps: Sequence[Step]) -> Window:
+def _window(words: str, levels: Sequence[float], steps: Steps) -> Window:
     chosen = [step for step in steps if step.level in levels]
     names = {name for step in chosen for name in step.metrics}
     values = {name: [step.metrics[name] for step in chosen if name in step.metrics] for name in names}
@@ -153,7 +153,7 @@ TRUSTED = 0.5
 """Share of steps with contradictions from which on a counter is not trusted in the rest."""
 
 
-def sighted(steps: Sequence[Step]) -> list[Step]:
+def sighted(steps: Steps) -> list[Step]:
     often = Counter(name for step in steps for name in names_of(step.blind))
     gone = {name for name, count in often.items() if count >= TRUSTED * len(steps)}
     return [
@@ -162,7 +162,7 @@ def sighted(steps: Sequence[Step]) -> list[Step]:
     ]
 
 
-def blind_counters(steps: Sequence[Step]) -> tuple[BlindCounter, ...]:
+def blind_counters(steps: Steps) -> tuple[BlindCounter, ...]:
     often = Counter(blind.counter for step in steps for blind in step.blind)
     words = {blind.counter: blind.because for step in reversed(steps) for blind in step.blind}
     return tuple(BlindCounter(name, count, words[name]) for name, count in often.most_common())

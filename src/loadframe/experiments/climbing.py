@@ -16,7 +16,7 @@ from loadframe.experiments.proof import in_groups, orders, prove, throughputs, v
 from loadframe.experiments.side_by_side import START, changed, state_of
 from loadframe.experiments.stopping import UNFIT
 from loadframe.kinds import registry as targets
-from loadframe.model import Change, Compared, Interaction, Rung, SettingValue, Step, TargetState, Verdict
+from loadframe.model import Change, Compared, Interaction, Rung, SettingValue, Step, Steps, TargetState, Verdict
 from loadframe.study.declaration import ChangeTable
 
 
@@ -255,5 +255,5 @@ def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], 
     return taken
 
 
-def _samples(steps: Sequence[Step], states: LadderStates, wanted: Sequence[State]) -> Samples:
+def _samples(steps: Steps, states: LadderStates, wanted: Sequence[State]) -> Samples:
     return {state: throughputs(steps, states.name(state)) for state in wanted}

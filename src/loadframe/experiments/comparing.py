@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
 
@@ -13,7 +13,7 @@ from loadframe.errors import RunError, UserError
 from loadframe.experiments.proof import prove
 from loadframe.experiments.reading import conclude
 from loadframe.experiments.side_by_side import START, declare
-from loadframe.model import FLAGS, Comparison, Step, Verdict
+from loadframe.model import FLAGS, Comparison, Steps, Verdict
 from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder, Whose
 
@@ -111,11 +111,11 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
     )
 
 
-def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[Sequence[Step]]:
+def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[Steps]:
     """Of the same study and host: the newest `samples.MOST_SESSIONS`, oldest first."""
     place = Folder(before.path.resolve().parent, Whose.NAMED, what="folder of runs")
     others = {before.path.resolve().name, after.path.resolve().name}
-    sessions: list[Sequence[Step]] = []
+    sessions: list[Steps] = []
     try:
         place.open()
         names = sorted(place.folders(MOST_RUNS))

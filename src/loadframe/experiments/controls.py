@@ -27,6 +27,7 @@ from loadframe.model import (
     Remedy,
     SettingValue,
     Step,
+    Steps,
     Trial,
     Verdict,
     of_treatment,
@@ -112,7 +113,7 @@ def _sham(book: Bookkeeping, examined: Examined) -> Control | None:
     return Control("sham", title, verdict, *_of_sham(verdict, trial.reported))
 
 
-def of_failures(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> tuple[bool | None, str]:
+def of_failures(verdict: Verdict, before: Steps, after: Steps) -> tuple[bool | None, str]:
     if judging.failed_share(before) < judging.FAILING:
         return None, "too few requests failed before the restart as well, so this control shows nothing"
     if not judging.cures_failures(before, after):

@@ -23,7 +23,7 @@ from loadframe.kinds.base import Attached, Target
 from loadframe.ledger.reading import Series, as_number, clamped, read_limits
 from loadframe.ledger.rules import rules_for
 from loadframe.metrics import METRICS
-from loadframe.model import Curve, Knob, Limit, Round, SettingValue, Step, TargetState
+from loadframe.model import Curve, Knob, Limit, Round, SettingValue, Step, Steps, TargetState
 from loadframe.recording.derivation import PAGE_BYTES
 from loadframe.recording.process_metrics import memory
 from loadframe.study.exposed_tables import LimitTable
@@ -49,7 +49,7 @@ class Examined:
 
 
 def examine(
-    steps: Sequence[Step],
+    steps: Steps,
     *,
     number: int = 1,
     treatment: str,
@@ -61,7 +61,7 @@ def examine(
     free_disk_bytes: float = math.inf,
     knobs: tuple[Knob, ...] = (),
     declared: Sequence[LimitTable] = (),
-    run: Sequence[Step] = (),
+    run: Steps = (),
 ) -> Examined:
     """steps: all of one treatment. run: all steps so far, to separate effects from disturbances; default: these
     steps."""
@@ -112,7 +112,7 @@ def examine(
 
 
 def ledger_of(
-    steps: Sequence[Step],
+    steps: Steps,
     state: TargetState,
     effective: Mapping[str, SettingValue],
     declared: Sequence[LimitTable] = (),
@@ -152,7 +152,7 @@ def memory_at_full(kind: str, pairs: Sequence[tuple[float, float]], values: Mapp
     return None if expected is None else expected + unused
 
 
-def with_memory_at_full(steps: Sequence[Step], effective: Mapping[str, SettingValue]) -> list[Step]:
+def with_memory_at_full(steps: Steps, effective: Mapping[str, SettingValue]) -> list[Step]:
     """Not for a target in several pieces, whose connections are those of one."""
     at_full: dict[str, float] = {}
     for kind in KINDS:

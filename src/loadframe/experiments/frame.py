@@ -1,7 +1,7 @@
 """The frame around every experiment: run folder, bench, and what is kept and reported however it ends."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from loadframe.experiments.settings_search import SettingsSearch
 from loadframe.experiments.stopping import note_fall
 from loadframe.machine import check_address_space
 from loadframe.masking import secrets_in
-from loadframe.model import Capacity, Curve, FleetDrivers, SettingValue, Step, TargetState
+from loadframe.model import Capacity, Curve, FleetDrivers, SettingValue, Steps, TargetState
 from loadframe.panics import reserve
 from loadframe.progress import Progress, Silent, counted
 from loadframe.reporting import quality_words, words
@@ -146,7 +146,7 @@ def looked_at(
     state: TargetState,
     effective: Mapping[str, SettingValue],
     curve: Curve,
-    steps: Sequence[Step] | None = None,
+    steps: Steps | None = None,
 ) -> Examined:
     return examine(
         with_collecting(book.bench.run, book.of(treatment) if steps is None else steps),

@@ -11,7 +11,7 @@ from loadframe.analysis.selection import select
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis.mechanism import AT_ONCE, CONFIDENCE
 from loadframe.experiments.proof import interleaved
-from loadframe.model import Step, Verdict, by_block, of_treatment
+from loadframe.model import Step, Steps, Verdict, by_block, of_treatment
 
 BLOCKS = 3
 """The fewest: the interval of two, with one degree of freedom, says next to nothing."""
@@ -88,7 +88,7 @@ def measure_unloaded(book: Bookkeeping, before: str, after: str, *, round_number
     return of_steps(taken, before, after)
 
 
-def of_steps(taken: Sequence[Step], before: str, after: str) -> Unloaded:
+def of_steps(taken: Steps, before: str, after: str) -> Unloaded:
     timed = [step for step in taken if step.latency.mean_ms > 0]
     counted = {name: select(of_treatment(timed, name)).steps for name in (before, after)}
     sides = {name: [step.latency.mean_ms / 1000 for step in steps] for name, steps in counted.items()}

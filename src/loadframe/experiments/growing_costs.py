@@ -2,7 +2,6 @@
 time goes on (analysis/growth.py)."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -12,7 +11,7 @@ from loadframe.diagnosis.growing import GROWS, GROWTH, WHAT, cost_ms, grown
 from loadframe.diagnosis.operational import UNKNOWN_KINDS
 from loadframe.experiments.examination import Examined
 from loadframe.experiments.sweep import measure_block
-from loadframe.model import Finding, Mechanism, Step, StepRequest
+from loadframe.model import Finding, Mechanism, StepRequest, Steps
 
 PAUSE_SHARE, SHORTEST_S, LONGEST_S = 1.0, 3.0, 20.0
 """Of the sweep's time. For costs that follow requests a pause half as long was right in 83 %, this in 94 %
@@ -86,7 +85,7 @@ def _settled(examined: Examined, growing: Finding) -> Examined:
     return examined.but(findings=tuple(findings))
 
 
-def after_restart(growth: Growth, before: Sequence[Step], back: Sequence[Step], again: Sequence[Step]) -> Mechanism:
+def after_restart(growth: Growth, before: Steps, back: Steps, again: Steps) -> Mechanism:
     """Level by level, from the steps before it, its block and the next. receded: requests were as cheap as at first,
     and became dearer again."""
     of = growth.of
@@ -121,6 +120,6 @@ def after_restart(growth: Growth, before: Sequence[Step], back: Sequence[Step], 
     )
 
 
-def _by_level(steps: Sequence[Step], of: Of, *, first: bool = False) -> dict[float, float]:
+def _by_level(steps: Steps, of: Of, *, first: bool = False) -> dict[float, float]:
     ordered = sorted(steps, key=lambda step: step.started_s, reverse=first)
     return {step.level: cost_ms(step, of) for step in ordered if cost_ms(step, of) > 0}

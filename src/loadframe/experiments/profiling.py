@@ -25,6 +25,7 @@ from loadframe.model import (
     Requirement,
     Stack,
     Step,
+    Steps,
 )
 from loadframe.recording.profiles import profiler
 from loadframe.reporting.flame import TitledStacks, speedscope_json
@@ -212,7 +213,7 @@ def _sources(run: RunFolder, treatment: str) -> Iterator[tuple[ProfiledStep, Pro
             )
 
 
-def with_collecting(run: RunFolder, steps: Sequence[Step]) -> list[Step]:
+def with_collecting(run: RunFolder, steps: Steps) -> list[Step]:
     known = {
         (treatment, profile.level): {
             GC_SAMPLED: profile.collector.share,
@@ -228,7 +229,7 @@ def _with(step: Step, metrics: Mapping[str, float]) -> Step:
     return replace(step, metrics={**step.metrics, **metrics}) if metrics else step
 
 
-def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> bool:
+def looks_for_a_collector(kind: str, steps: Steps, level: float) -> bool:
     """Whether only a profile can show its cost: the target is busy, and no metric reports it."""
     here = [step.metrics for step in steps if step.level == level]
     if kind not in UNKNOWN_KINDS or not here or any(name in metrics for metrics in here for name in COLLECTOR_METRICS):
@@ -256,5 +257,5 @@ def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: 
     return {before: first.collector.low * first.all_cores, after: same[-1].collector.high * same[-1].all_cores}
 
 
-def with_collector(steps: Sequence[Step], cores: Mapping[str, float]) -> list[Step]:
+def with_collector(steps: Steps, cores: Mapping[str, float]) -> list[Step]:
     return [_with(step, {GC_SAMPLED_CORES: cores[step.treatment]} if step.treatment in cores else {}) for step in steps]

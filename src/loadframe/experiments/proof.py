@@ -26,6 +26,7 @@ from loadframe.model import (
     Purpose,
     Step,
     StepRequest,
+    Steps,
     Verdict,
     by_block,
     by_level,
@@ -105,23 +106,23 @@ def in_groups(book: Bookkeeping, last: int, drawn: Iterator[list[tuple[str, floa
         yield group
 
 
-def _of_pair(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
+def _of_pair(steps: Steps, pair: tuple[str, str]) -> list[Step]:
     last = max((step.block or 0 for step in of_treatment(steps, pair[1])), default=0)
     return [step for step in steps if step.treatment in pair and (step.block or 0) <= last]
 
 
-def compared(steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Compared:
+def compared(steps: Steps, before: str, after: str, judge: Judge = verdict_at_end) -> Compared:
     verdict = verdict_on(steps, before, after, judge)
     return Compared(verdict=verdict, levels=level_ratios(steps, before, after, judge))
 
 
-def verdict_on(steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
+def verdict_on(steps: Steps, before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
     kept = settled(steps)
     verdict = judge(throughputs(kept, before), throughputs(kept, after), grain=grains(kept, before, after))
     return _known(verdict, steps, before, after, judge)
 
 
-def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, error: float) -> tuple[Verdict, ...]:
+def verdicts_at_each_level(steps: Steps, before: str, after: str, *, error: float) -> tuple[Verdict, ...]:
     """All hold at once with a probability of 1 - error."""
     return tuple(
         _known(verdict, [step for step in steps if step.level in verdict.levels], before, after)
@@ -129,13 +130,13 @@ def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, er
     )
 
 
-def _known(verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
+def _known(verdict: Verdict, steps: Steps, before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
     """Widened by what disturbances may have cost; nothing is decided where too little happened."""
     verdict = held(widened(verdict, settled(steps), before, after), steps, before, after)
     return _one_served(verdict, steps, before, after, judge) or verdict
 
 
-def _one_served(verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Judge) -> Verdict | None:
+def _one_served(verdict: Verdict, steps: Steps, before: str, after: str, judge: Judge) -> Verdict | None:
     """A verdict without a ratio, where at a level all requests of one side failed in all blocks, and the other side
     served in all. None where that may be chance (of equal states with a share p of failing blocks, n blocks of L levels
     show it with a probability of 2 L (p (1 - p))^n, at most 2 L / 4^n), or another level shows the opposite."""
@@ -158,15 +159,15 @@ def _one_served(verdict: Verdict, steps: Sequence[Step], before: str, after: str
     return comparison.without_ratio(verdict, "; ".join(reasons), decisions.pop()) if len(decisions) == 1 else None
 
 
-def _failed(steps: Sequence[Step]) -> bool:
+def _failed(steps: Steps) -> bool:
     return all(step.requests == 0 and step.errors >= FEWEST_REQUESTS for step in steps)
 
 
-def _served(steps: Sequence[Step]) -> bool:
+def _served(steps: Steps) -> bool:
     return all(step.requests >= FEWEST_REQUESTS for step in steps)
 
 
-def _mean(steps: Sequence[Step]) -> str:
+def _mean(steps: Steps) -> str:
     return show(fmean(step.throughput for step in steps), "1/s")
 
 
@@ -257,12 +258,12 @@ def take_block(
     ]
 
 
-def throughputs(steps: Sequence[Step], treatment: str) -> Samples:
+def throughputs(steps: Steps, treatment: str) -> Samples:
     chosen = (step for block in by_block(of_treatment(steps, treatment)).values() for step in block)
     return {level: [step.throughput for step in taken] for level, taken in by_level(chosen).items()}
 
 
-def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
+def grains(steps: Steps, before: str, after: str) -> comparison.Grains:
     first, second = (
         {level: max(map(grain_of, taken)) for level, taken in by_level(of_treatment(steps, name)).items()}
         for name in (before, after)
@@ -275,9 +276,7 @@ def grain_of(step: Step) -> float:
     return min(1.0, max(1.0, step.throughput * step.latency.mean_ms / 1000) / max(step.requests, 1))
 
 
-def level_ratios(
-    steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end
-) -> tuple[LevelRatio, ...]:
+def level_ratios(steps: Steps, before: str, after: str, judge: Judge = verdict_at_end) -> tuple[LevelRatio, ...]:
     ratios = []
     for level, mine in by_level(settled(steps)).items():
         served = [throughputs(mine, name).get(level, []) for name in (before, after)]
@@ -291,7 +290,7 @@ def level_ratios(
     return tuple(ratios)
 
 
-def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0) -> list[Step]:
+def in_blocks(steps: Steps, before: str, after: str, *, above: int = 0) -> list[Step]:
     """Of the last proof between two states, after block `above`; each proof begins with block 1."""
     proofs: list[list[Step]] = [[]]
     for step in steps:
@@ -303,12 +302,12 @@ def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0)
     return one_of_each_block(step for proof in both[-1:] for step in proof if (step.block or 0) > above)
 
 
-def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[OperationTimes, ...]:
+def operation_times(before: Steps, after: Steps) -> tuple[OperationTimes, ...]:
     first, second = _mean_times(before), _mean_times(after)
     return tuple(OperationTimes(*key, first[key], second[key]) for key in first if key in second)
 
 
-def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
+def _mean_times(steps: Steps) -> dict[tuple[float, str], float]:
     sums, counts = defaultdict[tuple[float, str], float](float), Counter[tuple[float, str]]()
     for step in sorted(steps, key=lambda step: step.level):
         for operation in step.operations:
@@ -323,7 +322,7 @@ FOR_A_TAIL = 100
 """Requests of a step, so that its p99 does not rest on a single one."""
 
 
-def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:
+def tail_price(before: Steps, after: Steps) -> str:
     """A sentence if p99 is longer at the highest common level (Welch's t on logarithms, 95 %); else ""."""
     sides = by_level(before), by_level(after)
     highest = max(sides[0].keys() & sides[1].keys(), default=0.0)

@@ -29,7 +29,7 @@ from loadframe.model import (
     Round,
     RunAnswer,
     State,
-    Step,
+    Steps,
     of_treatment,
 )
 from loadframe.reporting.reports import render_page
@@ -104,7 +104,7 @@ def answer_of(run: RunFolder) -> RunAnswer | None:
     return _answer(run, run.steps())
 
 
-def _answer(run: RunFolder, steps: Sequence[Step]) -> RunAnswer | None:
+def _answer(run: RunFolder, steps: Steps) -> RunAnswer | None:
     if (investigation := run.investigation()) is not None:
         return replace(renewed(run, investigation, steps), run=str(run.path), report=str(run.place(REPORT)))
     if (kind := answer_kinds.of_run(run)) is not None and (stored := kind.stored(run)) is not None:
@@ -128,7 +128,7 @@ def write_answer(run: RunFolder, study: CaseStudy) -> RunAnswer:
 def _states(
     run: RunFolder,
     study: Study | None,
-    steps: Sequence[Step],
+    steps: Steps,
     known: Mapping[str, Curve],
     rounds: Sequence[Round],
     answer: RunAnswer | None,

@@ -1,6 +1,5 @@
 """The capacity search on a real target: each trial is a step in the run folder; disturbed steps are repeated."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from loadframe.analysis import objective as objectives
@@ -17,6 +16,7 @@ from loadframe.model import (
     LoadInterval,
     Step,
     StepRequest,
+    Steps,
 )
 from loadframe.prediction import resources
 from loadframe.prediction.forecasting import expected
@@ -214,7 +214,7 @@ def find(book: Bookkeeping, settings: Settings, objective: CapacityObjective) ->
     )
 
 
-def _warnings(search: CapacitySearch, steps: Sequence[Step]) -> list[str]:
+def _warnings(search: CapacitySearch, steps: Steps) -> list[str]:
     warnings = []
     if search.propose() is not None:
         warnings.append("The budget ended before the search did: give measure.budget more time.")

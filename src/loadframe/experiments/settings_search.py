@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError
-from loadframe.model import SettingValue, Step, TargetState
+from loadframe.model import SettingValue, Step, Steps, TargetState
 from loadframe.runs.folder import RunFolder
 
 TRIALS_ROUND = 2
@@ -24,7 +24,7 @@ class Start:
     reference: Mapping[float, float]
 
     @classmethod
-    def of(cls, steps: Sequence[Step], levels: Sequence[float]) -> Self:
+    def of(cls, steps: Steps, levels: Sequence[float]) -> Self:
         """RunError where at one of these levels most blocks serve nothing."""
         reference = {level: median(step.throughput for step in steps if step.level == level) for level in levels}
         for level, throughput in reference.items():
@@ -34,7 +34,7 @@ class Start:
                 )
         return cls(tuple(step for step in steps if step.level in reference), reference)
 
-    def value(self, steps: Sequence[Step]) -> float:
+    def value(self, steps: Steps) -> float:
         """Mean over the levels of the log of throughput over the start's."""
         return fmean(math.log(step.throughput / self.reference[step.level]) for step in steps)
 
@@ -80,9 +80,7 @@ class SettingsSearch(Protocol):
     def floors(self, start: Start) -> dict[float, float]:
         """Throughput (1/s) by level below which a trial against that start is hopeless."""
 
-    def ended(
-        self, number: int, proposed: Proposed, steps: Sequence[Step], failed: str, start: Start, host: str
-    ) -> None:
+    def ended(self, number: int, proposed: Proposed, steps: Steps, failed: str, start: Start, host: str) -> None:
         """Learn from a trial, keep and report it. start: of that host. failed: why it did not work, else ""."""
 
     def left_s(self) -> float:

@@ -24,6 +24,7 @@ from loadframe.model import (
     Round,
     SettingValue,
     Step,
+    Steps,
     TargetState,
     WarmRestart,
     Witness,
@@ -112,7 +113,7 @@ def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[tupl
         take_block(book, order, block=block, purpose="side by side")
 
 
-def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study: Study) -> tuple[Alternative, ...]:
+def alternatives_of(run: RunFolder, target: Round, steps: Steps, study: Study) -> tuple[Alternative, ...]:
     declared = {alternative.name for alternative in study.alternative}
     if not declared:
         return ()
@@ -155,7 +156,7 @@ def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study:
     return tuple(alternatives)
 
 
-def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -> tuple[Witness, ...]:
+def _witnesses(steps: Steps, name: str, level: float, more: set[str]) -> tuple[Witness, ...]:
     there = [step for step in steps if step.level == level]
     sides = [[step.metrics for step in of_treatment(there, treatment)] for treatment in (START, name)]
     shown = {
@@ -169,7 +170,7 @@ def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -
     )
 
 
-def _paired(steps: Sequence[Step], first: str, second: str) -> list[Step]:
+def _paired(steps: Steps, first: str, second: str) -> list[Step]:
     taken = one_of_each_block(step for step in steps if step.purpose == "side by side")
     sides = [{(step.level, step.block): step for step in of_treatment(taken, name)} for name in (first, second)]
     both = sorted(sides[0].keys() & sides[1].keys())

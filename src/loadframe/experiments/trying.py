@@ -31,7 +31,7 @@ from loadframe.experiments.stopping import UNFIT, note_fall
 from loadframe.experiments.sweep import curve_of
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import rules_for
-from loadframe.model import Limit, Remedy, Round, Step, StepRequest, TargetState, Trial, Verdict, of_treatment
+from loadframe.model import Limit, Remedy, Round, Step, StepRequest, Steps, TargetState, Trial, Verdict, of_treatment
 from loadframe.units import show
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
@@ -222,7 +222,7 @@ def measured_again(book: Bookkeeping, examined: Examined, tried: Attempt, *, res
     )
 
 
-def _judged_again(trial: Trial, steps: Sequence[Step]) -> Trial:
+def _judged_again(trial: Trial, steps: Steps) -> Trial:
     before, after = trial.treatment_before, trial.treatment_after
     again = compared(steps, before, after)
     verdict, sides = again.verdict, (of_treatment(steps, before), of_treatment(steps, after))
@@ -304,6 +304,6 @@ def _other_levels(book: Bookkeeping, examined: Examined) -> list[float]:
     return sorted({*levels, *ends} - set(examined.levels))
 
 
-def _memory(steps: Sequence[Step]) -> float | None:
+def _memory(steps: Steps) -> float | None:
     values = [step.metrics["target.memory.rss"] for step in steps if "target.memory.rss" in step.metrics]
     return fmean(values) if values else None

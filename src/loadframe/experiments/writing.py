@@ -42,7 +42,7 @@ from loadframe.model import (
     Limit,
     Round,
     RunQuality,
-    Step,
+    Steps,
     StudySummary,
     Trial,
     Variant,
@@ -80,9 +80,7 @@ RULES = 4
 """Of Investigation.rules: raised whenever the same steps lead to another conclusion."""
 
 
-def concluded(
-    run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], *, interrupted: bool = False
-) -> Investigation:
+def concluded(run: RunFolder, rounds: Sequence[Round], steps: Steps, *, interrupted: bool = False) -> Investigation:
     study, decided = run.declared(), deciding(rounds)
     mine = counting(steps, decided)
     rounds = [with_intervals(round_, steps) for round_ in rounds]
@@ -147,7 +145,7 @@ def _no_reader() -> str:
     return f"{words.sentence(error.fact)} {error.remedy}"
 
 
-def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step]) -> Investigation:
+def renewed(run: RunFolder, investigation: Investigation, steps: Steps) -> Investigation:
     """By this version's rules; from its rounds alone if its study is unknown here."""
     if investigation.rules == RULES or not investigation.rounds:
         return investigation
@@ -202,7 +200,7 @@ def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
     return replace(end, warnings=(*end.warnings, *series.warnings))
 
 
-def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
+def ended(run: RunFolder, steps: Steps) -> Ended:
     study, bench = run.declared(), run.bench()
     return Ended(
         run=str(run.path),
@@ -220,7 +218,7 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
     )
 
 
-def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
+def _from_all_steps(rounds: Sequence[Round], steps: Steps, study: Study) -> list[Round]:
     """So that curve, limits and evidence agree, and with the metrics of all rounds' evidence: a cause of a round can be
     seen gone in the next."""
     decided = deciding(rounds)
@@ -251,11 +249,11 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
     return [replace(round_, footprint=footprint(mine[round_.treatment], sorted(shown))) for round_ in whole]
 
 
-def quality_of(run: RunFolder, steps: Sequence[Step]) -> RunQuality:
+def quality_of(run: RunFolder, steps: Steps) -> RunQuality:
     return replace(run.quality() or quality_from(steps), influences=influences(steps), companions=companions(steps))
 
 
-def quality_from(steps: Sequence[Step]) -> RunQuality:
+def quality_from(steps: Steps) -> RunQuality:
     """Of a killed run: without repetitions and the recorder."""
     seconds = max(step.ended_s for step in steps) - min(step.started_s for step in steps)
     flags = dict(Counter(flag for step in steps for flag in step.flags))
@@ -274,9 +272,7 @@ def partial(run: RunFolder) -> list[Round]:
     return [examined(run, study, mine, curve_of(mine, study, first), steps)]
 
 
-def examined(
-    run: RunFolder, study: Study, mine: Sequence[Step], curve: Curve, steps: Sequence[Step], up_to: float = math.inf
-) -> Round:
+def examined(run: RunFolder, study: Study, mine: Steps, curve: Curve, steps: Steps, up_to: float = math.inf) -> Round:
     """steps: all of the run. up_to: their highest level, if higher ones are not used."""
     treatment = run.treatment(curve.treatment)
     return examine(
@@ -300,7 +296,7 @@ class Latencies:
     warnings: tuple[str, ...] = ()
 
 
-def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], gain: Verdict | None) -> Latencies:
+def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Steps, gain: Verdict | None) -> Latencies:
     """At the highest level of the gain, or of all. steps: of the whole run."""
     if not rounds:
         return Latencies()
@@ -320,7 +316,7 @@ def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step],
     return Latencies(there) if len(there) == len(treatments) else Latencies()
 
 
-def _merged(run: RunFolder, steps: Sequence[Step]) -> LatencyDistribution | None:
+def _merged(run: RunFolder, steps: Steps) -> LatencyDistribution | None:
     read = [(step, counts) for step in steps if (counts := run.latency_counts(step.number)) is not None]
     if not any(counts.any() for _, counts in read):
         return None
@@ -343,7 +339,7 @@ def _merged(run: RunFolder, steps: Sequence[Step]) -> LatencyDistribution | None
 FROM_CURVES = "the curves of both states, which were not measured in turns: the mean over these loads"
 
 
-def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | None) -> tuple[Variant, ...]:
+def variants_of(rounds: Sequence[Round], steps: Steps, study: Study | None) -> tuple[Variant, ...]:
     """The kept changes before each that gives more up, and all of them. Empty where nothing was kept, or no load was
     measured in both states."""
     kept = [(number, trial) for number, round_ in enumerate(rounds) for trial in round_.tried if trial.kept]
@@ -373,7 +369,7 @@ def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | N
     return tuple(variants)
 
 
-def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Sequence[Step]) -> Compared:
+def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Steps) -> Compared:
     """From a single change's trial or the blocks of both states, else from the curves. number: round of the last
     change."""
     first, last = rounds[0], trials[-1]
@@ -415,7 +411,7 @@ def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecor
         return ()
 
 
-def with_intervals(round_: Round, steps: Sequence[Step]) -> Round:
+def with_intervals(round_: Round, steps: Steps) -> Round:
     """Those that an earlier version did not record, from the steps of the trials' blocks."""
     tried = []
     for trial in round_.tried:

@@ -10,7 +10,16 @@ from loadframe.knowledge.kinds import rows
 from loadframe.knowledge.metric import Derived, ratio
 from loadframe.ledger.rules import KIND_OF, RULES, LimitRule
 from loadframe.metrics.exposed import with_quantiles
-from loadframe.model import REACHED, CounterSpec, Limit, LimitStatus, SettingValue, Step, TargetState, UnreadLimit
+from loadframe.model import (
+    REACHED,
+    CounterSpec,
+    Limit,
+    LimitStatus,
+    SettingValue,
+    Steps,
+    TargetState,
+    UnreadLimit,
+)
 from loadframe.switches import spelled
 
 
@@ -22,7 +31,7 @@ class Series:
 
 
 def read_limits(
-    steps: Sequence[Step], state: TargetState, effective: Mapping[str, SettingValue], rules: Sequence[LimitRule] = RULES
+    steps: Steps, state: TargetState, effective: Mapping[str, SettingValue], rules: Sequence[LimitRule] = RULES
 ) -> list[Series]:
     """Of steps of one state, with the largest use; no pressures (see signatures)."""
     series = []

@@ -14,7 +14,7 @@ from loadframe.knowledge.rows import AT_HOME_ELSEWHERE, LAYERS, limit_rules
 from loadframe.knowledge.rows import LimitRule as LimitRule
 from loadframe.metrics import IN_FRONT
 from loadframe.metrics.exposed import OF, resolve, unit_of
-from loadframe.model import Step
+from loadframe.model import Steps
 
 if TYPE_CHECKING:
     from loadframe.study.exposed_tables import LimitTable
@@ -49,7 +49,7 @@ RULES: tuple[LimitRule, ...] = (
 DECLARED = "the study's [[target.limit]]"
 
 
-def rules_for(limits: Sequence[LimitTable], steps: Sequence[Step]) -> tuple[LimitRule, ...]:
+def rules_for(limits: Sequence[LimitTable], steps: Steps) -> tuple[LimitRule, ...]:
     """Declared ones, those of the families of their metrics, and all others."""
     return rules_among(limits, {name for step in steps for name in step.metrics})
 

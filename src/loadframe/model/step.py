@@ -1,6 +1,6 @@
 """One measured window at one load, and the latency distributions of several."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
@@ -100,6 +100,7 @@ class Step:
         return self.purpose != "warming" and not {TOO_FEW, NOT_RECOVERED}.intersection(self.flags)
 
 
+Steps = Sequence[Step]
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from loadframe.analysis.selection import select
-from loadframe.model import Limit, Observation, Observations, Step
+from loadframe.model import Limit, Observation, Observations, Steps
 
 MACHINE_CPU = "cpu"
 STATIONS: Mapping[str, str] = {
@@ -23,7 +23,7 @@ COUNTS: Mapping[str, str] = {
 }
 
 
-def observe(steps: Sequence[Step], *, name: str, axis: str, unit: str = "") -> Observations:
+def observe(steps: Steps, *, name: str, axis: str, unit: str = "") -> Observations:
     """Of one treatment. Only what every step has is a resource."""
     counting = select(steps).steps
     metrics = sorted(set.intersection(*(set(step.metrics) for step in counting))) if counting else []

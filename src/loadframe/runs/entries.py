@@ -20,6 +20,7 @@ from loadframe.model import (
     Round,
     SettingValue,
     Step,
+    Steps,
     Stop,
     TargetState,
 )
@@ -66,7 +67,7 @@ class Rounds:
     rounds: tuple[Round, ...]
 
 
-def flagged(steps: Sequence[Step], stops: Sequence[Stop]) -> list[Step]:
+def flagged(steps: Steps, stops: Sequence[Stop]) -> list[Step]:
     """Those after which the target had failed: that was not known when they were written."""
     after = {stop.step for stop in stops}
     return [
@@ -84,7 +85,7 @@ def refuse(where: str, faults: Iterable[str]) -> None:
         raise RunError(f"{where}: {fault}", remedy=DAMAGED)
 
 
-def check_steps(steps: Sequence[Step], where: str) -> None:
+def check_steps(steps: Steps, where: str) -> None:
     seen: set[int] = set()
     for line, step in enumerate(steps, start=1):
         twice = [f"there is a step {step.number} before it already"] if step.number in seen else []

@@ -25,6 +25,7 @@ from loadframe.model import (
     RunQuality,
     SettingValue,
     Step,
+    Steps,
     Stop,
     WarmRestart,
 )
@@ -186,7 +187,7 @@ class RunFolder:
             self._files.make_folder("profiles")
 
     def write_tables(
-        self, steps: Sequence[Step], limits: Sequence[tuple[int, Limit]], *, series: polars.DataFrame | None = None
+        self, steps: Steps, limits: Sequence[tuple[int, Limit]], *, series: polars.DataFrame | None = None
     ) -> None:
         """limits.parquet: round, id, ...; metrics.parquet: step, treatment, level, metric, value, at_s; at_s null: over
         the step's window, else at one tick (recording.series), with its step if in a window."""

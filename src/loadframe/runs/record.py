@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 import polars
 
 from loadframe.knowledge.families import FAMILIES
-from loadframe.model import Limit, Step, StudySummary
+from loadframe.model import Limit, Steps, StudySummary
 from loadframe.runs.entries import BenchFacts
 from loadframe.study import Study
 
@@ -63,7 +63,7 @@ def _cage(study: Study) -> dict[str, str]:
     }
 
 
-def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
+def footprint(steps: Steps, metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
     """A row per step: p95 latency where known, p99.9 where a request lies beyond it, these metrics where measured, and
     all of families."""
     kinds = set(FAMILIES)
@@ -104,7 +104,7 @@ METRIC_COLUMNS = {
 """Of metrics.parquet."""
 
 
-def metric_table(steps: Sequence[Step], series: polars.DataFrame | None) -> polars.DataFrame:
+def metric_table(steps: Steps, series: polars.DataFrame | None) -> polars.DataFrame:
     rows = [
         (step.number, step.treatment, step.level, name, value, None)
         for step in steps
