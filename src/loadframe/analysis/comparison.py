@@ -34,12 +34,7 @@ FEWEST_PAIRS = 3
 
 
 def verdict(
-    before: Blocks,
-    after: Blocks,
-    *,
-    plan: Plan | None,
-    confidence: float = 0.95,
-    grain: Grains | None = None,
+    before: Blocks, after: Blocks, *, plan: Plan | None, confidence: float = 0.95, grain: Grains | None = None
 ) -> Verdict:
     """Ratio after / before over the common levels, from throughputs (1/s) per block (index i: block i on both sides),
     in blocks complete on every level. The resolution of throughputs (the smallest spacing, or `grain` where finer) adds

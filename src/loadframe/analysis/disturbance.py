@@ -169,12 +169,7 @@ def influences(steps: Steps) -> tuple[Influence, ...]:
 
 
 def _influence(
-    quantity: Quantity,
-    kind: InfluenceKind,
-    mine: Steps,
-    counting: Steps,
-    goes_with: str = "",
-    left_out: int = 0,
+    quantity: Quantity, kind: InfluenceKind, mine: Steps, counting: Steps, goes_with: str = "", left_out: int = 0
 ) -> Influence:
     measured = [quantity.amount(step.metrics, step.window_end_s - step.window_start_s) or 0.0 for step in mine]
     amounts, cells = [amount for amount in measured if amount > quantity.threshold], {cell_of(step) for step in mine}

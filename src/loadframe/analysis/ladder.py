@@ -82,10 +82,7 @@ def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
     for change in asked:
         place = kept.index(change)
         verdict = contrast(
-            samples,
-            [kept, kept[:place]],
-            [without(kept, change), kept[: place + 1]],
-            confidence=1 - ERROR / len(asked),
+            samples, [kept, kept[:place]], [without(kept, change), kept[: place + 1]], confidence=1 - ERROR / len(asked)
         )
         if verdict.decided:
             interacting.append(Interaction(change, kept[-1] if change == kept[-2] else None, verdict))

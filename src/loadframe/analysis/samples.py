@@ -98,11 +98,7 @@ def unpaired(
 
 
 def learnt(
-    sessions: Sequence[Sequence[float]],
-    *,
-    by: str = quantity.TYPICAL,
-    fitted: int = 0,
-    sides: tuple[int, int] = (1, 1),
+    sessions: Sequence[Sequence[float]], *, by: str = quantity.TYPICAL, fitted: int = 0, sides: tuple[int, int] = (1, 1)
 ) -> Between:
     """What must be added to the intervals of pairs of equal sessions (the newest last) so that one in twenty calls the
     two different (negative controls; docs/mathematics.md, "Sessions")."""

@@ -197,12 +197,7 @@ def _warmed_up(
 
 
 def _operations(
-    names: Sequence[str],
-    operation: Codes,
-    outcome: Codes,
-    latency_ms: Singles,
-    share: Floats,
-    in_window: Flags,
+    names: Sequence[str], operation: Codes, outcome: Codes, latency_ms: Singles, share: Floats, in_window: Flags
 ) -> tuple[OperationSummary, ...]:
     summaries = []
     counting = (outcome == 0) | (outcome == UNFINISHED)

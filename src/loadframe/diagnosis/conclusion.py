@@ -121,11 +121,7 @@ def _load(limit: Limit) -> float:
 
 
 def outcome(
-    rounds: Sequence[Round],
-    *,
-    interrupted: bool = False,
-    stop: Stop | None = None,
-    drivers: FleetDrivers | None = None,
+    rounds: Sequence[Round], *, interrupted: bool = False, stop: Stop | None = None, drivers: FleetDrivers | None = None
 ) -> Outcome:
     """stop: where the target failed. drivers: all driving hosts compared with fewer."""
     kept = kept_trials(rounds)

@@ -26,18 +26,7 @@ from loadframe.diagnosis.sizes import (
 )
 from loadframe.knowledge.signature import CPU_BUSY, Condition, condition_rows
 from loadframe.metrics import metric as metric_of
-from loadframe.model import (
-    Curve,
-    Evidence,
-    Finding,
-    Limit,
-    LoadInterval,
-    RuledOut,
-    SettingValue,
-    Step,
-    Steps,
-    by_level,
-)
+from loadframe.model import Curve, Evidence, Finding, Limit, LoadInterval, RuledOut, SettingValue, Step, Steps, by_level
 from loadframe.units import show, show_metric
 
 OPERATIONAL = frozenset({*SERVED_AT_ONCE, peers.SLOW, *growing.GROWTH})

@@ -29,10 +29,7 @@ STATES: Mapping[str, str] = {
 }
 THE_SETTING = "the setting"
 SETTING = re.compile(rf"{THE_SETTING} (\S+) is ")
-COUNTED: Mapping[str, str] = {
-    "target.processes.count": "processes",
-    "target.threads.count": "threads",
-}
+COUNTED: Mapping[str, str] = {"target.processes.count": "processes", "target.threads.count": "threads"}
 IN_USE = 0.7
 """Least share of a limiting pool's connections that await an answer."""
 NEAR = 0.06

@@ -112,10 +112,7 @@ def examine(
 
 
 def ledger_of(
-    steps: Steps,
-    state: TargetState,
-    effective: Mapping[str, SettingValue],
-    declared: Sequence[LimitTable] = (),
+    steps: Steps, state: TargetState, effective: Mapping[str, SettingValue], declared: Sequence[LimitTable] = ()
 ) -> tuple[list[Step], list[Series]]:
     """The steps with metrics that need all of them, and the limits that they show."""
     whole = with_memory_at_full(sighted(steps), effective)

@@ -15,13 +15,7 @@ from loadframe.changes import durable, lists, places
 from loadframe.errors import Interrupted, NotRecovered, RunError, UserError
 from loadframe.experiments import climbing
 from loadframe.experiments.examination import Examined, examine
-from loadframe.experiments.profiling import (
-    around,
-    looks_for_a_collector,
-    profile_around,
-    profile_at,
-    with_collecting,
-)
+from loadframe.experiments.profiling import around, looks_for_a_collector, profile_around, profile_at, with_collecting
 from loadframe.experiments.reading import conclude, write_answer
 from loadframe.experiments.settings_search import SettingsSearch
 from loadframe.experiments.stopping import note_fall

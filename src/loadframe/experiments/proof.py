@@ -188,8 +188,7 @@ def look_around(
         return []
     blocks = book.bench.study.measure.blocks.min
     book.progress.phase(
-        f"{book.against(after, before)} at the {counted(len(levels), 'remaining level')}",
-        len(per_block) * blocks,
+        f"{book.against(after, before)} at the {counted(len(levels), 'remaining level')}", len(per_block) * blocks
     )
     return interleaved(
         book,

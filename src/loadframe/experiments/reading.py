@@ -11,15 +11,7 @@ from loadframe.diagnosis.windows import explained
 from loadframe.errors import RunError, StudyError, UserError
 from loadframe.experiments import answer_kinds
 from loadframe.experiments.sweep import check_enough, curve_of
-from loadframe.experiments.writing import (
-    concluded,
-    ended,
-    examined,
-    partial,
-    quality_of,
-    renewed,
-    write_down,
-)
+from loadframe.experiments.writing import concluded, ended, examined, partial, quality_of, renewed, write_down
 from loadframe.model import (
     NOT_RECOVERED,
     CaseStudy,

@@ -18,15 +18,7 @@ from loadframe.experiments.examination import Examined
 from loadframe.experiments.frame import looked_at
 from loadframe.experiments.fresh import Unloaded, measure_unloaded
 from loadframe.experiments.profiling import receded, with_collector
-from loadframe.experiments.proof import (
-    Proof,
-    compared,
-    level_ratios,
-    look_around,
-    operation_times,
-    prove,
-    tail_price,
-)
+from loadframe.experiments.proof import Proof, compared, level_ratios, look_around, operation_times, prove, tail_price
 from loadframe.experiments.stopping import UNFIT, note_fall
 from loadframe.experiments.sweep import curve_of
 from loadframe.ledger.reading import read_limits

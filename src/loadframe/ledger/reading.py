@@ -10,16 +10,7 @@ from loadframe.knowledge.kinds import rows
 from loadframe.knowledge.metric import Derived, ratio
 from loadframe.ledger.rules import KIND_OF, RULES, LimitRule
 from loadframe.metrics.exposed import with_quantiles
-from loadframe.model import (
-    REACHED,
-    CounterSpec,
-    Limit,
-    LimitStatus,
-    SettingValue,
-    Steps,
-    TargetState,
-    UnreadLimit,
-)
+from loadframe.model import REACHED, CounterSpec, Limit, LimitStatus, SettingValue, Steps, TargetState, UnreadLimit
 from loadframe.switches import spelled
 
 

@@ -70,12 +70,7 @@ class Demand:
 
 
 def draw(
-    loads: Floats,
-    throughputs: Floats,
-    utilizations: Floats,
-    saturation: float,
-    count: int,
-    random: np.random.Generator,
+    loads: Floats, throughputs: Floats, utilizations: Floats, saturation: float, count: int, random: np.random.Generator
 ) -> Demand:
     """From a resource's measurements, (n,) each, throughputs above zero. saturation: N_sat."""
     low = loads.min()

@@ -130,10 +130,7 @@ def after(system: System, observations: Observations) -> str | None:
     if used >= NEAR:
         return None
     lower = systems.fitted(
-        system,
-        np.array([row.load for row in low]),
-        np.array([row.throughput for row in low]),
-        np.random.default_rng(0),
+        system, np.array([row.load for row in low]), np.array([row.throughput for row in low]), np.random.default_rng(0)
     )
     expected = np.median(lower.throughput(np.array([top])))
     at_top = [row.throughput for row in rows if row.load == top]

@@ -9,15 +9,7 @@ import numpy as np
 from loadframe.analysis.arrays import Floats
 from loadframe.analysis.in_service import most
 from loadframe.analysis.series import pooled
-from loadframe.model import (
-    Estimate,
-    ForecastCapacity,
-    Limit,
-    LoadInterval,
-    Observations,
-    ResourceForecast,
-    grouped,
-)
+from loadframe.model import Estimate, ForecastCapacity, Limit, LoadInterval, Observations, ResourceForecast, grouped
 from loadframe.prediction import candidates, pool, resources
 from loadframe.prediction import system as systems
 from loadframe.prediction.candidates import Seen

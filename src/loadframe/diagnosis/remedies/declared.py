@@ -8,18 +8,7 @@ from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.diagnosis.sizes import THROUGHPUT, TIMES_ANOTHER, in_service_by, is_near, rates
 from loadframe.knowledge.remedy import Situation, round_up
 from loadframe.knowledge.rows import toml_rows
-from loadframe.model import (
-    DRIVER_BESIDE,
-    OTHERS,
-    Change,
-    Finding,
-    Knob,
-    Layer,
-    Price,
-    Remedy,
-    SettingValue,
-    amount,
-)
+from loadframe.model import DRIVER_BESIDE, OTHERS, Change, Finding, Knob, Layer, Price, Remedy, SettingValue, amount
 
 FURTHER = 4.0
 """Factor to the first declared value that is tried: large enough to be felt, small against a machine."""
