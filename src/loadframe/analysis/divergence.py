@@ -92,7 +92,7 @@ def _proved(table: Floats, shapes: Floats, gain: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """ratio: the peak after over that before, 95 % interval. rising: throughput after the change still grows at the
+    """ratio: of the peaks, after over before, 95 % interval. rising: throughput after the change still grows at the
     highest level. knee, capacity: before and after."""
 
     ratio: float
@@ -106,7 +106,7 @@ class Reach:
 
 
 def reach(before: Curve, after: Curve) -> Reach | None:
-    """None where either served nothing. The intervals of the peaks' points are combined in quadrature of logarithms."""
+    """None where either served nothing. Intervals combine those of the peaks' points, in quadrature of logarithms."""
     first, second = before.at_peak, after.at_peak
     if min(first.throughput, second.throughput) <= 0:
         return None

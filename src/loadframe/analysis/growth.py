@@ -95,7 +95,6 @@ def _fitted(level: Floats, logs: Floats, x: Floats) -> tuple[Floats, Floats]:
 
 
 def _freely(level: Floats, logs: Floats, x: Floats) -> float:
-    """With a height and growth for each level, and any of POWERS."""
     if np.ptp(x) <= 0:
         return math.inf
     sums = []

@@ -138,7 +138,6 @@ class _Steady:
 
 
 def _changes(means: Floats, at: int) -> bool:
-    """Compared with the stretch before `at`, as long or two windows long."""
     after = means[at:]
     before = means[max(at - max(len(after), 2 * WINDOW), 0) : at]
     residuals = np.concatenate([before - before.mean(), after - after.mean()])

@@ -110,7 +110,6 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
 
 
 def _as_next(limit: Limit, because: str, furthest: float = math.inf) -> NextLimit:
-    """because: with a place for the ceiling."""
     load, ceiling = _load(limit), show_metric(limit.use_metric, limit.ceiling)
     title, because = limit.title or limit.id, because.format(ceiling=ceiling)
     return NextLimit(limit.id, load if load <= furthest and math.isfinite(load) else None, title, because)

@@ -168,7 +168,6 @@ def _rises(limit: Limit, windows: Windows) -> bool:
 
 
 def _place(limit: Limit, windows: Windows) -> Window:
-    """Past the bend; without one the costliest level at which the limit is reached."""
     reached = [window for window in windows.levels if window.fills(limit)]
     if windows.bend is not None or not reached:
         return windows.past
@@ -231,7 +230,6 @@ def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
 def _signature_finding(
     signature: Signature, windows: Windows, window: Window | None = None
 ) -> Finding | RuledOut | None:
-    """window: default: past the bend, from the peak on without a bend, or the lowest level."""
     window = window or (windows.levels[0] if signature.unloaded else windows.place)
     measured = [(condition, window.judged(condition)) for condition in signature.present]
     pairs = [(condition, value) for condition, value in measured if value is not None]
@@ -269,7 +267,6 @@ def _signature_finding(
 
 
 def _first_level(signature: Signature, windows: Windows) -> LoadInterval | None:
-    """The lowest at which all that was measured holds, from the level before."""
     levels = [window.levels[0] for window in windows.levels]
     for before, window in zip(levels[:1] + levels, windows.levels, strict=False):
         values = [(condition, window.judged(condition)) for condition in signature.present]

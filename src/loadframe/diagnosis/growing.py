@@ -50,7 +50,6 @@ def cost_ms(step: Step, of: Of) -> float:
 
 
 def _judged(axis: str, steps: Steps) -> tuple[list[Step], Growth | None]:
-    """Of the response time, else of the CPU time, which may be a small part of it."""
     if axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return [], None
     ordered = sorted(steps, key=lambda step: step.number)

@@ -58,7 +58,6 @@ def by_chance(verdict: Verdict, before: Steps, after: Steps) -> bool:
 
 
 def _failures(steps: Steps) -> tuple[int, float]:
-    """Their number, and the logarithm of their share."""
     failed, done = sum(step.errors for step in steps), sum(step.requests for step in steps)
     return failed, math.log((failed + HALF) / (failed + done + 2 * HALF))
 
@@ -121,7 +120,7 @@ def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
 
 
 def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str, open_: str) -> Finding:
-    """first: its evidence receded first and most. why_not: why the change confirms none. open_: what it leaves open."""
+    """first: its evidence receded first and most. open_: what the change leaves open."""
     one_is_behind = first is not None and (first.behind == finding.id or finding.behind == first.id)
     twice = one_is_behind or (first is not None and is_the_same_limit(first, finding))
     same = first is finding or (twice and seen.mechanism.receded)

@@ -102,7 +102,6 @@ def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
 
 
 def _other_cause(flat: Steps, served: InService | None = None, *, but: Condition | None = None) -> str | None:
-    """Busy CPUs count only where waits are unknown. but: not judged."""
     unseen = not all("target.cpu.run_delay" in step.metrics for step in flat)
     cores = _of(ONE_CPU, flat)
     one_thread = cores is None or cores < SEVERAL
@@ -140,7 +139,6 @@ def _holds(condition: Condition, steps: Steps) -> bool:
 
 
 def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Steps, refused: bool) -> Finding:
-    """refused: requests beyond the number in service fail at once."""
     low = [step for step in seen.steps if step.level == plateau.lowest]
     turns = id_ == SERIAL and _takes_turns(flat)
     matches = sizes(served, by_level(flat), low, seen.settings, seen.limits)
@@ -281,7 +279,6 @@ def _seen(served: InService, sizes: Sequence[Size]) -> str:
 
 
 def _advice(served: InService, sizes: Sequence[Size], own: bool) -> str:
-    """own: the study can declare the service's settings."""
     if not served.known:
         return "Measure more blocks or longer windows (measure.blocks, measure.window), or from a load of 1."
     if any(size.setting for size in sizes) or not own:

@@ -54,7 +54,7 @@ def _evident(finding: Finding, metric: str) -> float | None:
 
 
 def taken_cpus(metrics: Mapping[str, float]) -> float | None:
-    """That the study's threads would have used without others: of foreign use at most as much as they wait for, of
+    """CPUs that the study's threads would have used without others: of foreign use at most as much as they wait for, of
     stolen time their share of what runs. None if unknown."""
     cpus, busy = metrics.get("system.cpu.count"), metrics.get("system.cpu.utilization")
     foreign, steal = metrics.get("system.cpu.foreign"), metrics.get("system.cpu.steal")

@@ -86,7 +86,6 @@ def _affords(book: Bookkeeping, examined: Examined, *, needed: bool = False) -> 
 
 
 def _sham(book: Bookkeeping, examined: Examined) -> Control | None:
-    """None where the change restarts nothing."""
     round_, levels, trial = examined.round, examined.levels, examined.round.tried[-1]
     before = trial.treatment_before
     starts = [book.bench.starts_fresh(name) for name in (before, trial.treatment_after)]

@@ -222,11 +222,7 @@ def with_collecting(run: RunFolder, steps: Steps) -> list[Step]:
         for treatment in {step.treatment for step in steps}
         for profile in sampled(run, treatment)
     }
-    return [_with(step, known.get((step.treatment, step.level), {})) for step in steps]
-
-
-def _with(step: Step, metrics: Mapping[str, float]) -> Step:
-    return replace(step, metrics={**step.metrics, **metrics}) if metrics else step
+    return [replace(step, metrics={**step.metrics, **known.get((step.treatment, step.level), {})}) for step in steps]
 
 
 def looks_for_a_collector(kind: str, steps: Steps, level: float) -> bool:
@@ -258,4 +254,5 @@ def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: 
 
 
 def with_collector(steps: Steps, cores: Mapping[str, float]) -> list[Step]:
-    return [_with(step, {GC_SAMPLED_CORES: cores[step.treatment]} if step.treatment in cores else {}) for step in steps]
+    known = {treatment: {GC_SAMPLED_CORES: used} for treatment, used in cores.items()}
+    return [replace(step, metrics={**step.metrics, **known.get(step.treatment, {})}) for step in steps]

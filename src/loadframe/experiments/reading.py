@@ -125,7 +125,6 @@ def _states(
     rounds: Sequence[Round],
     answer: RunAnswer | None,
 ) -> dict[str, State]:
-    """In the order of their letters. known: curves of states that rounds have."""
     decided = deciding(rounds)
     alternatives = answer.alternatives if isinstance(answer, Investigation) else ()
     examinations = {

@@ -6,7 +6,7 @@ from loadframe.analysis import objective as objectives
 from loadframe.analysis.capacity import CapacitySearch, Outcome, Proposal, Settings
 from loadframe.analysis.disturbance import VOIDING, is_disturbed
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.errors import StudyError, TargetError, UserError, WorkloadError
+from loadframe.errors import StudyError, TargetError, WorkloadError
 from loadframe.model import (
     OPEN_LOOP_AXES,
     TOO_FEW,
@@ -126,7 +126,20 @@ class _Finder:
         except (TargetError, WorkloadError) as error:
             if not self.book.steps:
                 raise
-            return self._failed(proposal, error)
+            failed = f"the target failed: {error.fact}"
+            self.book.progress.say(f"at {proposal.load:g} {failed}")
+            self.book.bench.recover(TREATMENT)
+            return CapacityTrial(
+                step=0,
+                load=proposal.load,
+                seconds=proposal.seconds,
+                missed=failed,
+                throughput=0.0,
+                offered=None,
+                latency_p95_ms=0.0,
+                ended_early=True,
+                counted=not proposal.recovery,
+            )
         trial = self._trial(step, proposal)
         if TOO_FEW in step.flags and trial.counted and trial.met:  # one that misses with so few is overloaded
             return replace(trial, counted=False, note="too few requests or response times in it to decide anything")
@@ -166,21 +179,6 @@ class _Finder:
             ended_early="ended-early" in step.flags,
             counted=not proposal.recovery,
             note="to see the target recover" if proposal.recovery else "",
-        )
-
-    def _failed(self, proposal: Proposal, error: UserError) -> CapacityTrial:
-        self.book.progress.say(f"at {proposal.load:g} the target failed: {error.fact}")
-        self.book.bench.recover(TREATMENT)
-        return CapacityTrial(
-            step=0,
-            load=proposal.load,
-            seconds=proposal.seconds,
-            missed=f"the target failed: {error.fact}",
-            throughput=0.0,
-            offered=None,
-            latency_p95_ms=0.0,
-            ended_early=True,
-            counted=not proposal.recovery,
         )
 
 

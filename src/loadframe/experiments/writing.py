@@ -370,8 +370,7 @@ def variants_of(rounds: Sequence[Round], steps: Steps, study: Study | None) -> t
 
 
 def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Steps) -> Compared:
-    """From a single change's trial or the blocks of both states, else from the curves. number: round of the last
-    change."""
+    """number: of the last change's round."""
     first, last = rounds[0], trials[-1]
     has_curve = number + 1 < len(rounds)
     if has_curve:

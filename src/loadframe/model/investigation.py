@@ -308,8 +308,7 @@ class Investigation:
 
 @dataclass(frozen=True, slots=True)
 class HostsOfRun:
-    """rounds: with the host of each finding. others: the findings about links, which the first round has, too. missing:
-    why all of this is unknown."""
+    """rounds: with the host of each finding. others: the findings about links, which the first round has, too."""
 
     rounds: tuple[Round, ...] = ()
     limits: tuple[FleetLimit, ...] = ()

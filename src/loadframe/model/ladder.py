@@ -11,7 +11,7 @@ from loadframe.model.verdict import Compared, FleetHosts, Verdict
 class Rung:
     """changes, comparison: against the state before it; for a kept change its fresh blocks are those of the whole
     ladder. refused: why the target cannot work with it. at_top: all kept changes against all but this. share: of the
-    whole gain, in logarithms, if proven. gives_up: durability."""
+    whole gain, in logarithms, if proven."""
 
     change: str
     changes: tuple[Change, ...]

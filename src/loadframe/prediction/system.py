@@ -111,7 +111,6 @@ class System:
 
 
 def _exact(work: Floats, load: float, think_s: float, servers: Floats) -> float | None:
-    """Interpolated between whole numbers of clients. None for a negative delay, or if it takes long."""
     if load > LARGEST_EXACT or think_s < 0:
         return None
     below = math.floor(load)

@@ -123,7 +123,7 @@ class RunFolder:
             return is_held(descriptor)
 
     def tell(self, line: Told) -> None:
-        """Ignored except in the command that created the run."""
+        """Only in the command that created the run."""
         if self._progress is not None:
             self._progress.tell(line)
 
@@ -139,7 +139,7 @@ class RunFolder:
         self.write_text(REPORT, page)
 
     def new_recording(self, name: str = RECORDING) -> int:
-        """Open for appending; the caller closes the descriptor."""
+        """For appending; the caller closes the descriptor."""
         with self._writing(name):
             return self._files.new_file(name)
 

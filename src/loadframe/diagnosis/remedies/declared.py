@@ -26,8 +26,6 @@ BECAUSE_DECLARED = "the study declares it; nothing that was seen speaks for it o
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """Lower ranks are tried earlier."""
-
     rank: int
     knob: Knob
     after: SettingValue
@@ -95,7 +93,6 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
 
 
 def _otherwise(finding: Finding, knob: Knob, now: SettingValue) -> SettingValue | None:
-    """For a setting without a larger value. A workload's option is only tried at its next word."""
     if knob.layer == "application":
         return next(iter(knob.above(now)), None)
     have, size = amount(now), in_service_by(finding)
