@@ -15,7 +15,7 @@ GROWS = "workload.cost_growth"
 SCORE = 0.9
 """Before any signature: a curve whose levels had different costs says little of its bend."""
 SERVED = 0.95
-"""Below this share of a rate the backlog makes response times grow by itself."""
+"""Share of a rate below which the backlog makes response times grow by itself."""
 NAMED = ("the number of requests served so far", "time")
 LOOK = (
     " for what is kept of each request and searched by the next ones: a list, a log, a table without an index, a cache "

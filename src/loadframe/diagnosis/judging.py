@@ -19,7 +19,7 @@ from loadframe.model import Finding, Mechanism, Remedy, Steps, Verdict, by_block
 NO_EFFECT = 1.1
 """A remedy whose interval ends below this refutes its finding; one whose ratio is below it confirms no cause."""
 FAILING = 0.01
-"""Share of requests."""
+"""Share of failing requests that is too many."""
 
 
 def failed_share(steps: Steps) -> float:

@@ -31,7 +31,7 @@ MOSTLY = 0.9
 ONE_MORE = 0.5
 """More than half of one more at a time is not noise; our choice."""
 PASSES = 1.05
-"""Over the former limit, of what passes a raised one: more than bursts and slack."""
+"""Factor over the former limit that what passes a raised one must exceed: more than bursts and slack."""
 HALF = 0.5
 """Power of a gain by two factors that exceeds the other's."""
 RISING = ("passes", "at once", "spread")

@@ -143,7 +143,7 @@ def _also(port: int, own: Sequence[Candidate], others: Sequence[Candidate]) -> I
 
 
 def company(first: Sequence[int], unit: str) -> Iterator[str]:
-    """On its other programs, and processes of its unit that it did not start. first: its parents."""
+    """Sentences on its other programs, and processes of its unit that it did not start. first: its parents."""
     family = list(dict.fromkeys(member.pid for pid in first for member in identity.family(pid)))
     names = {comm_of(pid) for pid in first}
     helpers = [pid for pid in family if comm_of(pid) not in (*names, "")]

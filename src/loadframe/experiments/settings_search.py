@@ -35,7 +35,6 @@ class Start:
         return cls(tuple(step for step in steps if step.level in reference), reference)
 
     def value(self, steps: Steps) -> float:
-        """Mean over the levels of the log of throughput over the start's."""
         return fmean(math.log(step.throughput / self.reference[step.level]) for step in steps)
 
 

@@ -62,7 +62,7 @@ from loadframe.study import Study
 
 
 def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = False) -> Investigation:
-    """report.html and the JSON files. RunError without rounds."""
+    """Conclude, and write report.html and the JSON files. RunError without rounds."""
     if not rounds:
         raise RunError(f"{run.path} has no finished round", remedy="It was stopped too early; run it again.")
     draft = concluded(run, rounds, run.steps(), interrupted=interrupted)
@@ -127,7 +127,8 @@ def concluded(run: RunFolder, rounds: Sequence[Round], steps: Steps, *, interrup
 
 
 def hosts_of(run: RunFolder, rounds: Sequence[Round] = ()) -> HostsOfRun:
-    """Read by the fleet's extension; a warning where that is not installed or cannot be used. RunError."""
+    """What the hosts of a fleet add, read by its extension; a warning where that is not installed or cannot be used.
+    RunError."""
     if not run.has("fleet.jsonl"):
         return HostsOfRun(tuple(rounds))
     try:
@@ -189,7 +190,7 @@ class Ended:
 
 
 def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
-    """The derived tables of steps, limits (by round) and ticks, however the run ended."""
+    """Write the derived tables of steps, limits (by round) and ticks, however the run ended."""
     steps = run.steps()
     try:
         series = metric_series(run.place(RECORDING), descriptor=run.recording())

@@ -197,8 +197,8 @@ class BlindCounter:
 
 @dataclass(frozen=True, slots=True)
 class RunQuality:
-    """flags: number of steps. recorder_cpu_share: CPU-seconds per second. late_ticks: late or missing. seconds: from
-    the first step's preparation to the last step. blind: counters that contradicted others. influences: what else
+    """flags: number of steps by flag. recorder_cpu_share: CPU-seconds per second. late_ticks: late or missing. seconds:
+    from the first step's preparation to the last step. blind: counters that contradicted others. influences: what else
     affected steps. companions: programs that work for the target."""
 
     steps: int

@@ -24,7 +24,7 @@ USE_ERROR = 0.08
 """Error of the logarithm of a utilisation, in addition to RESOLUTION."""
 RESOLUTION = 0.004
 RISING = 0.5
-"""Least elasticity at the highest loads."""
+"""Least elasticity of a throughput that still rises at the highest loads."""
 REGIMES = tuple(f"{kind} {way}" for kind in ("closed", "rate") for way in ("rising", "bent"))
 ELASTICITY_SPREAD = 0.25
 THROUGHPUT_ERROR = 0.05

@@ -123,7 +123,7 @@ class RunFolder:
             return is_held(descriptor)
 
     def tell(self, line: Told) -> None:
-        """Only in the command that created the run."""
+        """Ignored except in the command that created the run."""
         if self._progress is not None:
             self._progress.tell(line)
 
