@@ -141,6 +141,10 @@ def summarise(
         share = np.minimum(share, 1.0)
     in_flight = _InFlight.of(latency_ms, share, chosen & ((outcome == 0) | ~ended))
     requests, in_progress_s = int(done.sum()), float((waiting_s + held_s)[chosen].sum())
+    needed_s, responses_s = 0.0, FEWEST_RESPONSES * (in_flight.mean_ms / 1000.0)
+    if planned_s is not None and (requests + errors < FEWEST_REQUESTS or length < responses_s):
+        rate = (in_flight.count + errors) / length
+        needed_s = max(FEWEST_REQUESTS / rate if rate > 0 else 0.0, responses_s, length)
     # A request that waits for a CPU after releasing the lock overlaps with the next holder: time is counted once.
     begin, end = np.maximum(turn_s[holding], start), np.minimum(end_s[holding], until)
     order = np.argsort(begin, kind="stable")
@@ -168,16 +172,8 @@ def summarise(
         settled=settled,
         latencies_ms=in_flight.as_many(requests),
         balanced=abs(requests - in_flight.count) <= OUT_OF_BALANCE * in_flight.count,
-        needed_s=0.0 if planned_s is None else _needed_s(length, requests, errors, in_flight),
+        needed_s=needed_s,
     )
-
-
-def _needed_s(length_s: float, requests: int, errors: int, in_flight: _InFlight) -> float:
-    response_s = in_flight.mean_ms / 1000.0
-    if requests + errors >= FEWEST_REQUESTS and length_s >= FEWEST_RESPONSES * response_s:
-        return 0.0
-    rate = (in_flight.count + errors) / length_s
-    return max(FEWEST_REQUESTS / rate if rate > 0 else 0.0, FEWEST_RESPONSES * response_s, length_s)
 
 
 def _overlap_s(begin_s: Floats, end_s: Floats, start_s: float, until_s: float) -> Floats:
