@@ -79,6 +79,7 @@ levels = [1]
 """
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_private_server_with_what_it_was_asked_and_what_it_uses(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
@@ -104,6 +105,7 @@ def test_a_private_server_with_what_it_was_asked_and_what_it_uses(tmp_path: Path
     assert server == []
 
 
+@pytest.mark.long
 @pytest.mark.server
 def test_a_private_postgres_with_all_its_processes(tmp_path: Path) -> None:
     path = tmp_path / "study.toml"
@@ -295,6 +297,8 @@ def test_memory_per_connection_needs_connections_that_vary() -> None:
     watch = Watched().watch(60)
     steady = {"mariadb.connections": 5.0, "target.memory.rss": 110 * MEGABYTE}
     watch.intervals = [(at_s, steady) for at_s, _ in watch.intervals]
+    for moment in (watch.first, watch.last):
+        moment.snapshot.contents["proc/{pid}/status"] = b"VmRSS:\t112640 kB\n"  # type: ignore[index]
     subject = Subject("a server", Place(pid=42), frozenset({"process", "mariadb"}), Remote())  # type: ignore[arg-type]
     ledger = ledger_of(subject, watch, forecast=False, stages=MOST)
     (budget,) = (limit for limit in ledger.unread if limit.id == "mariadb.memory_budget")

@@ -80,10 +80,11 @@ def observed(folder: Path, watcher: Station, engine: Lasting, count: int) -> Run
     with Observing(load(path)) as observing:
         on = OnHosts(engine, run, Silent(), 60.0, notes, "Run it again.", observing=observing)
         on.all_of([Work("trial", number, f"Trial {number}", lambda _: {}) for number in range(1, count + 1)])
-    assert "Recorded beside the trials, without load: watcher." in notes
+    assert "Recorded during the trials, without load: watcher." in notes
     return run
 
 
+@pytest.mark.long
 def test_what_an_observer_saw_is_with_each_trial(open_folder: Path, watcher: Station) -> None:
     run = observed(open_folder, watcher, Lasting(1.0), 2)
     first, second = (each.observed["watcher"] for each in ATTEMPTS.of(run))
@@ -102,13 +103,14 @@ def test_what_an_observer_saw_is_with_each_trial(open_folder: Path, watcher: Sta
 def test_trials_end_with_an_observer_that_is_lost(open_folder: Path, watcher: Station) -> None:
     engine = Lasting(60.0, meanwhile=lambda: os.kill(watcher.agent, signal.SIGKILL))
     begun_s = time.monotonic()
-    with pytest.raises(FleetError, match="beside the trials is not recorded: host 'watcher' is lost") as refused:
+    with pytest.raises(FleetError, match="during the trials is not recorded: host 'watcher' is lost") as refused:
         observed(open_folder, watcher, engine, 1)
     assert time.monotonic() - begun_s < 45, "not at the end of the trial"
     assert "take it out of the fleet file" in refused.value.remedy
     await_that(lambda: watcher.as_before, "the observer as before")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("by", "told"),
     [(["false"], "host 'watcher' cannot be reached"), (["env", "LC_ALL=C"], "Loadframe is 0.0.0 there")],
