@@ -294,6 +294,12 @@ def test_memory_per_connection_is_known_from_connections_that_vary() -> None:
 
 
 def test_memory_per_connection_needs_connections_that_vary() -> None:
-    missing: dict[str, str] = {}
-    limits_now._add_memory("mariadb", [(5.0, 110 * MEGABYTE)] * 60, {**MOST}, missing)
-    assert "hardly changed" in missing["mariadb.memory_at_full"]
+    watch = Watched().watch(60)
+    steady = {"mariadb.connections": 5.0, "target.memory.rss": 110 * MEGABYTE}
+    watch.intervals = [(at_s, steady) for at_s, _ in watch.intervals]
+    for moment in (watch.first, watch.last):
+        moment.snapshot.contents["proc/{pid}/status"] = b"VmRSS:\t112640 kB\n"  # type: ignore[index]
+    subject = Subject("a server", Place(pid=42), frozenset({"process", "mariadb"}), Remote())  # type: ignore[arg-type]
+    ledger = ledger_of(subject, watch, forecast=False, stages=MOST)
+    (budget,) = (limit for limit in ledger.unread if limit.id == "mariadb.memory_budget")
+    assert "hardly changed" in budget.reason

@@ -18,8 +18,8 @@ that of a collapsing server, with 10 noise takes a third more trials: benchmarks
 GROWTH = 4.0
 """No trial is above this many times the highest load that has met."""
 BEYOND_MISS = 2.0
-"""How far a trial may be above a level that likely misses, in units of the precision. With 0 single misses below the
-capacity cost a sixth more trials."""
+"""How far a trial may be above a likely miss, in units of the precision. With 0 single misses cost a sixth more
+trials."""
 LIKELY = 0.5
 STEPS = 4
 """Levels in a bracket as wide as the precision allows."""
@@ -61,7 +61,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """The next trial. recovery: of a collapsed server; restart: it has not recovered, and must be restarted first."""
+    """recovery: of a collapsed server; restart: it has not recovered, and must be restarted first."""
 
     load: float
     seconds: float
@@ -123,7 +123,7 @@ class CapacitySearch:
         return not trial.recovery
 
     def expect(self, guess: LoadInterval | None) -> None:
-        """Replace the prior of the capacity; outcomes count as before."""
+        """Outcomes count as before."""
         self._threshold = Threshold(self.settings.low, self.settings.high, step=self._step, guess=guess)
         for trial, outcome in self._counted:
             self._threshold.update(trial.load, outcome.met)
@@ -141,7 +141,6 @@ class CapacitySearch:
 
     @property
     def end(self) -> CapacityEnd:
-        """How the search ended, or would if it ended now."""
         low, high = self.low, self.high
         if low is None and high == self.levels[0]:
             return "below-range"
@@ -176,7 +175,6 @@ class CapacitySearch:
         return sum(outcome.seconds for trial, outcome in self._counted if outcome.met and trial.load >= low)
 
     def known(self) -> list[CapacityLevel]:
-        """Every tried level, ascending."""
         allowed = self._allowed
         levels = []
         for load, mine in sorted(grouped((trial.load, outcome) for trial, outcome in self._counted).items()):
@@ -260,7 +258,7 @@ def _ladder(settings: Settings, step: float) -> tuple[float, ...]:
 
 
 def _brackets(levels: Sequence[float], precision: float) -> list[tuple[int, int]]:
-    """Pairs of indices as far apart as `precision` allows, or neighbours. -1, len(levels): beyond all levels."""
+    """Pairs of indices; -1, len(levels): beyond all levels."""
     pairs = []
     for low, high in itertools.pairwise(range(len(levels))):
         while high + 1 < len(levels) and levels[high + 1] <= levels[low] * (1 + precision) * (1 + 1e-9):

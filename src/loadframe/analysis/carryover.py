@@ -2,13 +2,12 @@
 "Carry-over")."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from statistics import fmean, pvariance, stdev
 
 from loadframe.analysis import student
-from loadframe.model import Step
+from loadframe.model import Steps
 
 ERROR = 0.01
 """Error of each test: there are many, and false warnings cost the reader's trust."""
@@ -40,7 +39,7 @@ class CarryOver:
         )
 
 
-def carried_over(steps: Sequence[Step]) -> tuple[CarryOver, ...]:
+def carried_over(steps: Steps) -> tuple[CarryOver, ...]:
     ordered = sorted(steps, key=lambda step: step.number)
     effects = []
     for treatment in dict.fromkeys(step.treatment for step in ordered):
@@ -57,7 +56,7 @@ UNKNOWN = (0.0, math.inf)
 """Mean and half of its interval, where too few steps show the noise."""
 
 
-def _left_out(steps: Sequence[Step], treatment: str) -> tuple[float, float]:
+def _left_out(steps: Steps, treatment: str) -> tuple[float, float]:
     logs = [
         math.log(first.throughput / second.throughput)
         for first, second in pairwise(steps)
@@ -72,9 +71,8 @@ def _left_out(steps: Sequence[Step], treatment: str) -> tuple[float, float]:
     return fmean(logs), _critical(len(logs) - 1) * stdev(logs) / math.sqrt(len(logs))
 
 
-def _counted(steps: Sequence[Step], treatment: str) -> tuple[float, float]:
-    """Counted steps after another treatment against those after the same, by round and level. Of repeated steps the
-    last counts, and none before the round's first change of treatment."""
+def _counted(steps: Steps, treatment: str) -> tuple[float, float]:
+    """Of repeated steps the last counts, and none before the round's first change of treatment."""
     cells: dict[tuple[int | None, float], tuple[list[float], list[float]]] = {}
     alternating = set[int | None]()
     counting = (step for step in steps if step.counts)

@@ -17,7 +17,7 @@ Blocks = Mapping[float, Sequence[float]]
 """Throughputs (1/s) per block, by level."""
 Grains = Mapping[float, tuple[float, float]]
 ZERO_COUNTS_AS = 0.01
-"""A throughput of zero counts as this share of the smallest positive throughput of its level, on either side."""
+"""What a throughput of zero counts as, as a share of the smallest positive one of its level, on either side."""
 FEWEST_BLOCKS = 2
 FEW_ORDERS = 8
 UNPAIRED = 0.5
@@ -28,26 +28,20 @@ LEND = {2: (EULER + math.log(2), 4 / math.pi**2), 3: (EULER, 12 / math.pi**2)}
 """By number of blocks, where few: how far the mean logarithm of their variance is below the true one's, and the degrees
 of freedom that a level adds (digamma and trigamma)."""
 LEAST_VARIANCE = 0.01
-"""The least variance of a level, as a share of the levels' mean: three equal counts may be chance."""
+"""Of a level, as a share of the levels' mean: three equal counts may be chance."""
 FEWEST_PAIRS = 3
-"""Fewest pairs of blocks for a t-interval of differences: that of two mostly reflects their number."""
+"""Fewer pairs of blocks have a t-interval that mostly reflects their number."""
 
 
 def verdict(
-    before: Blocks,
-    after: Blocks,
-    *,
-    plan: Plan | None,
-    confidence: float = 0.95,
-    grain: Grains | None = None,
+    before: Blocks, after: Blocks, *, plan: Plan | None, confidence: float = 0.95, grain: Grains | None = None
 ) -> Verdict:
     """Ratio after / before over the common levels, from throughputs (1/s) per block (index i: block i on both sides),
-    in blocks complete on every level. Interval: `half_width` of log ratios averaged over the levels. The resolution of
-    throughputs (the smallest spacing, or `grain` where finer) adds to the variance; where no side scatters and no grain
-    is known, nothing is proven. plan: the intervals of all its looks hold at once with this confidence; None: one look,
-    at the end, where the number of blocks depends on time alone. Zeros count as ZERO_COUNTS_AS; a side that did nothing
-    in all blocks of a level has no ratio. With one block: cannot-tell, and the extremes of the levels. ValueError for
-    no common level, no complete block, or values negative or not finite."""
+    in blocks complete on every level. The resolution of throughputs (the smallest spacing, or `grain` where finer) adds
+    to the variance; where no side scatters and no grain is known, nothing is proven. plan: the intervals of all its
+    looks hold at once; None: one look, at the end, where the number of blocks depends on time alone. A side that did
+    nothing in all blocks of a level has no ratio. With one block: cannot-tell, and the extremes of the levels.
+    ValueError for no common level, no complete block, or values negative or not finite."""
     sides = _sides(before, after, grain)
     blocks, by_block = sides.blocks, sides.ratios.mean(axis=0)
     plan = plan or Plan(max(FEWEST_BLOCKS, blocks), max(FEWEST_BLOCKS, blocks))
@@ -81,8 +75,8 @@ verdict_at_end = partial(verdict, plan=None)
 
 
 def at_each_level(before: Blocks, after: Blocks, *, error: float = 0.05) -> tuple[Verdict, ...]:
-    """Ratio at each level, all intervals at once with a probability of 1 - error (Bonferroni). Two or three blocks are
-    lent the noise of all levels (docs/mathematics.md, "Side by side"). ValueError as `verdict`."""
+    """All intervals hold at once with a probability of 1 - error (Bonferroni). Two or three blocks are lent the noise
+    of all levels (docs/mathematics.md, "Side by side"). ValueError as `verdict`."""
     sides = _sides(before, after)
     levels, table, zeros, blocks = sides.levels, sides.ratios, sides.zeros, sides.blocks
     if blocks not in LEND or len(levels) == 1:
@@ -91,7 +85,10 @@ def at_each_level(before: Blocks, after: Blocks, *, error: float = 0.05) -> tupl
             verdict_at_end({level: before[level]}, {level: after[level]}, confidence=confidence) for level in levels
         )
     variances = table.var(axis=1, ddof=1) + sides.rounding
-    lent = _half(*_lent(variances, blocks), error / len(levels), blocks)
+    bias, freedom = LEND[blocks]
+    floored = np.maximum(variances, LEAST_VARIANCE * variances.mean())
+    common = math.exp(np.log(floored).mean() + bias) if variances.any() else 0.0
+    lent = _half(common, freedom * len(levels), error / len(levels), blocks)
     halves = [max(lent, _half(own, blocks - 1, error / 2, blocks)) for own in variances]
     method = f"paired blocks, noise lent among {len(levels)} levels that hold at once at {100 * (1 - error):.4g} %"
     outcomes = (
@@ -155,7 +152,7 @@ def shares(whole: Verdict, gains: Sequence[Verdict]) -> tuple[float, ...]:
 
 
 def combine(verdicts: Sequence[Verdict]) -> Verdict:
-    """The product of successive, independent gains, half-widths in logarithms added in quadrature on each side."""
+    """The product of successive, independent gains."""
     if len(verdicts) == 1:
         return verdicts[0]
     centre = sum(math.log(part.ratio) for part in verdicts)
@@ -184,8 +181,7 @@ def combine(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Floats], int]:
-    """Logarithms of samples, with zeros replaced (ZERO_COUNTS_AS), and the number of zeros. ValueError for values
-    negative or not finite."""
+    """With zeros replaced (ZERO_COUNTS_AS), and their number. ValueError for values negative or not finite."""
     values = [np.asarray(sample, dtype=np.float64) for sample in samples]
     together = np.concatenate(values)
     if not np.isfinite(together).all() or (together < 0).any():
@@ -200,8 +196,8 @@ def logarithms(samples: Sequence[Sequence[float]]) -> tuple[list[Floats], int]:
 
 
 def half_width(before: Floats, after: Floats, alpha: float, *, rounding: float = 0.0) -> Floats:
-    """Half of the interval, at level 1 - alpha, of the mean of after - before, log throughputs, (..., blocks). Paired
-    t; below FEW_ORDERS blocks at least UNPAIRED times the unpaired one. rounding: variance added to a difference."""
+    """At level 1 - alpha, of the mean of after - before, log throughputs, (..., blocks). Paired t; below FEW_ORDERS
+    blocks at least UNPAIRED times the unpaired one. rounding: variance added to a difference."""
     blocks = before.shape[-1]
     paired = (after - before).var(axis=-1, ddof=1) + rounding
     half = student.quantile(1 - alpha / 2, blocks - 1) * np.sqrt(paired / blocks)
@@ -214,8 +210,8 @@ def half_width(before: Floats, after: Floats, alpha: float, *, rounding: float =
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """Common levels, ascending, with log throughputs of complete blocks, (levels, blocks). zeros: replaced ones;
-    rounding: variance that it adds to a log ratio; still: neither side scatters and no grain is known."""
+    """Log throughputs of complete blocks, (levels, blocks). zeros: replaced ones; rounding: variance that it adds to a
+    log ratio; still: neither side scatters and no grain is known."""
 
     levels: tuple[float, ...]
     before: Floats
@@ -254,7 +250,7 @@ def _sides(before: Blocks, after: Blocks, grain: Grains | None = None) -> _Sides
 
 
 def _rounding(seen: tuple[float, float], known: tuple[float, float] | None) -> float:
-    """Variance of a log ratio, by the finer grain: equal counts have no spacing."""
+    """By the finer grain: equal counts have no spacing."""
     finest = seen if known is None else tuple(map(min, ((grain or 1.0) for grain in seen), known))
     return sum(grain**2 / 12 for grain in finest)
 
@@ -269,7 +265,7 @@ def grains(before: Sequence[float], after: Sequence[float]) -> tuple[float, floa
 
 
 def _floor(sides: _Sides) -> tuple[float, float] | None:
-    """The 95 % interval of an A/A pair of these blocks (docs/mathematics.md, "Noise floor")."""
+    """Of an A/A pair of these blocks, 95 % (docs/mathematics.md, "Noise floor")."""
     even = sides.blocks - sides.blocks % 2
     if even < FEWEST_BLOCKS or sides.still:
         return None
@@ -282,15 +278,6 @@ def _floor(sides: _Sides) -> tuple[float, float] | None:
     if len(pairs) >= FEWEST_PAIRS:
         most = _half((pairs**2).mean(), len(pairs), 0.05, len(pairs))
     return exp_in_range(-most), exp_in_range(most)
-
-
-def _lent(variances: Floats, blocks: int) -> tuple[float, float]:
-    bias, freedom = LEND[blocks]
-    mean = variances.mean()
-    if mean == 0:
-        return 0.0, freedom * len(variances)
-    logarithm = np.log(np.maximum(variances, LEAST_VARIANCE * mean)).mean() + bias
-    return math.exp(logarithm), freedom * len(variances)
 
 
 def _half(variance: float, freedom: float, alpha: float, blocks: int) -> float:
@@ -308,7 +295,6 @@ def verdict_of_logs(
     levels: tuple[float, ...] = (),
     confidence: float = 0.95,
 ) -> Verdict:
-    """From the logarithms of the ratio, its interval and each block's ratio."""
     low, high = exp_in_range(low), exp_in_range(high)
     decision = decide(low, high) if blocks >= FEWEST_BLOCKS else "cannot-tell"
     of_blocks = tuple(map(exp_in_range, block_logs))

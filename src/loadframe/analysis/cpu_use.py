@@ -2,10 +2,10 @@
 
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from loadframe.metrics import METRICS
-from loadframe.model import Companion, CpuUse, StateUse, Step, at_highest
+from loadframe.model import Companion, CpuUse, StateUse, Steps, at_highest
 
 OF_THREAD = re.compile(r"(?P<name>[a-z]+\d*)\.cpu\.hottest_thread")
 OF_COMPONENT = re.compile(r"(?P<name>[a-z][a-z0-9_-]*)\.cpu\.cores")
@@ -16,14 +16,14 @@ OURS = "recorder"
 LEAST = 0.005
 
 
-def of_states(steps: Sequence[Step], titles: Mapping[str, str]) -> tuple[StateUse, ...]:
-    """CPU use of each state at its highest level; the state without changes first. titles: treatment -> changes."""
+def of_states(steps: Steps, titles: Mapping[str, str]) -> tuple[StateUse, ...]:
+    """At each state's highest level; the state without changes first. titles: treatment -> changes."""
     counting = [step for step in steps if step.counts and step.treatment in titles]
     order = sorted({step.treatment for step in counting}, key=lambda name: (titles[name] != "", name))
     return tuple(_of_state(titles[name], [step for step in counting if step.treatment == name]) for name in order)
 
 
-def _of_state(title: str, steps: Sequence[Step]) -> StateUse:
+def _of_state(title: str, steps: Steps) -> StateUse:
     steps = at_highest(steps)
     names = {name for step in steps for name in step.metrics}
     median = {name: statistics.median(step.metrics[name] for step in steps if name in step.metrics) for name in names}
@@ -47,7 +47,7 @@ def _of_state(title: str, steps: Sequence[Step]) -> StateUse:
     )
 
 
-def companions(steps: Sequence[Step]) -> tuple[Companion, ...]:
+def companions(steps: Steps) -> tuple[Companion, ...]:
     """Programs outside the target that work for it, busiest first: medians at the first state's highest level."""
     counting = [step for step in steps if step.counts]
     first = min((step.treatment for step in counting), default="")

@@ -64,7 +64,9 @@ def fit(
         data = pieces.series([point.load for point in points], [sample.throughputs for sample in ordered])
         cliff = _cliff(data)
         before = data if cliff is None else data.upto(cliff.from_load)
-        bend = segments.first_bend(before, proven=cliff is not None and _fallen_already(before))
+        top, last = int(before.value.argmax()), len(before.load) - 1
+        fallen = cliff is not None and bool(before.value[last] < CLIFF_KEPT * before.value[top])
+        bend = segments.first_bend(before, proven=fallen and _proven_fall(before, top, last))
         knee = _knee(bend, cliff, points)
         shape = "cliff" if cliff is not None else _shape(bend, data)
         if knee is not None and knee.low <= points[0].load and knee.high >= points[-1].load:
@@ -127,7 +129,6 @@ def _checked(samples: Sequence[LevelSample]) -> list[LevelSample]:
 
 
 def _point(sample: LevelSample, deviation: float, freedom: int) -> CurvePoint:
-    """Its interval: of t on the logarithm; the extremes for a single value, or a zero, which has no logarithm."""
     values, median = sample.throughputs, float(np.median(sample.throughputs))
     low, high = min(values), max(values)
     if len(values) > 1 and low > 0:
@@ -147,7 +148,6 @@ def _point(sample: LevelSample, deviation: float, freedom: int) -> CurvePoint:
 
 
 def _cliff(data: pieces.Series) -> Cliff | None:
-    """The first level that provably keeps < CLIFF_KEPT of one at most CLIFF_SPAN below it (or of the level before)."""
     for fallen in range(1, len(data.load)):
         near = [i for i in range(fallen) if i == fallen - 1 or data.load[fallen] <= CLIFF_SPAN * data.load[i]]
         held = max(near, key=lambda i: (data.value[i], i))
@@ -157,7 +157,7 @@ def _cliff(data: pieces.Series) -> Cliff | None:
 
 
 def _falls(data: pieces.Series, held: int, fallen: int) -> bool:
-    """Whether a cliff's share is lost between two levels; further apart than CLIFF_SPAN, once for each such factor."""
+    """Further apart than CLIFF_SPAN, the share is lost once for each such factor."""
     spans = max(1.0, math.log(data.load[fallen] / data.load[held]) / math.log(CLIFF_SPAN))
     return bool(data.value[fallen] < CLIFF_KEPT**spans * data.value[held])
 
@@ -171,11 +171,6 @@ def _proven_fall(data: pieces.Series, held: int, fallen: int) -> bool:
     quantile = student.quantile(1 - (1 - CONFIDENCE) / (2 * tests), data.freedom)
     error = data.noise * math.hypot(data.scale[held], data.scale[fallen])
     return bool(data.value[held] - data.value[fallen] > quantile * error)
-
-
-def _fallen_already(before: pieces.Series) -> bool:
-    top, last = int(before.value.argmax()), len(before.load) - 1
-    return bool(before.value[last] < CLIFF_KEPT * before.value[top]) and _proven_fall(before, top, last)
 
 
 def _tightest(data: pieces.Series, held: int, fallen: int) -> Cliff:
@@ -213,7 +208,6 @@ def _shape(bend: segments.Bend, data: pieces.Series) -> Shape:
 
 
 def _capacity(samples: list[LevelSample], limit_ms: float | None) -> tuple[LoadInterval | None, list[str]]:
-    """Where p95 latency crosses the limit, log-log; of single blocks between the levels that meet and miss it."""
     if limit_ms is None:
         return None, []
     latencies = {
@@ -303,9 +297,9 @@ def _listed(loads: list[float]) -> str:
 
 
 LARGEST_DROP = 0.25
-"""Relative fall between neighbouring levels from which it may hide a cliff's edge."""
+"""A larger relative fall between neighbouring levels may hide a cliff's edge."""
 RESOLUTION = 0.15
-"""The levels around a cliff are bisected until they are no further apart than this share."""
+"""Share by which the levels around a bisected cliff may lie apart."""
 
 
 def next_probe(curve: Curve) -> float | None:

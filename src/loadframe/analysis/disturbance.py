@@ -11,7 +11,7 @@ import numpy as np
 from loadframe.analysis.arrays import Floats
 from loadframe.analysis.comparison import FEWEST_BLOCKS
 from loadframe.metrics import parts_of
-from loadframe.model import Influence, InfluenceKind, Step, Verdict, grouped
+from loadframe.model import Influence, InfluenceKind, Step, Steps, Verdict, grouped
 from loadframe.model.verdict import decide
 
 Cell = tuple[str, float]
@@ -88,7 +88,7 @@ def _cells(steps: Iterable[Step]) -> dict[Cell, list[Step]]:
     return grouped((cell_of(step), step) for step in steps)
 
 
-def disturbed(steps: Sequence[Step]) -> list[Step]:
+def disturbed(steps: Steps) -> list[Step]:
     """The steps with more of a quantity than FEWEST_QUIET others of their state and load, by its threshold."""
     cells = _cells(steps)
     return [step for step in steps if _excess(step, cells[cell_of(step)], FEWEST_QUIET)]
@@ -101,7 +101,7 @@ def is_disturbed(step: Step, others: Iterable[Step]) -> bool:
     return not VOIDING.isdisjoint(step.flags) and (not cell or bool(_excess(step, [*cell, step], 1)))
 
 
-def least_disturbed(steps: Sequence[Step]) -> Step:
+def least_disturbed(steps: Steps) -> Step:
     return [step for step in steps if not _excess(step, steps, 1)][-1]
 
 
@@ -109,7 +109,7 @@ def _burden(step: Step) -> float:
     return sum(amount_of(BY_FLAG[flag], step) / BY_FLAG[flag].threshold for flag in VOIDING.intersection(step.flags))
 
 
-def _excess(step: Step, cell: Sequence[Step], quiet: int) -> dict[str, float]:
+def _excess(step: Step, cell: Steps, quiet: int) -> dict[str, float]:
     """By flag, a step's amount beyond the `quiet`-th quietest step of its cell, where above a threshold."""
     if VOIDING.isdisjoint(step.flags) or len(cell) < quiet:
         return {}
@@ -121,10 +121,9 @@ def _excess(step: Step, cell: Sequence[Step], quiet: int) -> dict[str, float]:
     return {row.flag: excess for row, excess in more.items() if excess > row.threshold}
 
 
-def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) -> Verdict:
+def widened(verdict: Verdict, steps: Steps, before: str, after: str) -> Verdict:
     """With an interval that covers what disturbances have cost these steps: without its amount beyond the quietest of
-    its state and load, a step's throughput may have been up to 1 / (1 - share) times as high. Either end moves by the
-    mean of that over its state's steps."""
+    its state and load, a step's throughput may have been up to 1 / (1 - share) times as high."""
     cells = _cells(step for step in steps if step.level in verdict.levels)
     lost = {
         name: [_lost(step, cell) for (treatment, _), cell in cells.items() if treatment == name for step in cell]
@@ -139,12 +138,12 @@ def widened(verdict: Verdict, steps: Sequence[Step], before: str, after: str) ->
     return replace(verdict, low=low, high=high, decision=decision, method=f"{verdict.method}{words}")
 
 
-def _lost(step: Step, cell: Sequence[Step]) -> float:
+def _lost(step: Step, cell: Steps) -> float:
     excess = _excess(step, cell, 1).items()
     return -sum(math.log1p(-min(amount, MOST)) for flag, amount in excess if BY_FLAG[flag].costs)
 
 
-def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
+def influences(steps: Steps) -> tuple[Influence, ...]:
     """In the order of QUANTITIES; what follows state and load and also occurs by itself is listed as both."""
     counting = [step for step in steps if step.counts]
     cells = _cells(counting)
@@ -170,12 +169,7 @@ def influences(steps: Sequence[Step]) -> tuple[Influence, ...]:
 
 
 def _influence(
-    quantity: Quantity,
-    kind: InfluenceKind,
-    mine: Sequence[Step],
-    counting: Sequence[Step],
-    goes_with: str = "",
-    left_out: int = 0,
+    quantity: Quantity, kind: InfluenceKind, mine: Steps, counting: Steps, goes_with: str = "", left_out: int = 0
 ) -> Influence:
     measured = [quantity.amount(step.metrics, step.window_end_s - step.window_start_s) or 0.0 for step in mine]
     amounts, cells = [amount for amount in measured if amount > quantity.threshold], {cell_of(step) for step in mine}
@@ -194,7 +188,7 @@ def _influence(
     )
 
 
-def _names(steps: Sequence[Step]) -> tuple[str, ...]:
+def _names(steps: Steps) -> tuple[str, ...]:
     used: dict[str, float] = {}
     for step in steps:
         for metric, cores in step.metrics.items():
@@ -203,7 +197,7 @@ def _names(steps: Sequence[Step]) -> tuple[str, ...]:
     return tuple(sorted(used, key=lambda program: -used[program])[:MOST_NAMES])
 
 
-def effects(quantity: Quantity, steps: Sequence[Step]) -> dict[Cell, float]:
+def effects(quantity: Quantity, steps: Steps) -> dict[Cell, float]:
     """How much more each state and load has than the cell with the least, by medians; {} where the quantity follows
     time, or too few blocks decide."""
     counting = [step for step in steps if step.counts]
@@ -214,7 +208,7 @@ def effects(quantity: Quantity, steps: Sequence[Step]) -> dict[Cell, float]:
     return {cell: amount - least for cell, amount in typical.items()}
 
 
-def apart_from_effects(steps: Sequence[Step], run: Sequence[Step]) -> list[Step]:
+def apart_from_effects(steps: Steps, run: Steps) -> list[Step]:
     """With only that foreign CPU time which no effect explains. run: all steps of the run."""
     known = {FOREIGN: effects(BY_FLAG["stranger"], run), STEAL: effects(BY_FLAG["steal"], run)}
     if not any(known.values()):
@@ -228,13 +222,13 @@ def apart_from_effects(steps: Sequence[Step], run: Sequence[Step]) -> list[Step]
 
 
 def _typical(
-    steps: Sequence[Step], value: Callable[[Step], float], mean: Callable[[Iterable[float]], float] = median
+    steps: Steps, value: Callable[[Step], float], mean: Callable[[Iterable[float]], float] = median
 ) -> dict[Cell, float]:
     return {cell: mean(map(value, mine)) for cell, mine in _cells(steps).items()}
 
 
-def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
-    """Whether cells differ by more than in random block orders (permutation test, p <= ERROR)."""
+def _follows(quantity: Quantity, steps: Steps) -> bool:
+    """Permutation test: whether cells differ by more than in random block orders."""
     ordered = sorted((step for step in steps if step.block is not None), key=lambda step: step.number)
     blocks = grouped(((step.purpose, step.round, step.block), step) for step in ordered)
     of_blocks = [_typical(block, lambda step: amount_of(quantity, step), fmean) for block in blocks.values()]
@@ -252,7 +246,7 @@ def _follows(quantity: Quantity, steps: Sequence[Step]) -> bool:
 
 
 def _dealt(values: Floats, treatments: Sequence[str], random: np.random.Generator) -> Floats:
-    """(1 + PERMUTATIONS, cells): as they were taken, then as other orders would have dealt them."""
+    """(1 + PERMUTATIONS, cells), the first as they were taken."""
     numbers = np.unique(treatments, return_inverse=True)[1]
     turn = random.random((PERMUTATIONS, numbers.max() + 1)).argsort(axis=1).argsort(axis=1)[:, numbers]
     order = (turn + random.random((PERMUTATIONS, len(values)))).argsort(axis=1)
@@ -261,7 +255,7 @@ def _dealt(values: Floats, treatments: Sequence[str], random: np.random.Generato
     return np.vstack([values, dealt])
 
 
-def _takes_what_is_left(quantity: Quantity, steps: Sequence[Step], typical: Mapping[Cell, float]) -> bool:
+def _takes_what_is_left(quantity: Quantity, steps: Steps, typical: Mapping[Cell, float]) -> bool:
     """Whether others have the less of full CPUs the more the study uses; what works for it would use more."""
     flagged = [step for step in steps if quantity.flag in step.flags]
     busy = [step.metrics.get("system.cpu.utilization", 1.0) for step in flagged]

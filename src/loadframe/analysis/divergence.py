@@ -81,7 +81,6 @@ def _gains(shapes: Floats, means: Floats) -> Floats:
 
 
 def _proved(table: Floats, shapes: Floats, gain: float) -> bool:
-    """Whether tables of noise rarely explain as much relative to the scatter of blocks."""
     noise = _centred(np.random.default_rng(0).standard_normal((SIMULATED, *table.shape)))
     means = noise.mean(axis=1)
     scatter = ((noise - means[:, None, :]) ** 2).sum(axis=(1, 2))
@@ -93,7 +92,7 @@ def _proved(table: Floats, shapes: Floats, gain: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """ratio: the peak after over that before, 95 % interval. rising: throughput after the change still grows at the
+    """ratio: of the peaks, after over before, 95 % interval. rising: throughput after the change still grows at the
     highest level. knee, capacity: before and after."""
 
     ratio: float
@@ -107,8 +106,7 @@ class Reach:
 
 
 def reach(before: Curve, after: Curve) -> Reach | None:
-    """None where either served nothing. The interval combines those of the peaks' points, in quadrature of
-    logarithms."""
+    """None where either served nothing. Intervals combine those of the peaks' points, in quadrature of logarithms."""
     first, second = before.at_peak, after.at_peak
     if min(first.throughput, second.throughput) <= 0:
         return None
@@ -118,7 +116,7 @@ def reach(before: Curve, after: Curve) -> Reach | None:
 
 
 def at_loads(before: Curve, after: Curve) -> tuple[LevelRatio, ...]:
-    """The gain at each common load with throughput, ascending; intervals as those of `reach`."""
+    """At each common load with throughput, ascending; intervals as those of `reach`."""
     points = {point.load: point for point in after.points if point.throughput > 0}
     pairs = [(point, points[point.load]) for point in before.points if point.throughput > 0 and point.load in points]
     return tuple(

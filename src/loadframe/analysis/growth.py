@@ -75,7 +75,7 @@ def growth(
 
 
 def _shapes(x: Floats, power: float = 1.0) -> Floats:
-    """The tried growths of the logarithm over x, (GRID, n); none where x does not change."""
+    """(GRID, n); no growth where x does not change."""
     span = np.ptp(x) or math.inf
     return np.asarray(np.log1p(GRID[:, None] * ((x - x.min()) / span) ** power))
 
@@ -95,7 +95,6 @@ def _fitted(level: Floats, logs: Floats, x: Floats) -> tuple[Floats, Floats]:
 
 
 def _freely(level: Floats, logs: Floats, x: Floats) -> float:
-    """Least sum of squares with a height and growth for each level, and any of POWERS."""
     if np.ptp(x) <= 0:
         return math.inf
     sums = []
@@ -107,7 +106,7 @@ def _freely(level: Floats, logs: Floats, x: Floats) -> float:
 
 
 def _proved(design: Floats, logs: Floats) -> bool:
-    """Whether growth differs from zero in every mixture of white noise and random walk that the residuals allow."""
+    """In every mixture of white noise and random walk that the residuals allow."""
     count, columns = design.shape
     if count - columns < 2 or np.linalg.matrix_rank(design) < columns:
         return False

@@ -1,5 +1,5 @@
 """How many requests are in service at once where throughput no longer grows (Little's law: n <= X R); which level is
-enough: no higher one gives a WORTH more; and whether a curve levels off gradually (docs/mathematics.md)."""
+enough; and whether a curve levels off gradually (docs/mathematics.md)."""
 
 import math
 from collections.abc import Sequence
@@ -110,9 +110,8 @@ ERROR = 0.05
 
 
 def enough(levels: Blocks) -> LoadInterval | None:
-    """From each level's blocks. Low end: the lowest level for which it is not proven that a higher one gives more; high
-    end: for which it is proven that none does. None where only the highest is enough, for one level, or without
-    scatter."""
+    """Low end: the lowest level for which it is not proven that a higher one gives more; high end: for which it is
+    proven that none does. None where only the highest is enough, for one level, or without scatter."""
     logs = _logs(levels)
     pairs = list(combinations(sorted(logs), 2))
     gains = _gains(logs, pairs)
@@ -127,8 +126,8 @@ def enough(levels: Blocks) -> LoadInterval | None:
 
 
 def more(levels: Blocks) -> More | None:
-    """The best higher level over the lowest, by the mean logarithm; the interval holds for all levels, as the
-    measurements choose the best. None for one level, without scatter, and without throughput at the lowest."""
+    """The interval holds for all levels, as the measurements choose the best. None for one level, without scatter, and
+    without throughput at the lowest."""
     logs, base = _logs(levels), min(levels)
     if base not in logs:
         return None
@@ -142,7 +141,7 @@ def _logs(levels: Blocks) -> dict[float, list[float]]:
 
 
 def _gains(logs: Blocks, pairs: Sequence[tuple[float, float]]) -> dict[tuple[float, float], tuple[float, float, float]]:
-    """Of each pair of levels the gain and the ends of its interval, all at once (Bonferroni), in logarithms; {} without
+    """Of each pair the gain and the ends of its interval, all at once (Bonferroni), in logarithms; {} without
     scatter."""
     variances = {load: variance(values) if len(values) > 1 else 0.0 for load, values in logs.items()}
     freedom = sum(len(values) - 1 for values in logs.values())

@@ -37,7 +37,7 @@ def without(kept: State, *left_out: str) -> State:
 
 
 def states(kept: State) -> tuple[State, ...]:
-    """States that a decomposition needs: the rising ones, and the top without each change in turn."""
+    """The rising ones, and the top without each change in turn."""
     return tuple(dict.fromkeys([*rising(kept), *(without(kept, change) for change in kept)]))
 
 
@@ -82,10 +82,7 @@ def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
     for change in asked:
         place = kept.index(change)
         verdict = contrast(
-            samples,
-            [kept, kept[:place]],
-            [without(kept, change), kept[: place + 1]],
-            confidence=1 - ERROR / len(asked),
+            samples, [kept, kept[:place]], [without(kept, change), kept[: place + 1]], confidence=1 - ERROR / len(asked)
         )
         if verdict.decided:
             interacting.append(Interaction(change, kept[-1] if change == kept[-2] else None, verdict))
@@ -93,12 +90,10 @@ def interactions(samples: Samples, kept: State) -> tuple[Interaction, ...]:
 
 
 def pair_states(kept: State, change: str, partner: str) -> tuple[State, ...]:
-    """The four states that show what a change is worth with a partner and without it."""
     return (kept, without(kept, change), without(kept, partner), without(kept, change, partner))
 
 
 def pair(samples: Samples, kept: State, change: str, partner: str, *, confidence: float = 0.95) -> Interaction:
-    """How many times more a change is worth with a partner than without it; symmetric in the two."""
     top, less_change, less_partner, less_both = pair_states(kept, change, partner)
     verdict = contrast(samples, [top, less_both], [less_change, less_partner], confidence=confidence)
     return Interaction(change, partner, verdict)

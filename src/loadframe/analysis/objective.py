@@ -1,9 +1,8 @@
 """Whether a step met the objective, and what it missed."""
 
 import math
-from collections.abc import Sequence
 
-from loadframe.model import OUT_OF_BALANCE, CapacityObjective, Step
+from loadframe.model import OUT_OF_BALANCE, CapacityObjective, Step, Steps
 
 LOSS_RATIO = 0.01
 """Default: within the counting error of a step of seconds. Networks are tested for 0.5 % in 30 s or more (RFC 9971)."""
@@ -39,8 +38,7 @@ CLEARLY = 1.5
 (docs/journal/2026-11-22-tuning.md). A trial with this multiple of what is allowed, two deviations, misses for sure."""
 
 
-def clearly_missed(objective: CapacityObjective | None, steps: Sequence[Step]) -> str:
-    """What a trial clearly missed, and where, in words; else ""."""
+def clearly_missed(objective: CapacityObjective | None, steps: Steps) -> str:
     if objective is None:
         return ""
     clear = [step for step in steps if use(objective, step) > CLEARLY]
@@ -69,14 +67,12 @@ def use(objective: CapacityObjective, step: Step) -> float:
 
 
 def failed_share(step: Step) -> float:
-    """Failed requests as a share (0..1) of all that ended."""
     ended = step.requests + step.errors
     return step.errors / ended if ended else 0.0
 
 
 def lost_share(step: Step) -> float:
-    """Requests that failed or, in an open loop, were not served, as a share (0..1) of all. A request in flight at the
-    end of the window is not lost."""
+    """In an open loop also requests that were not served. One in flight at the end of the window is not lost."""
     offered = step.metrics.get("workload.offered")
     if offered is None:
         return failed_share(step)
@@ -85,5 +81,5 @@ def lost_share(step: Step) -> float:
 
 
 def most_waiting(rate: float, seconds: float) -> int:
-    """Number of waiting requests above which a step at `rate` for `seconds` can only miss."""
+    """With more waiting requests a step at `rate` for `seconds` can only miss."""
     return max(math.ceil(FAR_BEHIND * rate * seconds), FEWEST_WAITING)

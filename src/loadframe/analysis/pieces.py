@@ -71,7 +71,7 @@ class Series:
 
 
 def series(loads: Sequence[float], blocks: Sequence[Sequence[float]]) -> Series:
-    """Series of ascending levels and their throughputs per block, not all zero."""
+    """Ascending levels, and throughputs per block, not all zero."""
     medians = np.array([np.median(level) for level in blocks])
     peak = float(medians.max())
     # Rounding makes the same curve in another unit the same numbers, so that ties break alike.
@@ -120,7 +120,7 @@ class Family:
 
 
 def family_at(kind: Kind, load: Floats, breaks: Floats, before: Floats, floors: Floats) -> Family:
-    """Candidates of `kind` that break at `breaks`; `before`: end of the rise, `floors`: end of the fall; (c,)."""
+    """breaks, before, floors: as in Family, (c,)."""
     ones = np.ones((len(breaks), len(load)))
     end = np.full_like(breaks, load[-1])
     columns: list[Floats]

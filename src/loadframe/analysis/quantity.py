@@ -32,7 +32,7 @@ class TooFewError(ValueError):
 
 
 def of(values: Sequence[float], quantity: str) -> float:
-    """`typical`: the median. TooFewError for a quantile without a value beyond it."""
+    """TooFewError for a quantile without a value beyond it."""
     if quantity == "mean":
         return float(np.mean(values))
     if quantity == TYPICAL:
@@ -74,9 +74,8 @@ def located(values: Floats, *, alike: bool = False) -> Floats:
 
 
 def quantile_ends(before: Floats, after: Floats, quantity: str, alpha: float) -> tuple[Ends, Ends]:
-    """The quantile of each of two samples in time order, with its interval at level 1 - alpha: of the share of values
-    above it (`series`), infinite beyond the largest value. TooFewError for fewer than
-    FEWEST_BEYOND values beyond it."""
+    """Of two samples in time order, at level 1 - alpha: of the share of values above the quantile (`series`), infinite
+    beyond the largest value. TooFewError for fewer than FEWEST_BEYOND values beyond it."""
     share = QUANTILES[quantity]
     fewest = min(len(before), len(after))
     if fewest * min(share, 1 - share) < FEWEST_BEYOND:

@@ -1,8 +1,8 @@
 """Closed queueing networks of one class, exactly (`throughputs`, Buzen's convolution, cost K N^2) and approximately
 (`schweitzer`); sources: docs/mathematics.md. Also whether times are in the unit that they claim, by Little's law, N = X
-R: times 1,000 times off are reported, never converted; pauses between requests, too, make N larger than X R."""
+R: times 1,000 times off are reported, never converted."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from loadframe.analysis.arrays import Floats
 from loadframe.metrics.exposed import OF, split
-from loadframe.model import TIME_UNIT, WHOLE_SECONDS, Step, grouped
+from loadframe.model import TIME_UNIT, WHOLE_SECONDS, Step, Steps, grouped
 from loadframe.units import show
 
 TOLERANCE = 1e-10
@@ -102,7 +102,7 @@ TIMES: Mapping[str, tuple[float, str, str]] = {
 
 
 def is_wrong(users: float, throughput: float, mean_ms: float) -> bool:
-    """Whether response times are about 1,000 times off in a closed loop. throughput: of all requests, 1/s."""
+    """About 1,000 times off, in a closed loop. throughput: of all requests, 1/s."""
     return _off(users, throughput * mean_ms / 1e3) != 0
 
 
@@ -110,12 +110,12 @@ def few_failed(done: int, failed: int) -> bool:
     return done > 0 and failed <= MOST_FAILED * (done + failed)
 
 
-def warnings(steps: Sequence[Step]) -> list[str]:
-    """Times of driver and service that are not in their unit, in words. steps: of one state."""
+def warnings(steps: Steps) -> list[str]:
+    """steps: of one state."""
     return [*_of_driver(steps), *_of_service(steps)]
 
 
-def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
+def _of_driver(steps: Steps) -> Iterator[str]:
     marked = [step for step in steps if TIME_UNIT in step.flags]
     if not marked:
         return
@@ -137,7 +137,7 @@ def _of_driver(steps: Sequence[Step]) -> Iterator[str]:
     )
 
 
-def _of_service(steps: Sequence[Step]) -> Iterator[str]:
+def _of_service(steps: Steps) -> Iterator[str]:
     usable = [
         step
         for step in steps

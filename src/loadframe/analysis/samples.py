@@ -51,8 +51,7 @@ class Between:
     sides: tuple[int, int] = (1, 1)
 
     def reach(self, alone: Floats | float, values: int) -> Floats:
-        """Half of the interval of two sides. alone: what the values give. `whole`: only for as many values that scatter
-        no more than `seen`."""
+        """alone: what the values give. `whole`: only for as many values that scatter no more than `seen`."""
         share = math.sqrt((1 / self.sides[0] + 1 / self.sides[1]) / 2)
         known = np.less_equal(alone, self.seen) & np.isfinite(self.whole) & (values >= self.values)
         return np.where(known, np.multiply(self.whole, share), np.hypot(alone, np.multiply(self.added, share)))
@@ -99,11 +98,7 @@ def unpaired(
 
 
 def learnt(
-    sessions: Sequence[Sequence[float]],
-    *,
-    by: str = quantity.TYPICAL,
-    fitted: int = 0,
-    sides: tuple[int, int] = (1, 1),
+    sessions: Sequence[Sequence[float]], *, by: str = quantity.TYPICAL, fitted: int = 0, sides: tuple[int, int] = (1, 1)
 ) -> Between:
     """What must be added to the intervals of pairs of equal sessions (the newest last) so that one in twenty calls the
     two different (negative controls; docs/mathematics.md, "Sessions")."""
@@ -141,8 +136,8 @@ def apart(centre: Floats, half: Floats, sessions: int) -> Between:
 
 
 def paired(before: Sequence[float], after: Sequence[float], *, by: str = quantity.TYPICAL) -> Verdict:
-    """Ratio after / before, value i of both from block i, at least FEWEST blocks: `comparison.half_width` of
-    `pseudo_values`. Raises as `unpaired`."""
+    """Value i of both from block i, at least FEWEST blocks: `comparison.half_width` of `pseudo_values`. Raises as
+    `unpaired`."""
     (first, second), zeros = logarithms([before, after])
     if len(first) != len(second):
         raise ValueError(f"{len(first)} and {len(second)} blocks; both sides of every block are needed")
@@ -176,8 +171,7 @@ def difference(before: Mean, after: Mean) -> tuple[Floats, Floats]:
 
 
 def needed(verdict: Verdict, what: str, *, edge: float = 1.0) -> Needed:
-    """How many `what` of each side move the interval to one side of `edge`: the part not due to sessions shrinks with
-    their square root."""
+    """The part of the interval that is not due to sessions shrinks with the square root of the number."""
     centre = math.log(verdict.ratio)
     above = centre > math.log(edge)
     alone = verdict.sessions or verdict
@@ -226,7 +220,7 @@ def _scatter(before: Sequence[float], after: Sequence[float]) -> bool:
 
 
 def _as_written(before: float, after: float) -> Ends:
-    """Log ratio of two constants with the ends that their last digits leave open; 0 where one is zero."""
+    """With the ends that the last digits leave open; 0 where one is zero."""
     if not (before and after):
         return 0.0, 0.0, 0.0
     exponents = [int(Decimal(repr(float(side))).normalize().as_tuple().exponent) for side in (before, after)]

@@ -143,7 +143,7 @@ def over_load(
 
 
 def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturation | None:
-    """Where the line through (load, use) reaches the ceiling; None unless it grows significantly, by GROWTH_SHARE."""
+    """None unless the line through (load, use) grows significantly, by GROWTH_SHARE."""
     fitted = _line(rows, confidence)
     crossing = None if fitted is None else fitted.crossing(ceiling)
     loads = [load for load, _ in rows]
@@ -153,8 +153,8 @@ def ahead(rows: Rows, ceiling: float, confidence: float = CONFIDENCE) -> Saturat
 
 
 def demand_at(loads: Sequence[float], uses: Sequence[float], ceiling: float, load: float) -> float | None:
-    """The use expected at `load` without a ceiling: on the line through the uses below it, their mean if that does not
-    grow; of a single load in proportion. None for no load below it."""
+    """Without a ceiling: on the line through the uses below it, their mean if that does not grow; of a single load in
+    proportion. None for no load below it."""
     below = [(at, use) for at, use in _known(loads, uses, ceiling) if use < REACHED * ceiling]
     fitted = _line(below)
     if fitted is None:
@@ -187,7 +187,7 @@ def _line(rows: Rows, confidence: float = CONFIDENCE, worth: float = 1.0) -> Lin
 def _within(
     crossing: tuple[float, float, float] | None, low: float, high: float, method: Method, how: How
 ) -> Saturation | None:
-    """The crossing, cut to the observed bracket; the bracket itself where one outside refutes the line."""
+    """Cut to the observed bracket; the bracket itself where one outside refutes the line."""
     if crossing is None or crossing[2] < low or crossing[1] > high:
         middle = math.sqrt(low) * math.sqrt(high) if low > 0 else (low + high) / 2
         middle, method = min(max(middle, low), high), method if method == "proportion" else "bracket"

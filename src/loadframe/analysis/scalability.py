@@ -61,7 +61,7 @@ def _within_bounds(values: Floats) -> Floats:
 
 
 def _least_squares(load: Floats, throughput: Floats) -> Floats:
-    """Within the bounds; a parameter counts as 0 where 0 fits as well."""
+    """A parameter counts as 0 where 0 fits as well."""
     best, best_cost = np.zeros(3), math.inf
     # Smaller models first: a larger one must fit better than rounding alone could make it.
     for with_sigma, with_kappa in product((False, True), repeat=2):
@@ -73,7 +73,7 @@ def _least_squares(load: Floats, throughput: Floats) -> Floats:
 
 
 def _solve(load: Floats, throughput: Floats, free: Flags) -> tuple[Floats, float]:
-    """(lambda, sigma, kappa) and half the sum of squares, by Levenberg and Marquardt's method."""
+    """By Levenberg and Marquardt's method: (lambda, sigma, kappa) and half the sum of squares."""
     terms = _terms(load)
     values = _start(load, throughput, free)
     damping, cost = 1e-3, _cost(terms, values, load, throughput)

@@ -1,5 +1,5 @@
-"""The first downward bend of a curve: a segmented fit of rise, plateau and decline (docs/mathematics.md, "Curve"), its
-breaks on a geometric grid.  Pieces by BIC, their significance by simulation."""
+"""The first downward bend of a curve: a segmented fit of rise, plateau and decline (docs/mathematics.md, "Curve").
+Pieces by BIC, their significance by simulation."""
 
 from dataclasses import dataclass, replace
 
@@ -35,7 +35,7 @@ FINE, MOST_FINE = 24, 1440
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """fitted: shares of the peak. knee: the first bend."""
+    """fitted: shares of the peak."""
 
     kind: Kind
     fitted: Floats
@@ -91,7 +91,6 @@ def _bend(data: Series, *, proven: bool) -> Bend | None:
 
 
 def _significant(data: Series, families: list[Family], gain: float) -> bool:
-    """Whether curves without a bend, but alike, rarely gain as much in BIC."""
     _, rising, null = straight_lines(data, data.value[None, :])
     freedom = max(len(data.load) + data.freedom - 2, 1)
     noise = np.sqrt((rising[0] + _pure(data)[0]) / freedom + NOISE_FLOOR**2)
@@ -107,7 +106,7 @@ def _pure(data: Series) -> Floats:
 
 
 def _gain(data: Series, families: list[Family], values: Floats, pure: Floats) -> tuple[Floats, Floats, Floats]:
-    """Gain in BIC of the best bend over the best straight line; its family, its candidate; (s,)."""
+    """In BIC, over the best straight line; its family, its candidate; (s,)."""
     flat, rising, _ = straight_lines(data, values)
     straight = np.minimum(_score(data, flat, pure, "flat"), _score(data, rising, pure, "linear"))
     squares = [sums_of_squares(family, data.scale, values) for family in families]
@@ -165,8 +164,8 @@ def _locate(data: Series, model: Family) -> LoadInterval:
 
 
 def _is_rounder(data: Series, family: Family) -> bool:
-    """Whether levels deviate beyond the blocks' noise, or are too few to know (lack of fit: Draper and Smith,
-    Regression, 2.1)."""
+    """Levels deviate beyond the blocks' noise, or are too few to know (lack of fit: Draper and Smith, Regression,
+    2.1)."""
     if data.freedom < 1:
         return False
     spare = len(data.load) - PARAMETERS[family.kind]
@@ -186,7 +185,7 @@ def _step(load: Floats, near: float) -> float:
 
 
 def _ties(family: Family, data: Series, values: Floats) -> tuple[Floats, Floats]:
-    """Lowest and highest break of those that fit equally well, for each of s series."""
+    """Lowest and highest break of those that fit equally well; (s,)."""
     squares = sums_of_squares(family, data.scale, values)
     # A resample without a downward bend has no break: the break may then be anywhere.
     squares = np.where(np.isfinite(squares.min(axis=1, keepdims=True)), squares, 0.0)

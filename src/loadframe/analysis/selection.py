@@ -1,11 +1,11 @@
 """Which steps count, and why the others do not: for every curve, limit, latency and comparison."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from loadframe.analysis.disturbance import cell_of, disturbed, least_disturbed
-from loadframe.model import NOT_RECOVERED, TOO_FEW, UNSETTLED, Round, Step, grouped
+from loadframe.model import NOT_RECOVERED, TOO_FEW, UNSETTLED, Round, Step, Steps, grouped
 
 FEWEST_SETTLED = 2
 """Where a level has at least this many settled steps, or ones with a longer warm-up, the others do not count."""
@@ -27,7 +27,7 @@ class Selection:
 
 
 def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection:
-    """decided: steps after which fresh ones were measured. Of a state without a window with enough requests all
+    """decided: steps after which fresh ones were measured. Of a state without enough requests in any window all
     count."""
     mine, left_out = list(steps), dict[int, str]()
 
@@ -48,7 +48,7 @@ def select(steps: Iterable[Step], *, decided: Collection[int] = ()) -> Selection
 
 
 def counting(steps: Iterable[Step], decided: Collection[int] = ()) -> list[Step]:
-    """Steps with enough requests that decided on no change: evidence and limits rest on these."""
+    """Evidence and limits rest on these."""
     return [step for step in steps if step.counts and step.number not in decided]
 
 
@@ -59,8 +59,8 @@ def deciding(rounds: Iterable[Round]) -> frozenset[int]:
     )
 
 
-def _unlike(steps: Sequence[Step], better: Callable[[Step], bool]) -> list[Step]:
-    """The steps that are not `better`, where enough others of their state and load are."""
+def _unlike(steps: Steps, better: Callable[[Step], bool]) -> list[Step]:
+    """Those that are not `better`, where enough others of their state and load are."""
     cells = Counter(cell_of(step) for step in steps if better(step))
     return [step for step in steps if not better(step) and cells[cell_of(step)] >= FEWEST_SETTLED]
 

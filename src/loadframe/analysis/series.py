@@ -49,7 +49,7 @@ def pooled(samples: Sequence[Floats]) -> tuple[float, int]:
 
 
 def worth(correlation: float, *, most: float = MOST_ALIKE) -> float:
-    """How many independent values a value is worth; the lag-1 correlation counts as `most` at most."""
+    """Independent values per value; the lag-1 correlation counts as `most` at most."""
     r = min(max(correlation, 0.0), most)
     return (1 - r) / (1 + r)
 
@@ -57,9 +57,9 @@ def worth(correlation: float, *, most: float = MOST_ALIKE) -> float:
 def independent(
     rows: Sequence[Row], residuals: Callable[[Sequence[Row]], Sequence[float] | None], *, fitted: int, fewest: int
 ) -> Sequence[Row]:
-    """Rows (x, y, ...) in time order, averaged over neighbours (without the oldest of an odd number) until residuals,
-    of a fit with `fitted` parameters, are uncorrelated (batch means; Law, "Simulation Modeling and Analysis", 9.5.3).
-    Fewer than `fewest` where correlation remains."""
+    """Rows (x, y, ...) in time order, averaged over neighbours (without the oldest of an odd number) until residuals of
+    a fit with `fitted` parameters are uncorrelated (batch means; Law, "Simulation Modeling and Analysis", 9.5.3). Fewer
+    than `fewest` where correlation remains."""
     while len(rows) >= fewest and (left := residuals(rows)) is not None:
         if sum(value * value for value in left) <= 1e-12 * sum(row[1] * row[1] for row in rows):
             break
@@ -72,7 +72,7 @@ def independent(
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """value: the mean; worth: effective number of values; (...) each."""
+    """worth: effective number of values; (...) each."""
 
     value: Floats
     variance: Floats

@@ -1,6 +1,5 @@
 """From collapsed stacks to shares by class of work, the hottest functions, and a flame graph. A stack belongs to the
-class of its innermost frame in frames.toml, else to the kernel or the program's own code. Demands: utilisation law, D =
-U / X."""
+class of its innermost frame in frames.toml. Demands: utilisation law, D = U / X."""
 
 import math
 import re
@@ -51,7 +50,7 @@ NO_BASELINE = Baseline((), 0.0)
 
 
 def classify(frames: Sequence[str], kind: ProfileKind = "cpu") -> str:
-    """The class (an id of CLASSES) of a stack; frames from the outermost to the innermost."""
+    """An id of CLASSES. frames: the outermost first."""
     for frame in reversed(frames):
         if (class_ := class_of_frame(frame)) is not None:
             return class_
@@ -180,8 +179,8 @@ def flame(
 
 
 def _change(count: int, before: int, now_s: float, before_s: float, z: float) -> float | None:
-    """CPU time per request over the baseline's; None where chance explains it: |a k1 - b k0| < z sqrt(a^2 k1 + b^2 k0)
-    for Poisson counts, a and b the time of one sample. A baseline without samples counts as one."""
+    """None where chance explains it: |a k1 - b k0| < z sqrt(a^2 k1 + b^2 k0) for Poisson counts, a and b the time of
+    one sample. A baseline without samples counts as one."""
     if now_s <= 0 or before_s <= 0:
         return None
     spread = math.sqrt(now_s**2 * count + before_s**2 * before)
@@ -231,7 +230,7 @@ def collects(function: str) -> bool:
 
 
 def collecting(stacks: Sequence[Stack]) -> Collecting | None:
-    """The share in a CPU profile; None without any named function of a collector."""
+    """None without any named function of a collector."""
     total = sum(stack.count for stack in stacks)
     samples = sum(stack.count for stack in stacks if any(map(collects, stack.frames)))
     return Collecting(samples / total, *wilson(samples, total)) if samples else None

@@ -46,7 +46,7 @@ def mser(values: Floats) -> Floats:
 
 
 def detect(throughput: Floats, bin_s: float, *, floor_s: float) -> WarmUp:
-    """Of a throughput (1/s per bin of `bin_s` seconds): at least `floor_s`, at most half. Not settled where the level
+    """At least `floor_s`, at most half of the series (1/s per bin of `bin_s` seconds). Not settled where the level
     changes, or MSER-5's minimum lies, beyond that bound, where a climb leaves too much to be reached, or with fewer
     than 30 bins after the floor. What is like the settled part is kept: MSER alone cuts flat noise anywhere."""
     series = np.asarray(throughput, dtype=np.float64)
@@ -106,8 +106,8 @@ class Line:
 
 
 def straight(series: Floats) -> Line:
-    """The common line of series, each around its own level: (s, n), n at least 8; errors count the correlation of
-    neighbours (docs/mathematics.md, "Warm-up")."""
+    """Of series, each around its own level: (s, n), n at least 8; errors count the correlation of neighbours
+    (docs/mathematics.md, "Warm-up")."""
     count, length = series.shape
     time = np.linspace(-0.5, 0.5, length)
     squares = float(time @ time)
@@ -131,14 +131,13 @@ class _Steady:
     count: int
 
     def differs(self, window: Floats, errors: float = STANDARD_ERRORS) -> bool:
-        """Beyond the noise, by the window's median, so that one stall does not decide."""
+        """By the window's median, so that one stall does not decide."""
         difference = abs(float(np.median(window)) - self.level)
         error = math.sqrt(self.variance * (1 / len(window) + 1 / self.count))
         return difference > max(errors * error, MEANINGFUL_SHARE * abs(self.level))
 
 
 def _changes(means: Floats, at: int) -> bool:
-    """Whether the level from `at` on differs from the stretch before it, as long or two windows long."""
     after = means[at:]
     before = means[max(at - max(len(after), 2 * WINDOW), 0) : at]
     residuals = np.concatenate([before - before.mean(), after - after.mean()])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from loadframe.analysis import warmup
 from loadframe.analysis.arrays import Flags, Floats, Singles, Whole
 from loadframe.analysis.warmup import CLIMBS, Line, straight
-from loadframe.model import UNFINISHED, UNSETTLED, Latency, LatencyPoint, OperationSummary, Step, by_level
+from loadframe.model import UNFINISHED, UNSETTLED, Latency, LatencyPoint, OperationSummary, Steps, by_level
 
 Codes = NDArray[np.uint32]
 BINS = 66
@@ -90,7 +90,7 @@ class _InFlight:
         return Latency(self.mean_ms, p50, p95, p99, longest, p999)
 
     def as_many(self, count: int) -> Singles:
-        """`count` latencies with the same distribution, ascending, the longest included."""
+        """With the same distribution, ascending, the longest included."""
         if not len(self.share):
             return self.latency_ms
         down = np.ceil(np.cumsum(self.share[::-1]) * count / self.count - 1e-6).astype(np.int64)
@@ -141,6 +141,10 @@ def summarise(
         share = np.minimum(share, 1.0)
     in_flight = _InFlight.of(latency_ms, share, chosen & ((outcome == 0) | ~ended))
     requests, in_progress_s = int(done.sum()), float((waiting_s + held_s)[chosen].sum())
+    needed_s, responses_s = 0.0, FEWEST_RESPONSES * (in_flight.mean_ms / 1000.0)
+    if planned_s is not None and (requests + errors < FEWEST_REQUESTS or length < responses_s):
+        rate = (in_flight.count + errors) / length
+        needed_s = max(FEWEST_REQUESTS / rate if rate > 0 else 0.0, responses_s, length)
     # A request that waits for a CPU after releasing the lock overlaps with the next holder: time is counted once.
     begin, end = np.maximum(turn_s[holding], start), np.minimum(end_s[holding], until)
     order = np.argsort(begin, kind="stable")
@@ -168,16 +172,8 @@ def summarise(
         settled=settled,
         latencies_ms=in_flight.as_many(requests),
         balanced=abs(requests - in_flight.count) <= OUT_OF_BALANCE * in_flight.count,
-        needed_s=0.0 if planned_s is None else _needed_s(length, requests, errors, in_flight),
+        needed_s=needed_s,
     )
-
-
-def _needed_s(length_s: float, requests: int, errors: int, in_flight: _InFlight) -> float:
-    response_s = in_flight.mean_ms / 1000.0
-    if requests + errors >= FEWEST_REQUESTS and length_s >= FEWEST_RESPONSES * response_s:
-        return 0.0
-    rate = (in_flight.count + errors) / length_s
-    return max(FEWEST_REQUESTS / rate if rate > 0 else 0.0, FEWEST_RESPONSES * response_s, length_s)
 
 
 def _overlap_s(begin_s: Floats, end_s: Floats, start_s: float, until_s: float) -> Floats:
@@ -197,12 +193,7 @@ def _warmed_up(
 
 
 def _operations(
-    names: Sequence[str],
-    operation: Codes,
-    outcome: Codes,
-    latency_ms: Singles,
-    share: Floats,
-    in_window: Flags,
+    names: Sequence[str], operation: Codes, outcome: Codes, latency_ms: Singles, share: Floats, in_window: Flags
 ) -> tuple[OperationSummary, ...]:
     summaries = []
     counting = (outcome == 0) | (outcome == UNFINISHED)
@@ -228,9 +219,9 @@ LIKELY = 0.95
 """Probability that is enough to look again, not to report."""
 
 
-def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float, ...]:
-    """Levels at which most steps of a treatment had not settled, or their pooled throughput climbs, but in steps
-    without a cut, which measure climbs (a cache that fills)."""
+def unsettled(steps: Steps, probability: float = CLIMBS) -> tuple[float, ...]:
+    """Where most steps of a treatment had not settled, or their pooled throughput climbs, but in steps without a cut,
+    which measure climbs (a cache that fills)."""
     levels = []
     for level, mine in by_level(steps).items():
         line = common_line([step for step in mine if step.window_start_s > step.started_s])
@@ -240,7 +231,7 @@ def unsettled(steps: Sequence[Step], probability: float = CLIMBS) -> tuple[float
     return tuple(levels)
 
 
-def common_line(steps: Sequence[Step]) -> Line | None:
+def common_line(steps: Steps) -> Line | None:
     shares = [
         np.array(step.batches) / step.throughput
         for step in steps
@@ -250,7 +241,7 @@ def common_line(steps: Sequence[Step]) -> Line | None:
 
 
 def of_histogram(latencies_ms: Floats, counts: Whole) -> Latency:
-    """Of a histogram with at least one request: latencies, ascending, and counts, (bins,)."""
+    """With at least one request: latencies, ascending, and counts, (bins,)."""
     return _InFlight.of(latencies_ms, counts, counts > 0).latency()
 
 
@@ -259,7 +250,7 @@ POINTS_PER_DECADE, MOST_POINTS = 40, 300
 
 
 def points(latencies_ms: Floats, counts: Whole) -> tuple[LatencyPoint, ...]:
-    """At most MOST_POINTS points and the usual percentiles, evenly spaced on the scale of HdrHistogram's plots (Tene):
+    """At most MOST_POINTS and the usual percentiles, evenly spaced on the scale of HdrHistogram's plots (Tene):
     percentile q at one_in = 1 / (1 - q). Arrays as for `of_histogram`."""
     reached = np.cumsum(counts)
     requests = int(reached[-1])
@@ -267,14 +258,10 @@ def points(latencies_ms: Floats, counts: Whole) -> tuple[LatencyPoint, ...]:
     some = np.geomspace(1.0, requests, min(MOST_POINTS, 1 + math.ceil(POINTS_PER_DECADE * decades)))
     usual = [2.0, *(10.0**power for power in range(1, math.floor(decades) + 1))]
     places = sorted({float(place) for place in (*some[:-1], *usual) if place < requests})
-    shown = [LatencyPoint(place, _quantile(latencies_ms, reached, place)) for place in places]
+    ranks = [max(requests - math.floor(requests / place + 1e-9), 1) for place in places]
+    quantiles = latencies_ms[np.searchsorted(reached, ranks)].tolist()
+    shown = [LatencyPoint(*point) for point in zip(places, quantiles, strict=True)]
     return (*shown, LatencyPoint(float(requests), float(latencies_ms[np.flatnonzero(counts)[-1]])))
-
-
-def _quantile(latencies_ms: Floats, reached: Whole, one_in: float) -> float:
-    requests = int(reached[-1])
-    rank = max(requests - math.floor(requests / one_in + 1e-9), 1)
-    return float(latencies_ms[np.searchsorted(reached, rank)])
 
 
 DELAYED_ACK_MS = (38.0, 48.0)

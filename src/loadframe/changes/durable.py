@@ -1,9 +1,8 @@
 """Changes that outlive the command: of the machine, or of a server that Loadframe did not start. The previous value is
 first written to the state directory, one file per command, atomically and fsynced. When the command ends everything is
 reverted, in reverse order; after `kill -9` by `loadframe changes revert`, and by all commands that measure. What
-another program has changed meanwhile is left alone, and reported; what cannot be reverted stays on the disk with reason
-and time. What was changed from within other namespaces (a container) is reverted only where its address means the same
-here. Reverting is idempotent."""
+another program has changed meanwhile is left alone; what cannot be reverted stays on the disk with reason and time.
+What was changed from within other namespaces (a container) is reverted only where its address means the same here."""
 
 import os
 import secrets
@@ -27,7 +26,7 @@ NOT_ALONE = "Nothing can be compared then; find out which one, and run again."
 
 class DurableJournal:
     def __init__(self, what: str, run: Path) -> None:
-        """what: for messages; run: the folder of the run. CageError."""
+        """what: for messages. CageError."""
         self._life: Life | None = None
         self._record = Record(
             id=secrets.token_hex(6),
@@ -64,8 +63,8 @@ class DurableJournal:
         self._begin(place, {name: value})
 
     def back(self, place: Place, names: Container[str] | None = None) -> list[ChangeRecord]:
-        """Revert these settings of a place, or all, the last one first. What cannot be reverted stays recorded, for a
-        later command. Does nothing in a forked child. Ctrl-C waits until it is done."""
+        """These settings of a place, or all, the last one first. What cannot be reverted stays recorded, for a later
+        command. Does nothing in a forked child. Ctrl-C waits until it is done."""
         if os.getpid() != self._record.owner.pid:
             return []
         chosen = [change for change in self._record.changes if self._is(change, place, names)]
@@ -79,8 +78,8 @@ class DurableJournal:
         return outcomes
 
     def _begin(self, place: Place, wanted: Mapping[str, SettingValue | None]) -> None:
-        """Write the intents; a setting without a value is only watched. Current values are read under the same lock: a
-        value read earlier may be another command's."""
+        """A setting without a value is only watched. Current values are read under the same lock: a value read earlier
+        may be another command's."""
         with locked(lists.folder() / "lock"):
             changes = list(self._record.changes)
             for name, value in wanted.items():
@@ -139,8 +138,8 @@ class DurableJournal:
 
 
 def _meet(change: ChangeRecord, place: Place, name: str) -> bool:
-    """Whether two commands would change the same thing, however they reach it. A server's configuration file comes with
-    a restart, which resets all of its settings."""
+    """However two commands reach it. A server's configuration file comes with a restart, which resets all of its
+    settings."""
     addresses, aside = (change.place, place.address), ("option_file", "user", "words", "thing", "number")
     first, second = (
         address["thing"]
@@ -153,8 +152,8 @@ def _meet(change: ChangeRecord, place: Place, name: str) -> bool:
 
 
 def ours(change: ChangeRecord, value: SettingValue) -> bool:
-    """Whether we set a value, as far as known. While only the intent is recorded, any value is ours: a server may take
-    another value than it was given."""
+    """As far as known. While only the intent is recorded, any value is ours: a server may take another value than it
+    was given."""
     return change.read_back is None or value in (change.after, change.read_back)
 
 
@@ -174,7 +173,7 @@ def released(change: ChangeRecord, place: Place) -> ChangeRecord:
 
 
 def put_back(change: ChangeRecord, place: Place) -> ChangeRecord:
-    """Revert one setting, unless that is done, or another program has changed it. Never raises."""
+    """Unless that is done, or another program has changed it. Never raises."""
     try:
         now = place.read(change.setting)
         if now == change.before:
@@ -206,7 +205,7 @@ def cannot(change: ChangeRecord) -> str:
 
 
 def shown(value: SettingValue | None) -> str:
-    """A value in words; "" is the value of a setting that was never set."""
+    """ "" is the value of a setting that was never set."""
     return "the server's own value" if value == "" else str(value)
 
 
@@ -242,9 +241,9 @@ OTHERS: Mapping[Namespace, str] = {"net": "network", "mnt": "mount"}
 def revert(
     places: Callable[[], Places], *, again: bool = True, before: Callable[[str], None] = lambda _: None
 ) -> list[ChangeRecord]:
-    """Revert what killed commands have left; changes of running commands are not touched. Idempotent, and safe in
-    several processes at once. places: called only where something remains changed. again: also what recently could not
-    be reverted (lists.AGAIN_AFTER_S). before: called before what may take long. CageError."""
+    """Revert what killed commands have left; changes of running ones are not touched. Idempotent, and safe in several
+    processes at once. places: called only where something remains changed. again: also what recently could not be
+    reverted (lists.AGAIN_AFTER_S). before: called before what may take long. CageError."""
     remove_torn(state_directory() / "changes")
     if not lists.files():
         return []
@@ -255,7 +254,7 @@ def revert(
 
 
 def forget(identifier: str) -> list[ChangeRecord]:
-    """Give up what a killed command has left changed. identifier: of its list. Returns what each change leaves.
+    """Give up what a killed command has left changed; returns what each change leaves. identifier: of its list.
     ChangeError where no list has it, and where the command runs. CageError."""
     with locked(lists.folder() / "lock"):
         known = {record.id: record for record in lists.read()}
@@ -323,7 +322,7 @@ def _noted(record: Record, outcomes: list[ChangeRecord], left: Record) -> list[C
 
 
 def _place_of(places: Places, record: Record, change: ChangeRecord) -> Place | ChangeRecord:
-    """Where a change is reverted, or its outcome where it cannot be, or need not."""
+    """The outcome where a change cannot be reverted, or need not."""
 
     def failed(why: str) -> ChangeRecord:
         return became(change, "failed", None, f"{cannot(change)}: {why}")

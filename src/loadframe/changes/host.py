@@ -1,7 +1,6 @@
 """Settings of the machine that a study may change: the kernel's, in /proc/sys and /sys. A setting has sysctl's name
 ("vm.dirty_ratio"), or one of ours for a file of sysfs ("block.vda.scheduler"); `*` stands for all CPUs or disks. Only
-what is in host_settings.txt can be changed: what affects performance, takes effect at once, and can be reverted.
-Sources: the kernel's tree, under Documentation/."""
+what is in host_settings.txt can be changed: what affects performance, takes effect at once, and can be reverted."""
 
 import difflib
 import os
@@ -131,7 +130,7 @@ class Host:
 
 
 def command(name: str, value: SettingValue) -> str:
-    """A setting as a root command. StudyError as `Host.check`."""
+    """For root. StudyError as `Host.check`."""
     row, piece = _row(name)
     if row.path:
         return f"echo {shlex.quote(str(value))} > {shlex.quote('/' + row.path.replace('*', piece))}"
@@ -142,7 +141,7 @@ RIGHTS = "Only root may change settings of the machine, and in a container not a
 
 
 def _row(name: str) -> tuple[HostSetting, str]:
-    """The row of a setting, and what its `*` stands for. StudyError for an unknown one."""
+    """The row, and what its `*` stands for. StudyError for an unknown one."""
     for row in CATALOGUE:
         if fnmatchcase(name, row.name) and "/" not in name:
             before, _, after = row.name.partition("*")
@@ -156,7 +155,7 @@ def _row(name: str) -> tuple[HostSetting, str]:
 
 
 def _value(text: str) -> SettingValue:
-    """The bracketed word of a file's choices, else all of it; a number where it is one."""
+    """The bracketed word of a file's choices, else all of it."""
     chosen = re.search(r"\[(\S+)\]", text)
     word = chosen[1] if chosen else text.strip()
     return int(word) if re.fullmatch(r"-?[0-9]+", word) else word

@@ -21,7 +21,7 @@ FILE = "changes.jsonl"
 LAYERS: Sequence[tuple[str, Layer]] = (
     ("host", "host"), ("limits", "process"), ("cpus", "process"), ("settings", "server"), ("options", "application"),
 )  # fmt: skip
-"""The parts of a state, in the order in which they are changed."""
+"""In the order in which the parts of a state are changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Reasons:
         self._reasons: dict[tuple[str, str, SettingValue], Reason] = {}
 
     def note(self, treatment: str, title: str, state: TargetState, remedy: Remedy | None = None) -> None:
-        """title: of the treatment, for users. remedy: the one that led to its state."""
+        """title: for users. remedy: the one that led to its state."""
         self._titles[treatment] = title
         if remedy is None:
             return
@@ -74,7 +74,7 @@ class Journal:
         words: Callable[[], str] = str,
     ) -> None:
         """private: changes end with the target; else the first values are read, to which "before" and reverting refer.
-        reasons: as far as known. words: what is changed, for users; "" where the target's kind says it."""
+        words: what is changed, for users; "" where the target's kind says it."""
         self._run = run
         self._target = target
         self._private = private
@@ -85,7 +85,7 @@ class Journal:
         self._made: dict[tuple[str, str], ChangeRecord] = {}
 
     def go(self, treatment: str, now: TargetState, then: TargetState) -> None:
-        """From one state to another: first intents, then the change, then what was read back."""
+        """First intents, then the change, then what was read back."""
         changes = self._from_now(differences(now, then))
         entries = [self._entry("intent", treatment, change) for change in changes]
         try:
@@ -152,7 +152,7 @@ class Journal:
 
 
 def tell(path: Path, outcomes: Iterable[ChangeRecord]) -> None:
-    """Add the outcomes to the journal of a killed run. Skipped where the folder is gone or not writable. RunError."""
+    """Of a killed run. Skipped where the folder is gone or not writable. RunError."""
     from loadframe.runs.folder import RunFolder
 
     if not os.access(path / FILE, os.W_OK):
@@ -173,7 +173,7 @@ def _layer(outcome: ChangeRecord) -> Layer:
 
 
 def _reverted(number: int, target: str, outcome: ChangeRecord, made: ChangeRecord | None) -> ChangeRecord:
-    """As a journal entry. made: its intent."""
+    """made: its intent."""
     known = outcome if made is None else made
     return replace(
         outcome,
@@ -191,8 +191,8 @@ def _reverted(number: int, target: str, outcome: ChangeRecord, made: ChangeRecor
 
 
 def differences(now: TargetState, then: TargetState) -> list[Change]:
-    """The changes in order: the machine, then limits of the process, which the server needs when it starts. `after` is
-    "" where a setting goes back to the target's default."""
+    """In order: the machine, then limits of the process, which the server needs when it starts. `after` is "" where a
+    setting goes back to the target's default."""
     return [
         Change(layer, name, before.get(name), after.get(name, ""))
         for part, layer in LAYERS
@@ -209,7 +209,7 @@ def read(path: Path) -> list[ChangeRecord]:
 
 
 def not_reverted(entries: Sequence[ChangeRecord]) -> list[ChangeRecord]:
-    """Those whose last entry does not show them ended, failed, reverted, or back at the first value."""
+    """Where the last entry does not show it ended, failed, reverted, or back at the first value."""
     first: dict[tuple[str, str, str], ChangeRecord] = {}
     last: dict[tuple[str, str, str], ChangeRecord] = {}
     for entry in entries:

@@ -1,5 +1,5 @@
 """The lists of changes that remain, in the state directory, one file per command. A file that this version cannot use
-is reported and left as it is."""
+is left as it is."""
 
 import time
 from collections.abc import Mapping
@@ -35,16 +35,15 @@ KIND, VERSION = "standing", 2
 SINCE_2 = {"machine", "namespaces", "tried_at", "because"}
 KEYS = {"id", "what", "host", "boot", "owner", "run", "changes"} | SINCE_2
 OF_A_CHANGE = ("place", "words", "setting", "before", "after", "read_back")
-"""What a list keeps of a change: enough to revert it, and to report it."""
+"""Enough to revert a change, and to report it."""
 AGAIN_AFTER_S = 600.0
-"""Seconds before commands that measure try again to revert: a failing restart takes minutes, and affects others. Our
-choice."""
+"""Before commands that measure try again to revert: a failing restart takes minutes, and affects others. Our choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """host: its name, for users. namespaces: of the network ("net") and of mounts ("mnt"). tried_at, because: last
-    failed revert, in seconds since 1970 (0: never), and why it failed."""
+    """host: its name, for users. namespaces: "net" and "mnt". tried_at, because: last failed revert, in seconds since
+    1970 (0: never), and why it failed."""
 
     id: str
     what: str
@@ -59,7 +58,7 @@ class Record:
     because: str = ""
 
     def alive(self) -> bool:
-        """Whether the command still runs; True where unknown."""
+        """True where unknown."""
         lives = held(state_directory() / "changes" / f"{self.id}.json")
         if lives is not None or self.boot != identity.boot_id():
             return lives or False

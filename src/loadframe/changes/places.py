@@ -14,7 +14,7 @@ class Gone(ChangeError):  # noqa: N818 - a state, not an error
 
 
 class Place(Protocol):
-    """Where settings are that outlive us. All methods raise UserError where access is refused."""
+    """All methods raise UserError where access is refused."""
 
     @property
     def address(self) -> Mapping[str, str]:
@@ -48,7 +48,7 @@ ON_HOST = "on_host"
 
 
 def again(address: Mapping[str, str]) -> str:
-    """How to try again to revert what remains, without a full stop."""
+    """Without a full stop."""
     host = address.get(ON_HOST)
     return f"`loadframe changes revert`{f' on host {host}' if host else ''} tries again"
 
@@ -57,7 +57,7 @@ def again(address: Mapping[str, str]) -> str:
 class PlaceKind:
     """find: by an address; UserError where access is refused, KeyError or ValueError for an invalid one. longest_s: of
     one revert. ends_with_boot: a reboot reverts everything. moves: a setting may move others. namespace: in which an
-    address keeps its meaning, by setting; "" for all. way_in: what to do where access is refused, in words."""
+    address keeps its meaning, by setting; "" for all. way_in: what to do where access is refused."""
 
     find: Callable[[Mapping[str, str]], Place]
     longest_s: float = 0.0
@@ -74,7 +74,7 @@ _left: dict[str, list[str]] = {}
 
 
 def note(outcomes: Iterable[ChangeRecord]) -> None:
-    """Of reverts on other hosts; those of this machine are in its own lists."""
+    """Those of this machine are in its own lists."""
     for outcome in outcomes:
         if host := outcome.place.get(ON_HOST):
             others = [setting for setting in _left.pop(host, []) if setting != outcome.setting]

@@ -1,6 +1,6 @@
-"""A running server, as processes: its CPUs, its nice value, its limit of open files. One value holds for all threads of
-its main process and of those that it has started. A process is identified by pid and start time, so that a reused pid
-is never touched."""
+"""A running server, as processes: its CPUs, its nice value, its limit of open files, one value for all threads of its
+main process and of those that it has started. A process is identified by pid and start time, so that a reused pid is
+never touched."""
 
 from __future__ import annotations
 

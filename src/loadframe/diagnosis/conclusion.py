@@ -26,7 +26,7 @@ from loadframe.model import (
     Outcome,
     Round,
     StateSummary,
-    Step,
+    Steps,
     Stop,
     Trial,
     Unfinished,
@@ -74,9 +74,8 @@ FURTHEST = 2.0
 
 
 def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
-    """From the last state: an open cause, that of its bend first; else a limit measured as full at the bend; else one
-    that a kept change has raised; else the one that a straight line fills first, up to FURTHEST times the highest
-    load."""
+    """An open cause of the last state, that of its bend first; else a limit measured as full at the bend; else one that
+    a kept change has raised; else the one that a straight line fills first, up to FURTHEST times the highest load."""
     last, kept = rounds[-1], kept_trials(rounds)
     settled = {cause for trial in last.tried if trial.kept for cause in trial.remedy.addresses}
     open_ = [
@@ -111,7 +110,6 @@ def next_limit(rounds: Sequence[Round]) -> NextLimit | None:
 
 
 def _as_next(limit: Limit, because: str, furthest: float = math.inf) -> NextLimit:
-    """because: a text with a place for the ceiling."""
     load, ceiling = _load(limit), show_metric(limit.use_metric, limit.ceiling)
     title, because = limit.title or limit.id, because.format(ceiling=ceiling)
     return NextLimit(limit.id, load if load <= furthest and math.isfinite(load) else None, title, because)
@@ -122,11 +120,7 @@ def _load(limit: Limit) -> float:
 
 
 def outcome(
-    rounds: Sequence[Round],
-    *,
-    interrupted: bool = False,
-    stop: Stop | None = None,
-    drivers: FleetDrivers | None = None,
+    rounds: Sequence[Round], *, interrupted: bool = False, stop: Stop | None = None, drivers: FleetDrivers | None = None
 ) -> Outcome:
     """stop: where the target failed. drivers: all driving hosts compared with fewer."""
     kept = kept_trials(rounds)
@@ -170,9 +164,9 @@ FEWEST_ALIKE = 3
 
 
 def unfinished(
-    rounds: Sequence[Round], steps: Sequence[Step], budget_s: float, most_blocks: int, command: str
+    rounds: Sequence[Round], steps: Steps, budget_s: float, most_blocks: int, command: str
 ) -> Unfinished | None:
-    """Of the unkept changes that gained in each block, and that MOST_BLOCKS could prove, the one that gained most."""
+    """Of the unkept changes that gained in each block, and that MOST_BLOCKS could prove, the best."""
     counts = [
         (_blocks_to_decide(trial), trial)
         for round_ in rounds
@@ -199,7 +193,7 @@ def unfinished(
 
 
 def _blocks_to_decide(trial: Trial) -> int | None:
-    """Blocks of a whole proof, doubled without fresh ones; None where it is or cannot be decided."""
+    """Doubled without fresh blocks; None where it is or cannot be decided."""
     if trial.fresh is None and trial.reported.decision == "better":
         return 2 * trial.reported.blocks
     count = None if trial.reported.decided else needed(trial.reported, "blocks").count
@@ -221,7 +215,6 @@ NEAR = 0.85
 
 
 def _nothing_found(last: Round) -> Outcome:
-    """No limit was reached only where throughput still grows."""
     if (why := stops_growing(last.curve)) is None:
         return Outcome("no-limit-reached", f"No limit was reached within the levels tested{UNCHANGED}")
     near = [limit for limit in last.limits if NEAR * limit.ceiling <= limit.use < limit.ceiling]
@@ -237,7 +230,7 @@ LITTLE = 0.15
 
 
 def stops_growing(curve: Curve) -> str | None:
-    """In words; None where throughput grows up to the highest level, or there is only one."""
+    """None where throughput grows up to the highest level, or there is only one."""
     if curve.cliff is not None:
         return f"Throughput falls between {curve.axis} {curve.cliff.from_load:g} and {curve.cliff.to_load:g}"
     if curve.knee is not None:

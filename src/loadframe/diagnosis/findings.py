@@ -18,25 +18,25 @@ from loadframe.units import show_metric
 
 EVENTS = ("1/s", "")
 THRASH_PER_REQUEST = 0.05
-"""A silent limit explains a loss if at least one request in twenty pays for it."""
+"""Of a silent limit that explains a loss: one request in twenty pays for it."""
 FAILURES_PER_REQUEST = 0.01
-"""A loud one if at least one in a hundred fails: refusals may be slow, and thus few."""
+"""Of a loud one: one in a hundred fails, as refusals may be slow, and thus few."""
 THRASH_RISES = 3.0
-"""... and if it pays at least three times as often as below the bend."""
+"""... and it pays at least three times as often as below the bend."""
 EVERY_OTHER_REQUEST = 0.5
 """... or, at every level alike, one in two: that explains no bend, but may be what each request takes."""
 Judge = Callable[[Signature, Windows], Finding | RuledOut | None]
 
 
 class Causes(Protocol):
-    """The causes of a family of metrics (knowledge.families.Family.causes)."""
+    """Of a family of metrics (knowledge.families.Family.causes)."""
 
     def findings(self, windows: Windows) -> Sequence[Finding | RuledOut]: ...
 
     def behind(
         self, findings: Sequence[Finding], windows: Windows, signatures: Sequence[Signature], judge: Judge
     ) -> list[Finding]:
-        """The findings, and what one of the family's is caused by. judge: whether a signature holds in windows."""
+        """Also what one of the family's is caused by. judge: whether a signature holds in windows."""
 
     def now(self, metrics: Mapping[str, float], readings: Sequence[Reading]) -> Sequence[str]:
         """Sentences on what limits at this moment."""
@@ -49,9 +49,9 @@ def causes() -> list[Causes]:
 def diagnose(
     windows: Windows, limits: Sequence[Limit], several: Sequence[Finding | RuledOut] = ()
 ) -> tuple[tuple[Finding, ...], tuple[RuledOut, ...]]:
-    """Suspected causes, the best explained first, and what was ruled out. Where others take the CPU, that comes first
-    except for what is known to cost more (others.py), and nothing is ruled out: a target with many threads leaves
-    others less at high loads. several: what several levels show together (operational.py)."""
+    """The best explained first, and what was ruled out. Where others take the CPU, that comes first except for what is
+    known to cost more (others.py), and nothing is ruled out: a target with many threads leaves others less at high
+    loads. several: what several levels show together (operational.py)."""
     results: list[Finding | RuledOut | None] = [finding for family in causes() for finding in family.findings(windows)]
     results += [*several, *(_limit_finding(limit, windows) for limit in limits)]
     for signature in SIGNATURES:
@@ -107,7 +107,7 @@ SILENT = "Reaching this limit gives no error: every request is still answered, b
 
 
 def _limit_finding(limit: Limit, windows: Windows) -> Finding | RuledOut | None:
-    """Reached, with a counter of harm that rises; None for shares and times, which signatures judge."""
+    """None for shares and times, which signatures judge."""
     if limit.waits:
         at = limit.exhausted_at or _bend_interval(windows)
         return waiting_limits.finding(limit, windows, _bend_interval(windows), _limit_score(at, windows))
@@ -168,7 +168,6 @@ def _rises(limit: Limit, windows: Windows) -> bool:
 
 
 def _place(limit: Limit, windows: Windows) -> Window:
-    """Past the bend; without one the costliest level at which the limit is reached."""
     reached = [window for window in windows.levels if window.fills(limit)]
     if windows.bend is not None or not reached:
         return windows.past
@@ -187,9 +186,9 @@ def is_overrun(limit: Limit, step: Step) -> bool:
 
 
 def _acts_from(limit: Limit, windows: Windows) -> LoadInterval | None:
-    """From where requests pay for a full limit, between the last level at which few do and the first from which on all
-    do (docs/mathematics.md, "A bend that a limit explains"): where it fills if between these, else their geometric
-    mean. None where all levels pay or none does."""
+    """Between the last level at which few requests pay for a full limit and the first from which on all do
+    (docs/mathematics.md, "A bend that a limit explains"): where it fills if between these, else their geometric mean.
+    None where all levels pay or none does."""
     costs = {window.levels[0]: _cost_per_request(limit, window) for window in windows.levels}
     full = {window.levels[0] for window in windows.levels if window.fills(limit)}
     paid = {level: cost if level in full else 0.0 for level, cost in costs.items() if cost is not None}
@@ -216,7 +215,6 @@ NOT_THE_BEND = 0.3
 
 
 def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
-    """1 where it begins to act at a bend, less where it explains that less."""
     # Both ends are levels: what is not full yet at the level at which the fall has ended begins after it.
     if (
         acts is not None
@@ -232,7 +230,6 @@ def _limit_score(acts: LoadInterval | None, windows: Windows) -> float:
 def _signature_finding(
     signature: Signature, windows: Windows, window: Window | None = None
 ) -> Finding | RuledOut | None:
-    """window: where it must hold; default: past the bend, from the peak on without a bend, or the lowest level."""
     window = window or (windows.levels[0] if signature.unloaded else windows.place)
     measured = [(condition, window.judged(condition)) for condition in signature.present]
     pairs = [(condition, value) for condition, value in measured if value is not None]
@@ -270,7 +267,6 @@ def _signature_finding(
 
 
 def _first_level(signature: Signature, windows: Windows) -> LoadInterval | None:
-    """The lowest level at which all that was measured holds, from the level before; None without any."""
     levels = [window.levels[0] for window in windows.levels]
     for before, window in zip(levels[:1] + levels, windows.levels, strict=False):
         values = [(condition, window.judged(condition)) for condition in signature.present]
@@ -298,7 +294,3 @@ def _name(condition: Condition) -> str:
 
 def _show(condition: Condition, value: float) -> str:
     return f"{value:.3g}" if condition.per_request else show_metric(condition.metric, value)
-
-
-def settle(finding: Finding, settled: Finding) -> Finding:
-    return replace(finding, status=settled.status, mechanism=settled.mechanism)

@@ -1,12 +1,12 @@
 """Costs that grow with the requests served, or with time: never a limit of the load."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from statistics import fmean
 
 from loadframe.analysis.growth import LEAST, Growth, Of, growth
-from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Evidence, Finding, Step, by_level
+from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Evidence, Finding, Step, Steps, by_level
 from loadframe.units import show
 
 REQUESTS, TIME = "growth.requests", "growth.time"
@@ -31,27 +31,25 @@ GREW: Mapping[Of, tuple[str, str]] = {
 PER = {"requests": 1000.0, "time": 60.0}
 
 
-def growing(axis: str, steps: Sequence[Step]) -> Finding | None:
+def growing(axis: str, steps: Steps) -> Finding | None:
     kept, trend = _judged(axis, steps)
     return None if trend is None else _finding(trend, kept)
 
 
-def grown(axis: str, steps: Sequence[Step]) -> Growth | None:
-    """The growth in the steps of a state, in order; None where none is proved. Only steps before any of another state
-    count: a restart resets it."""
+def grown(axis: str, steps: Steps) -> Growth | None:
+    """In the steps of a state, in order. Only steps before any of another state count: a restart resets it."""
     return _judged(axis, steps)[1]
 
 
 def cost_ms(step: Step, of: Of) -> float:
-    """What a request cost in a step, in ms; 0 where not known. CPU time: of the target's processes."""
+    """0 where not known. CPU time: of the target's processes."""
     if of == "response":
         return step.latency.mean_ms
     cores = step.metrics.get("target.cpu.cores", 0.0)
     return 1000 * cores / step.throughput if step.throughput > 0 else 0.0
 
 
-def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None]:
-    """Usable steps and their growth: of the response time, else of the CPU time, which may be a small part of it."""
+def _judged(axis: str, steps: Steps) -> tuple[list[Step], Growth | None]:
     if axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return [], None
     ordered = sorted(steps, key=lambda step: step.number)
@@ -79,7 +77,7 @@ def _judged(axis: str, steps: Sequence[Step]) -> tuple[list[Step], Growth | None
     return kept, None
 
 
-def _finding(growth: Growth, steps: Sequence[Step]) -> Finding:
+def _finding(growth: Growth, steps: Steps) -> Finding:
     requests = growth.by == "requests"
     unit = "1,000 requests" if requests else "minute"
     per = (growth.times - 1) / max((growth.last - growth.first) / PER[growth.by], 1e-9)
@@ -119,7 +117,7 @@ def _share(share: float) -> str:
     return f"{100 * share:.0f} % of" if share >= 0.1 else f"{100 * share:.2g} % of"
 
 
-def _each_level(steps: Sequence[Step]) -> list[Evidence]:
+def _each_level(steps: Steps) -> list[Evidence]:
     lowest = next(iter(by_level(steps).values()))
     times_ms = [step.latency.mean_ms for step in lowest if step.latency_known]
     half = max(1, len(times_ms) // 2)

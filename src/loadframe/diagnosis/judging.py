@@ -1,6 +1,5 @@
 """What a trial shows of the causes that its remedy addresses (docs/mathematics.md, "Whether a mechanism moved"): a gain
-confirms one only where its own evidence receded, too (mechanism.py), and one change confirms one cause. A limit
-reported twice, by the study and by the requests in service, or by a stage and its server, is one."""
+confirms one only where its own evidence receded, too (mechanism.py), and one change confirms one cause."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from loadframe.diagnosis.others import Cost, cost
 from loadframe.diagnosis.sizes import SERVED_AT_ONCE, is_another, other_reading
 from loadframe.diagnosis.waiting_limits import is_the_same_limit
 from loadframe.knowledge.families import in_series
-from loadframe.model import Finding, Mechanism, Remedy, Step, Verdict, by_block
+from loadframe.model import Finding, Mechanism, Remedy, Steps, Verdict, by_block
 
 NO_EFFECT = 1.1
 """A remedy whose interval ends below this refutes its finding; one whose ratio is below it confirms no cause."""
@@ -23,19 +22,19 @@ FAILING = 0.01
 """Share of failing requests that is too many."""
 
 
-def failed_share(steps: Sequence[Step]) -> float:
+def failed_share(steps: Steps) -> float:
     failed, done = sum(step.errors for step in steps), sum(step.requests for step in steps)
     return failed / (failed + done) if failed + done else 0.0
 
 
-def cures_failures(before: Sequence[Step], after: Sequence[Step]) -> bool:
-    """Whether failures ended: a benefit even without more throughput."""
+def cures_failures(before: Steps, after: Steps) -> bool:
+    """A benefit even without more throughput."""
     share = failed_share(before)
     return share >= FAILING and failed_share(after) <= CURED * share
 
 
 def without_effect(verdict: Verdict) -> bool:
-    """Whether a change surely raises throughput by less than a tenth."""
+    """Whether it surely raises throughput by less than a tenth."""
     return verdict.high < NO_EFFECT
 
 
@@ -44,7 +43,7 @@ HALF = 0.5
 FEWEST_BLOCKS = 2
 
 
-def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> bool:
+def by_chance(verdict: Verdict, before: Steps, after: Steps) -> bool:
     """Whether it is not proved, at the verdict's level, that requests fail more rarely after; block i on both sides
     (docs/mathematics.md, "One error")."""
     sides = [[_failures(block) for block in by_block(side).values()] for side in (before, after)]
@@ -58,8 +57,7 @@ def by_chance(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -
     return bool(fmean(ratios) + max(scatter, chance) / math.sqrt(len(pairs)) >= 0)
 
 
-def _failures(steps: Sequence[Step]) -> tuple[int, float]:
-    """Failed requests, and the logarithm of their share."""
+def _failures(steps: Steps) -> tuple[int, float]:
     failed, done = sum(step.errors for step in steps), sum(step.requests for step in steps)
     return failed, math.log((failed + HALF) / (failed + done + 2 * HALF))
 
@@ -68,16 +66,15 @@ def judge(
     findings: Sequence[Finding],
     remedy: Remedy,
     verdict: Verdict,
-    before: Sequence[Step],
-    after: Sequence[Step],
+    before: Steps,
+    after: Steps,
     *,
     refutes: bool = True,
     doubt: str = "",
 ) -> tuple[Finding, ...]:
-    """From the steps of a proof; of several causes the one whose evidence receded first and most is confirmed. The
-    number served at once is refuted by no single setting of that size, a stage not by workers that wait for the next
-    one, and nothing by a guessed remedy. refutes: False if something else may limit. doubt: why nothing is
-    confirmed."""
+    """Of several causes the one whose evidence receded first and most is confirmed. The number served at once is
+    refuted by no single setting of that size, a stage not by workers that wait for the next one, and nothing by a
+    guessed remedy. refutes: False if something else may limit. doubt: why nothing is confirmed."""
     aimed_at = [finding for finding in findings if finding.id in remedy.addresses]
     ended = verdict.decision != "worse" and cures_failures(before, after)
     cured = ended and not by_chance(verdict, before, after)
@@ -123,8 +120,7 @@ def _in_doubt(others: Cost, verdict: Verdict, *, cured: bool) -> str:
 
 
 def _settled(finding: Finding, seen: Moved, first: Finding | None, why_not: str, open_: str) -> Finding:
-    """After a change that helped. first: its evidence receded first and most. why_not: why the change confirms none.
-    open_: what it leaves open."""
+    """first: its evidence receded first and most. open_: what the change leaves open."""
     one_is_behind = first is not None and (first.behind == finding.id or finding.behind == first.id)
     twice = one_is_behind or (first is not None and is_the_same_limit(first, finding))
     same = first is finding or (twice and seen.mechanism.receded)
@@ -151,9 +147,9 @@ IN_NOISE = "its interval reaches into what equal states showed in the same block
 OFTEN = 0.25
 
 
-def why_not_again(fresh: Verdict, steps: Sequence[Step]) -> str:
-    """Why fresh blocks do not confirm a gain; else "". Deciding blocks stop where they look good: fresh ones must prove
-    it, and it exceed what each state shows against itself (`Verdict.floor`)."""
+def why_not_again(fresh: Verdict, steps: Steps) -> str:
+    """ "" where fresh blocks confirm the gain. Deciding blocks stop where they look good: fresh ones must prove it, and
+    it exceed what each state shows against itself (`Verdict.floor`)."""
     if fresh.decision == "better":
         return "" if fresh.exceeds_noise else IN_FRESH_NOISE
     disturbed = sum(is_disturbed(step, steps) for step in steps)

@@ -1,6 +1,6 @@
 """Whether a cause's own evidence receded with a change by as much as its model predicts: a gain proves that a change
-helped, not why. Each cause has a trace, a metric and what must become of it; the seven forms: docs/mathematics.md,
-"Whether a mechanism moved".  A metric that is missing on either side has not receded."""
+helped, not why. Each cause has a trace, a metric and what must become of it; the forms: docs/mathematics.md, "Whether a
+mechanism moved". A metric that is missing on either side has not receded."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,19 +17,19 @@ from loadframe.knowledge.signature import Trace, trace_rows
 from loadframe.metrics import IN_FRONT
 from loadframe.metrics import metric as metric_of
 from loadframe.metrics.exposed import OF
-from loadframe.model import REACHED, Finding, Mechanism, Step, by_block
+from loadframe.model import REACHED, Finding, Mechanism, Steps, by_block
 from loadframe.units import show_metric
 
 MOVED = 0.7
 """A cause has moved when at most this share of its evidence is left."""
 CURED = 0.1
-"""Failures are cured when at most this share of them is left."""
+"""Failures are cured when at most this share is left."""
 AT_ONCE = 1.05
 """Factor by which a response time at the lowest load may differ between two states by itself."""
 MOSTLY = 0.9
 """Power of a gain by two factors that one of them must have to be its cause; our choice."""
 ONE_MORE = 0.5
-"""More than half of one more at a time is one more, not noise; our choice."""
+"""More than half of one more at a time is not noise; our choice."""
 PASSES = 1.05
 """Factor over the former limit that what passes a raised one must exceed: more than bursts and slack."""
 HALF = 0.5
@@ -101,9 +101,7 @@ class _Side:
     of: float = math.nan
 
 
-def moved(
-    finding: Finding, before: Sequence[Step], after: Sequence[Step], gain: float, *, cured: bool = False
-) -> Moved:
+def moved(finding: Finding, before: Steps, after: Steps, gain: float, *, cured: bool = False) -> Moved:
     """In a proof with at least this gain. cured: failures ended."""
     trace = trace_of(finding)
     if trace is None:
@@ -130,7 +128,10 @@ def _judged(trace: Trace, pairs: Sequence[tuple[_Side, _Side]], bounds: Sequence
     ]
     before, after = (fmean(side.value for side in sides) for sides in zip(*pairs, strict=True))
     wanted = fmean(bounds)
-    receded = _surely_negative(excess) and before > 0
+    receded = before > 0 and len(excess) >= FEWEST_BLOCKS and all(map(math.isfinite, excess))
+    if receded:
+        half = float(student.quantile(CONFIDENCE, len(excess) - 1)) * stdev(excess) / math.sqrt(len(excess))
+        receded = fmean(excess) + half < 0
     late = max((place for place, value in enumerate(excess) if value >= 0), default=-1)
     mechanism = Mechanism(
         metric=trace.metric,
@@ -150,7 +151,7 @@ def _unseen(metric: str, per_request: bool, because: str) -> Moved:
     return Moved(Mechanism(metric, None, None, None, per_request, False, because), (0, 1.0))
 
 
-def _side(trace: Trace, steps: Sequence[Step]) -> _Side | None:
+def _side(trace: Trace, steps: Steps) -> _Side | None:
     values = [step.metrics.get(trace.metric) for step in steps]
     known = [value for value in values if value is not None]
     if len(known) < len(values):
@@ -169,7 +170,7 @@ def _side(trace: Trace, steps: Sequence[Step]) -> _Side | None:
 
 
 def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
-    """For the value after a gain; infinite where the former ceiling is not known."""
+    """Infinite where the former ceiling is not known."""
     if trace.form == "passes":
         return math.inf if math.isnan(before.of) else PASSES * max(before.value, before.of)
     if trace.form == "spread":
@@ -184,15 +185,7 @@ def _bound(trace: Trace, before: _Side, gain: float, cured: bool) -> float:
     return MOVED * before.value
 
 
-def _surely_negative(values: Sequence[float]) -> bool:
-    if len(values) < FEWEST_BLOCKS or not all(map(math.isfinite, values)):
-        return False
-    quantile = float(student.quantile(CONFIDENCE, len(values) - 1))
-    return fmean(values) + quantile * stdev(values) / math.sqrt(len(values)) < 0
-
-
 def _because(trace: Trace, before: float, after: float, wanted: float, receded: bool) -> str:
-    """ "disk flushes per request: 3.9 before, 1 after the change; this cause predicts at most 2.7"."""
     per_request = trace.form == "events"
     what = _what(trace.metric, per_request)
     shown = [

@@ -26,23 +26,13 @@ from loadframe.diagnosis.sizes import (
 )
 from loadframe.knowledge.signature import CPU_BUSY, Condition, condition_rows
 from loadframe.metrics import metric as metric_of
-from loadframe.model import (
-    Curve,
-    Evidence,
-    Finding,
-    Limit,
-    LoadInterval,
-    RuledOut,
-    SettingValue,
-    Step,
-    by_level,
-)
+from loadframe.model import Curve, Evidence, Finding, Limit, LoadInterval, RuledOut, SettingValue, Step, Steps, by_level
 from loadframe.units import show, show_metric
 
 OPERATIONAL = frozenset({*SERVED_AT_ONCE, peers.SLOW, *growing.GROWTH})
-"""Findings that restate the curve: they are no second cause, and a setting without effect refutes none."""
+"""They restate the curve, so they are no second cause, and a setting without effect refutes none."""
 UNKNOWN_KINDS = frozenset({"service", "url"})
-"""Kinds of target of which only their owner knows what may limit them."""
+"""Only their owner knows what may limit them."""
 SCORE = 0.51
 REFUSES = 0.65
 """Requests that fail while n are in service fail for that reason."""
@@ -53,7 +43,7 @@ CONDITIONS = condition_rows(Path(__file__).with_suffix(".toml"))
 FAILING, ONE_CPU, ONE_LOCK = (CONDITIONS[name] for name in ("failing", "one_cpu", "one_lock"))
 FIRST = ("own_cpu_busy", "saturated", "busy", "driver", "waits_for_cpu", "throttled", "failing", "disk_busy")
 ABSENT = tuple(CONDITIONS[name] for name in FIRST)
-"""Where one of these holds it ends the throughput, and X R is no number of anything."""
+"""Each of these ends the throughput, and X R is then no number of anything."""
 SHOWN = ("workload.cpu_wait", "target.saturation", "target.cage.cpu.throttled_share", "system.disk.busy")
 COMPUTES = Condition("target.cpu.hottest_thread", ">=", HOT, "one thread computes all the time")
 SEVERAL = 1.5
@@ -69,14 +59,14 @@ GOMAXPROCS)."""
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What an examination has. sequence: all steps, disturbed ones too, of a service that Loadframe does not know
-    (own); else empty, as a database that is filled costs more by design."""
+    """sequence: all steps, disturbed ones too, of a service that Loadframe does not know (own); else empty, as a
+    database that is filled costs more by design."""
 
     curve: Curve
-    steps: Sequence[Step]
+    steps: Steps
     settings: Mapping[str, SettingValue]
     limits: Sequence[Limit]
-    sequence: Sequence[Step] = ()
+    sequence: Steps = ()
     own: bool = True
 
 
@@ -111,8 +101,7 @@ def operational(seen: Seen) -> tuple[Finding | RuledOut, ...]:
     return (_finding(id_, seen, plateau, served, flat, refused),)
 
 
-def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: Condition | None = None) -> str | None:
-    """What else ends the throughput, except one condition. Busy CPUs count only where waits are unknown."""
+def _other_cause(flat: Steps, served: InService | None = None, *, but: Condition | None = None) -> str | None:
     unseen = not all("target.cpu.run_delay" in step.metrics for step in flat)
     cores = _of(ONE_CPU, flat)
     one_thread = cores is None or cores < SEVERAL
@@ -133,24 +122,23 @@ def _other_cause(flat: Sequence[Step], served: InService | None = None, *, but: 
     return None
 
 
-def _takes_turns(flat: Sequence[Step]) -> bool:
+def _takes_turns(flat: Steps) -> bool:
     """Threads compute one at a time, and not for a single thread, an interpreter, or others on the CPUs."""
     alone = _taken(flat) < LEAST_TAKEN
     return alone and _holds(ONE_CPU, flat) and all(_holds(condition, flat) for condition in NO_ONE_THREAD)
 
 
-def _taken(flat: Sequence[Step]) -> float:
+def _taken(flat: Steps) -> float:
     taken = [value for step in flat if (value := taken_cpus(step.metrics)) is not None]
     return sum(taken) / len(taken) if taken else 0.0
 
 
-def _holds(condition: Condition, steps: Sequence[Step]) -> bool:
+def _holds(condition: Condition, steps: Steps) -> bool:
     value = _of(condition, steps)
     return value is not None and condition.holds(value)
 
 
-def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Sequence[Step], refused: bool) -> Finding:
-    """refused: requests beyond the number in service fail at once."""
+def _finding(id_: str, seen: Seen, plateau: Plateau, served: InService, flat: Steps, refused: bool) -> Finding:
     low = [step for step in seen.steps if step.level == plateau.lowest]
     turns = id_ == SERIAL and _takes_turns(flat)
     matches = sizes(served, by_level(flat), low, seen.settings, seen.limits)
@@ -193,9 +181,7 @@ def _from(curve: Curve, plateau: Plateau) -> LoadInterval | None:
     return curve.knee
 
 
-def _evidence(
-    conditions: Sequence[Condition], flat: Sequence[Step], where: str, *, absent: bool = False
-) -> list[Evidence]:
+def _evidence(conditions: Sequence[Condition], flat: Steps, where: str, *, absent: bool = False) -> list[Evidence]:
     seen = ((condition, _of(condition, flat)) for condition in conditions)
     return [condition.evidence(value, where, absent=absent) for condition, value in seen if value is not None]
 
@@ -293,7 +279,6 @@ def _seen(served: InService, sizes: Sequence[Size]) -> str:
 
 
 def _advice(served: InService, sizes: Sequence[Size], own: bool) -> str:
-    """How to find out what it is. own: the study can declare the service's settings."""
     if not served.known:
         return "Measure more blocks or longer windows (measure.blocks, measure.window), or from a load of 1."
     if any(size.setting for size in sizes) or not own:
@@ -310,7 +295,7 @@ def _advice(served: InService, sizes: Sequence[Size], own: bool) -> str:
 
 
 def _turn(served: InService) -> str:
-    """The time for which one stage may serve a request: X = 1 / D (utilisation law); "" if it is none."""
+    """X = 1 / D (utilisation law); "" where no stage may serve one request at a time."""
     is_one = served.known and served.whole is None and served.value > ONE
     return show(1000 / served.throughput, "ms") if is_one else ""
 
@@ -324,14 +309,14 @@ def _digits(value: float) -> str:
     return f"{value:.1f}" if value < 10 else f"{value:.0f}"
 
 
-def _of(condition: Condition, steps: Sequence[Step]) -> float | None:
+def _of(condition: Condition, steps: Steps) -> float | None:
     values = [condition.of({**step.metrics, THROUGHPUT: step.throughput}) for step in steps]
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 
 
-def served_at_once(steps: Sequence[Step], responses_s: Mapping[str, float]) -> list[Step]:
-    """Add the number of requests in service at once, where the response time at the lowest load is known."""
+def served_at_once(steps: Steps, responses_s: Mapping[str, float]) -> list[Step]:
+    """Where the response time at the lowest load is known."""
     return [
         replace(step, metrics={**step.metrics, IN_SERVICE: step.throughput * responses_s[step.treatment]})
         if step.treatment in responses_s

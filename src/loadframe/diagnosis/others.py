@@ -11,13 +11,13 @@ from loadframe.analysis.selection import select
 from loadframe.diagnosis.growing import GROWTH
 from loadframe.diagnosis.signatures import GC_SAMPLED, PROGRAMS, THROTTLED, is_seen
 from loadframe.diagnosis.sizes import SERVED_AT_ONCE
-from loadframe.model import OTHERS, Finding, RuledOut, Step, at_highest
+from loadframe.model import OTHERS, Finding, RuledOut, Steps, at_highest
 
 MOST = 0.99
 """Share of the CPUs above which nothing is left to extrapolate from."""
 COLLECTING = "runtime.garbage_collection"
 LITTLE = 0.1
-"""Share of the time of requests in service that is too little to end the throughput."""
+"""Share of the time of requests in service that does not end the throughput."""
 AT_THE_DISK = (
     "memory.swap",
     "memory.mmap_page_faults",
@@ -66,7 +66,7 @@ def taken_cpus(metrics: Mapping[str, float]) -> float | None:
 
 
 def waiting(metrics: Mapping[str, float]) -> float:
-    """Number of the study's threads that wait for a CPU, without exhausted quotas; infinite where not measured."""
+    """Of the study's threads, for a CPU, without exhausted quotas; infinite where not measured."""
     waits = [
         metrics[f"{part}.cpu.run_delay"] * (1.0 - metrics.get(f"{part}.cage.cpu.throttled_share", 0.0))
         for part in ("target", "driver")
@@ -75,9 +75,9 @@ def waiting(metrics: Mapping[str, float]) -> float:
     return sum(waits) if waits else math.inf
 
 
-def crowding(steps: Sequence[Step], served: float, where: str) -> Finding | None:
-    """Others take the CPU, for a known number of requests in service: those that queue for these need no CPU yet, and
-    would hide the wait. None where it does not hold or was not measured."""
+def crowding(steps: Steps, served: float, where: str) -> Finding | None:
+    """For a known number of requests in service: those that queue for these need no CPU yet, and would hide the wait.
+    None where it does not hold or was not measured."""
     wait = "workload.cpu_wait"
     waits = [waiting(step.metrics) for step in steps if "target.cpu.run_delay" in step.metrics]
     if not waits:
@@ -113,8 +113,8 @@ class Cost:
     words: str = ""
 
 
-def cost(before: Sequence[Step], after: Sequence[Step]) -> Cost:
-    """The cost from the counting steps of both sides; effects of the target's own work are no cost of others."""
+def cost(before: Steps, after: Steps) -> Cost:
+    """From counting steps; effects of the target's own work are no cost of others."""
     run = [*before, *after]
     sides = []
     for side in (before, after):
@@ -135,8 +135,8 @@ LIMITS = 0.9
 """Used share of a thread, or of its CPUs, from which on a collector takes CPU time from requests."""
 
 
-def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
-    """Garbage collection cannot be judged where the target is busy at its highest level, and no metric reports it."""
+def collector(steps: Steps) -> tuple[RuledOut, ...]:
+    """It cannot be judged where the target is busy at its highest level, and no metric reports it."""
     here = [step.metrics for step in at_highest(steps)] or [{}]
     used = max(fmean(metrics.get(name, 0.0) for metrics in here) for name in COMPUTES)
     if used < LIMITS or any(name in step.metrics for step in steps for name in COLLECTOR_METRICS):
@@ -150,7 +150,7 @@ def collector(steps: Sequence[Step]) -> tuple[RuledOut, ...]:
 
 
 def failures(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings, without failing requests where these are those beyond the number served at a time."""
+    """Without failing requests where these are those beyond the number served at a time."""
     if findings and findings[0].id in SERVED_AT_ONCE:
         return tuple(finding for finding in findings if finding.id != FAILING)
     return tuple(findings)

@@ -1,21 +1,20 @@
 """Peers that requests wait for: the time there is the busy connections over the throughput (Little's law); for Unix
 sockets, the threads that wait."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from loadframe.metrics import parts_of
-from loadframe.model import Curve, Evidence, Finding, LoadInterval, Step, at_highest, by_level
+from loadframe.model import Curve, Evidence, Finding, LoadInterval, Step, Steps, at_highest, by_level
 from loadframe.units import show
 
 SLOW = "peer.slow"
 AT_PEER = "workload.at_peer_ms"
 SHARE = 1 / 3
-"""Least share of the response time at the peer; connections used again at once may not be seen as busy."""
+"""Of the response time at the peer, at least; connections used again at once may not be seen as busy."""
 LOOKED = ("target.peer.", "target.peers.", "target.served.")
 GROWS = 1.5
-"""Least growth of the time at the peer; where a pool of connections limits, it does not grow."""
+"""Of the time at the peer, at least; where a pool of connections limits, it does not grow."""
 BUSY, WAITING, CONNECTIONS = ".busy", ".waiting", ".connections"
 UNIX = "unix:"
 SOME_WAIT = 0.1
@@ -40,15 +39,14 @@ class AtPeer:
         return self.high_ms / self.low_ms
 
 
-def looked_at(steps: Sequence[Step]) -> list[Step]:
-    """Steps with the connections read; [] if fewer than half. A peer that a step does not name had no connection
-    then."""
+def looked_at(steps: Steps) -> list[Step]:
+    """[] if fewer than half have the connections read. A peer that a step does not name had no connection then."""
     looked = [step for step in steps if any(name.startswith(LOOKED) for name in step.metrics)]
     return looked if 2 * len(looked) >= len(steps) else []
 
 
-def slow_peer(steps: Sequence[Step]) -> AtPeer | None:
-    """The peer with most of the time at the highest level, longer than at the lowest in each step; else None."""
+def slow_peer(steps: Steps) -> AtPeer | None:
+    """The one with most of the time at the highest level, longer than at the lowest in each step."""
     levels = [looked_at(level) for level in by_level(steps).values()]
     if len(levels) < 2:
         return None
@@ -78,7 +76,7 @@ def finding(peer: AtPeer, curve: Curve, many: str) -> Finding:
     )
 
 
-def unseen_sockets(steps: Sequence[Step]) -> tuple[str, ...]:
+def unseen_sockets(steps: Steps) -> tuple[str, ...]:
     """Unix sockets whose connections may await an answer unseen: no thread waits, as with an event loop."""
     high = looked_at(at_highest(steps))
     names = {
@@ -97,7 +95,7 @@ def unseen_sockets(steps: Sequence[Step]) -> tuple[str, ...]:
     )
 
 
-def _peers(steps: Sequence[Step]) -> list[str]:
+def _peers(steps: Steps) -> list[str]:
     names = {name for step in steps for name in step.metrics if name.startswith("target.peer.")}
     peers = {
         parts_of(name).get("peer") for name in names if name.endswith(BUSY) or (name.endswith(WAITING) and UNIX in name)
@@ -105,12 +103,12 @@ def _peers(steps: Sequence[Step]) -> list[str]:
     return sorted(peer for peer in peers if peer is not None and peer != OTHERS and not _is_inside(peer, steps))
 
 
-def _is_inside(peer: str, steps: Sequence[Step]) -> bool:
-    """Whether the target itself listens there: a pool of its own workers."""
+def _is_inside(peer: str, steps: Steps) -> bool:
+    """The target itself listens there: a pool of its own workers."""
     return any(step.metrics.get(f"target.peer.{peer}.inside", 0.0) > 0 for step in steps)
 
 
-def _at(name: str, low: Sequence[Step], high: Sequence[Step]) -> AtPeer | None:
+def _at(name: str, low: Steps, high: Steps) -> AtPeer | None:
     busy = f"target.peer.{name}{BUSY}"
     metric = busy if any(busy in step.metrics for step in high) or not name.startswith(UNIX) else ""
     metric = metric or f"target.peer.{name}{WAITING}"

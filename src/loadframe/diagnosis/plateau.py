@@ -6,11 +6,11 @@ from statistics import fmean
 
 from loadframe.analysis.in_service import InService, in_service
 from loadframe.analysis.saturation import line
-from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Curve, CurvePoint, Step
+from loadframe.model import CLIENT_AXES, OPEN_LOOP_AXES, Curve, CurvePoint, Step, Steps
 from loadframe.model import by_level as of_levels
 
 FLAT = 0.95
-"""Levels with this share of the highest throughput are the plateau."""
+"""Share of the highest throughput."""
 NOISY = 0.85
 """... or this share, where its interval and that of the highest throughput overlap."""
 SPAN = 1.2
@@ -22,7 +22,7 @@ UNCHANGED = 1.25
 ALIKE = 0.2
 """Tolerance, relative to the response time at the lowest load: threads are counted only a few times in a step."""
 AS_LOW = 1.1
-"""Factor within which two levels have the same response time: then no request queued at the lower level."""
+"""Factor between response times of two levels: then no request queued at the lower level."""
 ONE = 2.0
 """Where fewer than two can be in service it is one: n <= X R."""
 
@@ -42,9 +42,8 @@ class Plateau:
     own_queues: bool = False
 
 
-def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
-    """None where throughput is not flat over several levels, falls off a cliff, or levels change what a request
-    does."""
+def plateau_of(curve: Curve, steps: Steps) -> Plateau | None:
+    """None where throughput is not flat over several levels, or levels change what a request does."""
     levels, loads = flat_levels(curve), [point.load for point in curve.points]
     by_level = of_levels(step for step in steps if step.level in loads)
     if not levels or not by_level or not all(level in by_level for level in levels):
@@ -64,7 +63,7 @@ def plateau_of(curve: Curve, steps: Sequence[Step]) -> Plateau | None:
 
 
 def flat_levels(curve: Curve) -> tuple[float, ...]:
-    """The levels at which throughput no longer grows: the last ones, except those at which it falls a little."""
+    """The last ones, except those at which throughput falls a little."""
     if curve.shape not in ("plateau", "decline") or curve.axis not in CLIENT_AXES | OPEN_LOOP_AXES:
         return ()
     flat = [point.load for point in curve.points if _as_high(point, curve)]
@@ -97,8 +96,8 @@ def _grown(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[flo
     return None
 
 
-def _held_alike(by_level: Mapping[float, Sequence[Step]]) -> bool:
-    """Whether a request holds a thread as long as its whole response takes at the lowest level (Little's law)."""
+def _held_alike(by_level: Mapping[float, Steps]) -> bool:
+    """A request holds a thread as long as its whole response takes at the lowest level (Little's law)."""
     steps = [step for group in by_level.values() for step in group]
     if not all(name in step.metrics for step in steps for name in ("target.threads.count", "target.waits.idle")):
         return False
@@ -130,11 +129,11 @@ def _served(curve: Curve, by_level: dict[float, list[Step]], levels: Sequence[fl
     )
 
 
-def _response_ms(steps: Sequence[Step]) -> float:
+def _response_ms(steps: Steps) -> float:
     return fmean(step.latency.mean_ms for step in steps)
 
 
-def _per_request(steps: Sequence[Step], *metrics: str) -> float | None:
+def _per_request(steps: Steps, *metrics: str) -> float | None:
     if not all(name in step.metrics for step in steps for name in metrics):
         return None
     return fmean(sum(step.metrics[name] for name in metrics) / step.throughput for step in steps)

@@ -1,7 +1,6 @@
 """Signatures: what must be seen, and what must be absent, before a cause is suspected; thresholds have their sources.
-Ordered by rank (`knowledge/signature.py`), from the hardware upwards: of two that hold alike the later comes first. A
-cause may have several: a server's report is a better witness than the machine. Those of any target are in
-signatures.toml, those of a kind of server in its `kinds/NAME/signatures.toml`."""
+Ordered by rank (`knowledge/signature.py`). A cause may have several: a server's report is a better witness than the
+machine. Those of any target are in signatures.toml, those of a kind of server in its `kinds/NAME/signatures.toml`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -31,8 +30,6 @@ OF_CAGE = [signature for signature in OF_ANY_TARGET if signature.rank is Rank.CA
 
 
 def _of_component(signature: Signature, component: str) -> Signature:
-    """What is seen at the target's cage, at that of another component."""
-
     def there(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
         cages = (condition.metric.replace("target.cage.", f"{component}.cage.") for condition in conditions)
         return tuple(replace(condition, metric=metric) for condition, metric in zip(conditions, cages, strict=True))
@@ -50,20 +47,14 @@ OF_CAGES = [_of_component(signature, component) for component in (*IN_FRONT, "dr
 """A limit set from outside is the deeper cause of whatever waits behind it."""
 
 
-def _with_look_alikes(signature: Signature) -> Signature:
-    of_kinds = tables("signatures", "RULED_OUT_BY", dict).values()
-    return replace(
-        signature,
-        absent=(*signature.absent, *chain.from_iterable(conditions.get(signature.id, ()) for conditions in of_kinds)),
-    )
-
-
+_RULED_OUT = tables("signatures", "RULED_OUT_BY", dict).values()
+_OF_ANY = [
+    replace(row, absent=(*row.absent, *chain.from_iterable(conditions.get(row.id, ()) for conditions in _RULED_OUT)))
+    for row in (*OF_ANY_TARGET, *OF_CAGES)
+]
 SIGNATURES: tuple[Signature, ...] = tuple(
     sorted(
-        (
-            *map(_with_look_alikes, (*OF_ANY_TARGET, *OF_CAGES)),
-            *chain.from_iterable(rows("signatures", "SIGNATURES", Signature).values()),
-        ),
+        (*_OF_ANY, *chain.from_iterable(rows("signatures", "SIGNATURES", Signature).values())),
         key=lambda signature: (signature.failing_others, signature.rank),
     )
 )
@@ -71,9 +62,8 @@ SIGNATURES: tuple[Signature, ...] = tuple(
 
 
 def is_seen(cause: str, metrics: Mapping[str, float]) -> bool:
-    """Whether a step shows a cause outside the target: DRIVER_LIMITED, DRIVER_BESIDE (the driver takes CPUs that the
-    target is short of) or OTHERS. Conditions on metrics that were not measured are skipped, but for the first, and of
-    DRIVER_BESIDE the first two."""
+    """A cause outside the target: DRIVER_LIMITED, DRIVER_BESIDE or OTHERS. Conditions on metrics that were not measured
+    are skipped, but for the first, and of DRIVER_BESIDE the first two."""
     needed = 2 if cause == DRIVER_BESIDE else 1
     for signature in _rows_of(cause):
         measured = [condition for condition in signature.present if condition.metric in metrics]

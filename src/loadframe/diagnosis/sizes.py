@@ -11,7 +11,7 @@ from statistics import fmean
 from loadframe.analysis.in_service import InService
 from loadframe.diagnosis.peers import OTHERS, looked_at
 from loadframe.metrics.exposed import OF
-from loadframe.model import REACHED, Change, Finding, Limit, Remedy, SettingValue, Step, amount
+from loadframe.model import REACHED, Change, Finding, Limit, Remedy, SettingValue, Steps, amount
 from loadframe.units import show
 
 PARALLELISM, SERIAL = SERVED_AT_ONCE = ("service.parallelism", "service.serial")
@@ -29,10 +29,7 @@ STATES: Mapping[str, str] = {
 }
 THE_SETTING = "the setting"
 SETTING = re.compile(rf"{THE_SETTING} (\S+) is ")
-COUNTED: Mapping[str, str] = {
-    "target.processes.count": "processes",
-    "target.threads.count": "threads",
-}
+COUNTED: Mapping[str, str] = {"target.processes.count": "processes", "target.threads.count": "threads"}
 IN_USE = 0.7
 """Least share of a limiting pool's connections that await an answer."""
 NEAR = 0.06
@@ -43,8 +40,7 @@ ITSELF = 1
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """words: "4 connections to 127.0.0.1:5432". metric: where it is seen, "" for a setting. setting: "" for what is
-    only seen."""
+    """words: "4 connections to 127.0.0.1:5432". metric: "" for a setting. setting: "" for what is only seen."""
 
     words: str
     value: float
@@ -54,12 +50,12 @@ class Size:
 
 def sizes(
     served: InService,
-    plateau: Mapping[float, Sequence[Step]],
-    low: Sequence[Step],
+    plateau: Mapping[float, Steps],
+    low: Steps,
     settings: Mapping[str, SettingValue],
     limits: Sequence[Limit],
 ) -> tuple[Size, ...]:
-    """What is alike at every level of the plateau, then settings. low: steps at the lowest load."""
+    """Alike at every level of the plateau, then settings. low: steps at the lowest load."""
     if not served.known:
         return ()
     declared = [
@@ -74,7 +70,7 @@ def sizes(
     return (*_peers(served, plateau), *_states(served, plateau, low), *_counted(served, plateau), *declared)
 
 
-def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
+def _peers(served: InService, plateau: Mapping[float, Steps]) -> list[Size]:
     connections = []
     plateau = {level: looked_at(steps) for level, steps in plateau.items()}
     for metric in sorted({name for steps in plateau.values() for step in steps for name in step.metrics}):
@@ -87,8 +83,8 @@ def _peers(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[S
     return connections
 
 
-def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Sequence[Step]) -> list[Size]:
-    """States that threads are in at the plateau, and none or fewer at the lowest load."""
+def _states(served: InService, plateau: Mapping[float, Steps], low: Steps) -> list[Size]:
+    """What threads are in at the plateau, and none or fewer at the lowest load."""
     moving, still = [], []
     for metric, words in STATES.items():
         size, before = _everywhere(served, metric, plateau), mean_of(metric, low)
@@ -102,7 +98,7 @@ def _states(served: InService, plateau: Mapping[float, Sequence[Step]], low: Seq
     return moving or still
 
 
-def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list[Size]:
+def _counted(served: InService, plateau: Mapping[float, Steps]) -> list[Size]:
     """Threads and processes: as many, or one more for the first; single-threaded processes count once."""
     by_count: dict[tuple[int, int], Size] = {}
     for metric, words in COUNTED.items():
@@ -116,8 +112,8 @@ def _counted(served: InService, plateau: Mapping[float, Sequence[Step]]) -> list
     return list(by_count.values())
 
 
-def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence[Step]], more: int = 0) -> float | None:
-    """The mean of a metric, less `more`, if near the same whole number at every level; else None."""
+def _everywhere(served: InService, metric: str, plateau: Mapping[float, Steps], more: int = 0) -> float | None:
+    """The mean, less `more`, if near the same whole number at every level; else None."""
     means = [mean_of(metric, steps) for steps in plateau.values()]
     known = [value - more for value in means if value is not None]
     if not known or len(known) < len(means):
@@ -129,7 +125,7 @@ def _everywhere(served: InService, metric: str, plateau: Mapping[float, Sequence
     return fmean(known) if served.holds(size) and all(abs(value - size) < near for value in known) else None
 
 
-def mean_of(metric: str, steps: Sequence[Step]) -> float | None:
+def mean_of(metric: str, steps: Steps) -> float | None:
     values = [step.metrics[metric] for step in steps if metric in step.metrics]
     return fmean(values) if values and len(values) == len(steps) else None
 
@@ -163,9 +159,8 @@ LARGEST_VALUE = 1e6
 PERIODS_S = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
-def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
-    """Why a gain by this remedy does not show that what the finding counts was raised, from the steps before; else
-    ""."""
+def is_another(finding: Finding, remedy: Remedy, before: Steps) -> str:
+    """Why a gain by this remedy does not show that what the finding counts was raised; else ""."""
     for change in remedy.changes:
         own = (finding.id, finding.behind, "")  # a limit of the service is one of requests in service, too
         if change.needed and change.raises not in own and not change.raises.startswith(OF):
@@ -186,7 +181,7 @@ def is_another(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
     return ""
 
 
-def other_reading(finding: Finding, remedy: Remedy, before: Sequence[Step]) -> str:
+def other_reading(finding: Finding, remedy: Remedy, before: Steps) -> str:
     """Of a number below the requests in service: each request holds one for a part of its time (n = X W), or it is a
     rate per short time; else ""."""
     most = in_service_by(finding)
@@ -214,7 +209,7 @@ def _changed(remedy: Remedy) -> list[tuple[Change, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A setting whose value is the throughput itself, in requests per `period`."""
+    """Its value is the throughput itself, in requests per `period`."""
 
     name: str
     value: SettingValue
@@ -235,8 +230,8 @@ def rates(settings: Mapping[str, SettingValue], throughput: float) -> tuple[Rate
 
 
 def by_chance(settings: Mapping[str, SettingValue], served: InService) -> str:
-    """How often a setting unrelated to the load matches by chance: log-uniform from 1 to LARGEST_VALUE, within
-    low..high, or near the throughput."""
+    """For a setting unrelated to the load: log-uniform from 1 to LARGEST_VALUE, within low..high, or near the
+    throughput."""
     count = sum(amount(value) is not None for value in settings.values())
     windows = math.log(served.high / max(served.low, 1.0)) if served.known and served.high > 1 else 0.0
     windows += len(PERIODS_S) * math.log((1 + NEAR_A_NUMBER) / (1 - NEAR_A_NUMBER))

@@ -1,7 +1,6 @@
 """Limits at which requests wait uncounted, such as a declared pool. A full limit proves little: a pool in front of busy
-CPUs is full, too. It is suspected if full at every level past the bend, and at none well below it, while throughput no
-longer grows; behind what is busy then. Also requests that share a disk flush, and wait for it most of the time in
-service (docs/mathematics.md, "Shared flushes")."""
+CPUs is full, too. It is suspected if full at every level past the bend, and at none well below it; behind what is busy
+then. Also requests that share a disk flush (docs/mathematics.md, "Shared flushes")."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +13,7 @@ from loadframe.diagnosis.windows import Windows
 from loadframe.knowledge.signature import DISK_IDLE, Rank, condition_rows
 from loadframe.metrics import metric as metric_of
 from loadframe.metrics.exposed import OF, RESERVED
-from loadframe.model import REACHED, Evidence, Finding, Limit, LoadInterval, RuledOut, Step
+from loadframe.model import REACHED, Evidence, Finding, Limit, LoadInterval, RuledOut, Steps
 from loadframe.units import show_metric
 
 FLAT = 1.1
@@ -44,11 +43,13 @@ def finding(limit: Limit, windows: Windows, bend: LoadInterval | None, score: fl
     if (least := min(past.values())) < most:
         return RuledOut(limit.id, f"{what}: {_say(limit, least)} of {_say(limit, limit.ceiling)} past the bend")
     spared = {level: use for level, use in uses.items() if use < most}
+    throughputs = [window.metrics["throughput"] for window in windows.levels]
+    flat = windows.bend is None and len(throughputs) > 1 and max(throughputs) < FLAT * throughputs[0]
     if windows.bend is not None and spared and max(spared) < windows.past.levels[0]:
         below = Evidence(metric, max(spared.values()), "<", most, _at(list(spared)), "below the bend")
         evidence: tuple[Evidence, ...] = (_full(limit, past), below)
         reached_at = limit.exhausted_at or bend
-    elif not spared and _flat(windows):
+    elif not spared and flat:
         evidence, reached_at, score = (_full(limit, uses),), None, min(score, AT_EVERY_LEVEL)
     else:
         return RuledOut(limit.id, "it is full, but that does not begin where throughput ends to grow")
@@ -103,13 +104,6 @@ def _at(levels: Sequence[float]) -> str:
     return f"at {levels[0]:g}" if len(levels) == 1 else f"at each level from {levels[0]:g} to {levels[-1]:g}"
 
 
-def _flat(windows: Windows) -> bool:
-    lowest, highest = windows.levels[0], windows.levels[-1]
-    if windows.bend is not None or highest.levels[0] <= lowest.levels[0]:
-        return False
-    return max(window.metrics["throughput"] for window in windows.levels) < FLAT * lowest.metrics["throughput"]
-
-
 def _say(limit: Limit, value: float) -> str:
     return show_metric(limit.use_metric, value)
 
@@ -121,9 +115,9 @@ IN_DISK = "target.waits.disk"
 FLUSHED, WRITTEN, READS = (CONDITIONS[name] for name in ("flushed", "written", "reads"))
 
 
-def waits_for_flushes(served: InService, flat: Sequence[Step], reached_at: LoadInterval | None) -> Finding | None:
-    """flat: the steps of the plateau. None where requests do not wait for flushes most of the time, may wait for reads,
-    or it was not measured."""
+def waits_for_flushes(served: InService, flat: Steps, reached_at: LoadInterval | None) -> Finding | None:
+    """flat: of the plateau. None where requests do not wait for flushes most of the time, may wait for reads, or it was
+    not measured."""
     in_disk, flushed, written = (mean_of(metric, flat) for metric in (IN_DISK, FLUSHED.metric, WRITTEN.metric))
     reads, working = mean_of(READS.metric, flat), mean_of(DISK_IDLE.metric, flat)
     if in_disk is None or flushed is None or written is None or reads is None:

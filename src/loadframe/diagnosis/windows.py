@@ -8,15 +8,15 @@ from statistics import fmean, median_high
 
 from loadframe.knowledge.signature import Condition
 from loadframe.metrics.agreements import names_of
-from loadframe.model import REACHED, Bend, BlindCounter, Curve, Finding, Limit, LoadInterval, Round, Step
+from loadframe.model import REACHED, Bend, BlindCounter, Curve, Finding, Limit, LoadInterval, Round, Step, Steps
 
 FALLING = ("cliff", "decline")
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Averages of the metrics over the steps of some levels. words: these levels. halves: what half of the steps
-    reached: a server that switches between two states has an average that no step had. most: of any step."""
+    """Averages of the metrics over some levels. halves: what half of the steps reached: a server that switches between
+    two states has an average that no step had. most: of any step."""
 
     words: str
     levels: tuple[float, ...]
@@ -31,7 +31,7 @@ class Window:
         return condition.of(self.halves if condition.by_half else self.metrics)
 
     def use_of(self, limit: Limit) -> float:
-        """What half of the steps reached; of a loud limit the most. -inf where not measured."""
+        """Of a loud limit the most. -inf where not measured."""
         return (self.most if limit.loud else self.halves).get(limit.use_metric, -math.inf)
 
     def fills(self, limit: Limit) -> bool:
@@ -41,7 +41,7 @@ class Window:
 @dataclass(frozen=True, slots=True)
 class Windows:
     """below, past: of the bend. top: the level with the most throughput and all above. levels: each, rising. bend: the
-    last load that held; bend_ranges: where it may be, and the cliff. falls: throughput falls past the bend."""
+    last load that held; bend_ranges: where it may be, and the cliff. falls: past the bend."""
 
     below: Window
     past: Window
@@ -57,7 +57,7 @@ class Windows:
         return self.past if self.bend is not None else self.top
 
 
-def look(curve: Curve, steps: Sequence[Step]) -> Windows:
+def look(curve: Curve, steps: Steps) -> Windows:
     if not steps:
         raise ValueError("a diagnosis needs at least one step")
     levels = sorted({step.level for step in steps})
@@ -82,7 +82,7 @@ def look(curve: Curve, steps: Sequence[Step]) -> Windows:
 
 
 def bend_intervals(curve: Curve) -> tuple[LoadInterval, ...]:
-    """The knee, and the interval from the last level before the cliff to the first after it."""
+    """The knee, and from the last level before the cliff to the first after it."""
     intervals = [] if curve.knee is None else [curve.knee]
     if (cliff := curve.cliff) is not None:
         intervals.append(LoadInterval((cliff.from_load + cliff.to_load) / 2, cliff.from_load, cliff.to_load))
@@ -90,8 +90,7 @@ def bend_intervals(curve: Curve) -> tuple[LoadInterval, ...]:
 
 
 ENOUGH = 0.25
-"""Probability from which on a cause is taken to begin before a bend, our choice: about a half between the same two
-levels."""
+"""Probability that a cause begins before a bend, our choice: about a half between the same two levels."""
 SHARES = [(number + 0.5) / 16 for number in range(16)]
 
 
@@ -108,7 +107,7 @@ def _anywhere(at: LoadInterval) -> list[float]:
     return [low ** (1 - share) * high**share for low, high, share in sides]
 
 
-def _window(words: str, levels: Sequence[float], steps: Sequence[Step]) -> Window:
+def _window(words: str, levels: Sequence[float], steps: Steps) -> Window:
     chosen = [step for step in steps if step.level in levels]
     names = {name for step in chosen for name in step.metrics}
     values = {name: [step.metrics[name] for step in chosen if name in step.metrics] for name in names}
@@ -128,8 +127,8 @@ def explains_bend(finding: Finding) -> bool:
 
 
 def bend_of(round_: Round) -> Bend | None:
-    """Where a limit begins to act, if the best finding is a limit that overlaps the knee: it comes from a counter in
-    every step, a knee lies between levels."""
+    """If the best finding is a limit that overlaps the knee: it comes from a counter in every step, a knee lies between
+    levels."""
     knee, limits = round_.curve.knee, {limit.id for limit in round_.limits}
     first = next((finding for finding in round_.findings if finding.status != "refuted"), None)
     if knee is None or first is None or first.id not in limits or not explains_bend(first):
@@ -144,7 +143,7 @@ def explained(round_: Round) -> Curve:
 
 
 def acts_from(round_: Round, finding: Finding) -> LoadInterval | None:
-    """At the bend, where the cause's own evidence agrees with that, else where this begins."""
+    """The bend, where the cause's own evidence agrees with that."""
     reached, explained = finding.reached_at, bend_of(round_)
     bend = explained.load if explained is not None and explained.limit == finding.id else round_.curve.knee
     return bend if reached is not None and bend is not None and reached.meets(bend) else reached
@@ -154,7 +153,7 @@ TRUSTED = 0.5
 """Share of steps with contradictions from which on a counter is not trusted in the rest."""
 
 
-def sighted(steps: Sequence[Step]) -> list[Step]:
+def sighted(steps: Steps) -> list[Step]:
     often = Counter(name for step in steps for name in names_of(step.blind))
     gone = {name for name, count in often.items() if count >= TRUSTED * len(steps)}
     return [
@@ -163,7 +162,7 @@ def sighted(steps: Sequence[Step]) -> list[Step]:
     ]
 
 
-def blind_counters(steps: Sequence[Step]) -> tuple[BlindCounter, ...]:
+def blind_counters(steps: Steps) -> tuple[BlindCounter, ...]:
     often = Counter(blind.counter for step in steps for blind in step.blind)
     words = {blind.counter: blind.because for step in reversed(steps) for blind in step.blind}
     return tuple(BlindCounter(name, count, words[name]) for name, count in often.most_common())

@@ -1,5 +1,5 @@
-"""What a run is made for besides an investigation: how the answer is kept, completed and written down, also of a killed
-run. Other distributions register theirs (docs/extensions.md)."""
+"""What a run is made for besides an investigation: how the answer is kept, completed and written down. Other
+distributions register theirs (docs/extensions.md)."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -24,13 +24,13 @@ NAME = re.compile(r"[a-z][a-z0-9-]*")
 TAKEN = frozenset(
     {"bench", "conduct", "findings", "forecast", "host", "investigation", "rounds", "run", "stop", "study", "verdicts"}
 )
-"""Documents that every run may have: no foreign kind of answer is called so."""
+"""Documents that every run may have."""
 
 
 @dataclass(frozen=True, slots=True)
 class KindOfAnswer(Generic[Answer]):
-    """kind: its record is KIND.json. completed: adds to a stored record what else the run folder has. files: texts by
-    name, written next to the report."""
+    """kind: its record is KIND.json. completed: adds what else the run folder has. files: texts by name, next to the
+    report."""
 
     kind: str
     record: type[Answer]
@@ -44,7 +44,7 @@ class KindOfAnswer(Generic[Answer]):
         return f"{self.kind}.json"
 
     def stored(self, run: RunFolder) -> Answer | None:
-        """As far as the run went; None for runs of another kind."""
+        """None for runs of another kind."""
         return run.record(self.file, self.schema, self.record)
 
     def save(self, run: RunFolder, answer: Answer) -> None:
@@ -88,8 +88,7 @@ OWN: tuple[KindOfAnswer[Any], ...] = (LADDER, CAPACITY)
 
 
 def of_run(run: RunFolder) -> KindOfAnswer[Any] | None:
-    """None for an investigation, or without an answer. MissingTool, OutsideFault where its distribution is missing or
-    unusable."""
+    """None for an investigation. MissingTool, OutsideFault where its distribution is missing or unusable."""
     if (own := next((kind for kind in OWN if run.has(kind.file)), None)) is not None:
         return own
     offered = {offer.name for offer in offers(ANSWERS_GROUP) if NAME.fullmatch(offer.name)} - TAKEN

@@ -67,7 +67,7 @@ HOT = "cpu.hot_thread"
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A setting to declare. head: where it is set. command: of the target, where that must change."""
+    """head: where it is set. command: of the target, where that must change."""
 
     name: str
     value: int
@@ -78,8 +78,8 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """toml: the study. known: what is known of the service; hints: what the user may add. secrets: what looks like one
-    in the command, by the variables that stand for them."""
+    """toml: the study. known: of the service; hints: what the user may add. secrets: what looks like one in the
+    command, by the variables that stand for them."""
 
     name: str
     toml: str
@@ -88,7 +88,7 @@ class Beginning:
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def slower(self, shown: TooFewRequests) -> "Beginning":
-        """With longer windows, for a service too slow for one client's short step."""
+        """With windows long enough for one client's requests."""
         response_s = max(shown.needed_s.values()) / FEWEST_REQUESTS
         window_s = math.ceil(RESPONSES * response_s)
         measure = {"window": f"{window_s}s", "budget": f"{math.ceil(WINDOWS * window_s / 60)}m"}
@@ -117,8 +117,8 @@ def begin(
 
 
 def of_command(text: str, *, port: int | None = None, path: str = "/", name: str = "") -> Beginning:
-    """The study of a service that this command starts in the current directory. port: the number in it at which the
-    service listens, unless a usual flag has it. StudyError."""
+    """For a service that this command starts in the current directory. port: the number in it at which the service
+    listens, unless a usual flag has it. StudyError."""
     typed, secrets = without_secrets(parsed(text))
     remember(secrets.values())
     line = with_port(typed, port)
@@ -220,7 +220,6 @@ def _program(line: CommandLine) -> str:
 
 
 def _name(command: Iterable[str]) -> str:
-    """The first word that names a script or an application, else the program."""
     words = [word for word in command if not word.startswith("-")]
     scripts = [
         word for word in words if re.search(r"\.(py|js|mjs|cjs|ts|rb|php|jar)$|^[A-Za-z_][\w.]*:[A-Za-z_]\w*$", word)

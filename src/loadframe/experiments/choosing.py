@@ -12,13 +12,13 @@ from loadframe.kinds.service.discovery import Candidate, candidates, discover, m
 
 MOST_NAMED = 12
 OF_A_USER = "user@"
-"""Prefix of the unit that contains all processes of a user (user@.service(5))."""
+"""Prefix of a unit with all processes of a user (user@.service(5))."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """first: the parents of the service, several where processes of a command line share its port. where: keys of its
-    target. said: how it was chosen."""
+    """first: the service's parents, several where processes of a command line share its port. where: keys of its
+    target."""
 
     first: tuple[int, ...]
     where: Mapping[str, int | str]

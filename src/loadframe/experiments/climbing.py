@@ -16,7 +16,7 @@ from loadframe.experiments.proof import in_groups, orders, prove, throughputs, v
 from loadframe.experiments.side_by_side import START, changed, state_of
 from loadframe.experiments.stopping import UNFIT
 from loadframe.kinds import registry as targets
-from loadframe.model import Change, Compared, Interaction, Rung, SettingValue, Step, TargetState, Verdict
+from loadframe.model import Change, Compared, Interaction, Rung, SettingValue, Step, Steps, TargetState, Verdict
 from loadframe.study.declaration import ChangeTable
 
 
@@ -65,7 +65,7 @@ class LadderStates:
 
 
 def check_alternatives(bench: Bench) -> None:
-    """Raise as Target.check does, naming the alternative. The study's own state is checked when it starts."""
+    """Raise as Target.check does, naming the alternative."""
     for alternative in bench.study.alternative:
         state, kind = state_of(bench, alternative)
         _check(bench, f"alternative {alternative.name!r}", state, kind)
@@ -86,7 +86,7 @@ def _check(bench: Bench, what: str, state: TargetState, kind: str | None = None)
 
 
 CLIMB_SHARE = 0.7
-"""Share of the budget for trying the changes; the rest is for the ladder as a whole."""
+"""Of the budget; the rest is for the ladder as a whole."""
 OVERRUN = 0.1
 
 
@@ -129,7 +129,6 @@ def climb(
 
 
 def _try_all(book: Bookkeeping, states: LadderStates, note: Callable[[Climbed], None]) -> Climbed:
-    """Each change gets an even share of the remaining time; what it does not use goes to later ones."""
     changes = book.bench.study.change
     reserve_s = (1 - CLIMB_SHARE) * book.budget.left_s()
     climbed = Climbed(())
@@ -144,7 +143,6 @@ def _try_all(book: Bookkeeping, states: LadderStates, note: Callable[[Climbed], 
 def _try(
     book: Bookkeeping, states: LadderStates, kept: State, change: ChangeTable, number: int, firm_reserve_s: float
 ) -> Rung:
-    """A change that the target cannot work with is not kept; `refused` says why."""
     before = states.name(kept)
     rung = _rung(book, states, kept, change, kept=False)
     try:
@@ -166,8 +164,7 @@ def _rung(book: Bookkeeping, states: LadderStates, before: State, change: Change
 
 
 def _taken_apart(book: Bookkeeping, states: LadderStates, climbed: Climbed) -> Climbed:
-    """All states of the ladder in the same blocks, and the top without each change if the budget allows. These blocks
-    decided nothing, so they do not flatter what was kept."""
+    """All states of the ladder in the same blocks, which decided nothing, so that they do not flatter what was kept."""
     kept, study = climbed.kept, book.bench.study
     wanted, missing = analysis.states(kept), list[str]()
     if not _affords(book, wanted, study.measure.blocks.min):
@@ -257,5 +254,5 @@ def _measured(book: Bookkeeping, states: LadderStates, wanted: Sequence[State], 
     return taken
 
 
-def _samples(steps: Sequence[Step], states: LadderStates, wanted: Sequence[State]) -> Samples:
+def _samples(steps: Steps, states: LadderStates, wanted: Sequence[State]) -> Samples:
     return {state: throughputs(steps, states.name(state)) for state in wanted}

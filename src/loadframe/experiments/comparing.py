@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
 
@@ -13,7 +13,7 @@ from loadframe.errors import RunError, UserError
 from loadframe.experiments.proof import prove
 from loadframe.experiments.reading import conclude
 from loadframe.experiments.side_by_side import START, declare
-from loadframe.model import FLAGS, Comparison, Step, Verdict
+from loadframe.model import FLAGS, Comparison, Steps, Verdict
 from loadframe.runs.folder import RunFolder
 from loadframe.system.files import Folder, Whose
 
@@ -25,8 +25,8 @@ NEAR = 2.0
 
 
 def alternatives(book: Bookkeeping, *, enough: Callable[[Verdict], bool] = attrgetter("decided")) -> list[Comparison]:
-    """Compare the study's alternatives with its target, in the same blocks, at all levels, and cold where asked; of m
-    verdicts each has an error of 0.05 / m (Bonferroni)."""
+    """In the same blocks, at all levels, and cold where asked; of m verdicts each has an error of 0.05 / m
+    (Bonferroni)."""
     pairs = declare(book)
     proofs = prove(book, pairs, book.bench.study.levels, confidence=1 - ERROR / len(pairs), enough=enough)
     return [
@@ -49,9 +49,9 @@ def _near(verdict: Verdict) -> bool:
 
 
 def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (START, START)) -> Comparison:
-    """Compare two runs by their throughputs at the common levels near capacity, each divided by the geometric mean of
-    both at its level. The samples are unpaired. What runs differ by without a change is estimated from runs of the same
-    study next to the first. RunError where a run lacks the treatment, or there is no common level."""
+    """Two runs by their throughputs at the common levels near capacity, unpaired, each divided by the geometric mean of
+    both at its level. What runs differ by without a change is estimated from runs of the same study next to the first.
+    RunError where a run lacks the treatment, or there is no common level."""
     cases = conclude(before), conclude(after)
     first, second = (case.state(name) for case, name in zip(cases, treatments, strict=True))
     study, other = (case.study for case in cases)
@@ -111,11 +111,11 @@ def runs(before: RunFolder, after: RunFolder, *, treatments: tuple[str, str] = (
     )
 
 
-def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[Sequence[Step]]:
-    """Runs of the same study and host next to `before`: the newest `samples.MOST_SESSIONS`, oldest first."""
+def _equal_runs(before: RunFolder, after: RunFolder, treatment: str) -> list[Steps]:
+    """The newest `samples.MOST_SESSIONS`, oldest first."""
     place = Folder(before.path.resolve().parent, Whose.NAMED, what="folder of runs")
     others = {before.path.resolve().name, after.path.resolve().name}
-    sessions: list[Sequence[Step]] = []
+    sessions: list[Steps] = []
     try:
         place.open()
         names = sorted(place.folders(MOST_RUNS))

@@ -27,6 +27,7 @@ from loadframe.model import (
     Remedy,
     SettingValue,
     Step,
+    Steps,
     Trial,
     Verdict,
     of_treatment,
@@ -39,13 +40,12 @@ MIB = 1 << 20
 LEFT_ALONE = 0.95
 """Halving a stage that limits costs more than a twentieth."""
 LEAST_COST = 0.25
-"""Share of the gain, in logarithms, that each halving must cost: a remedy is two doublings, and half is left for
-noise."""
+"""Of the gain, in logarithms, for each halving: a remedy is two doublings, and half is left for noise."""
 NO_BUDGET = "skipped: too little of the budget was left"
 
 
 def controlled(book: Bookkeeping, examined: Examined) -> Examined:
-    """With the controls of the remedy kept last, and the findings that they leave confirmed."""
+    """The remedy kept last; findings that its controls contradict are no longer confirmed."""
     if not _confirmed(examined):
         return examined
     round_ = examined.round
@@ -75,7 +75,6 @@ def less_s(book: Bookkeeping, examined: Examined) -> float:
 
 
 def _confirmed(examined: Examined) -> list[Finding]:
-    """What the remedy kept last has confirmed."""
     aimed_at = examined.round.tried[-1].remedy.addresses
     return [finding for finding in examined.round.findings if finding.status == "confirmed" and finding.id in aimed_at]
 
@@ -87,7 +86,6 @@ def _affords(book: Bookkeeping, examined: Examined, *, needed: bool = False) -> 
 
 
 def _sham(book: Bookkeeping, examined: Examined) -> Control | None:
-    """None where the change restarts nothing."""
     round_, levels, trial = examined.round, examined.levels, examined.round.tried[-1]
     before = trial.treatment_before
     starts = [book.bench.starts_fresh(name) for name in (before, trial.treatment_after)]
@@ -114,7 +112,7 @@ def _sham(book: Bookkeeping, examined: Examined) -> Control | None:
     return Control("sham", title, verdict, *_of_sham(verdict, trial.reported))
 
 
-def of_failures(verdict: Verdict, before: Sequence[Step], after: Sequence[Step]) -> tuple[bool | None, str]:
+def of_failures(verdict: Verdict, before: Steps, after: Steps) -> tuple[bool | None, str]:
     if judging.failed_share(before) < judging.FAILING:
         return None, "too few requests failed before the restart as well, so this control shows nothing"
     if not judging.cures_failures(before, after):
@@ -211,8 +209,7 @@ def lessened(remedy: Remedy) -> Remedy | None:
 
 
 def _of_less(less: Verdict, whole: Verdict, halvings: float) -> tuple[bool | None, str]:
-    """A stage that limits passes in proportion to its workers, so less must cost: the more, the more the remedy
-    gave."""
+    """A stage that limits passes in proportion to its workers: less must cost the more, the more the remedy gave."""
     said = f"it gives {_times(less)}"
     if less.high < 1:
         return True, f"{said}: what is taken from the stage is missing at the end of the pipeline"

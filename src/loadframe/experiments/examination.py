@@ -23,7 +23,7 @@ from loadframe.kinds.base import Attached, Target
 from loadframe.ledger.reading import Series, as_number, clamped, read_limits
 from loadframe.ledger.rules import rules_for
 from loadframe.metrics import METRICS
-from loadframe.model import Curve, Knob, Limit, Round, SettingValue, Step, TargetState
+from loadframe.model import Curve, Knob, Limit, Round, SettingValue, Step, Steps, TargetState
 from loadframe.recording.derivation import PAGE_BYTES
 from loadframe.recording.process_metrics import memory
 from loadframe.study.exposed_tables import LimitTable
@@ -34,7 +34,7 @@ BY_REQUESTS = frozenset({"share", "cores", "1/s", "bytes/s"})
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """A round while its remedies are tried. bend: the last load before the curve levels off."""
+    """bend: the last load before the curve levels off."""
 
     round: Round
     situation: Situation
@@ -49,7 +49,7 @@ class Examined:
 
 
 def examine(
-    steps: Sequence[Step],
+    steps: Steps,
     *,
     number: int = 1,
     treatment: str,
@@ -61,10 +61,10 @@ def examine(
     free_disk_bytes: float = math.inf,
     knobs: tuple[Knob, ...] = (),
     declared: Sequence[LimitTable] = (),
-    run: Sequence[Step] = (),
+    run: Steps = (),
 ) -> Examined:
-    """Read the ledger and diagnose. steps: all of one treatment. free_disk_bytes, knobs: as in Situation. run: all
-    steps so far, to separate effects from disturbances; default: these steps."""
+    """steps: all of one treatment. run: all steps so far, to separate effects from disturbances; default: these
+    steps."""
     steps, series = ledger_of(steps, state, effective, declared)
     flat = flat_levels(curve)
     limits = tuple(with_saturation(limit_series, highest_level, flat) for limit_series in series)
@@ -112,12 +112,9 @@ def examine(
 
 
 def ledger_of(
-    steps: Sequence[Step],
-    state: TargetState,
-    effective: Mapping[str, SettingValue],
-    declared: Sequence[LimitTable] = (),
+    steps: Steps, state: TargetState, effective: Mapping[str, SettingValue], declared: Sequence[LimitTable] = ()
 ) -> tuple[list[Step], list[Series]]:
-    """The steps, completed with metrics that need all of them, and the limits that they show."""
+    """The steps with metrics that need all of them, and the limits that they show."""
     whole = with_memory_at_full(sighted(steps), effective)
     return whole, read_limits(whole, state, effective, rules_for(declared, whole))
 
@@ -127,7 +124,7 @@ def clamped_in(state: TargetState, effective: Mapping[str, SettingValue]) -> tup
 
 
 def with_saturation(series: Series, highest_level: float, flat: Sequence[float] = ()) -> Limit:
-    """With the load at which it saturates, if near the tested levels. flat: levels without growth."""
+    """If that is near the tested levels. flat: levels without growth."""
     limit, furthest = series.limit, saturation.FORESIGHT * highest_level
     flat_from = flat[0] if flat and limit.unit in BY_REQUESTS else None
     at = saturation.over_load(series.loads, series.uses, limit.ceiling, flat_from=flat_from, furthest=furthest)
@@ -136,7 +133,7 @@ def with_saturation(series: Series, highest_level: float, flat: Sequence[float] 
 
 AT_FULL = ".memory_at_full"
 KINDS = tuple(name.removesuffix(AT_FULL) for name in METRICS if name.endswith(AT_FULL))
-"""Servers with a metric of their connections' memory."""
+"""Servers with that metric."""
 FEWEST_COUNTS = 3
 
 
@@ -152,7 +149,7 @@ def memory_at_full(kind: str, pairs: Sequence[tuple[float, float]], values: Mapp
     return None if expected is None else expected + unused
 
 
-def with_memory_at_full(steps: Sequence[Step], effective: Mapping[str, SettingValue]) -> list[Step]:
+def with_memory_at_full(steps: Steps, effective: Mapping[str, SettingValue]) -> list[Step]:
     """Not for a target in several pieces, whose connections are those of one."""
     at_full: dict[str, float] = {}
     for kind in KINDS:
@@ -175,7 +172,7 @@ CONNECTION_STEPS, CONNECTIONS_PER_STEP = 6, 8
 def resident_by_connections(
     server: Attached | Target | None, enter: Callable[[], Attached] | None
 ) -> tuple[tuple[float, float], ...]:
-    """(connections, resident bytes) with more and more idle connections; empty unless the server is private."""
+    """(connections, resident bytes), with more and more idle connections; empty unless the server is private."""
     if server is None or enter is None:
         return ()
     readings = [(1.0, _resident_bytes(server.pids()))]
@@ -191,7 +188,7 @@ def resident_by_connections(
 
 
 def _resident_bytes(pids: Sequence[int]) -> float:
-    """Of all processes. TargetError where the first one has ended; others may end at any time."""
+    """TargetError where the first process has ended; others may end at any time."""
     files = []
     for pid in pids:
         try:

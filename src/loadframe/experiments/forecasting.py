@@ -1,5 +1,4 @@
-"""Forecasts from observations and runs, and the scores of all that were made on this machine, one per line, in
-Loadframe's state directory."""
+"""Forecasts from observations and runs, and the scores of all that were made on this machine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

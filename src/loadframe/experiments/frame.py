@@ -1,7 +1,7 @@
 """The frame around every experiment: run folder, bench, and what is kept and reported however it ends."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,19 +15,13 @@ from loadframe.changes import durable, lists, places
 from loadframe.errors import Interrupted, NotRecovered, RunError, UserError
 from loadframe.experiments import climbing
 from loadframe.experiments.examination import Examined, examine
-from loadframe.experiments.profiling import (
-    around,
-    looks_for_a_collector,
-    profile_around,
-    profile_at,
-    with_collecting,
-)
+from loadframe.experiments.profiling import around, looks_for_a_collector, profile_around, profile_at, with_collecting
 from loadframe.experiments.reading import conclude, write_answer
 from loadframe.experiments.settings_search import SettingsSearch
 from loadframe.experiments.stopping import note_fall
 from loadframe.machine import check_address_space
 from loadframe.masking import secrets_in
-from loadframe.model import Capacity, Curve, FleetDrivers, SettingValue, Step, TargetState
+from loadframe.model import Capacity, Curve, FleetDrivers, SettingValue, Steps, TargetState
 from loadframe.panics import reserve
 from loadframe.progress import Progress, Silent, counted
 from loadframe.reporting import quality_words, words
@@ -37,7 +31,7 @@ from loadframe.study import Study
 
 
 class Executor:
-    """Does the work of an experiment on this machine, step after step. Those of fleets override its methods."""
+    """Does an experiment's work on this machine. Those of fleets override its methods."""
 
     def check_study(self, study: Study) -> None:
         check_study(study)
@@ -47,7 +41,7 @@ class Executor:
         return RealBench(study, run, say)
 
     def compare_drivers(self, book: Bookkeeping, treatment: str, curve: Curve) -> FleetDrivers | None:
-        """All hosts that drive, compared with fewer of them; None without others. StepVoid."""
+        """All hosts that drive against fewer of them; None without others. StepVoid."""
         return None
 
     def trials(self, search: SettingsSearch, most: int) -> None:
@@ -55,7 +49,7 @@ class Executor:
         search.take_here(most)
 
     def begin_blocks(self, book: Bookkeeping, run: RunFolder, states: climbing.LadderStates, notes: list[str]) -> None:
-        """Set what takes the book's blocks, before a ladder is climbed. notes: appended for the reader."""
+        """Set what takes the book's blocks. notes: appended for the reader."""
 
     def capacities(self, book: Bookkeeping, run: RunFolder, study: Study, here: Capacity) -> Capacity:
         return here
@@ -134,7 +128,6 @@ def bare_bench(
 
 
 def read_back(book: Bookkeeping, treatment: str) -> dict[str, SettingValue]:
-    """Bring the target to a state; record and return its effective settings."""
     effective = book.bench.use(treatment)
     book.bench.run.append_line("effective.jsonl", "effective", Effective(treatment, effective))
     return effective
@@ -147,7 +140,7 @@ def looked_at(
     state: TargetState,
     effective: Mapping[str, SettingValue],
     curve: Curve,
-    steps: Sequence[Step] | None = None,
+    steps: Steps | None = None,
 ) -> Examined:
     return examine(
         with_collecting(book.bench.run, book.of(treatment) if steps is None else steps),

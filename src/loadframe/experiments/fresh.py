@@ -1,6 +1,5 @@
 """A kept gain measured again, in blocks that decided nothing: the deciding ones overstate it by 1.65 to 3 times near
-the smallest provable gain. And the response times at the lowest level, which distinguish more requests at a time from
-faster ones (diagnosis/mechanism.py)."""
+the smallest provable gain. And the response times at the lowest level (diagnosis/mechanism.py)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +11,7 @@ from loadframe.analysis.selection import select
 from loadframe.bench.bookkeeping import FEWEST_BLOCKS, Bookkeeping
 from loadframe.diagnosis.mechanism import AT_ONCE, CONFIDENCE
 from loadframe.experiments.proof import interleaved
-from loadframe.model import Step, Verdict, by_block, of_treatment
+from loadframe.model import Step, Steps, Verdict, by_block, of_treatment
 
 BLOCKS = 3
 """The fewest: the interval of two, with one degree of freedom, says next to nothing."""
@@ -24,9 +23,9 @@ PROVED = 0.5
 
 
 def wanted(known: Sequence[Verdict], most: int) -> int:
-    """The number of blocks, BLOCKS to `most`, for the product of these verdicts: enough to narrow the interval at their
-    noise, and to prove the gain in blocks as noisy as either state alone. Where one side served nothing, at least as
-    many as showed that."""
+    """BLOCKS to `most`, for the product of these verdicts: enough to narrow the interval at their noise, and to prove
+    the gain in blocks as noisy as either state alone. Where one side served nothing, at least as many as showed
+    that."""
     gain = abs(sum(math.log(verdict.ratio) for verdict in known))
     noise = max((stdev(map(math.log, verdict.block_ratios)) for verdict in known if verdict.block_ratios), default=0.0)
     loud = max(math.log(verdict.floor[1]) if verdict.floor else 0.0 for verdict in known)
@@ -49,8 +48,8 @@ def measure_again(
     done: int = 0,
     reserve_s: float = 0.0,
 ) -> list[Step]:
-    """Measure both in up to `blocks` further blocks, as the budget allows besides a reserve; none if fewer than BLOCKS.
-    done: blocks that both have in this round."""
+    """In up to `blocks` further blocks, as the budget allows besides a reserve; none if fewer than BLOCKS. done: blocks
+    that both have in this round."""
     per_block = [*levels, *levels]
     while blocks >= BLOCKS and not book.budget.affords(blocks * per_block, reserve_s):
         blocks -= 1
@@ -72,14 +71,14 @@ class Unloaded:
     half: float = math.inf
 
     def shows_more(self, gain: Verdict) -> bool:
-        """Whether the number of requests in service, gain times change of the response time, has risen beyond the error
-        of both: else requests may only have become faster."""
+        """Of requests in service, gain times change of the response time, beyond the error of both: else requests may
+        only have become faster."""
         known = math.hypot(math.log(gain.ratio / gain.low), self.half) if gain.low > 0 else math.inf
         return math.log(gain.ratio) + self.longer - known > math.log(AT_ONCE)
 
 
 def measure_unloaded(book: Bookkeeping, before: str, after: str, *, round_number: int) -> Unloaded:
-    """Measure both at the lowest level, in the study's fewest blocks, or two. The steps count for the curves."""
+    """At the lowest level, in the study's fewest blocks, or two. The steps count for the curves."""
     level = book.bench.study.levels[0]
     wanted = max(FEWEST_BLOCKS, book.bench.study.measure.blocks.min)
     blocks = wanted if book.budget.affords(2 * wanted * [level]) else FEWEST_BLOCKS
@@ -89,7 +88,7 @@ def measure_unloaded(book: Bookkeeping, before: str, after: str, *, round_number
     return of_steps(taken, before, after)
 
 
-def of_steps(taken: Sequence[Step], before: str, after: str) -> Unloaded:
+def of_steps(taken: Steps, before: str, after: str) -> Unloaded:
     timed = [step for step in taken if step.latency.mean_ms > 0]
     counted = {name: select(of_treatment(timed, name)).steps for name in (before, after)}
     sides = {name: [step.latency.mean_ms / 1000 for step in steps] for name, steps in counted.items()}

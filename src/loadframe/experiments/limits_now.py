@@ -233,7 +233,7 @@ def observe(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Watch:
-    """Readings for over_s seconds, fewer where the subject ends. TargetError before the second one."""
+    """Fewer readings where the subject ends. TargetError before the second one."""
     every_s = min(max(over_s / READINGS, SHORTEST_S), LONGEST_S, over_s)
     count = max(1, round(over_s / every_s))
     first = look()
@@ -276,8 +276,7 @@ def ledger_of(
     resident: Sequence[tuple[float, float]] = (),
     stages: Mapping[str, float] | None = None,
 ) -> LedgerNow:
-    """forecast: add when a limit saturates. resident: bytes by connections; default: those of the watch. stages:
-    metrics of a pipeline."""
+    """forecast: add when a limit saturates. resident: bytes by connections; default: those of the watch."""
     readings = _metrics(watch.first, watch.last, _specs(subject), _asked(subject))
     values, missing = dict(readings.values), dict(readings.missing)
     if not subject.local:
@@ -289,7 +288,11 @@ def ledger_of(
     values |= stages or {}
     names = f"{subject.kind}.connections", "target.memory.rss"
     pairs = [(read[names[0]], read[names[1]]) for _, read in watch.intervals if all(name in read for name in names)]
-    _add_memory(subject.kind, resident or pairs, values, missing)
+    at_full = f"{subject.kind}.memory_at_full"
+    if (expected := memory_at_full(subject.kind, resident or pairs, values)) is not None:
+        values[at_full] = expected
+    elif len({count for count, _ in resident or pairs}) < FEWEST_COUNTS:
+        missing[at_full] = missing.get("target.memory.rss", TOO_STEADY)
     warnings = [f"the watched process ended after {watch.watched_s:.0f} s"] if watch.ended else []
     if resident:
         warnings.append("memory per connection was measured with idle connections; statements take more")
@@ -323,22 +326,12 @@ def _specs(subject: Subject) -> Sequence[CounterSpec]:
     return (*server.counter_specs, *(server.exposure.counter_specs if isinstance(server, Exposing) else ()))
 
 
-def _add_memory(
-    kind: str, pairs: Sequence[tuple[float, float]], values: dict[str, float], missing: dict[str, str]
-) -> None:
-    metric, expected = f"{kind}.memory_at_full", memory_at_full(kind, pairs, values)
-    if expected is not None:
-        values[metric] = expected
-    elif len({count for count, _ in pairs}) < FEWEST_COUNTS:
-        missing[metric] = missing.get("target.memory.rss", TOO_STEADY)
-
-
 STATUS_ORDER = {"reached": 0, "near": 2, "free": 4, "unlimited": 5, "": 6}
 RUNS_OUT, COSTS_NOTHING = 1, 3
 
 
 def urgency(limit: Limit) -> tuple[int, float, float]:
-    """Sort key: reached, running out (soonest first), near, full ones that cost nothing; within these by use."""
+    """Reached, running out (soonest first), near, full ones that cost nothing; within these by use."""
     if limit.status != "reached" and limit.exhausted_at is not None:
         return RUNS_OUT, limit.exhausted_at.load, 0.0
     order = COSTS_NOTHING if limit.costs_nothing else STATUS_ORDER[limit.status]
@@ -359,7 +352,7 @@ def _with_time(limit: Limit, watch: Watch) -> Limit:
 
 
 def _asked(subject: Subject) -> dict[str, float]:
-    """Settings as "KIND.NAME.asked", configured before effective; 0 for what the server worked out itself."""
+    """As "KIND.NAME.asked", configured before effective; 0 for what the server worked out itself."""
     row = targets.KINDS.get(subject.kind)
     worked_out = dict.fromkeys(row.worked_out & subject.effective.keys() if row is not None else (), 0)
     settings = {**subject.effective, **worked_out, **subject.configured}
@@ -371,7 +364,6 @@ TOO_STEADY = "the number of connections hardly changed; watch longer (--over) to
 
 
 def _of_families(followed: Sequence[Tail]) -> tuple[Mapping[str, float], tuple[str, ...]]:
-    """The metrics that were read in files, and notes on them."""
     metrics: Mapping[str, float] = {}
     readings = [reading for tail in followed for reading in tail.readings()]
     if readings:

@@ -25,6 +25,7 @@ from loadframe.model import (
     Requirement,
     Stack,
     Step,
+    Steps,
 )
 from loadframe.recording.profiles import profiler
 from loadframe.reporting.flame import TitledStacks, speedscope_json
@@ -61,8 +62,7 @@ def _missing(book: Bookkeeping, profiles: Sequence[Wanted]) -> list[Wanted]:
 
 
 def around(examined: Examined) -> list[Wanted]:
-    """The level below the bend and the one past it; of a curve without a bend both ends. The last shows what limits the
-    state."""
+    """The level below the bend and the one past it, which shows what limits; of a curve without a bend both ends."""
     name, loads = examined.round.treatment, [point.load for point in examined.round.curve.points]
     if examined.bend is None:
         ends = [Wanted("lowest", name, loads[0]), Wanted("highest", name, loads[-1])]
@@ -72,8 +72,8 @@ def around(examined: Examined) -> list[Wanted]:
 
 
 def profile_at(book: Bookkeeping, wanted: Wanted, *, reserve_s: float = 0.0, no_room: str = "") -> bool:
-    """Take one sampled step if the budget has room for it and a reserve; returns whether it was taken. A failure is
-    recorded, and the run goes on."""
+    """Returns whether the step was taken: only if the budget has room for it and a reserve. A failure is recorded, and
+    the run goes on."""
     measure = book.bench.study.measure
     longer_s = max(WINDOW_S - measure.window, 0.0) + AROUND_S
     if measure.profile != "auto":
@@ -185,7 +185,7 @@ BUSY = {"target.cpu.hottest_thread": 0.5, "target.saturation": 0.5}
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """collector: its share of the target's samples at that level; all_cores: CPUs that the target used."""
+    """collector: its share of samples; all_cores: CPUs that the target used."""
 
     level: float
     collector: Collecting
@@ -193,8 +193,8 @@ class Sampled:
 
 
 def sampled(run: RunFolder, treatment: str, *, named: bool = False) -> Iterator[Sampled]:
-    """What each profile shows, past the bend or at the highest level. named: the collector's functions have names: none
-    among the samples means that it did nothing."""
+    """Past the bend or at the highest level. named: the collector's functions have names: none among the samples means
+    that it did nothing."""
     for step, source in _sources(run, treatment):
         stacks, _ = stacks_of(run, source)
         total = sum(stack.count for stack in stacks)
@@ -213,7 +213,7 @@ def _sources(run: RunFolder, treatment: str) -> Iterator[tuple[ProfiledStep, Pro
             )
 
 
-def with_collecting(run: RunFolder, steps: Sequence[Step]) -> list[Step]:
+def with_collecting(run: RunFolder, steps: Steps) -> list[Step]:
     known = {
         (treatment, profile.level): {
             GC_SAMPLED: profile.collector.share,
@@ -222,15 +222,11 @@ def with_collecting(run: RunFolder, steps: Sequence[Step]) -> list[Step]:
         for treatment in {step.treatment for step in steps}
         for profile in sampled(run, treatment)
     }
-    return [_with(step, known.get((step.treatment, step.level), {})) for step in steps]
+    return [replace(step, metrics={**step.metrics, **known.get((step.treatment, step.level), {})}) for step in steps]
 
 
-def _with(step: Step, metrics: Mapping[str, float]) -> Step:
-    return replace(step, metrics={**step.metrics, **metrics}) if metrics else step
-
-
-def looks_for_a_collector(kind: str, steps: Sequence[Step], level: float) -> bool:
-    """Whether only a profile can show the collector's cost: the target is busy, and no metric reports it."""
+def looks_for_a_collector(kind: str, steps: Steps, level: float) -> bool:
+    """Whether only a profile can show its cost: the target is busy, and no metric reports it."""
     here = [step.metrics for step in steps if step.level == level]
     if kind not in UNKNOWN_KINDS or not here or any(name in metrics for metrics in here for name in COLLECTOR_METRICS):
         return False
@@ -257,5 +253,6 @@ def receded(book: Bookkeeping, findings: Sequence[Finding], before: str, after: 
     return {before: first.collector.low * first.all_cores, after: same[-1].collector.high * same[-1].all_cores}
 
 
-def with_collector(steps: Sequence[Step], cores: Mapping[str, float]) -> list[Step]:
-    return [_with(step, {GC_SAMPLED_CORES: cores[step.treatment]} if step.treatment in cores else {}) for step in steps]
+def with_collector(steps: Steps, cores: Mapping[str, float]) -> list[Step]:
+    known = {treatment: {GC_SAMPLED_CORES: used} for treatment, used in cores.items()}
+    return [replace(step, metrics={**step.metrics, **known.get(step.treatment, {})}) for step in steps]

@@ -26,6 +26,7 @@ from loadframe.model import (
     Purpose,
     Step,
     StepRequest,
+    Steps,
     Verdict,
     by_block,
     by_level,
@@ -37,14 +38,14 @@ from loadframe.units import show
 MOST_LEVELS = 2
 MIRRORED = 2
 Samples = dict[float, list[float]]
-"""Throughputs by level, in the order of their blocks."""
+"""In the order of their blocks."""
 Proof = tuple[Compared, list[Step]]
 Judge = Callable[..., Verdict]
 
 
 def judged_levels(curve: Curve, bend: float | None) -> tuple[float, ...]:
-    """The levels for a remedy, settled ones if there are any: past the bend (else of all) the highest and the one in
-    the middle of the logarithms."""
+    """Settled ones if there are any: past the bend (else of all) the highest and the one in the middle of the
+    logarithms."""
     levels = [point.load for point in curve.points if point.settled] or [point.load for point in curve.points]
     past = [level for level in levels if bend is None or level > bend] or levels[-1:]
     if len(past) <= MOST_LEVELS:
@@ -63,9 +64,8 @@ def prove(
     confidence: float = 0.95,
     enough: Callable[[Verdict], bool] = attrgetter("decided"),
 ) -> list[Proof]:
-    """The verdict on the second state of each pair, all measured alternately in the same blocks. A pair takes no
-    further steps when its verdict is `enough`; all end after the study's most blocks, or when the budget is used up,
-    but not before two blocks."""
+    """All pairs alternate in the same blocks. A pair takes no further steps when its verdict is `enough`; all end after
+    the study's most blocks, or when the budget is used up, but not before two blocks."""
     blocks = book.bench.study.measure.blocks
     treatments = list(dict.fromkeys(name for pair in pairs for name in pair))
     per_block = list(levels) * len(treatments)
@@ -106,37 +106,37 @@ def in_groups(book: Bookkeeping, last: int, drawn: Iterator[list[tuple[str, floa
         yield group
 
 
-def _of_pair(steps: Sequence[Step], pair: tuple[str, str]) -> list[Step]:
+def _of_pair(steps: Steps, pair: tuple[str, str]) -> list[Step]:
     last = max((step.block or 0 for step in of_treatment(steps, pair[1])), default=0)
     return [step for step in steps if step.treatment in pair and (step.block or 0) <= last]
 
 
-def compared(steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Compared:
+def compared(steps: Steps, before: str, after: str, judge: Judge = verdict_at_end) -> Compared:
     verdict = verdict_on(steps, before, after, judge)
     return Compared(verdict=verdict, levels=level_ratios(steps, before, after, judge))
 
 
-def verdict_on(steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
+def verdict_on(steps: Steps, before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
     kept = settled(steps)
     verdict = judge(throughputs(kept, before), throughputs(kept, after), grain=grains(kept, before, after))
     return _known(verdict, steps, before, after, judge)
 
 
-def verdicts_at_each_level(steps: Sequence[Step], before: str, after: str, *, error: float) -> tuple[Verdict, ...]:
-    """All hold simultaneously with a probability of 1 - error."""
+def verdicts_at_each_level(steps: Steps, before: str, after: str, *, error: float) -> tuple[Verdict, ...]:
+    """All hold at once with a probability of 1 - error."""
     return tuple(
         _known(verdict, [step for step in steps if step.level in verdict.levels], before, after)
         for verdict in comparison.at_each_level(throughputs(steps, before), throughputs(steps, after), error=error)
     )
 
 
-def _known(verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
+def _known(verdict: Verdict, steps: Steps, before: str, after: str, judge: Judge = verdict_at_end) -> Verdict:
     """Widened by what disturbances may have cost; nothing is decided where too little happened."""
     verdict = held(widened(verdict, settled(steps), before, after), steps, before, after)
     return _one_served(verdict, steps, before, after, judge) or verdict
 
 
-def _one_served(verdict: Verdict, steps: Sequence[Step], before: str, after: str, judge: Judge) -> Verdict | None:
+def _one_served(verdict: Verdict, steps: Steps, before: str, after: str, judge: Judge) -> Verdict | None:
     """A verdict without a ratio, where at a level all requests of one side failed in all blocks, and the other side
     served in all. None where that may be chance (of equal states with a share p of failing blocks, n blocks of L levels
     show it with a probability of 2 L (p (1 - p))^n, at most 2 L / 4^n), or another level shows the opposite."""
@@ -159,15 +159,15 @@ def _one_served(verdict: Verdict, steps: Sequence[Step], before: str, after: str
     return comparison.without_ratio(verdict, "; ".join(reasons), decisions.pop()) if len(decisions) == 1 else None
 
 
-def _failed(steps: Sequence[Step]) -> bool:
+def _failed(steps: Steps) -> bool:
     return all(step.requests == 0 and step.errors >= FEWEST_REQUESTS for step in steps)
 
 
-def _served(steps: Sequence[Step]) -> bool:
+def _served(steps: Steps) -> bool:
     return all(step.requests >= FEWEST_REQUESTS for step in steps)
 
 
-def _mean(steps: Sequence[Step]) -> str:
+def _mean(steps: Steps) -> str:
     return show(fmean(step.throughput for step in steps), "1/s")
 
 
@@ -181,15 +181,14 @@ def look_around(
     reserve_s: float = 0.0,
     next_s: float = 0.0,
 ) -> list[Step]:
-    """Measure both at further levels, so that their knees are compared in the same minutes: in the study's fewest
-    blocks, in two, or not at all, as the budget allows."""
+    """At further levels, so that the knees are compared in the same minutes: in the study's fewest blocks, in two, or
+    not at all, as the budget allows."""
     per_block = [*levels, *levels]
     if not levels or not book.budget.affords(FEWEST_BLOCKS * per_block, reserve_s):
         return []
     blocks = book.bench.study.measure.blocks.min
     book.progress.phase(
-        f"{book.against(after, before)} at the {counted(len(levels), 'remaining level')}",
-        len(per_block) * blocks,
+        f"{book.against(after, before)} at the {counted(len(levels), 'remaining level')}", len(per_block) * blocks
     )
     return interleaved(
         book,
@@ -214,7 +213,7 @@ def interleaved(
     round_number: int,
     purpose: Purpose = "proof",
 ) -> list[Step]:
-    """The first `surely` blocks are measured in any case, the others as the budget allows."""
+    """The first `surely` blocks are measured in any case, others as the budget allows."""
     taken: list[Step] = []
     for block, order in zip(blocks, orders(book.random, [treatments], levels), strict=False):
         if block >= blocks.start + surely and not book.budget.affords([level for _, level in order], reserve_s):
@@ -226,10 +225,10 @@ def interleaved(
 def orders(
     chance: random.Random, groups: Sequence[Sequence[str]], levels: Sequence[float]
 ) -> Iterator[list[tuple[str, float]]]:
-    """The order of (treatment, level) in each block, without end, drawn at random, a group's treatments next to each
-    other; the third block reverses the first. So each of two treatments comes first at least once in three blocks, and
-    a drift shows as noise. Reversing every second block called 44 % of equal servers different, by noise with a period
-    of two blocks."""
+    """Of (treatment, level) in each block, without end, drawn at random, a group's treatments next to each other; the
+    third block reverses the first. So each of two treatments comes first at least once in three blocks, and a drift
+    shows as noise. Reversing every second block called 44 % of equal servers different, by noise with a period of two
+    blocks."""
     drawn: list[list[tuple[str, float]]] = []
     while True:
         if len(drawn) == MIRRORED:
@@ -258,12 +257,12 @@ def take_block(
     ]
 
 
-def throughputs(steps: Sequence[Step], treatment: str) -> Samples:
+def throughputs(steps: Steps, treatment: str) -> Samples:
     chosen = (step for block in by_block(of_treatment(steps, treatment)).values() for step in block)
     return {level: [step.throughput for step in taken] for level, taken in by_level(chosen).items()}
 
 
-def grains(steps: Sequence[Step], before: str, after: str) -> comparison.Grains:
+def grains(steps: Steps, before: str, after: str) -> comparison.Grains:
     first, second = (
         {level: max(map(grain_of, taken)) for level, taken in by_level(of_treatment(steps, name)).items()}
         for name in (before, after)
@@ -276,9 +275,7 @@ def grain_of(step: Step) -> float:
     return min(1.0, max(1.0, step.throughput * step.latency.mean_ms / 1000) / max(step.requests, 1))
 
 
-def level_ratios(
-    steps: Sequence[Step], before: str, after: str, judge: Judge = verdict_at_end
-) -> tuple[LevelRatio, ...]:
+def level_ratios(steps: Steps, before: str, after: str, judge: Judge = verdict_at_end) -> tuple[LevelRatio, ...]:
     ratios = []
     for level, mine in by_level(settled(steps)).items():
         served = [throughputs(mine, name).get(level, []) for name in (before, after)]
@@ -292,8 +289,8 @@ def level_ratios(
     return tuple(ratios)
 
 
-def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0) -> list[Step]:
-    """The counting steps of the last proof between two states, after block `above`; each proof begins with block 1."""
+def in_blocks(steps: Steps, before: str, after: str, *, above: int = 0) -> list[Step]:
+    """Of the last proof between two states, after block `above`; each proof begins with block 1."""
     proofs: list[list[Step]] = [[]]
     for step in steps:
         if step.purpose == "proof" and step.treatment in (before, after):
@@ -304,12 +301,12 @@ def in_blocks(steps: Sequence[Step], before: str, after: str, *, above: int = 0)
     return one_of_each_block(step for proof in both[-1:] for step in proof if (step.block or 0) > above)
 
 
-def operation_times(before: Sequence[Step], after: Sequence[Step]) -> tuple[OperationTimes, ...]:
+def operation_times(before: Steps, after: Steps) -> tuple[OperationTimes, ...]:
     first, second = _mean_times(before), _mean_times(after)
     return tuple(OperationTimes(*key, first[key], second[key]) for key in first if key in second)
 
 
-def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
+def _mean_times(steps: Steps) -> dict[tuple[float, str], float]:
     sums, counts = defaultdict[tuple[float, str], float](float), Counter[tuple[float, str]]()
     for step in sorted(steps, key=lambda step: step.level):
         for operation in step.operations:
@@ -319,13 +316,13 @@ def _mean_times(steps: Sequence[Step]) -> dict[tuple[float, str], float]:
 
 
 LONGER = 1.2
-"""Least factor of a p99 after over before that is worth a line."""
+"""Least factor of a p99 that is worth a line."""
 FOR_A_TAIL = 100
-"""Requests that a step needs, so that its p99 does not rest on a single one."""
+"""Requests of a step, so that its p99 does not rest on a single one."""
 
 
-def tail_price(before: Sequence[Step], after: Sequence[Step]) -> str:
-    """A sentence if p99 is longer after at the highest common level (Welch's t on logarithms, 95 %); else ""."""
+def tail_price(before: Steps, after: Steps) -> str:
+    """A sentence if p99 is longer at the highest common level (Welch's t on logarithms, 95 %); else ""."""
     sides = by_level(before), by_level(after)
     highest = max(sides[0].keys() & sides[1].keys(), default=0.0)
     first, second = (

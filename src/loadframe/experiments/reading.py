@@ -11,15 +11,7 @@ from loadframe.diagnosis.windows import explained
 from loadframe.errors import RunError, StudyError, UserError
 from loadframe.experiments import answer_kinds
 from loadframe.experiments.sweep import check_enough, curve_of
-from loadframe.experiments.writing import (
-    concluded,
-    ended,
-    examined,
-    partial,
-    quality_of,
-    renewed,
-    write_down,
-)
+from loadframe.experiments.writing import concluded, ended, examined, partial, quality_of, renewed, write_down
 from loadframe.model import (
     NOT_RECOVERED,
     CaseStudy,
@@ -29,7 +21,7 @@ from loadframe.model import (
     Round,
     RunAnswer,
     State,
-    Step,
+    Steps,
     of_treatment,
 )
 from loadframe.reporting.reports import render_page
@@ -43,7 +35,7 @@ def open_run(path: str | Path) -> RunFolder:
 
 
 def absent(run: RunFolder) -> tuple[str, ...]:
-    """What a run needs and is not available here, in words."""
+    """In words: what a run needs and is not available here."""
     try:
         metrics = {name for step in run.steps() for name in step.metrics}
         return declared.absent(run.declared(), run.bench().distributions, metrics)
@@ -100,11 +92,11 @@ def conclude(run: RunFolder, *, within_latency_p95_ms: float | None = None) -> C
 
 
 def answer_of(run: RunFolder) -> RunAnswer | None:
-    """The answer of `conclude` alone; None where the finished steps show nothing yet."""
+    """Of `conclude` alone; None where the finished steps show nothing yet."""
     return _answer(run, run.steps())
 
 
-def _answer(run: RunFolder, steps: Sequence[Step]) -> RunAnswer | None:
+def _answer(run: RunFolder, steps: Steps) -> RunAnswer | None:
     if (investigation := run.investigation()) is not None:
         return replace(renewed(run, investigation, steps), run=str(run.path), report=str(run.place(REPORT)))
     if (kind := answer_kinds.of_run(run)) is not None and (stored := kind.stored(run)) is not None:
@@ -128,12 +120,11 @@ def write_answer(run: RunFolder, study: CaseStudy) -> RunAnswer:
 def _states(
     run: RunFolder,
     study: Study | None,
-    steps: Sequence[Step],
+    steps: Steps,
     known: Mapping[str, Curve],
     rounds: Sequence[Round],
     answer: RunAnswer | None,
 ) -> dict[str, State]:
-    """In the order of their letters. known: curves of states that rounds have."""
     decided = deciding(rounds)
     alternatives = answer.alternatives if isinstance(answer, Investigation) else ()
     examinations = {
@@ -178,7 +169,7 @@ def _judged(state: State, round_: Round, first: NextLimit | None) -> State:
 
 
 def state_up_to(run: RunFolder, case: CaseStudy, treatment: str, up_to: float) -> State:
-    """A state as if the run had ended at this load."""
+    """As if the run had ended at this load."""
     state = case.state(treatment)
     steps = [step for step in state.steps if step.level <= up_to]
     if not steps:

@@ -1,13 +1,12 @@
 """The capacity search on a real target: each trial is a step in the run folder; disturbed steps are repeated."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from loadframe.analysis import objective as objectives
 from loadframe.analysis.capacity import CapacitySearch, Outcome, Proposal, Settings
 from loadframe.analysis.disturbance import VOIDING, is_disturbed
 from loadframe.bench.bookkeeping import Bookkeeping
-from loadframe.errors import StudyError, TargetError, UserError, WorkloadError
+from loadframe.errors import StudyError, TargetError, WorkloadError
 from loadframe.model import (
     OPEN_LOOP_AXES,
     TOO_FEW,
@@ -17,6 +16,7 @@ from loadframe.model import (
     LoadInterval,
     Step,
     StepRequest,
+    Steps,
 )
 from loadframe.prediction import resources
 from loadframe.prediction.forecasting import expected
@@ -46,7 +46,7 @@ def objective_of(study: Study) -> CapacityObjective:
 
 
 def asked_of_settings(study: Study) -> CapacityObjective | None:
-    """What is asked of every level besides throughput, where settings are searched; None for nothing."""
+    """Of every level besides throughput; None for nothing."""
     within = study.objective.within
     if not within.asks:
         return None
@@ -54,7 +54,7 @@ def asked_of_settings(study: Study) -> CapacityObjective | None:
 
 
 def settings_of(study: Study, *, hold_s: float = 0.0, guess: LoadInterval | None = None) -> Settings:
-    """The search between the study's lowest and highest level. StudyError where these are the same."""
+    """StudyError where the study's lowest and highest level are the same."""
     low, high = study.levels[0], study.levels[-1]
     if low == high:
         raise StudyError(
@@ -103,8 +103,7 @@ class _Finder:
                 self._expect()
 
     def _expect(self) -> None:
-        """Only once: a server that takes less for a request the busier it is would be followed in small steps, guess
-        after guess."""
+        """Only once: a server that takes less for a request the busier it is would be followed in small steps."""
         if (self.search.settings.guess or self.expected) is not None or any(not trial.met for trial in self.trials):
             return
         study = self.book.bench.study
@@ -127,7 +126,20 @@ class _Finder:
         except (TargetError, WorkloadError) as error:
             if not self.book.steps:
                 raise
-            return self._failed(proposal, error)
+            failed = f"the target failed: {error.fact}"
+            self.book.progress.say(f"at {proposal.load:g} {failed}")
+            self.book.bench.recover(TREATMENT)
+            return CapacityTrial(
+                step=0,
+                load=proposal.load,
+                seconds=proposal.seconds,
+                missed=failed,
+                throughput=0.0,
+                offered=None,
+                latency_p95_ms=0.0,
+                ended_early=True,
+                counted=not proposal.recovery,
+            )
         trial = self._trial(step, proposal)
         if TOO_FEW in step.flags and trial.counted and trial.met:  # one that misses with so few is overloaded
             return replace(trial, counted=False, note="too few requests or response times in it to decide anything")
@@ -169,21 +181,6 @@ class _Finder:
             note="to see the target recover" if proposal.recovery else "",
         )
 
-    def _failed(self, proposal: Proposal, error: UserError) -> CapacityTrial:
-        self.book.progress.say(f"at {proposal.load:g} the target failed: {error.fact}")
-        self.book.bench.recover(TREATMENT)
-        return CapacityTrial(
-            step=0,
-            load=proposal.load,
-            seconds=proposal.seconds,
-            missed=f"the target failed: {error.fact}",
-            throughput=0.0,
-            offered=None,
-            latency_p95_ms=0.0,
-            ended_early=True,
-            counted=not proposal.recovery,
-        )
-
 
 def find(book: Bookkeeping, settings: Settings, objective: CapacityObjective) -> Capacity:
     study = book.bench.study
@@ -215,7 +212,7 @@ def find(book: Bookkeeping, settings: Settings, objective: CapacityObjective) ->
     )
 
 
-def _warnings(search: CapacitySearch, steps: Sequence[Step]) -> list[str]:
+def _warnings(search: CapacitySearch, steps: Steps) -> list[str]:
     warnings = []
     if search.propose() is not None:
         warnings.append("The budget ended before the search did: give measure.budget more time.")

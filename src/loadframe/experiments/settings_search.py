@@ -1,5 +1,5 @@
-"""A search for settings, of another distribution, as seen by whoever takes its trials: one after the other, or on other
-hosts (the method `trials` of an executor)."""
+"""A search for settings, of another distribution, as seen by whoever takes its trials: here, or on other hosts (the
+method `trials` of an executor)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 from loadframe.bench.bookkeeping import Bookkeeping
 from loadframe.errors import RunError
-from loadframe.model import SettingValue, Step, TargetState
+from loadframe.model import SettingValue, Step, Steps, TargetState
 from loadframe.runs.folder import RunFolder
 
 TRIALS_ROUND = 2
@@ -18,13 +18,13 @@ TRIALS_ROUND = 2
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The settings as given. steps: at the judged levels. reference: their median throughput (1/s) at each level."""
+    """steps: at the judged levels. reference: their median throughput (1/s) at each level."""
 
     steps: tuple[Step, ...]
     reference: Mapping[float, float]
 
     @classmethod
-    def of(cls, steps: Sequence[Step], levels: Sequence[float]) -> Self:
+    def of(cls, steps: Steps, levels: Sequence[float]) -> Self:
         """RunError where at one of these levels most blocks serve nothing."""
         reference = {level: median(step.throughput for step in steps if step.level == level) for level in levels}
         for level, throughput in reference.items():
@@ -34,14 +34,13 @@ class Start:
                 )
         return cls(tuple(step for step in steps if step.level in reference), reference)
 
-    def value(self, steps: Sequence[Step]) -> float:
-        """Mean over the levels of the log of throughput over the start's."""
+    def value(self, steps: Steps) -> float:
         return fmean(math.log(step.throughput / self.reference[step.level]) for step in steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """Settings to try. changes: against the start. proposal: the search's own record of them."""
+    """changes: against the start. proposal: the search's own record of them."""
 
     title: str
     changes: Mapping[str, SettingValue]
@@ -63,7 +62,7 @@ class SettingsSearch(Protocol):
 
     @property
     def varied(self) -> int:
-        """The number of settings that are varied."""
+        """How many settings."""
 
     @property
     def next_number(self) -> int: ...
@@ -75,14 +74,12 @@ class SettingsSearch(Protocol):
         """Trials left up to number `most`."""
 
     def proposed(self, pending: Sequence[Proposed] = ()) -> Proposed:
-        """What to try next while the pending ones are being measured."""
+        """pending: being measured now."""
 
     def floors(self, start: Start) -> dict[float, float]:
         """Throughput (1/s) by level below which a trial against that start is hopeless."""
 
-    def ended(
-        self, number: int, proposed: Proposed, steps: Sequence[Step], failed: str, start: Start, host: str
-    ) -> None:
+    def ended(self, number: int, proposed: Proposed, steps: Steps, failed: str, start: Start, host: str) -> None:
         """Learn from a trial, keep and report it. start: of that host. failed: why it did not work, else ""."""
 
     def left_s(self) -> float:

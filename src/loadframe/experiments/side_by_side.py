@@ -24,6 +24,7 @@ from loadframe.model import (
     Round,
     SettingValue,
     Step,
+    Steps,
     TargetState,
     WarmRestart,
     Witness,
@@ -38,7 +39,7 @@ from loadframe.workloads.base import AsksForObjects
 
 START = "A"
 ERROR = 0.05
-"""Error of the verdicts on all alternatives together, and of each over all its levels together (Bonferroni)."""
+"""Of the verdicts on all alternatives together, and of each over all its levels together (Bonferroni)."""
 WITNESSES = (
     "workload.bytes",
     "target.cpu.cores",
@@ -55,7 +56,7 @@ SHARE = 0.6
 
 
 def declare(book: Bookkeeping) -> list[tuple[str, str]]:
-    """Declare the alternatives, each paired with the study's own state; then all of them cold, on request."""
+    """The alternatives, each paired with the study's own state; then all of them cold, on request."""
     study = book.bench.study
     states = {START: (book.bench.start_state, study.target.kind)}
     for alternative in study.alternative:
@@ -80,7 +81,7 @@ def state_of(bench: Bench, alternative: AlternativeTable) -> tuple[TargetState, 
 
 
 def changed(state: TargetState, table: StateTable, host: Mapping[str, SettingValue]) -> TargetState:
-    """The state with an alternative, or a change of a ladder. host: the part that is set on the machine."""
+    """host: the part that is set on the machine."""
     return replace(
         state,
         settings={**state.settings, **table.target.settings},
@@ -91,8 +92,8 @@ def changed(state: TargetState, table: StateTable, host: Mapping[str, SettingVal
 
 
 def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[tuple[str, str]]) -> None:
-    """Measure these pairs at all levels, in the study's fewest (at least two) to most blocks. Their number does not
-    depend on what they show, so a single look at the end has its nominal error."""
+    """At all levels, in the study's fewest (at least two) to most blocks. Their number does not depend on what they
+    show, so a single look at the end has its nominal error."""
     if not pairs:
         return
     study = book.bench.study
@@ -112,7 +113,7 @@ def measure_side_by_side(book: Bookkeeping, run: RunFolder, pairs: Sequence[tupl
         take_block(book, order, block=block, purpose="side by side")
 
 
-def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study: Study) -> tuple[Alternative, ...]:
+def alternatives_of(run: RunFolder, target: Round, steps: Steps, study: Study) -> tuple[Alternative, ...]:
     declared = {alternative.name for alternative in study.alternative}
     if not declared:
         return ()
@@ -155,7 +156,7 @@ def alternatives_of(run: RunFolder, target: Round, steps: Sequence[Step], study:
     return tuple(alternatives)
 
 
-def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -> tuple[Witness, ...]:
+def _witnesses(steps: Steps, name: str, level: float, more: set[str]) -> tuple[Witness, ...]:
     there = [step for step in steps if step.level == level]
     sides = [[step.metrics for step in of_treatment(there, treatment)] for treatment in (START, name)]
     shown = {
@@ -169,7 +170,7 @@ def _witnesses(steps: Sequence[Step], name: str, level: float, more: set[str]) -
     )
 
 
-def _paired(steps: Sequence[Step], first: str, second: str) -> list[Step]:
+def _paired(steps: Steps, first: str, second: str) -> list[Step]:
     taken = one_of_each_block(step for step in steps if step.purpose == "side by side")
     sides = [{(step.level, step.block): step for step in of_treatment(taken, name)} for name in (first, second)]
     both = sorted(sides[0].keys() & sides[1].keys())
@@ -182,7 +183,7 @@ POLL_S = 0.25
 
 
 def one_of_each_kind(run: RunFolder) -> list[str]:
-    """The first treatment of each kind of target: restarting all would take as long as measuring them."""
+    """The first of each kind of target: restarting all would take as long as measuring them."""
     kinds: dict[str, str] = {}
     for treatment in run.treatments().values():
         kinds.setdefault(treatment.kind, treatment.name)
@@ -190,8 +191,8 @@ def one_of_each_kind(run: RunFolder) -> list[str]:
 
 
 def try_restarts(book: Bookkeeping, run: RunFolder, treatments: Sequence[str]) -> None:
-    """End each cache cleanly, and by SIGKILL, and record what it still has, at the study's lowest level. One that does
-    not come back is not ended again."""
+    """End each cache cleanly, and by SIGKILL, and record what it still has, at the lowest level. One that does not come
+    back is not ended again."""
     level = book.bench.study.levels[0]
     for treatment in filter(book.bench.is_cache, treatments):
         for how in get_args(Ending):

@@ -31,8 +31,7 @@ def concluding(book: Bookkeeping) -> Iterator[None]:
 
 
 def go_on_below(book: Bookkeeping, error: NotRecovered) -> None:
-    """Start the target again after a fall. NotRecovered where it is not private, does not start, or failed at the
-    lowest load."""
+    """NotRecovered where the target is not private, does not start, or failed at the lowest load."""
     treatment, level = fell_in(book, error)
     if book.bench.endpoint.attached or level >= book.fell_at(treatment):
         raise error
@@ -56,8 +55,7 @@ def fell_in(book: Bookkeeping, error: NotRecovered) -> tuple[str, float]:
 
 
 def note_fall(book: Bookkeeping, error: NotRecovered, *, went_on: bool = False) -> None:
-    """Record once at which load it failed, and flag the step after which that was seen; nothing where it had no
-    load."""
+    """Once, with a flag for the step after which it was seen; nothing where it had no load."""
     if error.noted or (error.level is None and not book.steps):
         return
     error.noted = True

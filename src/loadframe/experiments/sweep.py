@@ -22,6 +22,7 @@ from loadframe.model import (
     Curve,
     Step,
     StepRequest,
+    Steps,
     by_block,
     by_level,
     of_treatment,
@@ -35,7 +36,7 @@ SWEEP_SHARE = 0.4
 FEWEST_LEVELS = 2
 
 
-def curve_of(steps: Sequence[Step], study: Study, treatment: str, *, decided: Collection[int] = ()) -> Curve:
+def curve_of(steps: Steps, study: Study, treatment: str, *, decided: Collection[int] = ()) -> Curve:
     taken = [step for step in _taken(steps, treatment) if step.number not in decided]
     mine = [step for step in taken if step.counts] or taken  # after a change that made it too slow, which is not kept
     counting = select(mine).steps
@@ -78,7 +79,7 @@ def _taken(steps: Iterable[Step], treatment: str) -> list[Step]:
     return [step for step in of_treatment(steps, treatment) if step.purpose != "warming"]
 
 
-def check_enough(steps: Sequence[Step], treatment: str) -> None:
+def check_enough(steps: Steps, treatment: str) -> None:
     steps = _taken(steps, treatment)
     if not steps or any(step.counts for step in steps):
         return
@@ -92,7 +93,7 @@ def check_enough(steps: Sequence[Step], treatment: str) -> None:
     )
 
 
-def _window_warnings(steps: Sequence[Step]) -> list[str]:
+def _window_warnings(steps: Steps) -> list[str]:
     few: dict[float, float] = {}
     unknown = []
     for level, there in by_level(steps).items():
@@ -121,7 +122,7 @@ def _listed(levels: Iterable[float]) -> str:
     return ", ".join(f"{level:g}" for level in levels)
 
 
-def _driver_warnings(steps: Sequence[Step]) -> list[str]:
+def _driver_warnings(steps: Steps) -> list[str]:
     said = {
         "driver-limited": "driver.limited: at {} the load driver was the bottleneck, so the curve is not the target's "
         "there",
@@ -189,8 +190,7 @@ def _swept(book: Bookkeeping, treatment: str, round_number: int) -> Curve:
 
 
 def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
-    """Measure unsettled levels again with a longer warm-up: all blocks of a level together may show what no single step
-    does."""
+    """All blocks of a level together may show what no single step does."""
     for _ in range(MOST_TIMES if book.bench.study.measure.warmup is None else 0):
         last = {step.level: step for step in book.of(treatment)}
         counting = select(book.of(treatment)).steps
@@ -213,8 +213,8 @@ def _settle(book: Bookkeeping, treatment: str, round_number: int) -> None:
 
 
 def measure_block(book: Bookkeeping, treatment: str, levels: Sequence[float], block: int, *, round_number: int) -> None:
-    """Take the levels that this block lacks, in random order; in the first block of an attached target in rising order,
-    so that a level at which it fails comes last."""
+    """The levels that this block lacks, in random order; in the first block of an attached target in rising order, so
+    that a level at which it fails comes last."""
     done = {step.level for step in book.of(treatment) if step.block == block}
     first = block == 1 and book.bench.endpoint.attached
     for level in sorted(levels) if first else book.random.sample(list(levels), len(levels)):

@@ -77,8 +77,7 @@ def try_remedies(book: Bookkeeping, examined: Examined, already: set[str], note:
 def _try(
     book: Bookkeeping, before: Examined, remedy: Remedy, note: Note, doubt: str = "", several: int = 0
 ) -> tuple[Examined, Attempt | None]:
-    """A promising remedy is also measured in fresh blocks. None where the target does not work with it. several:
-    changes of which each is proved alone afterwards."""
+    """None where the target does not work with it. several: changes of which each is proved alone afterwards."""
     treatment = before.round.treatment
     try:
         applied = apply(book, before, remedy)
@@ -107,8 +106,7 @@ def _untried(examined: Examined, remedy: Remedy, because: str) -> Examined:
 
 
 def prove_total(book: Bookkeeping, rounds: Sequence[Round], last: str) -> None:
-    """After several kept remedies, prove the last state against the first, in a number of blocks that is fixed
-    before."""
+    """After several kept remedies, the last state against the first, in a number of blocks that is fixed before."""
     kept = conclusion.kept_trials(rounds)
     if len(kept) > 1:
         blocks = fresh.wanted([trial.reported for trial in kept], book.bench.study.measure.blocks.max)
@@ -134,15 +132,14 @@ def _why_not(book: Bookkeeping, examined: Examined, remedy: Remedy) -> str | Non
 
 
 SHOWS = 1.2
-"""Throughput ratio of a single step: more than steps of one state differ by on a quiet machine."""
+"""Ratio of a single step: more than steps of one state differ by on a quiet machine."""
 
 
 def promising_first(
     book: Bookkeeping, examined: Examined, remedies: Sequence[Remedy], why_not: WhyNot
 ) -> tuple[Remedy, ...]:
-    """The remedies in another order: of the guessed ones for the first cause the first that shows a gain in a single
-    step at the highest level comes first, as a proof costs ten times as much. The target is in the round's state on
-    return."""
+    """In another order: of the guessed ones for the first cause the first that shows a gain in a single step at the
+    highest level comes first, as a proof costs ten times as much. The target is in the round's state on return."""
     round_, levels = examined.round, examined.levels
     guessed = [remedy for remedy in remedies if remedy.guessed and remedy.addresses == remedies[0].addresses]
     may = [remedy for remedy in guessed if why_not(remedy) is None]
@@ -176,7 +173,7 @@ ALONE = {
     False: "the other changes alone give as much: it may be omitted",
     None: "what it adds to the others is not proved",
 }
-"""What the other changes show of a reverted one, by whether it is needed."""
+"""By whether the reverted change is needed."""
 
 
 def _lift_together(
@@ -221,8 +218,7 @@ def _behind(chain: Sequence[Remedy], last: Attempt, why_not: WhyNot, done: set[f
 
 
 def _each_alone(book: Bookkeeping, examined: Examined, chain: Sequence[Remedy]) -> Examined:
-    """Revert each change alone, as far as the budget goes: all changes against all without one is a proof of that
-    one."""
+    """As far as the budget goes: all changes against all without one is a proof of that one."""
     round_, levels, controls = examined.round, examined.levels, list[Control]()
     trial, findings = round_.tried[-1], round_.findings
     whole = trial.treatment_after

@@ -18,20 +18,12 @@ from loadframe.experiments.examination import Examined
 from loadframe.experiments.frame import looked_at
 from loadframe.experiments.fresh import Unloaded, measure_unloaded
 from loadframe.experiments.profiling import receded, with_collector
-from loadframe.experiments.proof import (
-    Proof,
-    compared,
-    level_ratios,
-    look_around,
-    operation_times,
-    prove,
-    tail_price,
-)
+from loadframe.experiments.proof import Proof, compared, level_ratios, look_around, operation_times, prove, tail_price
 from loadframe.experiments.stopping import UNFIT, note_fall
 from loadframe.experiments.sweep import curve_of
 from loadframe.ledger.reading import read_limits
 from loadframe.ledger.rules import rules_for
-from loadframe.model import Limit, Remedy, Round, Step, StepRequest, TargetState, Trial, Verdict, of_treatment
+from loadframe.model import Limit, Remedy, Round, Step, StepRequest, Steps, TargetState, Trial, Verdict, of_treatment
 from loadframe.units import show
 
 NO_ERROR = f"the {100 * ERROR:.0f} % of error that all remedies of an investigation share are spent"
@@ -53,8 +45,8 @@ class Applied:
 
 
 def apply(book: Bookkeeping, examined: Examined, remedy: Remedy) -> Applied:
-    """Bring the target to the state after the remedy. A raised silent limit is tested by a step at the highest load,
-    and raised further while it is full again. Raises one of UNFIT, leaving the state unknown."""
+    """A raised silent limit is tested by a step at the highest load, and raised further while it is full again. Raises
+    one of UNFIT, leaving the state unknown."""
     round_ = examined.round
     silent = {limit.id for limit in round_.limits if limit.thrash_metric and not limit.loud}
     applied: Applied | None = None
@@ -108,7 +100,7 @@ class Attempt:
 
 
 def attempt(book: Bookkeeping, examined: Examined, applied: Applied) -> Attempt:
-    """Prove an applied remedy. Without fresh blocks it is kept where failures ended, or it clears noise."""
+    """Without fresh blocks it is kept where failures ended, or it clears noise."""
     round_, remedy, name = examined.round, applied.remedy, applied.treatment
     effective = book.bench.use(name)
     proved, steps = prove_remedy(book, round_.treatment, name, examined.levels, round_number=round_.number)
@@ -174,9 +166,9 @@ def held_at_the_fall(book: Bookkeeping, round_: Round, applied: Applied) -> str:
 
 
 def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[float], *, round_number: int) -> Proof:
-    """The proof of a change, at half of the error left for all remedies, or all of it where the budget has no room for
-    another proof. It is the error of one end of the interval, which is never narrower than FIRST. What is not proven
-    better, or is cut short, has spent it."""
+    """At half of the error left for all remedies, or all of it where the budget has no room for another proof. It is
+    the error of one end of the interval, which is never narrower than FIRST. What is not proven better, or is cut
+    short, has spent it."""
     error = book.error
     with_another = (book.bench.study.measure.blocks.min + FEWEST_BLOCKS) * 2 * list(levels)
     level = error.level(last=not book.budget.affords(with_another))
@@ -188,8 +180,8 @@ def prove_remedy(book: Bookkeeping, before: str, after: str, levels: Sequence[fl
 
 
 def measured_again(book: Bookkeeping, examined: Examined, tried: Attempt, *, reserve_s: float = 0.0) -> Attempt:
-    """The remedy in fresh blocks, as far as the budget allows besides a reserve; if kept, also with measurements that
-    identify its cause. What is not kept has spent its error."""
+    """In fresh blocks, as far as the budget allows besides a reserve; if kept, also with measurements that identify its
+    cause. What is not kept has spent its error."""
     if not tried.promising:
         return tried
     trial, round_ = tried.trial, examined.round
@@ -222,7 +214,7 @@ def measured_again(book: Bookkeeping, examined: Examined, tried: Attempt, *, res
     )
 
 
-def _judged_again(trial: Trial, steps: Sequence[Step]) -> Trial:
+def _judged_again(trial: Trial, steps: Steps) -> Trial:
     before, after = trial.treatment_before, trial.treatment_after
     again = compared(steps, before, after)
     verdict, sides = again.verdict, (of_treatment(steps, before), of_treatment(steps, after))
@@ -242,9 +234,9 @@ def _judged_again(trial: Trial, steps: Sequence[Step]) -> Trial:
 
 
 def judged(examined: Examined, tried: Attempt, doubt: str = "") -> Examined:
-    """With this trial, judged by fresh blocks if there are any. Causes stay as they were where these contradict the
-    deciding blocks, or the gain may be noise; nothing is refuted where the raised limit was full again, or another
-    limit is in series. doubt: why the trial confirms nothing."""
+    """By fresh blocks if there are any. Causes stay as they were where these contradict the deciding blocks, or the
+    gain may be noise; nothing is refuted where the raised limit was full again, or another limit is in series. doubt:
+    why the trial confirms nothing."""
     trial, round_ = tried.trial, examined.round
     whole = (*round_.tried, trial)
     if tried.promising and not trial.kept and trial.reported.decision != "worse":
@@ -272,7 +264,7 @@ def judged(examined: Examined, tried: Attempt, doubt: str = "") -> Examined:
 
 
 def with_other_levels(book: Bookkeeping, examined: Examined, tried: Attempt, *, reserve_s: float = 0.0) -> Examined:
-    """The remedy kept last gets its ratios at other levels, as the budget allows besides a reserve."""
+    """Ratios at other levels of the remedy kept last, as the budget allows besides a reserve."""
     *earlier, trial = examined.round.tried
     before, after, number = trial.treatment_before, trial.treatment_after, examined.round.number
     unloaded = [step for step in tried.unloaded.steps if step.level not in examined.levels]
@@ -286,14 +278,14 @@ def with_other_levels(book: Bookkeeping, examined: Examined, tried: Attempt, *, 
 
 
 def afterwards_s(book: Bookkeeping, examined: Examined) -> float:
-    """Seconds to reserve for the other levels after a kept remedy, and after a second one for the proof against the
-    first state."""
+    """To reserve for the other levels after a kept remedy, and after a second one for the proof against the first
+    state."""
     total = 2 * fresh.BLOCKS * list(examined.levels) if examined.round.number > 1 else []
     return book.budget.cost_s(FEWEST_BLOCKS * _other_levels(book, examined) + total)
 
 
 def known(verdict: Verdict) -> bool:
-    """Whether a remedy is known to help, or not to; fresh blocks measure by how much."""
+    """Whether it is known to help, or not to; fresh blocks measure by how much."""
     return verdict.decided or judging.without_effect(verdict)
 
 
@@ -304,6 +296,6 @@ def _other_levels(book: Bookkeeping, examined: Examined) -> list[float]:
     return sorted({*levels, *ends} - set(examined.levels))
 
 
-def _memory(steps: Sequence[Step]) -> float | None:
+def _memory(steps: Steps) -> float | None:
     values = [step.metrics["target.memory.rss"] for step in steps if "target.memory.rss" in step.metrics]
     return fmean(values) if values else None

@@ -1,5 +1,5 @@
 """From rounds to a conclusion on disk. The gain is a single comparison of the state with the kept changes and the first
-state, which every sentence, table and export reads."""
+state."""
 
 import math
 import shlex
@@ -19,7 +19,6 @@ from loadframe.analysis.selection import counting, deciding, select
 from loadframe.bench.checking import unseen
 from loadframe.diagnosis import conclusion
 from loadframe.diagnosis.conclusion import kept_trials, net_changes
-from loadframe.diagnosis.findings import settle
 from loadframe.diagnosis.windows import blind_counters
 from loadframe.entry_points import READERS_GROUP, not_installed, registered
 from loadframe.errors import OutsideFault, RecordingError, RunError, StudyError
@@ -43,7 +42,7 @@ from loadframe.model import (
     Limit,
     Round,
     RunQuality,
-    Step,
+    Steps,
     StudySummary,
     Trial,
     Variant,
@@ -78,12 +77,10 @@ def write_down(run: RunFolder, rounds: Sequence[Round], *, interrupted: bool = F
 
 
 RULES = 4
-"""Version of Investigation.rules: raised whenever the same steps lead to another conclusion."""
+"""Of Investigation.rules: raised whenever the same steps lead to another conclusion."""
 
 
-def concluded(
-    run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], *, interrupted: bool = False
-) -> Investigation:
+def concluded(run: RunFolder, rounds: Sequence[Round], steps: Steps, *, interrupted: bool = False) -> Investigation:
     study, decided = run.declared(), deciding(rounds)
     mine = counting(steps, decided)
     rounds = [with_intervals(round_, steps) for round_ in rounds]
@@ -149,8 +146,8 @@ def _no_reader() -> str:
     return f"{words.sentence(error.fact)} {error.remedy}"
 
 
-def renewed(run: RunFolder, investigation: Investigation, steps: Sequence[Step]) -> Investigation:
-    """Concluded again by this version's rules; from its rounds alone if its study is unknown here."""
+def renewed(run: RunFolder, investigation: Investigation, steps: Steps) -> Investigation:
+    """By this version's rules; from its rounds alone if its study is unknown here."""
     if investigation.rules == RULES or not investigation.rounds:
         return investigation
     try:
@@ -204,7 +201,7 @@ def finish(run: RunFolder, limits: Sequence[tuple[int, Limit]] = ()) -> Ended:
     return replace(end, warnings=(*end.warnings, *series.warnings))
 
 
-def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
+def ended(run: RunFolder, steps: Steps) -> Ended:
     study, bench = run.declared(), run.bench()
     return Ended(
         run=str(run.path),
@@ -222,9 +219,9 @@ def ended(run: RunFolder, steps: Sequence[Step]) -> Ended:
     )
 
 
-def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study) -> list[Round]:
-    """The rounds from all steps of their treatments, so that curve, limits and evidence agree, and with the metrics of
-    all rounds' evidence: a cause of a round can be seen gone in the next."""
+def _from_all_steps(rounds: Sequence[Round], steps: Steps, study: Study) -> list[Round]:
+    """So that curve, limits and evidence agree, and with the metrics of all rounds' evidence: a cause of a round can be
+    seen gone in the next."""
     decided = deciding(rounds)
     mine = {round_.treatment: of_treatment(counting(steps, decided), round_.treatment) for round_ in rounds}
     whole = []
@@ -242,7 +239,9 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
                 run=steps,
             ).round
             renewed = {finding.id: finding for finding in again.findings}
-            findings = tuple(settle(renewed.get(old.id, old), old) for old in round_.findings)
+            findings = tuple(
+                replace(renewed.get(old.id, old), status=old.status, mechanism=old.mechanism) for old in round_.findings
+            )
             curve, limits, ruled_out = again.curve, again.limits, again.ruled_out
             round_ = replace(round_, curve=curve, limits=limits, findings=findings, ruled_out=ruled_out)
         whole.append(round_)
@@ -251,12 +250,12 @@ def _from_all_steps(rounds: Sequence[Round], steps: Sequence[Step], study: Study
     return [replace(round_, footprint=footprint(mine[round_.treatment], sorted(shown))) for round_ in whole]
 
 
-def quality_of(run: RunFolder, steps: Sequence[Step]) -> RunQuality:
+def quality_of(run: RunFolder, steps: Steps) -> RunQuality:
     return replace(run.quality() or quality_from(steps), influences=influences(steps), companions=companions(steps))
 
 
-def quality_from(steps: Sequence[Step]) -> RunQuality:
-    """From the steps of a killed run, without repetitions and the recorder."""
+def quality_from(steps: Steps) -> RunQuality:
+    """Of a killed run: without repetitions and the recorder."""
     seconds = max(step.ended_s for step in steps) - min(step.started_s for step in steps)
     flags = dict(Counter(flag for step in steps for flag in step.flags))
     return RunQuality(len(steps), 0, flags, 0.0, 0.0, 0, 0, seconds, blind=blind_counters(steps))
@@ -274,11 +273,8 @@ def partial(run: RunFolder) -> list[Round]:
     return [examined(run, study, mine, curve_of(mine, study, first), steps)]
 
 
-def examined(
-    run: RunFolder, study: Study, mine: Sequence[Step], curve: Curve, steps: Sequence[Step], up_to: float = math.inf
-) -> Round:
-    """A round from the steps of a state. steps: all of the run. up_to: their highest level, if higher ones are not
-    used."""
+def examined(run: RunFolder, study: Study, mine: Steps, curve: Curve, steps: Steps, up_to: float = math.inf) -> Round:
+    """steps: all of the run. up_to: their highest level, if higher ones are not used."""
     treatment = run.treatment(curve.treatment)
     return examine(
         with_collecting(run, mine),
@@ -295,13 +291,13 @@ def examined(
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Distributions of the first and the last kept state. warnings: why a histogram cannot be read."""
+    """Of the first and the last kept state. warnings: why a histogram cannot be read."""
 
     distributions: tuple[LatencyDistribution, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step], gain: Verdict | None) -> Latencies:
+def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Steps, gain: Verdict | None) -> Latencies:
     """At the highest level of the gain, or of all. steps: of the whole run."""
     if not rounds:
         return Latencies()
@@ -321,7 +317,7 @@ def latencies_of(run: RunFolder, rounds: Sequence[Round], steps: Sequence[Step],
     return Latencies(there) if len(there) == len(treatments) else Latencies()
 
 
-def _merged(run: RunFolder, steps: Sequence[Step]) -> LatencyDistribution | None:
+def _merged(run: RunFolder, steps: Steps) -> LatencyDistribution | None:
     read = [(step, counts) for step in steps if (counts := run.latency_counts(step.number)) is not None]
     if not any(counts.any() for _, counts in read):
         return None
@@ -344,9 +340,9 @@ def _merged(run: RunFolder, steps: Sequence[Step]) -> LatencyDistribution | None
 FROM_CURVES = "the curves of both states, which were not measured in turns: the mean over these loads"
 
 
-def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | None) -> tuple[Variant, ...]:
-    """Sets of changes to choose from: the kept changes before each that gives more up, and all of them. Empty where
-    nothing was kept, or no load was measured in both states."""
+def variants_of(rounds: Sequence[Round], steps: Steps, study: Study | None) -> tuple[Variant, ...]:
+    """The kept changes before each that gives more up, and all of them. Empty where nothing was kept, or no load was
+    measured in both states."""
     kept = [(number, trial) for number, round_ in enumerate(rounds) for trial in round_.tried if trial.kept]
     variants = []
     for end in range(1, len(kept) + 1):
@@ -374,9 +370,8 @@ def variants_of(rounds: Sequence[Round], steps: Sequence[Step], study: Study | N
     return tuple(variants)
 
 
-def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Sequence[Step]) -> Compared:
-    """From a single change's trial or the blocks of both states, else from the curves. number: round of the last
-    change."""
+def _against_first(rounds: Sequence[Round], number: int, trials: Sequence[Trial], steps: Steps) -> Compared:
+    """number: of the last change's round."""
     first, last = rounds[0], trials[-1]
     has_curve = number + 1 < len(rounds)
     if has_curve:
@@ -416,8 +411,8 @@ def copied(study: Study | None, changes: Sequence[Change] | Sequence[ChangeRecor
         return ()
 
 
-def with_intervals(round_: Round, steps: Sequence[Step]) -> Round:
-    """Add the intervals that an earlier version did not record, from the steps of the trials' blocks."""
+def with_intervals(round_: Round, steps: Steps) -> Round:
+    """Those that an earlier version did not record, from the steps of the trials' blocks."""
     tried = []
     for trial in round_.tried:
         if any(row.low < row.high for row in trial.levels):

@@ -1,5 +1,4 @@
-"""Families of metrics, which other distributions bring: what programs report about themselves while a load runs, and
-all that follows from it."""
+"""Families of metrics, which other distributions bring: what programs report about themselves while a load runs."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -36,7 +35,6 @@ class Family:
 
 
 def flaw_of(family: Family) -> Flaw | None:
-    """Why a family cannot be used."""
     if family.kind in OURS or PLAIN.fullmatch(family.kind) is None:
         return Flaw(f"its metrics cannot begin with {family.kind!r}: that is Loadframe's own, or no name")
     form = re.compile(rf"{re.escape(family.kind)}\.\{{name\}}\.\w+ *\|[^|]+\|[^|]+")
@@ -48,7 +46,7 @@ FAMILIES = Registry(FAMILIES_GROUP, Family, tuple, flaw_of)
 
 
 def family_of(name: str) -> Family | None:
-    """The family of a metric, a limit or a cause."""
+    """name: of a metric, a limit or a cause."""
     return FAMILIES.get(name.partition(".")[0])
 
 

@@ -1,7 +1,7 @@
-"""The rows of all kinds of server, of which the central tables are made. A page is a module `kinds/NAME/PAGE.py`, or
-rows in `kinds/NAME/PAGE.toml` (metrics: `metrics.txt`). Those of other distributions come after ours, checked for form
-and for names of their own: `loadframe_toy.kind:KIND` has `loadframe_toy.limits`, or `limits.toml`. These alone are
-imported, never the entry point's module, which touches the server. One unusable row makes the whole package unused."""
+"""The rows of all kinds of server. A page is a module `kinds/NAME/PAGE.py`, or rows in `kinds/NAME/PAGE.toml` (metrics:
+`metrics.txt`). Those of other distributions come after ours, checked for form and for names of their own:
+`loadframe_toy.kind:KIND` has `loadframe_toy.limits`, or `limits.toml`. These alone are imported, never the entry
+point's module, which touches the server. One unusable row makes the whole package unused."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -60,7 +60,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The pages of one package of a distribution. kinds: their names in studies. tables: none with a flaw."""
+    """kinds: their names in studies. tables: none with a flaw."""
 
     package: str
     distribution: str
@@ -70,7 +70,7 @@ class Home:
 
     @property
     def beginnings(self) -> tuple[str, ...]:
-        """How its names begin: its kinds, and its components in front of shards."""
+        """Its kinds, and its components in front of shards."""
         spelt = (spelling for kind in self.kinds for spelling in (kind, kind.replace("-", "_")))
         return tuple(dict.fromkeys((*spelt, *self.rows("metrics", "IN_FRONT"))))
 
@@ -82,7 +82,7 @@ class Home:
 
 
 def homes() -> tuple[Home, ...]:
-    """The homes of all distributions that register kinds, by name; those without pages too."""
+    """Of all distributions that register kinds, by name; those without pages too."""
     so_far: list[Home] = []
     for (distribution, package), kinds in sorted(_packages().items()):
         home = _read(Home(package, distribution, tuple(sorted(kinds))))
@@ -96,7 +96,7 @@ def homes() -> tuple[Home, ...]:
 
 
 def _packages() -> dict[tuple[str, str], list[str]]:
-    """The kinds by distribution and package; none that two offer, that has our name, or without a package."""
+    """None that two offer, that has our name, or without a package."""
     packages: dict[tuple[str, str], list[str]] = {}
     by_name: dict[str, list[Offer]] = {}
     for offer in offers(KINDS_GROUP):
@@ -113,7 +113,7 @@ class _Unusable(Exception):  # noqa: N818 - a row is
 
 
 def _read(home: Home) -> Home:
-    """The pages of a package. Where it does not load, the error of its entry point is enough."""
+    """Where a package does not load, the error of its entry point is enough."""
     try:
         import_module(home.package)
     except (Exception, SystemExit):  # noqa: BLE001 - a stranger's code, which must end no command of ours
@@ -159,7 +159,7 @@ def _file(package: str, page: Page, name: str) -> Path | None:
 
 
 def _misfit(value: Any, form: Any) -> str:
-    """Where a value differs from this form and what it is, to follow its name; "" for none."""
+    """Where a value differs from its form, to follow its name; "" for nowhere."""
     origin, inside = get_origin(form), get_args(form)
     if origin in (Union, UnionType):
         misfits = [_misfit(value, inner) for inner in inside]
@@ -336,8 +336,7 @@ _outside = cache(homes)
 
 
 def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
-    """What pages have under this name, in alphabetical order: ours by folder, others by their first kind. TypeError for
-    another form."""
+    """In alphabetical order: ours by folder, others by their first kind. TypeError for another form."""
     by_kind: dict[str, Row] = {}
     for kind, table in _own(page, name).items():
         if not isinstance(table, form):
@@ -348,7 +347,7 @@ def tables(page: Page, name: str, form: type[Row]) -> dict[str, Row]:
 
 
 def rows(page: Page, name: str, form: type[Row]) -> dict[str, tuple[Row, ...]]:
-    """As `tables`, for tuples of rows of this form. TypeError for another row."""
+    """As `tables`. TypeError for another row."""
     by_kind = tables(page, name, tuple)
     for kind, table in by_kind.items():
         if wrong := [row for row in table if not isinstance(row, form)]:
@@ -357,10 +356,10 @@ def rows(page: Page, name: str, form: type[Row]) -> dict[str, tuple[Row, ...]]:
 
 
 def rows_of(kind: str) -> str:
-    """The key in `tables` of a kind's pages: the first of the kinds that its distribution registers; else itself."""
+    """The first of the kinds that a kind's distribution registers; else itself."""
     return next((home.kinds[0] for home in _outside() if kind in home.kinds), kind)
 
 
 def flaw(kind: str) -> Flaw | None:
-    """Why the pages of another distribution's kind are not used; None where they are, or where it has none."""
+    """None where the pages are used, or there are none."""
     return next((home.flaw for home in _outside() if kind in home.kinds), None)

@@ -12,7 +12,7 @@ PARTIAL = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """metric follows from `needs`, given to `compute` in that order. either: those that are there suffice."""
+    """needs: given to `compute` in that order. either: those that are there suffice."""
 
     metric: str
     needs: tuple[str, ...]
@@ -21,7 +21,7 @@ class Derived:
 
 
 def derived(metric: str, needs: str, compute: Callable[..., float]) -> Derived:
-    """A metric KIND.NAME that follows from others of its kind; needs: their names without it, separated by blanks."""
+    """metric: KIND.NAME; needs: names of its kind, without it, separated by blanks."""
     kind = metric.partition(".")[0]
     return Derived(metric, tuple(f"{kind}.{name}" for name in needs.split()), compute)
 
@@ -55,17 +55,16 @@ def connections(gauge: str) -> Agreement:
 
 
 def ratio(use: float, ceiling: float) -> float:
-    """The use over its ceiling: 0 without a ceiling; above 1 beyond it."""
+    """0 without a ceiling; above 1 beyond it."""
     return use / ceiling if ceiling > 0 else 0.0
 
 
 def share(part: float, whole: float) -> float:
-    """A part of a whole: 0 where nothing happened."""
+    """0 where nothing happened."""
     return min(1.0, part / whole) if whole > 0 else 0.0
 
 
 def of_both(part: float, other: float) -> float:
-    """The share that the first of two has of both."""
     return share(part, part + other)
 
 

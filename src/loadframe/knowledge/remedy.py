@@ -15,18 +15,18 @@ RESERVE = 1.2
 ENLARGE = 8
 """The need only shows once there is enough: a factor with a visible effect, and small against a machine."""
 MEMORY_SHARE = 0.5
-"""A setting gets at most half of the memory: connections, caches and the rest of the machine need the other half."""
+"""Of the memory: connections, caches and the rest of the machine need the other half."""
 DISK_SHARE = 0.5
-"""A setting gets at most half of the free disk space: logs, temporary files and other programs need the other half."""
+"""Of the free disk space: logs, temporary files and other programs need the other half."""
 OPEN_FILES, NOFILE = "process.open_files", "RLIMIT_NOFILE"
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a remedy is made from. effective: settings and process limits in use. demands: limit id -> the use expected
-    at the highest level if nothing capped it (None: not estimable). ceilings: limit id -> effective ceiling.
-    most_open_files: what this machine allows a process. free_disk_bytes: of the file system with the target's data;
-    infinite where unknown. knobs: the settings that the study declares."""
+    """effective: settings and process limits in use. demands: limit id -> the use expected at the highest level if
+    nothing capped it (None: not estimable). ceilings: limit id -> effective ceiling. most_open_files: what this machine
+    allows a process. free_disk_bytes: of the file system with the target's data; infinite where unknown. knobs: the
+    settings that the study declares."""
 
     target_kind: str
     state: TargetState
@@ -40,7 +40,7 @@ class Situation:
 
 Builder = Callable[[Situation], Remedy | None]
 Builders = Mapping[str, tuple[Builder, ...]]
-"""Builders of remedies, by the id of the finding that they address."""
+"""By the id of the finding that they address."""
 
 
 def enlarged(
@@ -84,8 +84,7 @@ def _room_in_memory(situation: Situation) -> float:
 
 
 def _room_on_disk(situation: Situation, size: int) -> float:
-    """The most for what has `size` bytes; no more than these where they could not double: a log that fills the disk
-    stops the server."""
+    """No more than `size` where that could not double: a log that fills the disk stops the server."""
     if math.isinf(situation.free_disk_bytes):
         return _room_in_memory(situation)
     room = size + DISK_SHARE * situation.free_disk_bytes
@@ -100,7 +99,7 @@ def raised_alone(
     source: str,
     chain: Callable[[Situation, int], tuple[Change, ...]] = lambda *_: (),
 ) -> Builder:
-    """A limit that one setting of its own name raises. chain: the changes that this size of it needs first."""
+    """By one setting of its own name. chain: the changes that this size of it needs first."""
     setting = limit.partition(".")[2]
 
     def build(situation: Situation) -> Remedy | None:
@@ -120,7 +119,7 @@ def raised_alone(
 
 
 def more_open_files(situation: Situation, chain: Callable[[int], tuple[Change, ...]], *also: str) -> Remedy | None:
-    """More open files for the process, up to the machine's limit. chain: the changes for them. also: further causes."""
+    """Up to the machine's limit. chain: the changes for them. also: further causes."""
     files = raised(situation, OPEN_FILES, NOFILE)
     if files is None or (files := min(files, situation.most_open_files)) <= situation.ceilings[OPEN_FILES]:
         return None  # the machine allows no more
@@ -135,8 +134,8 @@ def more_open_files(situation: Situation, chain: Callable[[int], tuple[Change, .
 
 
 def raised(situation: Situation, limit: str, setting: str) -> int | None:
-    """The ceiling to ask for: the need of the highest level and a fifth more (four times today's where that is
-    unknown), at least twice today's; None where the limit was not read."""
+    """The need of the highest level and a fifth more (four times today's where that is unknown), at least twice
+    today's; None where the limit was not read."""
     ceiling = situation.ceilings.get(limit)
     if ceiling is None or setting not in situation.effective:
         return None
@@ -146,13 +145,13 @@ def raised(situation: Situation, limit: str, setting: str) -> int | None:
 
 
 def round_up(value: float) -> int:
-    """The number rounded up to two significant digits, because people read and copy it."""
+    """To two significant digits, because people read and copy it."""
     step = 10 ** max(0, math.floor(math.log10(value)) - 1)
     return int(math.ceil(value / step) * step)
 
 
 def link(situation: Situation, layer: Layer, setting: str, least: int, why: str) -> Change:
-    """A link of a chain: raised to `least` where it is below."""
+    """Raised to `least` where it is below."""
     now = situation.effective.get(setting)
     have = whole(situation.effective, setting, 0)
     if have >= least and now is not None:

@@ -28,18 +28,18 @@ CLASSES: Mapping[str, str] = {
     "user": "the program's own code",
     "waiting": "waiting for something else",
 }
-"""Every class of work and its words. The last three are for stacks that match no row."""
+"""The last three are for stacks that match no row."""
 LAYERS = ("server", "application")
 LAYER_OF = {name: name for name in ("process", "user", "cgroup", "network", "kernel")} | {
     "cage": "process",
     **dict.fromkeys(("memory", "cpu", "disk"), "hardware"),
 }
-"""By the first part of its id, the layer of a limit whose row names none; of any other it is the server."""
+"""By the first part of its id, the layer of a limit whose row names none; else the server."""
 Scope = Literal["kernel", "user"]
 
 
 def toml_rows(file: Path) -> dict[str, Any]:
-    """The content of a TOML file, with tuples for lists, as records have them."""
+    """With tuples for lists, as records have them."""
     return _parsed(file.read_text(encoding="utf-8", errors="strict"))
 
 
@@ -69,7 +69,7 @@ def documents(file: Path, **words: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 def row_of(form: Callable[..., Row], name: str, columns: Mapping[str, Any]) -> Row:
-    """A row of a table, by its columns. ValueError, with its name, for an unknown column."""
+    """ValueError, with its name, for an unknown column."""
     try:
         return form(**columns)
     except (TypeError, ValueError) as error:
@@ -77,8 +77,7 @@ def row_of(form: Callable[..., Row], name: str, columns: Mapping[str, Any]) -> R
 
 
 def metric_rows(file: Path) -> str:
-    """The rows of a file of metrics: name | unit | what | source. Of a file that several kinds of server share, the
-    rows of each."""
+    """name | unit | what | source. Of a file that several kinds of server share, the rows of each."""
     rows, home = file.read_text(encoding="utf-8", errors="strict").splitlines(), file.parent.name
     if home not in AT_HOME_ELSEWHERE.values():
         return "\n".join(rows)
@@ -105,7 +104,7 @@ def frame_rows(file: Path) -> tuple[FrameRow, ...]:
 
 @dataclass(frozen=True, slots=True)
 class LimitRule:
-    """One finite thing; docs/ledger.md explains the columns. unit: as in units.py. ceiling: "" with `most`."""
+    """docs/ledger.md explains the columns. unit: as in units.py. ceiling: "" with `most`."""
 
     id: str
     title: str
@@ -134,8 +133,8 @@ class LimitRule:
 
 
 def limit_rules(file: Path, **words: str) -> tuple[LimitRule, ...]:
-    """The rows of a TOML file, each a table named by its id. Without a `ceiling` it is the metric USE.limit; the unit
-    of a use with the ceiling "one" is "share". words: for `{word}`. ValueError for an unknown column."""
+    """Each a table named by its id. Without a `ceiling` it is the metric USE.limit; the unit of a use with the ceiling
+    "one" is "share". words: for `{word}`. ValueError for an unknown column."""
     limits = []
     for kind, tables in documents(file, **words):
         tables.pop("words", None)

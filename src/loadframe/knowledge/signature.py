@@ -20,9 +20,9 @@ Form = Literal["events", "rate", "waiting", "share", "passes", "at once", "sprea
 
 
 class Rank(IntEnum):
-    """Ranks from outside of the target and the hardware upwards. Of two signatures that hold alike the lower rank is
-    the deeper cause: a lock that is held during a wait for the disk is a wait for the disk. The CPUs come last: they
-    are busy with whatever else holds."""
+    """From outside of the target and the hardware upwards. Of two signatures that hold alike the lower rank is the
+    deeper cause: a lock that is held during a wait for the disk is a wait for the disk. The CPUs come last: they are
+    busy with whatever else holds."""
 
     DRIVER = 0
     OTHERS = 1
@@ -41,15 +41,15 @@ class Rank(IntEnum):
 
     @property
     def score(self) -> float:
-        """0.6 for the deepest cause, down to 0.518, which is just above the score of the number in service (0.51)."""
+        """0.6 for the deepest cause, down to 0.518: just above the number in service (0.51)."""
         return 0.6 - 0.088 * self / len(Rank)
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The metric, compared with a threshold, at the place where the cause acts. source: of the threshold. per_request:
-    the metric is a rate, and is first divided by the throughput of its window. by_half: half of the steps must meet it
-    ("reaches" in a row), for a level that swings and is read too seldom for its average."""
+    """source: of the threshold. per_request: the metric is a rate, and is first divided by the throughput of its
+    window. by_half: half of the steps must meet it ("reaches" in a row), for a level that swings and is read too seldom
+    for its average."""
 
     metric: str
     comparison: Comparison
@@ -62,17 +62,16 @@ class Condition:
         return HOLDS[self.comparison](value, self.threshold)
 
     def of(self, metrics: Mapping[str, float]) -> float | None:
-        """The value to judge, of metrics of one time and its "throughput"; None where it was not measured."""
+        """metrics: of one time, and its "throughput"; None where not measured."""
         value = metrics.get(self.metric)
         return value / max(metrics["throughput"], 1e-9) if value is not None and self.per_request else value
 
     def met(self, metrics: Mapping[str, float]) -> bool:
-        """Whether it was measured and holds."""
         value = self.of(metrics)
         return value is not None and self.holds(value)
 
     def evidence(self, value: float, window: str, *, absent: bool = False) -> Evidence:
-        """A value that was seen at this place. absent: it shows that the condition does not hold."""
+        """absent: it shows that the condition does not hold."""
         comparison = OPPOSITE[self.comparison] if absent else self.comparison
         return Evidence(self.metric, value, comparison, self.threshold, window, self.source)
 
@@ -123,8 +122,8 @@ SHARED: Mapping[str, Condition] = {
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Where a cause shows, and in which form. price: whether an event costs the same before and after, so that the gain
-    bounds what may be left. ceiling: the metric of what the limit lets pass ("passes"), most: its number."""
+    """price: whether an event costs the same before and after, so that the gain bounds what may be left. ceiling: the
+    metric of what the limit lets pass ("passes"), most: its number."""
 
     metric: str
     form: Form = "events"
@@ -134,7 +133,7 @@ class Trace:
 
 
 def signature_rows(file: Path) -> tuple[Signature, ...]:
-    """The [[signature]] and [[signature.again]] tables of our TOML file. ValueError for invalid ones."""
+    """[[signature]] and [[signature.again]]. ValueError for invalid ones."""
     return tuple(
         row
         for kind, document in documents(file)
@@ -145,18 +144,18 @@ def signature_rows(file: Path) -> tuple[Signature, ...]:
 
 
 def condition_rows(file: Path) -> dict[str, Condition]:
-    """The [conditions] of our TOML file, and the shared ones, by name."""
+    """[conditions], and the shared ones, by name."""
     return {name: row for _, document in documents(file) for name, row in _named(document).items()}
 
 
 def trace_rows(file: Path) -> dict[str, Trace]:
-    """The [traces] of our TOML file, by cause."""
+    """[traces], by cause."""
     traces = (row for _, document in documents(file) for row in document.get("traces", {}).items())
     return {cause: row_of(Trace, cause, columns) for cause, columns in traces}
 
 
 def ruled_out_rows(file: Path) -> dict[str, tuple[Condition, ...]]:
-    """The [ruled_out_by] of our TOML file, by cause."""
+    """[ruled_out_by], by cause."""
     conditions: dict[str, tuple[Condition, ...]] = {}
     for _, document in documents(file):
         for cause, texts in document.get("ruled_out_by", {}).items():

@@ -1,5 +1,5 @@
-"""Limits from measured steps: ceiling, use, headroom, configured and effective; `analysis.saturation` adds the load at
-which a limit is saturated. Also the limits at this moment, and metrics that follow from others."""
+"""Limits from measured steps: ceiling, use, headroom, configured and effective. Also the limits at this moment, and
+metrics that follow from others."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -10,7 +10,7 @@ from loadframe.knowledge.kinds import rows
 from loadframe.knowledge.metric import Derived, ratio
 from loadframe.ledger.rules import KIND_OF, RULES, LimitRule
 from loadframe.metrics.exposed import with_quantiles
-from loadframe.model import REACHED, CounterSpec, Limit, LimitStatus, SettingValue, Step, TargetState, UnreadLimit
+from loadframe.model import REACHED, CounterSpec, Limit, LimitStatus, SettingValue, Steps, TargetState, UnreadLimit
 from loadframe.switches import spelled
 
 
@@ -22,9 +22,9 @@ class Series:
 
 
 def read_limits(
-    steps: Sequence[Step], state: TargetState, effective: Mapping[str, SettingValue], rules: Sequence[LimitRule] = RULES
+    steps: Steps, state: TargetState, effective: Mapping[str, SettingValue], rules: Sequence[LimitRule] = RULES
 ) -> list[Series]:
-    """All limits measured in these steps of one state, with their largest use; no pressures (see signatures)."""
+    """Of steps of one state, with the largest use; no pressures (see signatures)."""
     series = []
     for rule in rules:
         if rule.pressure or rule.now_only:
@@ -72,14 +72,14 @@ def limit_of(
 
 
 def ceiling_of(rule: LimitRule, metrics: Mapping[str, float]) -> float | None:
-    """The ceiling of a rule, by the metrics of one moment or window; None where it was not measured."""
+    """By the metrics of one moment or window; None where not measured."""
     if rule.most is not None:
         return rule.most
     return 1.0 if rule.ceiling == "one" else metrics.get(rule.ceiling)
 
 
 def as_number(value: SettingValue | None) -> float | None:
-    """A setting as a number; None for words and missing values."""
+    """None for words and missing values."""
     if value is None or isinstance(value, bool):
         return None
     try:
@@ -89,7 +89,7 @@ def as_number(value: SettingValue | None) -> float | None:
 
 
 def clamped(configured: Mapping[str, SettingValue], effective: Mapping[str, SettingValue]) -> tuple[str, ...]:
-    """Settings that the target clamped, in words; not a higher value, or another spelling."""
+    """By the target, in words; not a higher value, or another spelling."""
     sentences = []
     for name, asked in configured.items():
         got = effective.get(name)
@@ -120,9 +120,9 @@ def read_now(
     effective: Mapping[str, SettingValue] | None = None,
     rules: Sequence[LimitRule] = RULES,
 ) -> tuple[tuple[Limit, ...], tuple[UnreadLimit, ...]]:
-    """The limits, and those that could not be read. values, missing: metrics by name, and why others are missing.
-    kinds: what there is besides the machine: "process", and the kind of the server. configured, effective: settings as
-    asked for and as in use, with rlimits by their names in setrlimit(2)."""
+    """The limits, and those that could not be read. missing: why other metrics are missing. kinds: what there is
+    besides the machine: "process", and the kind of the server. configured, effective: settings as asked for and as in
+    use, with rlimits by their names in setrlimit(2)."""
     limits, unread = [], []
     for rule in rules:
         owner = rule.use.partition(".")[0]
@@ -147,7 +147,7 @@ def read_now(
 
 
 def judge(use: float, ceiling: float, *, near: float | None, pressure: bool, harmed: LimitStatus = "") -> LimitStatus:
-    """The status of a use. near: as a share of the ceiling. harmed: the status by counted harm, "" for none."""
+    """near: as a share of the ceiling. harmed: the status by counted harm, "" for none."""
     if math.isinf(ceiling):
         return "unlimited"
     share = use / ceiling
@@ -223,14 +223,13 @@ OF_THE_MACHINE: tuple[Derived, ...] = (
     ),
     Derived("target.runtime.heap_live_share", ("target.runtime.heap_live", "target.runtime.heap_ceiling"), ratio),
 )
-"""Derived metrics of the machine and of what runs on it; each kind of server has its own (`kinds/NAME/metrics.py`)."""
+"""Of the machine and of what runs on it; each kind of server has its own (`kinds/NAME/metrics.py`)."""
 
 DERIVED = (*OF_THE_MACHINE, *chain.from_iterable(rows("metrics", "DERIVED", Derived).values()))
 
 
 def derive(values: Mapping[str, float], missing: Mapping[str, str]) -> tuple[dict[str, float], dict[str, str]]:
-    """The metrics with derived ones added. A metric that cannot be derived has the reason of the first metric that it
-    lacks."""
+    """A metric that cannot be derived has the reason of the first metric that it lacks."""
     metrics, reasons = dict(values), dict(missing)
     for derived in DERIVED:
         there = [values[name] for name in derived.needs if name in values]

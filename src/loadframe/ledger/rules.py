@@ -1,4 +1,4 @@
-"""The rules for limits: where the ceiling and the use of each are read, and what happens there (docs/ledger.md)."""
+"""Where the ceiling and the use of each limit are read, and what happens there (docs/ledger.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from loadframe.knowledge.rows import AT_HOME_ELSEWHERE, LAYERS, limit_rules
 from loadframe.knowledge.rows import LimitRule as LimitRule
 from loadframe.metrics import IN_FRONT
 from loadframe.metrics.exposed import OF, resolve, unit_of
-from loadframe.model import Step
+from loadframe.model import Steps
 
 if TYPE_CHECKING:
     from loadframe.study.exposed_tables import LimitTable
@@ -27,7 +27,7 @@ KIND_OF = {
     for kind, limits in _OF_KINDS.items()
     for rule in limits
 }
-"""The kind that brought a rule, by the rule's id, as `knowledge.kinds.rows_of` names it."""
+"""By the id of the rule that it brought, as `knowledge.kinds.rows_of` names it."""
 
 
 def _cage_rules(component: str, cage: str, whose: str, setting: str) -> tuple[LimitRule, ...]:
@@ -44,13 +44,13 @@ RULES: tuple[LimitRule, ...] = (
     ),
     *limit_rules(_HERE / "limits.toml"),
 )
-"""All rules, from the server down to the hardware."""
+"""From the server down to the hardware."""
 
 DECLARED = "the study's [[target.limit]]"
 
 
-def rules_for(limits: Sequence[LimitTable], steps: Sequence[Step]) -> tuple[LimitRule, ...]:
-    """All rules for these steps: declared ones, those of the families of their metrics, and all others."""
+def rules_for(limits: Sequence[LimitTable], steps: Steps) -> tuple[LimitRule, ...]:
+    """Declared ones, those of the families of their metrics, and all others."""
     return rules_among(limits, {name for step in steps for name in step.metrics})
 
 

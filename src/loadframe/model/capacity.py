@@ -15,7 +15,7 @@ below-range: the lowest misses."""
 
 @dataclass(frozen=True, slots=True)
 class CapacityLevel:
-    """Trials of a level. seconds: of load; error_probability: that its class (or the likelier one) is wrong."""
+    """seconds: of load; error_probability: that its class (or the likelier one) is wrong."""
 
     load: float
     trials: int
@@ -29,7 +29,7 @@ class CapacityLevel:
 class CapacityTrial:
     """step: 0 where the target failed in it; seconds: under load. missed: the part of the objective, or "". offered:
     requests per second that should have begun; None in a closed loop. counted: False where it shows nothing of the
-    level (`note`)."""
+    level."""
 
     step: int
     load: float
@@ -49,7 +49,7 @@ class CapacityTrial:
 
 @dataclass(frozen=True, slots=True)
 class CapacityObjective:
-    """None: not asked for. Ratios: of requests (0..1); latencies_ms: other fields of Latency."""
+    """None: not asked for. latencies_ms: other fields of Latency."""
 
     loss_ratio: float | None = None
     latency_p95_ms: float | None = None
@@ -59,8 +59,7 @@ class CapacityObjective:
 
 @dataclass(frozen=True, slots=True)
 class AlternativeCapacity:
-    """An alternative's on a host of a fleet. end: "" where the target failed (`failed`). verdict: against the capacity
-    as given on that host."""
+    """On a host of a fleet. end: "" where the target failed. verdict: against the capacity as given on that host."""
 
     name: str
     host: str
@@ -76,9 +75,9 @@ class AlternativeCapacity:
 class Capacity:
     """low: the highest level shown to meet the objective, high: the lowest shown to miss it. load: best estimate, None
     where even the lowest level misses. error_probability: that the capacity lies outside low..high. held_s: time under
-    loads from `low` on that met. seconds_above_share: part of load_seconds above `load`. open_loop: latencies count
-    from the intended start. expected: by a guess, or a forecast from trials. alternatives: with other settings, on
-    hosts of a fleet; hosts: how equal these are."""
+    loads from `low` on that met. seconds_above_share: of load_seconds, above `load`. open_loop: latencies count from
+    the intended start. expected: by a guess, or a forecast from trials. alternatives: on hosts of a fleet; hosts: how
+    equal these are."""
 
     axis: str
     axis_unit: str

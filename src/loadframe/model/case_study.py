@@ -22,7 +22,7 @@ class RunAnswer(Protocol):
 
     @property
     def reported(self) -> LevelRatio | Verdict | None:
-        """The gain of what it recommends, against the first state; None if nothing is kept."""
+        """The gain of what it recommends; None if nothing is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,8 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class CaseStudy:
-    """A run. name: of its folder. started_at: ISO 8601, or "". ended: False for one that was stopped, killed, or still
-    goes on. states: by treatment, those with steps that count. rounds: of an investigation, else of its first state.
-    answer: what the run was made for."""
+    """name: of the run's folder. started_at: ISO 8601, or "". ended: False for one that was stopped, killed, or still
+    goes on. states: by treatment, those with steps that count. rounds: of an investigation, else of its first state."""
 
     name: str
     study: StudySummary

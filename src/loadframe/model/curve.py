@@ -73,7 +73,7 @@ Shape = Literal["linear", "plateau", "decline", "cliff"]
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """The best throughput above the lowest level `base`, at `load`, over that at `base`; 95 % interval."""
+    """Above the lowest level `base`, at `load`, over that at `base`; 95 % interval."""
 
     load: float
     base: float
@@ -85,8 +85,7 @@ class More:
 @dataclass(frozen=True, slots=True)
 class Curve:
     """closed_loop: a request began when the one before had ended. enough: the lowest level that no higher one exceeds;
-    more: the best level over the lowest (analysis/in_service.py). gradual: the loads between which throughput levels
-    off, if proven."""
+    more: the best level over the lowest. gradual: the loads between which throughput levels off, if proven."""
 
     axis: str
     treatment: str

@@ -22,7 +22,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class RuledOut:
-    """A cause that is not it, with the counter that shows this. judged: False if unknown."""
+    """because: the counter that shows it. judged: False if unknown."""
 
     id: str
     because: str
@@ -39,9 +39,8 @@ FindingStatus = Literal["suspected", "helped", "confirmed", "refuted"]
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
-    """Whether a cause's evidence receded with a change, from the blocks of its proof. metric: "" where nothing is
-    counted. before, after: means, with per_request of one. wanted: the model's bound for `after`, a lower one with
-    `rises`."""
+    """From the blocks of a change's proof. metric: "" where nothing is counted. before, after: means, with per_request
+    of one. wanted: the model's bound for `after`, a lower one with `rises`."""
 
     metric: str
     before: float | None
@@ -55,10 +54,10 @@ class Mechanism:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A cause, suspected until an intervention moved the curve: confirmed where its own evidence receded, helped where
-    that was not seen, refuted where the curve did not move. reached_at: the load at which it begins to act. score:
-    0..1, how well it explains the bend. mechanism: of the trial that settled it. behind: finding of a pipeline stage
-    that waits for this. host: of a fleet. advice: what to do, if the explanation lacks it."""
+    """Suspected until an intervention moved the curve: confirmed where its own evidence receded, helped where that was
+    not seen, refuted where the curve did not move. reached_at: the load at which it begins to act. score: 0..1, how
+    well it explains the bend. behind: finding of a pipeline stage that waits for this. host: of a fleet. advice: what
+    to do, if the explanation lacks it."""
 
     id: str
     status: FindingStatus = field(default="suspected", kw_only=True)
@@ -118,9 +117,9 @@ ControlKind = Literal["sham", "dose", "without", "less"]
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A check on a kept remedy. "sham": its restart without its change; "dose": half the way; "less": as much less than
-    before; "without": several changes against the same without the one in `title`. verdict: against the state before
-    it, or what that change is worth; None where left out. holds: whether it supports the remedy."""
+    """ "sham": the restart without the change; "dose": half the way; "less": as much less than before; "without":
+    several changes against the same without the one in `title`. verdict: against the state before it, or what that
+    change is worth; None where left out. holds: whether it supports the remedy."""
 
     kind: ControlKind
     title: str
@@ -131,8 +130,8 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Trial(Compared):
-    """A remedy against the state before. effective: settings as used afterwards. operations: by kind of request and
-    level, in the fresh blocks if there are any. deciding: step numbers of `verdict`."""
+    """effective: settings as used afterwards. operations: by kind of request and level, in the fresh blocks if there
+    are any. deciding: step numbers of `verdict`."""
 
     remedy: Remedy
     kept: bool
@@ -194,9 +193,8 @@ SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?) ?([kmgt]?)(?:i?b)?", re.ASCII | re.
 
 @dataclass(frozen=True, slots=True)
 class Knob:
-    """values: all declared ones; empty: any number from low to high. raises: the limit or cause that a larger value
-    lifts. gives_up: what may be lost with values other than the first; price: besides. layer: "application" for an
-    option of the workload."""
+    """values: empty: any number from low to high. raises: the limit or cause that a larger value lifts. gives_up: what
+    may be lost with values other than the first; price: besides. layer: "application" for an option of the workload."""
 
     name: str
     values: tuple[SettingValue, ...] = ()
@@ -208,7 +206,7 @@ class Knob:
     price: str = ""
 
     def above(self, now: SettingValue) -> tuple[SettingValue, ...]:
-        """Declared values above this one, rising; for words those after it. () for a range."""
+        """Rising; for words those after it. () for a range."""
         have, sized = amount(now), [(amount(value), value) for value in self.values]
         if have is not None and all(size is not None for size, _ in sized):
             return tuple(value for size, value in sorted(sized, key=lambda row: row[0] or 0.0) if (size or 0.0) > have)
@@ -216,7 +214,7 @@ class Knob:
 
 
 def amount(value: SettingValue) -> float | None:
-    """The value as a number, in bytes for sizes ("512m"); None for a word and a switch."""
+    """In bytes for sizes ("512m"); None for a word and a switch."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -227,8 +225,8 @@ def amount(value: SettingValue) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Variant(Compared):
-    """The kept changes up to one that gives more up (durability), net per setting, and their state against the first at
-    every common load. at: the load of the answer. to_copy: the changes as commands or lines."""
+    """The kept changes up to one that gives more up (durability), net per setting, against the first state at every
+    common load. at: the load of the answer. to_copy: the changes as commands or lines."""
 
     changes: tuple[ChangeRecord, ...]
     at: float

@@ -25,8 +25,8 @@ class ForecastPoint:
 
 @dataclass(frozen=True, slots=True)
 class ForecastCapacity:
-    """The highest throughput (1/s) that resources and limits allow, and the load at which the first saturates: a
-    resource, or the id of a limit."""
+    """The most that resources and limits allow, 1/s, and the load at which the first saturates. limited_by: a resource,
+    or the id of a limit."""
 
     throughput: Estimate
     load: Estimate
@@ -35,8 +35,8 @@ class ForecastCapacity:
 
 @dataclass(frozen=True, slots=True)
 class ResourceForecast:
-    """demand_s: seconds of one server per request, at the highest load measured; growth: the demand at saturation over
-    that at the lowest load. utilization: at the highest load. at_load: where it saturates; None where out of sight."""
+    """demand_s: of one server per request, at the highest load measured; growth: the demand at saturation over that at
+    the lowest load. utilization: at the highest load. at_load: where it saturates; None where out of sight."""
 
     resource: str
     demand_s: float
@@ -60,7 +60,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """All forecasts scored on this machine: `inside` of `count` 90 % intervals held. median_error: relative."""
+    """`inside` of `count` 90 % intervals held. median_error: relative."""
 
     inside: int
     count: int
@@ -71,7 +71,7 @@ class Calibration:
 class Reached:
     """throughput: the highest measured, 1/s. saturated_at: where the line through the lowest load reaches it; None
     where the curve does not bend and nothing is used up. limited_by: the most used resource of those forecast, and its
-    use. load_inside, throughput_inside: whether the intervals of saturation hold."""
+    use."""
 
     at_load: float
     throughput: float
@@ -84,11 +84,10 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """source: of the measurements; measured: their loads. kind: waiting clients (closed), or an offered rate.
-    saturation, exhaustion: resources, and limits, by the load at which they saturate. refused: the reason; only
-    exhaustion is given then. scored, reached: by later measurements. at_least: the highest measured throughput.
-    unexplained: why there is no capacity. curves: real servers of the calibration. first, first_from: what limits this
-    state by its run's case study."""
+    """measured: loads. kind: waiting clients (closed), or an offered rate. saturation, exhaustion: resources, and
+    limits, by the load at which they saturate. refused: the reason; only exhaustion is given then. scored, reached: by
+    later measurements. at_least: the highest measured throughput. unexplained: why there is no capacity. curves: real
+    servers of the calibration. first, first_from: what limits this state by its run's case study."""
 
     source: str
     axis: str

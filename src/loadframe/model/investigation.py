@@ -50,9 +50,9 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Alternative(Compared):
-    """Another server, or other settings, measured in the same blocks as the study's target. by_level: simultaneously.
-    divergence: the load where their ratio begins to change. witnesses: metrics in which they differ. cold: for steps
-    that begin with nothing cached. version: of another kind of target."""
+    """Measured in the same blocks as the study's target. by_level: simultaneously. divergence: the load where their
+    ratio begins to change. witnesses: metrics in which they differ. cold: for steps that begin with nothing cached.
+    version: of another kind of target."""
 
     name: str
     target_kind: str
@@ -101,7 +101,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A change that gained in each of its too few blocks. more_s: measuring time that would decide, by `command`."""
+    """It gained in each of its too few blocks. more_s: measuring time that would decide, by `command`."""
 
     remedy: str
     verdict: Verdict = field(metadata={"alias": "told"})
@@ -131,7 +131,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class LadderStep:
-    """A kept change. share: of the whole gain, in logarithms; None where not decided. gives_up: durability."""
+    """share: of the whole gain, in logarithms; None where not decided. gives_up: durability."""
 
     change: str
     ratio: float
@@ -143,7 +143,7 @@ class LadderStep:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """facts: further lines for the report, name -> text."""
+    """facts: further lines for the report."""
 
     hostname: str
     kernel: str
@@ -177,8 +177,8 @@ class StudySummary:
 
 @dataclass(frozen=True, slots=True)
 class UnrevertedChange:
-    """Not surely reverted when the run ended. of: whose. before, after: the first and the run's value; None where a
-    lost host does not report it."""
+    """Not surely reverted when the run ended. before, after: the first and the run's value; None where a lost host does
+    not report it."""
 
     setting: str
     of: str
@@ -217,7 +217,7 @@ class RunQuality:
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """A bend that a limit explains. load: where the limit begins to act; curve: the bend of the curve alone."""
+    """load: where a limit begins to act; curve: the bend of the curve alone."""
 
     load: LoadInterval
     curve: LoadInterval
@@ -247,7 +247,7 @@ class AnswerCompared:
 
 @dataclass(frozen=True, slots=True)
 class AnswersCompared:
-    """All answers about `of` at a level. others: the other programs. missing: why there is none."""
+    """All answers about `of` at a level. others: the other programs."""
 
     of: str
     load: float
@@ -263,9 +263,9 @@ class AnswersCompared:
 @dataclass(frozen=True, slots=True)
 class Investigation:
     """The report is made from this alone. latencies: at one level, in the first state and the last kept one. answers:
-    of the target and of comparable programs. drivers, fleet_limits: in the first state. stop: where the target did not
-    recover. variants: sets of changes, the one that gives nothing up first. unfinished: the best change that the budget
-    did not prove. rules: version of the concluding rules; an older record is concluded again from its steps."""
+    of the target and of comparable programs. drivers, fleet_limits: in the first state. variants: sets of changes, the
+    one that gives nothing up first. unfinished: the best change that the budget did not prove. rules: version of the
+    concluding rules; an older record is concluded again from its steps."""
 
     run: str
     report: str
@@ -297,7 +297,7 @@ class Investigation:
 
     @property
     def gain(self) -> Verdict | None:
-        """Of the last state to the first, over the loads that it was judged at; None where nothing was kept."""
+        """Of the last state to the first, over the loads that it was judged at."""
         return self.variants[-1].reported if self.variants else None
 
     @property
@@ -308,8 +308,7 @@ class Investigation:
 
 @dataclass(frozen=True, slots=True)
 class HostsOfRun:
-    """What a fleet adds to a run. rounds: with the host of each finding. others: the findings about links, which the
-    first round has, too. missing: why all of this is unknown."""
+    """rounds: with the host of each finding. others: the findings about links, which the first round has, too."""
 
     rounds: tuple[Round, ...] = ()
     limits: tuple[FleetLimit, ...] = ()

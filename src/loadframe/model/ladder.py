@@ -11,7 +11,7 @@ from loadframe.model.verdict import Compared, FleetHosts, Verdict
 class Rung:
     """changes, comparison: against the state before it; for a kept change its fresh blocks are those of the whole
     ladder. refused: why the target cannot work with it. at_top: all kept changes against all but this. share: of the
-    whole gain, in logarithms, if proven. gives_up: durability."""
+    whole gain, in logarithms, if proven."""
 
     change: str
     changes: tuple[Change, ...]
@@ -49,8 +49,8 @@ class CpuUse:
 @dataclass(frozen=True, slots=True)
 class StateUse:
     """The busiest first: medians over steps at the highest level. state: its changes with " + " between them. threads:
-    the busiest of each component. kinds: means over threads of a kind. busy: 0..1, of all CPUs; others: its part
-    outside the study."""
+    the busiest of each component. kinds: means over threads of a kind. busy: 0..1, of all CPUs; others: outside the
+    study."""
 
     state: str
     level: float
@@ -66,7 +66,7 @@ class StateUse:
 @dataclass(frozen=True, slots=True)
 class Ladder:
     """total: all kept changes against the start, in the same blocks as their gains. finished: False for a run that was
-    stopped. hosts: of a fleet, how equal they are. cpu_use: by state. to_copy: what is kept."""
+    stopped. hosts: of a fleet, how equal they are. to_copy: what is kept."""
 
     run: str
     report: str

@@ -13,11 +13,10 @@ REACHED = 0.97
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """headroom = ceiling - use; infinite: the machine sets none. configured: as asked for; effective: as used.
-    exhausted_at: the load at which use crosses the ceiling. loud: reaching it gives errors; else it only slows. chain:
-    ids of lower limits that cap it. thrash_metric: rises once it is reached; harm: its value. title: subject of a
-    sentence. waits: requests wait when it is reached, uncounted. setting: gives it its size. near: share of the ceiling
-    from which its source calls it near."""
+    """headroom = ceiling - use; infinite: the machine sets none. configured: as asked for; effective: as used. loud:
+    reaching it gives errors; else it only slows. chain: ids of lower limits that cap it. thrash_metric: rises once it
+    is reached; harm: its value. title: subject of a sentence. waits: requests wait when it is reached, uncounted.
+    setting: gives it its size. near: share of the ceiling from which its source calls it near."""
 
     id: str
     layer: str
@@ -42,13 +41,13 @@ class Limit:
 
     @property
     def costs_nothing(self) -> bool:
-        """Whether a silent limit is reached without harm: a warm cache is full."""
+        """A silent limit is reached without harm: a warm cache is full."""
         return self.status == "reached" and not self.loud and self.harm == 0
 
 
 @dataclass(frozen=True, slots=True)
 class NextLimit:
-    """What limits next, and the load at which it saturates: None beyond what was tested."""
+    """load: where it saturates; None beyond what was tested."""
 
     id: str
     load: float | None
@@ -67,7 +66,7 @@ class UnreadLimit:
 
 @dataclass(frozen=True, slots=True)
 class LedgerNow:
-    """Limits, the most urgent first. watched_s: over all `readings`; `exhausted_at`: seconds from the last reading."""
+    """The most urgent first. watched_s: over all `readings`; `exhausted_at`: seconds from the last reading."""
 
     subject: str
     watched_s: float
@@ -80,8 +79,8 @@ class LedgerNow:
 
 @dataclass(frozen=True, slots=True)
 class FleetLimit:
-    """A limit of one host. driver: of the link from the target's host to this one; "" for the host itself, and for all
-    that leaves it. error: of its use (a bound), if known. unseen: why its use is unknown."""
+    """driver: of the link from the target's host to this one; "" for the host itself, and for all that leaves it.
+    error: of its use (a bound), if known. unseen: why its use is unknown."""
 
     host: str
     driver: str

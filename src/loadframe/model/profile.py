@@ -13,8 +13,8 @@ ProfilePlace = Literal["below", "past", "lowest", "highest"]
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A thread's frames, the outermost first. Frames of the kernel end with `_[k]`; a function without a name is its
-    file, `[mariadbd]`."""
+    """The outermost frame first. Frames of the kernel end with `_[k]`; a function without a name is its file,
+    `[mariadbd]`."""
 
     frames: tuple[str, ...]
     count: int
@@ -22,9 +22,8 @@ class Stack:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSource:
-    """A file of collapsed stacks. component: target, driver, or rest (of the machine). rate: cpu: samples per second of
-    CPU time; threads: samples in the window. seconds: of the window, sampled. lost: samples that did not arrive or
-    could not be read."""
+    """Collapsed stacks. component: target, driver, or rest (of the machine). rate: cpu: samples per second of CPU time;
+    threads: samples in the window. seconds: sampled. lost: samples that did not arrive or could not be read."""
 
     kind: ProfileKind
     component: str
@@ -37,7 +36,7 @@ class ProfileSource:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledStep:
-    """An extra step, in no curve and no verdict. seconds: of its window; missing: what could not be sampled."""
+    """In no curve and no verdict. seconds: of its window; missing: what could not be sampled."""
 
     place: ProfilePlace
     treatment: str
@@ -52,7 +51,7 @@ class ProfiledStep:
 @dataclass(frozen=True, slots=True)
 class ClassShare:
     """share: of all samples, with its 95 % interval. amount: CPU-seconds per second, or threads. demand_ms: CPU time
-    per request; None for threads. change: of that against the baseline, if proven."""
+    per request; None for threads. change: against the baseline, if proven."""
 
     id: str
     title: str
@@ -66,7 +65,7 @@ class ClassShare:
 
 @dataclass(frozen=True, slots=True)
 class FunctionShare:
-    """The time of a function itself, without those that it called."""
+    """Of a function itself, without those that it called."""
 
     name: str
     class_id: str
@@ -95,8 +94,7 @@ class ProfileBaseline:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """unresolved_share: samples whose innermost function has no name; truncated_share: samples without the outermost
-    frames."""
+    """unresolved_share: the innermost function has no name; truncated_share: without the outermost frames."""
 
     kind: ProfileKind
     component: str

@@ -1,6 +1,6 @@
 """One measured window at one load, and the latency distributions of several."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
@@ -52,8 +52,7 @@ class StepRequest:
 
 @dataclass(frozen=True, slots=True)
 class Blind:
-    """A counter that contradicted others (because). counter: the metric that names it; metrics: all that come from
-    it."""
+    """A counter that contradicted others. counter: the metric that names it; metrics: all that come from it."""
 
     counter: str
     metrics: tuple[str, ...]
@@ -63,10 +62,9 @@ class Blind:
 @dataclass(frozen=True, slots=True)
 class Step:
     """started_s..ended_s: the driver ran; window_start_s..window_end_s: what counts. batches: throughput (1/s) of equal
-    slices of the window. waiting_share: of requests' time, in a lock or queue. metrics: averages, rates and peaks, by
-    the names in units.py. closed_loop: of N users, who think for think_s, X (R + Z) = N (response time law). flags:
-    FLAGS. needed_s: with TOO_FEW, the window that would have been enough. round, block: None for warming; sizing has no
-    block, side by side no round."""
+    slices of the window. waiting_share: of requests' time, in a lock or queue. metrics: averages, rates and peaks.
+    closed_loop: of N users, who think for think_s, X (R + Z) = N (response time law). needed_s: with TOO_FEW, the
+    window that would have been enough. round, block: None for warming; sizing has no block, side by side no round."""
 
     number: int
     round: int | None
@@ -102,6 +100,7 @@ class Step:
         return self.purpose != "warming" and not {TOO_FEW, NOT_RECOVERED}.intersection(self.flags)
 
 
+Steps = Sequence[Step]
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
@@ -114,17 +113,16 @@ def grouped(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
 
 
 def by_block(steps: Iterable[Step]) -> dict[int, list[Step]]:
-    """The steps of each block, blocks in rising order; steps without a block are left out."""
+    """In rising order; steps without a block are left out."""
     return dict(sorted(grouped((step.block, step) for step in steps if step.block is not None).items()))
 
 
 def by_level(steps: Iterable[Step]) -> dict[float, list[Step]]:
-    """The steps of each level, levels in rising order."""
+    """In rising order."""
     return dict(sorted(grouped((step.level, step) for step in steps).items()))
 
 
 def at_highest(steps: Iterable[Step]) -> list[Step]:
-    """The steps of the highest level; [] without steps."""
     return next(reversed(by_level(steps).values()), [])
 
 
@@ -199,16 +197,16 @@ class Companion:
 
 
 RATE_AXES = frozenset({"rate"})
-"""Load axes that count requests offered per second."""
+"""They count requests offered per second."""
 OPEN_LOOP_AXES = RATE_AXES | {"speed"}
-"""Load axes on which requests begin on schedule, whatever became of the ones before."""
+"""Requests begin on schedule, whatever became of the ones before."""
 CLIENT_AXES = frozenset({"clients", "concurrency", "sessions", "threads"})
-"""Load axes that count clients, each with one request after the other."""
+"""They count clients, each with one request after the other."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """throughput in 1/s; utilizations: of resources (0..1) by name."""
+    """throughput in 1/s; utilizations: of resources (0..1)."""
 
     load: float
     throughput: float
@@ -220,8 +218,8 @@ class Observation:
 @dataclass(frozen=True, slots=True)
 class Observations:
     """Windows; several at one load are blocks. servers: of a resource (default 1). ceilings: resources that are part of
-    another or contain it: they bound the throughput. flattening: resources of which each request needs less and less:
-    their saturation is not forecast. by_the_hour: resources that follow the hour of the day."""
+    another or contain it: they bound the throughput. flattening: each request needs less and less of them: their
+    saturation is not forecast. by_the_hour: they follow the hour of the day."""
 
     name: str
     rows: tuple[Observation, ...]
@@ -250,8 +248,8 @@ class LatencyPoint:
 
 @dataclass(frozen=True, slots=True)
 class LatencyDistribution:
-    """Of steps of one treatment at one level, merged by counts. left_out: failed requests; failed: those included, in
-    older runs. points: one_in from 1, the shortest, to `requests`, the longest."""
+    """Merged by counts. left_out: failed requests; failed: those included, in older runs. points: one_in from 1, the
+    shortest, to `requests`, the longest."""
 
     treatment: str
     level: float

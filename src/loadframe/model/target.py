@@ -39,8 +39,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class CounterSpec:
-    """A number that a target reports. metric: its name afterwards (units.py). cumulative: its rate (1/s) counts; else
-    its largest value."""
+    """metric: its name afterwards. cumulative: its rate (1/s) counts; else its largest value."""
 
     name: str
     metric: str
@@ -49,7 +48,7 @@ class CounterSpec:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The counters of a source at one moment, by CounterSpec.name. at_s: CLOCK_MONOTONIC."""
+    """By CounterSpec.name. at_s: CLOCK_MONOTONIC."""
 
     at_s: float
     counters: Mapping[str, float]
@@ -57,7 +56,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a kind, or Loadframe, needs on the machine. present: where or which version; None if missing."""
+    """Of a kind, or Loadframe. present: where or which version; None if missing."""
 
     kind: str
     what: str
@@ -71,10 +70,9 @@ Checked = Literal["bytes", "length", "size", "status"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """name: in the request log. path: with its query. headers: in order; a value may hold {ENV:NAME}. body_file: the
-    file that has the body. weight: relative frequency. expect: None: 200 for GET, 200 to 299 for others. checked: None:
-    by the workload's options for GET, the status for others. contains: words of a right answer; fails: of a wrong
-    one."""
+    """name: in the request log. path: with its query. headers: a value may hold {ENV:NAME}. weight: relative frequency.
+    expect: None: 200 for GET, 200 to 299 for others. checked: None: by the workload's options for GET, the status for
+    others. contains: words of a right answer; fails: of a wrong one."""
 
     name: str
     method: str
@@ -91,7 +89,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """A user's pause between an answer and the next request. spread: constant, or random with that mean."""
+    """Between an answer and the next request. spread: constant, or random with that mean."""
 
     mean_s: float
     spread: Literal["fixed", "exponential"]

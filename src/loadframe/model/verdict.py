@@ -22,8 +22,8 @@ def decide(low: float, high: float) -> Decision:
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """What two sessions differ by without a change. share: at most (95 %). learnt_from: number of equal sessions, 0: a
-    stated prior. low, high: the interval by the values alone."""
+    """share: at most (95 %). learnt_from: number of equal sessions, 0: a stated prior. low, high: the interval by the
+    values alone."""
 
     share: float
     learnt_from: int
@@ -73,8 +73,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class LevelRatio:
-    """After / before at a level, in 1/s, with the ratio's interval from its blocks, both curves (from_curves), or the
-    overall verdict; low = high = ratio where unknown."""
+    """In 1/s, with the ratio's interval from its blocks, both curves (from_curves), or the overall verdict; low = high
+    = ratio where unknown."""
 
     load: float
     before: float
@@ -95,8 +95,8 @@ class LevelRatio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """In blocks. verdict: of those that decided. fresh: of those measured after `verdict` had promised a gain. levels:
-    of these if there are any, rising; `reported` names those that it is over."""
+    """verdict: of the blocks that decided. fresh: of those measured after `verdict` had promised a gain. levels: of
+    these if there are any, rising; `reported` names those that it is over."""
 
     verdict: Verdict
     levels: tuple[LevelRatio, ...] = ()
@@ -120,7 +120,7 @@ Answer = Literal["proven-worse", "proven-not-worse", "cannot-tell"]
 
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """Whether the second side is worse by more than this share."""
+    """Worse by more than this share."""
 
     allowed: float
     answer: Answer
@@ -128,7 +128,7 @@ class Margin:
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """How many of `what` each side needs to decide. count: None where no number would do."""
+    """How many of `what`, on each side. count: None where no number would do."""
 
     count: int | None
     what: str
@@ -136,7 +136,7 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A quantity of the values of both sides ("mean", "p99", ...); verdict: None for too few values."""
+    """Of the values of both sides ("mean", "p99", ...); verdict: None for too few values."""
 
     name: str
     before: float | None
@@ -147,9 +147,8 @@ class Quantity:
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Compared):
-    """`after` against `before`, outside an investigation. lower_is_better: then "better" is a ratio below 1. run: made
-    for it, or "". by: the quantity that decides; "" for throughputs of steps. quantities: further ones. needed: where
-    the data cannot tell."""
+    """Outside an investigation. lower_is_better: then "better" is a ratio below 1. by: the quantity that decides; ""
+    for throughputs of steps. quantities: further ones. needed: where the data cannot tell."""
 
     before: str
     after: str
@@ -172,7 +171,7 @@ unknown: neither is proved."""
 
 @dataclass(frozen=True, slots=True)
 class HostRatio:
-    """Throughput as given of one host over another host's, or over its own, with an interval."""
+    """Throughput as given of one host over another host's, or over its own."""
 
     host: str
     other_host: str = field(metadata={"alias": "beside"})
@@ -185,8 +184,8 @@ class HostRatio:
 
 @dataclass(frozen=True, slots=True)
 class FleetHosts:
-    """How equal the hosts of a search are (A/A). margin: ratios from 1 / margin to margin are alike. hosts: each
-    compared with the middle one, one after another. together: each while all are loaded compared with itself alone."""
+    """How equal the hosts of a search are (A/A): ratios from 1 / margin to margin are alike. hosts: each compared with
+    the middle one, one after another. together: each while all are loaded compared with itself alone."""
 
     levels: tuple[float, ...]
     margin: float
@@ -201,8 +200,8 @@ link is full."""
 
 @dataclass(frozen=True, slots=True)
 class FleetDrivers(Compared):
-    """All drivers against fewer, at the same level, in alternating blocks. moved_bytes_per_s: from the target, to all;
-    link_bytes_per_s: the most that one link from the target carried by itself; None where not known."""
+    """At the same level, in alternating blocks. moved_bytes_per_s: from the target, to all; link_bytes_per_s: the most
+    that one link from the target carried by itself; None where not known."""
 
     level: float
     drivers: tuple[str, ...]
@@ -213,5 +212,5 @@ class FleetDrivers(Compared):
 
     @property
     def limit_the_curve(self) -> bool:
-        """Whether the curve shows the drivers, or their link, and nothing about the target."""
+        """The curve shows the drivers, or their link, and nothing about the target."""
         return self.limit in ("drivers", "link")

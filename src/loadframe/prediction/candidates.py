@@ -17,14 +17,14 @@ ALONE = ("flat", "power", "law", "line")
 WITH_RESOURCES = ("flat", "law", "line", "economy", "network")
 BOUNDED = ("line", "economy", "network")
 NETWORKS, SEED = 40, 20261123
-"""Draws of the network: with more, the median moves by less than 1 %."""
+"""Draws: with more, the median moves by less than 1 %."""
 SLOPE_SPREAD = 0.15
 """Prior standard deviation of the exponent of a resource's use, around 1."""
 USE_ERROR = 0.08
 """Error of the logarithm of a utilisation, in addition to RESOLUTION."""
 RESOLUTION = 0.004
 RISING = 0.5
-"""A throughput still rises with at least this elasticity at the highest loads."""
+"""Least elasticity of a throughput that still rises at the highest loads."""
 REGIMES = tuple(f"{kind} {way}" for kind in ("closed", "rate") for way in ("rising", "bent"))
 ELASTICITY_SPREAD = 0.25
 THROUGHPUT_ERROR = 0.05
@@ -39,8 +39,7 @@ FITS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Medians at each load, (n,); used: each resource's utilisations. limit: the load at which one runs out, or inf.
-    rows: the observations."""
+    """Medians at each load, (n,); used: each resource's utilisations. limit: the load at which one runs out, or inf."""
 
     kind: Kind
     loads: Floats
@@ -92,7 +91,7 @@ def forecasts(data: Seen, loads: Floats, names: Sequence[str]) -> dict[str, Floa
 
 
 def least_squares(data: Seen, loads: Floats) -> Floats:
-    """log X of the law by plain least squares, (L,): no candidate, but averaged with their forecast."""
+    """The law by plain least squares, log X, (L,): no candidate, but averaged with their forecast."""
     within = np.minimum(loads, max(data.limit, data.loads[-1]))
     if len(data.loads) < scalability.FEWEST_POINTS:
         return _law(data, within)
@@ -119,7 +118,7 @@ def slope(data: Seen) -> float:
 
 
 def elasticity(data: Seen) -> float:
-    """d log X / d log N at the highest loads: each load counts half as much as the next, prior around 1."""
+    """Each load counts half as much as the next, prior around 1."""
     x, y = np.log(data.loads / data.loads[-1]), np.log(data.throughputs / data.throughputs[-1])
     weight = 0.5 ** np.arange(len(x))[::-1] / THROUGHPUT_ERROR**2
     return _held_near_1(x, y, np.asarray(weight, dtype=np.float64), ELASTICITY_SPREAD)[2]
@@ -132,7 +131,7 @@ def _held_near_1(x: Floats, y: Floats, weight: Floats, spread: float) -> tuple[f
 
 
 def offered(data: Seen, loads: Floats) -> Floats:
-    """log of the most that can be served: of a rate what is offered; of clients inf."""
+    """Of a rate what is offered, log X; of clients inf."""
     if data.kind != "rate":
         return np.full(len(loads), math.inf)
     share = max(1.0, np.median(data.throughputs / data.loads))
@@ -140,7 +139,7 @@ def offered(data: Seen, loads: Floats) -> Floats:
 
 
 def regime(data: Seen) -> str:
-    """One of REGIMES: the kind of load, and whether the throughput still follows it."""
+    """One of REGIMES."""
     return f"{data.kind} {'rising' if elasticity(data) >= RISING else 'bent'}"
 
 

@@ -13,7 +13,7 @@ from loadframe.analysis.arrays import Floats, Whole
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A shape h of growth. mean: prior mean until saturation; ends: no growth beyond that."""
+    """A shape h. mean: prior mean until saturation; ends: no growth beyond that."""
 
     h: Callable[[Floats], Floats]
     mean: float
@@ -39,7 +39,7 @@ ERRORS = np.geomspace(0.003, 0.3, 24)
 TYPICAL_ERROR, ERROR_SPREAD = 0.035, 0.7
 """Prior median of a window's error, and the deviation of its logarithm: three windows hardly show their own."""
 LEAST_LEFT = 0.08
-"""Floor: economies of scale were seen to leave a quarter to an eleventh of a single request's demand."""
+"""Economies of scale were seen to leave a quarter to an eleventh of a single request's demand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Demand:
         return self.base[:, None] * self.grown(loads)
 
     def grown(self, loads: Floats) -> Floats:
-        """u at these loads as a share of u at the lowest load."""
+        """As a share of u at the lowest load."""
         shares = np.ones((len(self.base), len(loads)))
         for index, growth in enumerate(GROWTHS):
             mine = self.shape == index
@@ -70,12 +70,7 @@ class Demand:
 
 
 def draw(
-    loads: Floats,
-    throughputs: Floats,
-    utilizations: Floats,
-    saturation: float,
-    count: int,
-    random: np.random.Generator,
+    loads: Floats, throughputs: Floats, utilizations: Floats, saturation: float, count: int, random: np.random.Generator
 ) -> Demand:
     """From a resource's measurements, (n,) each, throughputs above zero. saturation: N_sat."""
     low = loads.min()

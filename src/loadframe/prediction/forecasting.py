@@ -38,7 +38,7 @@ DRAWS = 400
 SEED = 20260401
 FURTHER = (2.0, 4.0)
 SOON = 2.0
-"""What saturates beyond this many times the load of the first saturation does not matter yet."""
+"""Beyond this many times the load of the first saturation nothing matters yet."""
 NO_INTERVAL = "Latencies have no interval: no curve of the library shows how far such forecasts are off."
 MORE_BY_THE_CURVE = (
     "More is forecast than what saturates first is expected to allow, but no more than the high end of that: the shape "
@@ -49,7 +49,7 @@ FLATTENING = (
     "the first limit."
 )
 VAGUE = 4.0
-"""If the ends of a growth are further apart than this factor, only the nearer end is reported."""
+"""Of a growth whose ends are further apart than this factor only the nearer end is reported."""
 LEAST_WEIGHT = 0.02
 WORDS = {
     "flat": "what the highest load gave",
@@ -71,8 +71,8 @@ def forecast(
     first_from: LoadInterval | None = None,
     library: Library | None = None,
 ) -> Forecast:
-    """The forecast for the loads `at`, or the reason for none. kind: default: inferred. limits: with the load at which
-    they run out; what was seen to be full outranks the demands. first, first_from: the known limit. Seeded."""
+    """For the loads `at`, or the reason for none. kind: default: inferred. limits: with the load at which they run out;
+    what was seen to be full outranks the demands. first, first_from: the known limit. Seeded."""
     kind = kind or systems.kind_of(observations)
     library = library or libraries.shipped()
     running_out = sorted(
@@ -183,7 +183,7 @@ def _at_most(expected: Estimate, most: float) -> Estimate:
 
 
 def held_back(expected: Estimate, most: Estimate) -> Estimate:
-    """Beyond the maximum the mean of both, in logarithms; nothing exceeds the maximum's high end."""
+    """Beyond the maximum the mean of both, in logarithms; nothing exceeds its high end."""
     ended = _at_most(expected, most.high)
     if ended.value <= most.value:
         return ended
@@ -291,7 +291,7 @@ FURTHEST = 16.0
 
 def expected(observations: Observations, *, latency_p95_ms: float | None = None) -> LoadInterval | None:
     """Where the first resource saturates or the p95 latency passes its limit, with the interval of the network's draws;
-    None where resources do not explain the observations, or no limit is in sight. A starting point for trials."""
+    None where resources do not explain the observations, or no limit is in sight."""
     if refusal.too_little(observations) is not None:
         return None
     system, _ = _explained(observations, systems.kind_of(observations))
@@ -307,16 +307,11 @@ def expected(observations: Observations, *, latency_p95_ms: float | None = None)
         slow = systems.p95_ms(system, observations, loads, np.random.default_rng(SEED))
         if slow is not None:
             middle, fast, slowest = np.quantile(slow, DRAWN, axis=0, method="nearest")
-            passed = [_passed(loads, end, latency_p95_ms) for end in (middle, slowest, fast)]
+            passed = [min(loads[end > latency_p95_ms].tolist(), default=math.inf) for end in (middle, slowest, fast)]
             value, low, high = map(min, (value, low, high), passed)
     if value > FURTHEST * top:
         return None
     return LoadInterval(value, min(low, value / LEAST_FACTOR), min(max(high, value * LEAST_FACTOR), 2 * FURTHEST * top))
-
-
-def _passed(loads: Floats, p95_ms: Floats, limit_ms: float) -> float:
-    slow = np.flatnonzero(p95_ms > limit_ms)
-    return float(loads[slow[0]]) if len(slow) else math.inf
 
 
 USED_UP = 0.95
@@ -360,7 +355,7 @@ def came(forecast: Forecast, measured: Observations, curve: Curve) -> Forecast:
 
 
 def calibrate(scores: Sequence[Scored]) -> Calibration | None:
-    """How often the interval held; None without scores."""
+    """None without scores."""
     if not scores:
         return None
     errors = [abs(scored.predicted / scored.actual - 1) for scored in scores if scored.actual > 0]

@@ -41,7 +41,7 @@ class Scale:
 
 
 def known(doublings: Floats, apart: Floats) -> Floats:
-    """Predictors of a forecast's error, linear in the scale's parameters: (n, 2)."""
+    """Predictors of the error, linear in the scale's parameters: (n, 2)."""
     return np.column_stack([np.log(np.maximum(doublings, 0.0) + pool.BASE), np.log(apart + LEAST_APART)])
 
 
@@ -77,7 +77,7 @@ def shipped() -> Library:
 
 
 def binds(limit: Limit) -> bool:
-    """Whether a limit ends the growth: a loud limit, or a silent limit on what the server counts itself."""
+    """A loud limit, or a silent limit on what the server counts itself."""
     counted = bool(limit.thrash_metric) and not limit.thrash_metric.startswith("system.")
     return limit.loud or (limit.unit == "count" and counted)
 

@@ -1,5 +1,5 @@
 """The candidates' weights, and the likely error of their common forecast (docs/mathematics.md, "Weights" and
-"Forecast"): the weighted median is of logarithms, so that no single ceiling moves it. Errors are per doubling."""
+"Forecast"). Errors are per doubling."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ FLOOR = 0.03
 LEAST_ERROR = 0.01
 POWER = 3.0
 TRUST = 6.0
-"""The library counts as this many forecasts of the study's own."""
+"""The library counts as this many of the study's own forecasts."""
 BACKTESTS, FEWEST = 3, 2
 """This many of the last loads are forecast, from FEWEST loads or more."""
 
@@ -30,7 +30,7 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """log X at each load, the candidates' weighted deviation, the scale of the maximum's error: (L,)."""
+    """apart: the candidates' weighted deviation; scale: of the maximum's error: (L,)."""
 
     log_x: Floats
     apart: Floats
@@ -38,7 +38,7 @@ class Pooled:
 
 
 def backtests(data: Seen, names: Sequence[str]) -> dict[str, list[float]]:
-    """Errors per doubling of forecasts of the last loads from those before."""
+    """Per doubling, of forecasts of the last loads from those before."""
     errors: dict[str, list[float]] = {name: [] for name in names}
     count = len(data.loads)
     for cut in range(max(FEWEST, count - BACKTESTS), count):

@@ -16,7 +16,7 @@ FEWEST_LOADS = 2
 FEWEST_WINDOWS = 3
 """A line through two windows has no known error."""
 LEAST_USED = 0.05
-"""A resource that is used less at the highest load is twenty loads away from its limit: out of sight."""
+"""A resource used less at the highest load is twenty loads away from its limit: out of sight."""
 FEWEST_ALONE = 3
 """Fewest loads of a curve without resources, as in the library."""
 CONFIDENCE = 0.95
@@ -39,7 +39,7 @@ def load(observations: Observations) -> str:
 
 
 def rising(observations: Observations) -> tuple[str, ...]:
-    """Whose use grows with the throughput, beyond errors (one-sided t-test, 95 %), or is nearly all."""
+    """Beyond errors (one-sided t-test, 95 %), or nearly all used."""
     rows = systems.working(observations)
     throughputs = np.array([row.throughput for row in rows])
     names = []
@@ -60,7 +60,7 @@ def rising(observations: Observations) -> tuple[str, ...]:
 
 
 def _grows_while(share: float, throughputs: Floats, used: Floats, factor: float) -> bool:
-    """Throughput grew so much while the resource was this busy: its use then shows no ceiling."""
+    """The use at `share` or more then shows no ceiling."""
     full = throughputs[used >= share]
     return len(full) >= FEWEST_LOADS and bool(full.max() > factor * full.min())
 
@@ -118,8 +118,8 @@ def too_few_alone(observations: Observations) -> str | None:
 
 
 def after(system: System, observations: Observations) -> str | None:
-    """Why the model does not explain the measurements: fitted at the lower half of the loads, it must give the
-    throughput at the highest, unless a resource is nearly used up there."""
+    """Fitted at the lower half of the loads, the model must give the throughput at the highest, unless a resource is
+    nearly used up there."""
     rows = systems.working(observations)
     loads = sorted({row.load for row in rows})
     top = loads[-1]
@@ -130,10 +130,7 @@ def after(system: System, observations: Observations) -> str | None:
     if used >= NEAR:
         return None
     lower = systems.fitted(
-        system,
-        np.array([row.load for row in low]),
-        np.array([row.throughput for row in low]),
-        np.random.default_rng(0),
+        system, np.array([row.load for row in low]), np.array([row.throughput for row in low]), np.random.default_rng(0)
     )
     expected = np.median(lower.throughput(np.array([top])))
     at_top = [row.throughput for row in rows if row.load == top]

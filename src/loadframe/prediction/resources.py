@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from loadframe.analysis.selection import select
-from loadframe.model import Limit, Observation, Observations, Step
+from loadframe.model import Limit, Observation, Observations, Steps
 
 MACHINE_CPU = "cpu"
 STATIONS: Mapping[str, str] = {
@@ -23,8 +23,8 @@ COUNTS: Mapping[str, str] = {
 }
 
 
-def observe(steps: Sequence[Step], *, name: str, axis: str, unit: str = "") -> Observations:
-    """The steps of one treatment as a forecast needs them. Only what every step has is a resource."""
+def observe(steps: Steps, *, name: str, axis: str, unit: str = "") -> Observations:
+    """Of one treatment. Only what every step has is a resource."""
     counting = select(steps).steps
     metrics = sorted(set.intersection(*(set(step.metrics) for step in counting))) if counting else []
     if any(metric.startswith("shard1.") for metric in metrics):  # its shards are counted, not the whole

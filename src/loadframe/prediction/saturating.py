@@ -9,15 +9,7 @@ import numpy as np
 from loadframe.analysis.arrays import Floats
 from loadframe.analysis.in_service import most
 from loadframe.analysis.series import pooled
-from loadframe.model import (
-    Estimate,
-    ForecastCapacity,
-    Limit,
-    LoadInterval,
-    Observations,
-    ResourceForecast,
-    grouped,
-)
+from loadframe.model import Estimate, ForecastCapacity, Limit, LoadInterval, Observations, ResourceForecast, grouped
 from loadframe.prediction import candidates, pool, resources
 from loadframe.prediction import system as systems
 from loadframe.prediction.candidates import Seen
@@ -127,7 +119,7 @@ def by_resources(
 
 
 def seen_full(limits: Sequence[Limit], data: Seen) -> dict[str, LoadInterval]:
-    """What a limit shows to be used up within the measured loads, and where. limits: in order."""
+    """Within the measured loads, and where. limits: in order."""
     by_resource = {resources.of_limit(limit): limit.exhausted_at for limit in reversed(limits)}
     return {name: at for name, at in by_resource.items() if name and at is not None and at.load <= data.loads[-1]}
 
@@ -135,7 +127,7 @@ def seen_full(limits: Sequence[Limit], data: Seen) -> dict[str, LoadInterval]:
 ENDS_BELOW, SEEN = 1.0, 0.95
 """A use that may reach ENDS_BELOW by these curves, or was seen at SEEN, may be used up."""
 LEAST_USED = 0.5
-"""Use at the highest level: a lower use is far from its end."""
+"""At the highest level: a lower use is far from its end."""
 
 
 def flattening(observations: Observations) -> frozenset[str]:

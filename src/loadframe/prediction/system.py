@@ -1,6 +1,6 @@
 """The system of a forecast: resources with drawn demands, a delay for all that was not measured, and its load, closed
-(N clients) or a rate: docs/mathematics.md. The delay Z is what is left of the cycle N / X at the measured loads;
-negative where requests use several resources at once."""
+(N clients) or a rate: docs/mathematics.md. The delay Z is what is left of the cycle N / X; negative where requests use
+several resources at once."""
 
 import math
 from collections.abc import Sequence
@@ -34,9 +34,9 @@ NOTHING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """S draws of a system with K stations. demands: by resource, stations and ceilings; delay_s: Z, (S,); offered: X /
-    N for rates, (S,); error: of one window's throughput, (S,); saturation: first guess of its load. regular: 0 for mean
-    value analysis, 1 for the asymptotic bound, (S,)."""
+    """S draws. demands: by resource, stations and ceilings; delay_s: Z, (S,); offered: X / N for rates, (S,); error: of
+    one window's throughput, (S,); saturation: first guess of its load. regular: 0 for mean value analysis, 1 for the
+    asymptotic bound, (S,)."""
 
     kind: Kind
     demands: dict[str, Demand]
@@ -111,7 +111,6 @@ class System:
 
 
 def _exact(work: Floats, load: float, think_s: float, servers: Floats) -> float | None:
-    """X, interpolated between whole numbers of clients. None for a negative delay, or if it takes long."""
     if load > LARGEST_EXACT or think_s < 0:
         return None
     below = math.floor(load)
@@ -210,7 +209,7 @@ LEAST_MS = 1e-12
 
 
 def between_ms(observations: Observations, loads: Floats) -> Floats:
-    """p95 latency, interpolated in logarithms between the measured loads' medians; NaN beyond: (L,)."""
+    """p95, interpolated in logarithms between the loads' medians; NaN beyond: (L,)."""
     known = ((row.load, row.latency_p95_ms) for row in observations.rows)
     by_load = grouped((load, max(p95_ms, LEAST_MS)) for load, p95_ms in known if p95_ms is not None)
     if not by_load:
@@ -222,7 +221,7 @@ def between_ms(observations: Observations, loads: Floats) -> Floats:
 
 
 def p95_ms(system: System, observations: Observations, loads: Floats, random: np.random.Generator) -> Floats | None:
-    """Draws of the p95 latency, (S, L), inf beyond the highest rate; None where none was measured."""
+    """Draws, (S, L), inf beyond the highest rate; None where none was measured."""
     rows = [row for row in observations.rows if row.latency_p95_ms is not None and row.throughput > 0]
     if not rows:
         return None

@@ -1,5 +1,4 @@
-"""Short records that only a run folder has: the states of the target, what the bench learnt, its progress; and the
-machine, as far as it matters for the numbers."""
+"""Short records that only a run folder has."""
 
 import os
 import platform
@@ -21,6 +20,7 @@ from loadframe.model import (
     Round,
     SettingValue,
     Step,
+    Steps,
     Stop,
     TargetState,
 )
@@ -30,8 +30,7 @@ from loadframe.system.kernel import kernel_text
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """A state of the target under a short name ("A", "B", ...). kind: of the target, "" in runs of one target. cold_of:
-    the treatment of which this is the cold one."""
+    """kind: of the target, "" in runs of one target. cold_of: the treatment of which this is the cold one."""
 
     name: str
     title: str
@@ -68,8 +67,8 @@ class Rounds:
     rounds: tuple[Round, ...]
 
 
-def flagged(steps: Sequence[Step], stops: Sequence[Stop]) -> list[Step]:
-    """With a flag for those after which the target had failed: that was not known when they were written."""
+def flagged(steps: Steps, stops: Sequence[Stop]) -> list[Step]:
+    """Those after which the target had failed: that was not known when they were written."""
     after = {stop.step for stop in stops}
     return [
         replace(step, flags=tuple(dict.fromkeys((*step.flags, NOT_RECOVERED)))) if step.number in after else step
@@ -78,7 +77,7 @@ def flagged(steps: Sequence[Step], stops: Sequence[Stop]) -> list[Step]:
 
 
 MOST_STEPS = 2**31
-"""Bound of the numbers of steps, rounds and blocks: tables hold them in 64 bits."""
+"""Tables hold the numbers of steps, rounds and blocks in 64 bits."""
 
 
 def refuse(where: str, faults: Iterable[str]) -> None:
@@ -86,7 +85,7 @@ def refuse(where: str, faults: Iterable[str]) -> None:
         raise RunError(f"{where}: {fault}", remedy=DAMAGED)
 
 
-def check_steps(steps: Sequence[Step], where: str) -> None:
+def check_steps(steps: Steps, where: str) -> None:
     seen: set[int] = set()
     for line, step in enumerate(steps, start=1):
         twice = [f"there is a step {step.number} before it already"] if step.number in seen else []
@@ -95,7 +94,7 @@ def check_steps(steps: Sequence[Step], where: str) -> None:
 
 
 ROW = ("step", "level", "throughput", "errors")
-"""Keys of every row of a footprint (record.footprint)."""
+"""In every row of a footprint (record.footprint)."""
 
 
 def faults_of_rounds(rounds: Iterable[Round]) -> Iterator[str]:
@@ -115,8 +114,7 @@ SHORTEST_MS = 1e-9
 
 
 def faults_of(investigation: Investigation) -> Iterator[str]:
-    """Of its rounds; a variant without the load that its answer is about; latencies without requests, or with an
-    impossible point."""
+    """Of its rounds, its variants, and its latencies."""
     alternatives = (alternative.round for alternative in investigation.alternatives)
     yield from faults_of_rounds((*investigation.rounds, *alternatives))
     for variant in investigation.variants:
@@ -166,15 +164,11 @@ progress is distinguished from one that was killed."""
 Event = Literal["phase", "say", "step", "recorder"]
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
 @dataclass(frozen=True, slots=True)
 class Told:
-    """at: wall clock, ISO 8601. phase: `words`, about `steps` steps. say: `words`. step: a step begins, in a treatment
-    at a level, for `purpose`; its load lasts about `seconds`. recorder: its cost so far: CPU-seconds per second, peak
-    resident memory, late or missed ticks."""
+    """at: wall clock, ISO 8601. phase: `words`, about `steps` steps. say: `words`. step: a step begins, for `purpose`;
+    its load lasts about `seconds`. recorder: its cost so far: CPU-seconds per second, peak resident memory, late or
+    missed ticks."""
 
     event: Event
     words: str = ""
@@ -186,7 +180,7 @@ class Told:
     cpu_share: float | None = None
     rss_bytes: float | None = None
     late_ticks: int | None = None
-    at: str = field(default_factory=_now)
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
 
 
 class ProgressLog:

@@ -25,6 +25,7 @@ from loadframe.model import (
     RunQuality,
     SettingValue,
     Step,
+    Steps,
     Stop,
     WarmRestart,
 )
@@ -60,7 +61,7 @@ __all__ = ["RECORDING", "REPORT", "BenchFacts", "Effective", "RunFolder", "Treat
 
 
 class RunFolder:
-    """One execution's folder. Writers raise RunError where the disk does not take what was measured."""
+    """Writers raise RunError where the disk does not take what was measured."""
 
     def __init__(self, path: Path, files: Folder | None = None) -> None:
         self.path = path
@@ -70,7 +71,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, root: Path, study: str, *, private: bool = False) -> "RunFolder":
-        """Make ROOT/UTC-time-study. private: closed to other users. RunError where it cannot be created."""
+        """ROOT/UTC-time-study. private: closed to other users. RunError where it cannot be created."""
         now = datetime.now(UTC)
         name = f"{now:%Y%m%dT%H%M%SZ}-{study}"
         for attempt in range(1, 100):
@@ -138,7 +139,7 @@ class RunFolder:
         self.write_text(REPORT, page)
 
     def new_recording(self, name: str = RECORDING) -> int:
-        """Open for appending; the caller closes the descriptor."""
+        """For appending; the caller closes the descriptor."""
         with self._writing(name):
             return self._files.new_file(name)
 
@@ -159,7 +160,7 @@ class RunFolder:
             self._files.append(name, encode(schema, record) + b"\n")
 
     def cut_torn_line(self, name: str) -> None:
-        """Remove a killed run's incomplete last line, so that whole ones can follow."""
+        """Of a killed run, so that whole ones can follow."""
         whole = self._bytes(name, MOST_LINES_BYTES).rfind(b"\n") + 1
         with self._writing(name):
             self._files.cut(name, whole)
@@ -186,7 +187,7 @@ class RunFolder:
             self._files.make_folder("profiles")
 
     def write_tables(
-        self, steps: Sequence[Step], limits: Sequence[tuple[int, Limit]], *, series: polars.DataFrame | None = None
+        self, steps: Steps, limits: Sequence[tuple[int, Limit]], *, series: polars.DataFrame | None = None
     ) -> None:
         """limits.parquet: round, id, ...; metrics.parquet: step, treatment, level, metric, value, at_s; at_s null: over
         the step's window, else at one tick (recording.series), with its step if in a window."""
@@ -213,12 +214,12 @@ class RunFolder:
         return flagged(steps, self.stops())
 
     def stops(self) -> list[Stop]:
-        """Each time that the target failed, in order; older versions have stop.json, and ended the run then."""
+        """In order; older versions have stop.json, and ended the run then."""
         old = self.record("stop.json", "stop", Stop)
         return [*filter(None, [old]), *self.records("stops.jsonl", "stop", Stop)]
 
     def stop(self) -> Stop | None:
-        """The failure at the lowest load of the state in which it failed first; else None."""
+        """At the lowest load of the state in which the target failed first."""
         stops = self.stops()
         first = [stop for stop in stops if stop.treatment == stops[0].treatment]
         return min(first, key=lambda stop: stop.level, default=None)
@@ -242,7 +243,6 @@ class RunFolder:
         return self.records("survival.jsonl", "survival", WarmRestart)
 
     def profiled(self) -> list[ProfiledStep]:
-        """The sampled extra steps; stacks_text reads their stacks."""
         return self.records("profiles/steps.jsonl", "profile", ProfiledStep)
 
     def rounds(self) -> list[Round]:
@@ -268,7 +268,7 @@ class RunFolder:
         return investigation
 
     def forecast(self) -> Forecast | None:
-        """Made before the measurement; None where the study does not ask for it."""
+        """Made before the measurement."""
         return self.record("forecast.json", "forecast-record", Forecast)
 
     def drivers(self) -> FleetDrivers | None:
@@ -276,7 +276,6 @@ class RunFolder:
         return next(reversed(self.records("fleet-drivers.jsonl", "fleet-drivers", FleetDrivers)), None)
 
     def hosts_alike(self) -> FleetHosts | None:
-        """The last line counts."""
         return next(reversed(self.records("fleet-hosts.jsonl", "fleet-hosts", FleetHosts)), None)
 
     def study(self) -> dict[str, Any]:
@@ -297,7 +296,7 @@ class RunFolder:
         return decode(schema, self._bytes(name), kind, where=str(self.place(name))) if self.has(name) else None
 
     def records(self, name: str, schema: NamedSchema, kind: type[Record]) -> list[Record]:
-        """Of a JSON-lines file, without a torn last line; empty where there is no file. RunError."""
+        """Without a torn last line; empty where there is no file. RunError."""
         if not self.has(name):
             return []
         *whole, _ = self._bytes(name, MOST_LINES_BYTES).split(b"\n")
@@ -317,7 +316,7 @@ class RunFolder:
         return self._bytes(REPORT)
 
     def recording(self, name: str = RECORDING) -> int:
-        """A recording, or another file, open for reading; the caller closes the descriptor. RunError."""
+        """Open for reading; the caller closes the descriptor. RunError."""
         with self._reading(name):
             return self._files.descriptor(name)
 
@@ -332,11 +331,11 @@ class RunFolder:
             raise RunError(f"{self.place(name)} is not a histogram of latencies: {error}", remedy=DAMAGED) from error
 
     def latency_payload(self, number: int) -> bytes | None:
-        """The compressed histogram in base64, checked; None where there is none. RunError as `latency_counts`."""
+        """In base64, checked; None where there is none. RunError as `latency_counts`."""
         return None if self.latency_counts(number) is None else payload(self._bytes(_histogram(number), MOST_LOG_BYTES))
 
     def requests(self, number: int) -> bytes:
-        """The log as the driver wrote it, or b"". RunError where it is damaged or too large."""
+        """As the driver wrote it, or b"". RunError where it is damaged or too large."""
         name = _requests(number)
         if not self.has(name):
             return b""
@@ -369,7 +368,7 @@ class RunFolder:
             raise RunError(f"{self.place(name)} cannot be read: {why}", remedy="Check the file.") from error
 
     def lines_from(self, name: str, start: int, most: int) -> list[bytes]:
-        """The whole lines within `most` bytes from `start`; empty at the end."""
+        """Whole ones within `most` bytes from `start`; empty at the end."""
         if not self.has(name):
             return []
         with self._reading(name):
@@ -377,7 +376,7 @@ class RunFolder:
         return whole
 
     def state_of(self, name: str) -> tuple[int, int]:
-        """Size and modification time (ns) of a file; zeros where there is none. Nothing is opened."""
+        """Size and modification time (ns); zeros where there is no file. Nothing is opened."""
         with self._reading(name):
             return self._files.state_of(name)
 

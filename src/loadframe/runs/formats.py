@@ -1,5 +1,5 @@
-"""Schema names and versions of the files in a run folder. Every JSON document and line begins with {"schema":
-"loadframe.NAME/VERSION"}. A newer version is refused; an older one is brought to the present, one version at a time."""
+"""Versions of the files in a run folder. Every JSON document and line begins with {"schema": "loadframe.NAME/VERSION"}.
+A newer version is refused; an older one is brought to the present, one version at a time."""
 
 import json
 import math
@@ -19,7 +19,7 @@ Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """upgrades: bring a body of each older version to the next, the oldest first."""
+    """upgrades: from each older version to the next, the oldest first."""
 
     name: str
     upgrades: tuple[Upgrade, ...] = ()
@@ -112,7 +112,7 @@ def _drivers(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _within(name: str, upgrade: Upgrade) -> Upgrade:
-    """Upgrades a part of a document, which may be absent."""
+    """For a part of a document, which may be absent."""
     return lambda body: {**body, name: body.get(name) and upgrade(body[name])}
 
 
@@ -161,7 +161,7 @@ def _known(schema: NamedSchema) -> Schema:
 DAMAGED = "The file was damaged or edited. Restore it, or run the study again."
 
 LARGEST = 1e100
-"""Largest number in a file: the product of any three is still finite."""
+"""The product of any three is still finite."""
 
 Record = TypeVar("Record")
 
@@ -176,7 +176,7 @@ def _adapter(record_type: Any) -> TypeAdapter[Any]:
 
 
 def encode(schema: NamedSchema, record: object) -> bytes:
-    """One line of JSON, the schema first. Numbers that are not finite become null."""
+    """The schema comes first. Numbers that are not finite become null."""
     body, known = _adapter(type(record)).dump_json(record, by_alias=True), _known(schema)
     head = f'{{"schema":"loadframe.{known.name}/{known.version}"'.encode()
     return head + (b"," + body[1:] if body != b"{}" else b"}")
@@ -196,7 +196,7 @@ def decode(schema: NamedSchema, data: bytes, record_type: type[Record], *, where
 
 
 def decode_document(schema: NamedSchema, data: bytes, *, where: str) -> dict[str, Any]:
-    """Plain values in the current version, without the schema. RunError as `decode`."""
+    """In the current version, without the schema. RunError as `decode`."""
     try:
         body = parse_json(data)
         for value in parts(body):

@@ -12,7 +12,7 @@ from loadframe.formats import hdr_histogram
 from loadframe.model import Step
 
 LONGEST_LATENCY_US = 3_600_000_000
-"""One hour: the largest latency a histogram holds."""
+"""One hour."""
 SHORTEST_LATENCY_US, DIGITS = 1, 3
 HALF_BUCKET = hdr_histogram.half_bucket(DIGITS)
 """Three digits: values below 2 * 1024 have a bin each; from there on each doubling has 1024."""
@@ -34,7 +34,7 @@ def histogram_log(step: Step, latencies_ms: NDArray[np.float32]) -> str:
 
 
 def begun_log() -> tuple[io.StringIO, HistogramLogWriter]:
-    """The head of a log, and a writer that appends to it."""
+    """Its head, and a writer that appends to it."""
     text = io.StringIO()
     log = HistogramLogWriter(text)
     log.output_log_format_version()
@@ -43,7 +43,7 @@ def begun_log() -> tuple[io.StringIO, HistogramLogWriter]:
 
 
 def bin_latencies_ms() -> NDArray[np.float64]:
-    """The middle of each bin (ms), rising; shape (BINS,). Within 0.05 % of the latency in whole microseconds."""
+    """The middles, rising; shape (BINS,). Within 0.05 % of the latency in whole microseconds."""
     index = np.arange(BINS)
     doubled = np.maximum(index // HALF_BUCKET - 1, 0)
     lowest = (index - doubled * HALF_BUCKET) << doubled
@@ -58,7 +58,7 @@ def payload(log: bytes) -> bytes:
 
 
 def read_counts(log: bytes) -> NDArray[np.int64]:
-    """Requests per bin; shape (BINS,). ValueError, in words, for an invalid log."""
+    """Shape (BINS,). ValueError, in words, for an invalid log."""
     histogram = hdr_histogram.decode(payload(log), MOST_PLAIN_BYTES)
     if (histogram.digits, histogram.lowest, histogram.highest) != (DIGITS, SHORTEST_LATENCY_US, LONGEST_LATENCY_US):
         raise ValueError(

@@ -1,11 +1,11 @@
-"""Short records of a run for its report: what the study asked, how the run went, the steps as plain rows."""
+"""Short records of a run for its report."""
 
 from collections.abc import Collection, Mapping, Sequence
 
 import polars
 
 from loadframe.knowledge.families import FAMILIES
-from loadframe.model import Limit, Step, StudySummary
+from loadframe.model import Limit, Steps, StudySummary
 from loadframe.runs.entries import BenchFacts
 from loadframe.study import Study
 
@@ -18,11 +18,11 @@ ALWAYS = (
     "workload.silence_ms",
     "system.stall.longest_ms",
 )
-"""Metrics that every report shows, besides those that are evidence."""
+"""In every report, besides those that are evidence."""
 BEYOND_P999 = 1000
 """A request in 1,000 lies beyond p99.9."""
 OF_EACH_PIECE = ("cpu.cores", "memory.rss", "io.read_bytes", "io.write_bytes")
-"""What each piece of a target in several pieces, and the driver, used."""
+"""What pieces of a target, and the driver, used."""
 
 
 def describe_study(study: Study, bench: BenchFacts) -> StudySummary:
@@ -53,7 +53,7 @@ def describe_study(study: Study, bench: BenchFacts) -> StudySummary:
 
 
 def _cage(study: Study) -> dict[str, str]:
-    """By component, as in the study: "memory" for the target, "driver's cpus" for others."""
+    """By component: "memory" for the target, "driver's cpus" for others."""
     tables = {"": study.cage, **{f"{name}'s ": cage for name, cage in study.cage.components.items()}}
     return {
         f"{owner}{key.replace('_', ' ')}": str(value)
@@ -63,9 +63,9 @@ def _cage(study: Study) -> dict[str, str]:
     }
 
 
-def footprint(steps: Sequence[Step], metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
-    """A row per step: level, block, throughput, p95 latency where known, p99.9 where a request lies beyond it, these
-    metrics where measured, and all of families."""
+def footprint(steps: Steps, metrics: Collection[str]) -> tuple[Mapping[str, float], ...]:
+    """A row per step: p95 latency where known, p99.9 where a request lies beyond it, these metrics where measured, and
+    all of families."""
     kinds = set(FAMILIES)
     of_families = sorted({name for step in steps for name in step.metrics if name.partition(".")[0] in kinds})
     measured = {name.partition(".")[::2] for step in steps for name in step.metrics}
@@ -104,7 +104,7 @@ METRIC_COLUMNS = {
 """Of metrics.parquet."""
 
 
-def metric_table(steps: Sequence[Step], series: polars.DataFrame | None) -> polars.DataFrame:
+def metric_table(steps: Steps, series: polars.DataFrame | None) -> polars.DataFrame:
     rows = [
         (step.number, step.treatment, step.level, name, value, None)
         for step in steps

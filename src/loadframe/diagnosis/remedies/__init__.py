@@ -1,6 +1,6 @@
 """Remedies: ordered chains of changes that should lift a limit, sized from what was measured. Each is a function of the
 situation, registered under the finding ids that it addresses. A chain names every link that has to hold, in the order
-in which they must be raised; a link that already suffices has `needed` false."""
+in which they must be raised; one that already suffices has `needed` false."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,18 +19,18 @@ BUILDERS: dict[str, tuple[Builder, ...]] = {
 
 
 def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
-    """Remedies in the findings' order; for one finding free ones first, known ones before a study's settings, last
-    those that nothing speaks for. A remedy known to raise a later finding's limit addresses both, as do remedies for
-    what a stage waits for in its server."""
+    """In the findings' order; for one finding free ones first, known ones before a study's settings, last those that
+    nothing speaks for. A remedy known to raise a later finding's limit addresses both, as do remedies for what a stage
+    waits for in its server."""
     chosen: dict[str, Remedy] = {}
     for finding in _causes_first(findings):
         remedies = [remedy for build in BUILDERS.get(finding.id, ()) if (remedy := build(situation)) is not None]
         remedies += declared.remedies(finding, situation)
         if finding.behind:
             remedies = [replace(remedy, addresses=(*remedy.addresses, finding.behind)) for remedy in remedies]
-        for remedy in sorted(
-            remedies, key=lambda remedy: (declared.is_blind(remedy), remedy.price.durability is not None)
-        ):
+        remedies.sort(key=lambda remedy: remedy.price.durability is not None)
+        remedies.sort(key=lambda remedy: all(change.why == declared.UNKNOWN for change in remedy.changes))
+        for remedy in remedies:
             known = chosen.setdefault(remedy.id, remedy)
             if not remedy.guessed:
                 addresses = dict.fromkeys((*known.addresses, *remedy.addresses))
@@ -39,8 +39,7 @@ def propose(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, 
 
 
 def _causes_first(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings in the order in which remedies are tried: what one waits for before itself, as a larger batch of a
-    stage would hide it."""
+    """What a finding waits for comes before itself, as a larger batch of a stage would hide it."""
     there, causes = {finding.id for finding in findings}, dict[str, list[Finding]]()
     for finding in findings:
         if finding.behind in there:
@@ -54,8 +53,7 @@ def _causes_first(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def proposed_for(round_: Round, situation: Situation) -> tuple[Remedy, ...]:
-    """Remedies for a round's findings; without any, if throughput stops growing, all declared settings, for no
-    cause."""
+    """Without a remedy for a finding, if throughput stops growing, all declared settings, for no cause."""
     proposed = propose(round_.findings, situation)
     return (
         proposed
@@ -65,7 +63,7 @@ def proposed_for(round_: Round, situation: Situation) -> tuple[Remedy, ...]:
 
 
 def joined(remedies: Sequence[Remedy]) -> Remedy:
-    """Several remedies as one, for limits in series. The later one counts for a setting that two of them change."""
+    """For limits in series. The later one counts for a setting that two of them change."""
     changes: dict[tuple[str, str], Change] = {}
     for change in (change for remedy in remedies for change in remedy.changes):
         known = changes.get((change.layer, change.setting))

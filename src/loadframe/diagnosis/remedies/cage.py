@@ -16,8 +16,8 @@ QUOTA_PERIOD_US = 100_000
 
 @dataclass(frozen=True, slots=True)
 class CageLimit:
-    """scale: cgroup units per unit of the ledger; ends_at: the machine's limit; rate: of a rate, whose demand without
-    the limit cannot be estimated."""
+    """scale: cgroup units per unit of the ledger; ends_at: the machine's limit; rate: its demand without the limit
+    cannot be estimated."""
 
     setting: str
     words: str

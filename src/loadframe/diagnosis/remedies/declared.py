@@ -8,23 +8,12 @@ from loadframe.diagnosis.signatures import DRIVER_LIMITED
 from loadframe.diagnosis.sizes import THROUGHPUT, TIMES_ANOTHER, in_service_by, is_near, rates
 from loadframe.knowledge.remedy import Situation, round_up
 from loadframe.knowledge.rows import toml_rows
-from loadframe.model import (
-    DRIVER_BESIDE,
-    OTHERS,
-    Change,
-    Finding,
-    Knob,
-    Layer,
-    Price,
-    Remedy,
-    SettingValue,
-    amount,
-)
+from loadframe.model import DRIVER_BESIDE, OTHERS, Change, Finding, Knob, Layer, Price, Remedy, SettingValue, amount
 
 FURTHER = 4.0
 """Factor to the first declared value that is tried: large enough to be felt, small against a machine."""
 MOST = 6
-"""Most settings tried for a cause: each trial takes a share of the budget and of the error."""
+"""Settings tried for a cause: each trial takes a share of the budget and of the error."""
 WHOSE: Mapping[Layer, str] = {"server": "service", "application": "workload"}
 NAMED: Mapping[str, tuple[str, ...]] = toml_rows(Path(__file__).with_suffix(".toml"))["parts"]
 NOT_THE_TARGETS = frozenset({DRIVER_LIMITED, DRIVER_BESIDE, OTHERS})
@@ -37,8 +26,6 @@ BECAUSE_DECLARED = "the study declares it; nothing that was seen speaks for it o
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """rank: of the reason for it; lower ones are tried earlier."""
-
     rank: int
     knob: Knob
     after: SettingValue
@@ -46,21 +33,15 @@ class _Ranked:
 
 
 def remedies(finding: Finding, situation: Situation) -> tuple[Remedy, ...]:
-    """Changes of declared settings that may remove a cause. None for a cause that no setting declares and that is not
-    inside a service."""
+    """None for a cause that no setting declares and that is not inside a service."""
     choices = [ranked for knob in situation.knobs if (ranked := _ranked(finding, situation, knob)) is not None]
     return tuple(
         _remedy((finding.id,), situation, choice) for choice in sorted(choices, key=lambda choice: choice.rank)[:MOST]
     )
 
 
-def is_blind(remedy: Remedy) -> bool:
-    """Whether the only reason for it is that the study declares the setting."""
-    return all(change.why == UNKNOWN for change in remedy.changes)
-
-
 def because_declared(findings: Sequence[Finding], situation: Situation) -> tuple[Remedy, ...]:
-    """Changes of declared settings for a curve that stops growing without another remedy; a gain names no cause."""
+    """For a curve that stops growing without another remedy; a gain names no cause."""
     if any(finding.id in NOT_THE_TARGETS for finding in findings):
         return ()
     choices = []
@@ -112,7 +93,6 @@ def _ranked(finding: Finding, situation: Situation, knob: Knob) -> _Ranked | Non
 
 
 def _otherwise(finding: Finding, knob: Knob, now: SettingValue) -> SettingValue | None:
-    """The change of a setting without a larger value. A workload's option is only tried at its next word."""
     if knob.layer == "application":
         return next(iter(knob.above(now)), None)
     have, size = amount(now), in_service_by(finding)
