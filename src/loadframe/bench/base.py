@@ -34,11 +34,11 @@ class Bench(Protocol):
 
     @property
     def axis_unit(self) -> str:
-        """What the load axis counts, in the user's words."""
+        """What the load axis counts."""
 
     @property
     def work_unit(self) -> str:
-        """What throughput counts, in the user's words."""
+        """What throughput counts."""
 
     @property
     def treatments(self) -> int:
@@ -62,10 +62,10 @@ class Bench(Protocol):
         begin with an empty cache here. remedy: the one that led to the state."""
 
     def check(self, state: TargetState, kind: str | None = None) -> None:
-        """Raises as Target.check does where the target, or that of another kind, would not start in a state."""
+        """Raises as Target.check does. kind: of the target, if not the study's own."""
 
     def use(self, name: str) -> dict[str, SettingValue]:
-        """Bring the target to a declared state; returns its effective settings. TargetError where that fails."""
+        """Bring the target to a declared state; returns its effective settings. TargetError."""
 
     def starts_fresh(self, name: str) -> bool:
         """As `use`; returns whether the target has served no step since its start."""
@@ -77,11 +77,11 @@ class Bench(Protocol):
         """Restart the target in a declared state, whatever has become of it."""
 
     def is_cache(self, name: str) -> bool:
-        """Whether a treatment's target is a cache, and the workload asks it for objects."""
+        """Whether a treatment's target is a cache that the workload asks for objects."""
 
     @property
     def kind(self) -> str:
-        """The kind of the target in use."""
+        """Of the target in use."""
 
     @property
     def is_local(self) -> bool:
@@ -89,17 +89,15 @@ class Bench(Protocol):
 
     @property
     def free_disk_bytes(self) -> float:
-        """Free space of the file system that holds the target's data; infinite where that is not ours."""
+        """Of the file system that holds the target's data; infinite where that is not ours."""
 
     @property
-    def endpoint(self) -> Endpoint:
-        """Where the target answers."""
-
+    def endpoint(self) -> Endpoint: ...
     def counters(self) -> dict[str, float]:
-        """The target's current counters. Raises as Target.counters does."""
+        """Raises as Target.counters does."""
 
     def end(self, how: Ending) -> None:
-        """End it in this way; the next `use` starts it again."""
+        """The next `use` starts it again."""
 
     def leave_alone(self, seconds: float) -> None:
         """Send nothing to the target for so long."""
@@ -108,11 +106,11 @@ class Bench(Protocol):
         """One measured window. TargetError, with its last log lines, where the target died; WorkloadError."""
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
-        """An extra sampled step with a window of `window_s`, in no curve and no verdict. Raises as take_step does."""
+        """An extra sampled step, in no curve and no verdict. Raises as take_step does."""
 
 
 class OnBench(Target, Protocol):
-    """A target on the bench, with defaults for a private one. `effective` includes the limits of its cages."""
+    """With defaults for a private one. `effective` includes the limits of its cages."""
 
     exposure: Exposure
     private: bool
@@ -125,7 +123,6 @@ class OnBench(Target, Protocol):
         return state
 
     def install(self, workload: Workload) -> None:
-        """Load the workload's data."""
         workload.install(self.endpoint())
 
     def forget(self) -> None:
@@ -158,4 +155,4 @@ class OnBench(Target, Protocol):
         """Files to which it prints statistics of a pipeline's stages."""
 
     def notes(self) -> tuple[str, ...]:
-        """Notes for the report."""
+        """For the report."""

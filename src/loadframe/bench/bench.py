@@ -1,5 +1,5 @@
-"""The test bench: one target, one workload, one recorder and a journal; takes one step at a time. On exit all that it
-started has ended, and all that it made outside the run folder is gone."""
+"""One target, one workload, one recorder and a journal; takes one step at a time. On exit all that it started has
+ended, and all that it made outside the run folder is gone."""
 
 import math
 import shutil
@@ -56,7 +56,7 @@ from loadframe.workloads.forking import end_fork_servers
 
 
 class RealBench(Bench):
-    """Takes steps of one study into one run folder. Enter it before use."""
+    """Enter it before use."""
 
     def __init__(self, study: Study, run: RunFolder, say: Callable[[str], None] = lambda _: None) -> None:
         """say: called with what ends and is reverted on Ctrl-C."""
@@ -184,7 +184,6 @@ class RealBench(Bench):
         return make_target(self.study, self._lease, kind, self.driver_user.privilege)
 
     def _make_driver(self) -> Allowance:
-        """The driver has a cage of its own; a target inside the driver's processes shares one with them."""
         cage, target = self.study.cage, self._target
         self._driver_cage = target.cages[0] if target.embedded else make_cage("driver", cage.driver, self._lease)
         driven = allowance(cage.driver, self._driver_cage, self.driver_user.privilege, self._lease)
@@ -283,7 +282,6 @@ class RealBench(Bench):
         return not self.is_prepared(name) and self._target.first_process() != self._served.get(self._target.kind, ())
 
     def carries_over(self, name: str) -> bool:
-        """False for a prepared cache, and where each step runs until its work is done."""
         return not self.is_prepared(name) and not self.workload.runs_to_completion
 
     def is_prepared(self, name: str) -> bool:
@@ -352,7 +350,7 @@ class RealBench(Bench):
             raise
 
     def _bring_to(self, asked: Load) -> None:
-        """Load a level's data. A cache that is not to be cold has this level's objects in memory, and no others."""
+        """A cache that is not to be cold has this level's objects in memory, and no others."""
         endpoint = self.endpoint
         caches = self.is_cache(asked.treatment)
         if caches:

@@ -45,19 +45,17 @@ class TakesBlocks(Protocol):
     """Takes blocks on other machines, several at a time, each whole on one."""
 
     @property
-    def at_once(self) -> int:
-        """The number of blocks taken at the same time."""
-
+    def at_once(self) -> int: ...
     def __call__(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
-        """The steps of these blocks, in order. TargetError where the target does not work with a treatment."""
+        """In order. TargetError where the target does not work with a treatment."""
 
 
 @dataclass
 class Bookkeeping:
-    """What a run has measured so far. random: decides the order within each block. warms: precede a step by an
-    uncounted one where the target had to be started. washes: by a shorter one after another treatment. error: left of
-    what all remedies of an investigation share. elsewhere: takes whole blocks in place of the bench. fallen: by state,
-    the lowest load at which the target failed. titles: of states."""
+    """random: decides the order within each block. warms: precede a step by an uncounted one where the target had to be
+    started. washes: by a shorter one after another treatment. error: left of what all remedies of an investigation
+    share. elsewhere: takes whole blocks in place of the bench. fallen: by state, the lowest load at which the target
+    failed. titles: of states."""
 
     bench: Bench
     budget: Budget
@@ -90,7 +88,7 @@ class Bookkeeping:
         return 1 if self.elsewhere is None else self.elsewhere.at_once
 
     def take_blocks(self, blocks: Sequence[Block], *, round_number: int | None, purpose: Purpose) -> list[Step]:
-        """The steps of these blocks, in order. The budget notes each at an equal share of their time."""
+        """The budget notes each step at an equal share of their time."""
         if self.elsewhere is None:
             return [
                 self.take(StepRequest(name, level, round_number, block.number, purpose=purpose))
@@ -105,8 +103,8 @@ class Bookkeeping:
         return steps
 
     def take(self, request: StepRequest) -> Step:
-        """Take a step. Repeated once if disturbed (the less disturbed one counts), and with a longer warm-up if that
-        had not ended."""
+        """Repeated once if disturbed (the less disturbed one counts), and with a longer warm-up if that had not
+        ended."""
         level, started = request.level, self.budget.clock()
         self._wash_out(request.treatment, level, sizing=request.purpose == "sizing")
         request = replace(request, warmup_s=self.settling.warmup_s(level))
@@ -126,8 +124,7 @@ class Bookkeeping:
         return step
 
     def _wash_out(self, treatment: str, level: float, *, sizing: bool) -> None:
-        """Wash out what a start, or another treatment, leaves behind. Without `warms` only while the budget also has
-        room for a whole proof: fewer blocks would be worse."""
+        """Without `warms` only while the budget also has room for a whole proof: fewer blocks would be worse."""
         another = not sizing and self.steps and self.steps[-1].treatment != treatment
         request, measure = StepRequest(treatment, level, purpose="warming"), self.bench.study.measure
         has_room = self.warms or self.budget.left_s() >= self.remedy_s(measure.blocks.max)
@@ -177,7 +174,7 @@ class Bookkeeping:
         cold_of: str = "",
         remedy: Remedy | None = None,
     ) -> str:
-        """Declare a state under the next free letter. kind: if not the study's own. The rest as Bench.declare."""
+        """Declare a state under the next free letter, as Bench.declare."""
         first, second = divmod(self.bench.treatments, 26)
         name = (chr(64 + first) if first else "") + chr(65 + second)
         self.bench.declare(name, title, state, kind, cold_of=cold_of, remedy=remedy)
@@ -191,12 +188,11 @@ class Bookkeeping:
         return self.titles.get(treatment, treatment)
 
     def remedy_s(self, blocks: int) -> float:
-        """Seconds for one remedy: sizing, a proof at two levels in this number of blocks, and a look at the result."""
+        """For one remedy: sizing, a proof at two levels in this number of blocks, and a look at the result."""
         if not self.tries_remedies:
             return 0.0
         levels = list(self.bench.study.levels)
         return self.budget.cost_s(levels[-1:] + 2 * blocks * levels[-2:] + FEWEST_BLOCKS * levels)
 
     def of(self, treatment: str) -> list[Step]:
-        """The steps of a treatment that count, from every round."""
         return [step for step in self.steps if step.treatment == treatment and step.counts]

@@ -17,7 +17,7 @@ FIRST_GUESS = 1.6
 
 @dataclass
 class Budget:
-    """Seconds for the whole command. clock: tests give their own."""
+    """For the whole command."""
 
     total_s: float
     window_s: float
@@ -46,8 +46,8 @@ class Budget:
         )
 
     def left_words(self, steps: int) -> str:
-        """For messages: "about 40 s, 2 min left of the budget", for these steps at the median so far and for all that
-        comes. steps: 0 where unknown. Empty where nothing is left of the budget either."""
+        """Like "about 40 s, 2 min left of the budget", for these steps at the median so far and for all that comes.
+        steps: 0 where unknown. Empty where nothing is left of the budget either."""
         left_s = self.left_s()
         if left_s <= 0:
             return "the budget is used up" if steps else ""
@@ -59,7 +59,6 @@ class Budget:
         return f"about {_about(takes_s)}, {left}" if steps else left
 
     def guessed_s(self, steps: int) -> float:
-        """Seconds for this many steps, before the first one is taken."""
         return steps * FIRST_GUESS * self.window_s
 
     def affords(self, levels: Sequence[float], reserve_s: float = 0.0) -> bool:

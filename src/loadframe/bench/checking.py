@@ -39,8 +39,8 @@ from loadframe.workloads.http import Http
 
 
 def check_study(study: Study, *, target_here: bool = True, driver_here: bool = True) -> None:
-    """StudyError for a study that cannot be carried out, CageError for unavailable CPUs, MissingTool for missing
-    programs. target_here, driver_here: whether each runs on this machine."""
+    """StudyError, CageError for unavailable CPUs, MissingTool. target_here, driver_here: whether each runs on this
+    machine."""
     of_target = (_check_attached, _check_settings, _check_embedded, _check_address, _check_metrics, check_host)
     cages = partial(_check_cages, target_here=target_here)
     check_all(partial(check, study) for check in (_check_workload, *of_target, cages))
@@ -222,7 +222,7 @@ def check_stages(study: Study) -> None:
 
 
 def need_stages(what: str) -> None:
-    """MissingTool where no family of metrics reads statistics of stages. what: what asks for them."""
+    """MissingTool where no family of metrics reads statistics of stages."""
     if "pipeline" not in FAMILIES:
         raise not_installed(FAMILIES_GROUP, "pipeline", what)
 
@@ -238,8 +238,6 @@ def _host_of(study: Study) -> str:
 
 
 def _check_attached(study: Study) -> None:
-    """A running server is changed in place, or restarted as the study says; it has no cage, and elsewhere needs
-    consent."""
     target = study.target
     if target.is_running_service:
         check_running_service(study)
@@ -324,7 +322,7 @@ def _check_restart(study: Study) -> None:
 
 
 def unseen(study: Study, processes: bool) -> tuple[str, ...]:
-    """What this study cannot observe or check, in sentences. processes: whether the target's were recorded."""
+    """In sentences. processes: whether the target's were recorded."""
     row = targets.KINDS.get(study.target.kind)  # None for a kind of an older run that is not available now
     target = (row.by_address.unseen,) if row is not None and row.by_address is not None and not processes else ()
     notes = targets.of_study(study).notes if row is not None else ()

@@ -19,7 +19,7 @@ from loadframe.workloads.base import KindOfWorkload, TakesOptions, Workload
 
 
 def workload_of(study: Study, allowance: Allowance | None = None, *, axis: str | None = None) -> Workload:
-    """The workload for the study's axis, or for another of its kind. StudyError."""
+    """StudyError. axis: if not the study's."""
     given = study.workload
     return workloads.make(given.kind, given.options, allowance, axis=axis or study.load.axis, declared=given.declared)
 
@@ -63,7 +63,7 @@ def _named(study: Study) -> Iterator[tuple[str, str, Registry[KindOfTarget] | Re
 @dataclass
 class WorkloadOptions:
     """Where the load itself is studied, its options change through the journal as settings of a server do. workload: as
-    the study declares it. Changes end with this object."""
+    declared."""
 
     study: Study
     workload: Workload

@@ -49,7 +49,7 @@ BUSY_MACHINE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A step's metrics. blind: the counters that contradicted others, which are left out."""
+    """blind: the counters that contradicted others, which are left out."""
 
     metrics: Metrics
     blind: tuple[Blind, ...]
@@ -65,8 +65,7 @@ def evaluate(
     printed: Sequence[CounterSpec] = (),
     work: str = WORK,
 ) -> Evaluated:
-    """The metrics of a step's window, recorded and derived. study: with the CPUs of the target's state; one_lock, work:
-    as of the workload. printed: counters of families."""
+    """study: with the CPUs of the target's state; one_lock, work: as of the workload. printed: counters of families."""
     summary, embedded = loaded.summary, rig.target.embedded
     metrics = window_metrics(
         ticks,
@@ -119,8 +118,8 @@ def derived(
     unknown: frozenset[str] = frozenset(),
     behind: Sequence[str] = (),
 ) -> Metrics:
-    """Metrics that follow from a window's own and from its requests. unknown: components that exist and were not
-    measured, so that no sum is known. behind: programs that the target connects to."""
+    """unknown: components that exist and were not measured, so that no sum is known. behind: programs that the target
+    connects to."""
     length = summary.window_end_s - summary.window_start_s
     values = {
         "workload.errors": summary.errors / length,
@@ -190,7 +189,7 @@ def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, flo
 
 
 def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
-    """Whether the recorder missed ticks in a window. At its end no later tick may have been recorded yet."""
+    """At its end no later tick may have been recorded yet."""
     last_s = max((tick.monotonic_s for tick in ticks if tick.sample), default=-math.inf)
     return summary.window_end_s - last_s > STALL_INTERVALS * TICK_S or any(
         stall.start_s < summary.window_end_s and stall.start_s + stall.length_s > summary.window_start_s
@@ -199,7 +198,7 @@ def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
 
 
 def flags(summary: Summary, metrics: Mapping[str, float], *, late: bool, ended_early: bool = False) -> tuple[str, ...]:
-    """What spoils the step, of model.FLAGS. late: the recorder missed ticks. ended_early: the backlog decides."""
+    """Of model.FLAGS. late: the recorder missed ticks. ended_early: the backlog decides."""
     length_s = summary.window_end_s - summary.window_start_s
     machine_busy = metrics.get("system.cpu.utilization", 1.0) > BUSY_MACHINE
     exceeded = disturbance.exceeded(metrics, length_s)

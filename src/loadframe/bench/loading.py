@@ -57,8 +57,8 @@ ACTIVE_S = 3600.0
 
 @dataclass(frozen=True)
 class Load:
-    """The load of a step. name: of its scratch folder and marks. driver_cpus: None: its cage's. cold: cut off no
-    warm-up. most_waiting, warmup_s: as for Bench.take_step."""
+    """name: of its scratch folder and marks. driver_cpus: None: its cage's. cold: cut off no warm-up. most_waiting,
+    warmup_s: as for Bench.take_step."""
 
     name: str
     treatment: str
@@ -93,7 +93,7 @@ class Loaded:
 
     @property
     def latency_known(self) -> bool:
-        """Whether the driver reported response times, and they agree with throughput and requests in flight."""
+        """Whether the driver reported response times that agree with throughput and requests in flight."""
         return not {NO_LATENCIES, OUT_OF_BALANCE}.intersection(self.marks)
 
 
@@ -120,8 +120,7 @@ def tails() -> list[Tail]:
 
 @dataclass
 class Loading:
-    """Loads the target, a step at a time. folder: of the steps' scratch folders, which belong to `user`. within: the
-    study's latency objectives."""
+    """folder: of the steps' scratch folders, which belong to `user`. within: the study's latency objectives."""
 
     workload: Workload
     measure: MeasureTable
@@ -134,8 +133,8 @@ class Loading:
     _noted: set[str] = field(default_factory=set, init=False)
 
     def load(self, rig: Rig, asked: Load, profiler: Profiler | None = None) -> Loaded:
-        """Load the target, which has its state and the level's data. TargetError, with its last log lines, where it
-        died; WorkloadError where the driver failed or no request ended."""
+        """The target has its state and the level's data. TargetError, with its last log lines, where it died;
+        WorkloadError."""
         scratch = self.folder / asked.name
         make_private(scratch, self.user)
         least_s = max(_floor_s(self.measure), asked.warmup_s)
@@ -216,7 +215,7 @@ class Loading:
         )
 
     def _watch(self, rig: Rig, driver: Driver, profiler: Profiler | None, most_waiting: int | None) -> float | None:
-        """Record until the driver has ended. Returns when more than most_waiting requests waited, else None."""
+        """Returns when more than most_waiting requests waited, else None."""
         ended_early_s: float | None = None
         with _explaining(rig):
             followed: dict[str, tuple[int, ...]] = {}
@@ -298,8 +297,7 @@ def _check_target(rig: Rig, requests: Requests, level: float) -> None:
 
 
 def duration_s(measure: MeasureTable, window_s: float | None = None, warmup_s: float = 0.0) -> float:
-    """Seconds of a step: its window (default: the study's) and its warm-up (least: warmup_s, if the study sets
-    none)."""
+    """Of a step: its window (default: the study's) and its warm-up (least: warmup_s, if the study sets none)."""
     warmup = measure.warmup if measure.warmup is not None else max(_floor_s(measure), warmup_s)
     return warmup + (measure.window if window_s is None else window_s)
 
@@ -309,7 +307,7 @@ def _floor_s(measure: MeasureTable) -> float:
 
 
 def _processes(rig: Rig, driver: Driver, components: Components) -> dict[str, tuple[int, ...]]:
-    """Processes by component; a server may have a process for each connection, so they come and go."""
+    """A server may have a process for each connection, so they come and go."""
     if rig.target.embedded:
         return {"target": driver.pids()}
     own = {**rig.target.processes(), "driver": driver.pids()}
@@ -318,7 +316,7 @@ def _processes(rig: Rig, driver: Driver, components: Components) -> dict[str, tu
 
 @contextmanager
 def _explaining(rig: Rig) -> Iterator[None]:
-    """A driver fails when its target dies: report the target first, and an embedded one's full cage."""
+    """A driver fails when its target dies: report the target first."""
     target = rig.target
     try:
         yield
@@ -346,7 +344,7 @@ class Profiles:
     def take(
         self, name: str, place: ProfilePlace, asked: Load, load: Callable[[Load, Profiler], Loaded], folder: Path
     ) -> ProfiledStep:
-        """Take a sampled step; on the disk when this returns. load: brings the target to its state and loads it."""
+        """On the disk when this returns. load: brings the target to its state and loads it."""
         scratch = folder / f"profile-{name}"
         scratch.mkdir(mode=0o700)
         self._may_sample = self._may_sample or permission()

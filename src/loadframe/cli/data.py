@@ -106,7 +106,7 @@ TreatmentOf = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class SeriesOptions:
-    """Which series of production data is what (docs/observed.md), as the options say it."""
+    """Which series of production data is what (docs/observed.md)."""
 
     load: str | None
     throughput: str | None
@@ -142,8 +142,8 @@ def _data(
     counters: list[str] | None,
     also: list[str] | None,
 ) -> "RunFolder | Observations | Production":
-    """A run folder, or a file's contents. SampleError and UsageError for options of the other one, UsageError for
-    another --response-is, MissingTool for production data where nothing reads them."""
+    """SampleError and UsageError for options of the other one, UsageError for another --response-is, MissingTool for
+    production data where nothing reads them."""
     from loadframe.formats.csv_tables import is_in_time_order, name_of, parse_observations, read_text
 
     if response_is not in ("mean", "p95"):

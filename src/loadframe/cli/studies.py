@@ -56,9 +56,8 @@ def result_of(
     live: bool = False,
     **options: Any,
 ) -> Result:
-    """The result of a function of the Python API, with its options: on this machine, or on the hosts of the fleet in
-    this file, which drive the steps of one bench (drives), or take whole trials side by side (capacities: searches with
-    the study's alternatives). MissingTool, StudyError."""
+    """On this machine, or on the hosts of the fleet in this file, which drive the steps of one bench (drives), or take
+    whole trials side by side (capacities: searches with the study's alternatives). MissingTool, StudyError."""
     from loadframe.experiments.frame import HERE
 
     with ExitStack() as stack:

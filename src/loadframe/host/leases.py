@@ -74,7 +74,7 @@ def filesystem(path: Path) -> str:
 
 
 class Lease:
-    """Owned by the process that acquired it. Leaving it as a context manager releases it."""
+    """Owned by the process that acquired it."""
 
     def __init__(self, record: Record, file: Path, life: Life, commands: str) -> None:
         self._record = record
@@ -85,9 +85,9 @@ class Lease:
 
     @classmethod
     def acquire(cls, what: str, *, run: Path | None = None, visible: str = "") -> "Lease":
-        """Write the lease, then make its folder. what: words for people. run: the run folder it serves. visible: the
-        words of its processes' commands, which see what these name of the common temporary folders. Raises
-        CageError if the state or the scratch directory cannot be written, or others could change what is in it."""
+        """what: words for people. run: the run folder it serves. visible: the words of its processes' commands, which
+        see what these name of the common temporary folders. CageError if the state or the scratch directory cannot be
+        written, or others could change what is in it."""
         name = secrets.token_hex(6)
         folder = scratch_directory() / f"loadframe-{name}"
         owner, boot = identity.own(), identity.boot_id()
@@ -130,12 +130,12 @@ class Lease:
 
     @cached_property
     def runs_services_as(self) -> Us | LeaseUser:
-        """Another such user for a service, kept from the driver's memory and files. Raises CageError."""
+        """Another such user for a service, kept from the driver's memory and files. CageError."""
         return self._unprivileged(privilege.free_user(besides=self._user))
 
     def account(self, *preferred: str) -> Privilege:
-        """The first of these accounts that exists, else that of `runs_services_as`. The account `nobody` is not
-        used, because other programs run under it."""
+        """The first of these accounts that exists, else that of `runs_services_as`. Never `nobody`: other programs run
+        under it."""
         if os.geteuid() != 0:
             return US
         known = {entry.pw_name for entry in pwd.getpwall()}
@@ -153,8 +153,7 @@ class Lease:
         )
 
     def admitted(self, allowance: Allowance, within: Path | None = None) -> Allowance:
-        """The allowance with access to the folder, and for another user a place for temporary files there or `within`.
-        CageError."""
+        """With access to the folder, and for another user a place for temporary files there or `within`. CageError."""
         if allowance.user == US:
             return allowance
         place = (within or self.folder) / f"tmp-{allowance.user}"
@@ -164,7 +163,7 @@ class Lease:
 
     @property
     def shared_name(self) -> str:
-        """Prefix of the names of a server's shared memory (shm_open(3)), by which it is removed."""
+        """Of a server's shared memory (shm_open(3)), by which it is removed."""
         return shared_memory.name_of(self._record.id)
 
     def add_process(self, pid: int) -> None:
@@ -174,13 +173,13 @@ class Lease:
             self._write()
 
     def add_groups(self, folders: Iterable[Path]) -> None:
-        """Called before they are made, so that they are always removed."""
+        """Before they are made, so that they are always removed."""
         self._record = replace(self._record, groups=tuple(dict.fromkeys((*self._record.groups, *folders))))
         self._write()
 
     def release(self) -> None:
-        """End what is still running, remove the control groups, the folder and the lease. Idempotent; does nothing in a
-        forked child."""
+        """End what is still running, remove all that it made, and itself. Idempotent; does nothing in a forked
+        child."""
         if os.getpid() != self._record.owner.pid:
             return
         with undisturbed():

@@ -21,7 +21,7 @@ LARGEST_TABLE = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """A listening socket. number: its address, "0.0.0.0" or "::" for all. user: who made it."""
+    """number: its address, "0.0.0.0" or "::" for all. user: who made it."""
 
     number: str
     port: int
@@ -63,8 +63,8 @@ class Peer:
 
 
 def peers(pids: Collection[int], root: Path = PROC) -> tuple[Peer, ...]:
-    """The peers of the open TCP connections that these processes, of one network namespace, made themselves, most
-    connections first: connections from a port at which they listen were made by others."""
+    """Of the open TCP connections that these processes, of one network namespace, made themselves, most connections
+    first: connections from a port at which they listen were made by others."""
     links = {link for pid in pids for link in links_of(pid, root)}
     connections: Counter[tuple[str, int, bool]] = Counter()
     rows = (row for pid in [*pids][:1] for row in _rows(root / str(pid) / "net"))
@@ -89,7 +89,7 @@ def _rows(folder: Path) -> Iterator[tuple[list[str], socket.AddressFamily]]:
 
 
 def at(port: int, number: str = "", root: Path = PROC) -> tuple[Listening, ...]:
-    """Sockets that listen at a port of this address ("": any), or of all addresses."""
+    """Of this address ("": any), or of all addresses."""
     known = {listener: _plain(listener.number) for listener in sockets(root) if listener.port == port}
     exact = [listener for listener, own in known.items() if not number or own == _plain(number)]
     return tuple(exact or [listener for listener, own in known.items() if own in ("0.0.0.0", "::")])
@@ -117,7 +117,7 @@ def ports_of(pids: Iterable[int]) -> tuple[int, ...]:
 
 
 def first_of(pids: Collection[int]) -> tuple[int, ...]:
-    """Of processes that hold one socket, those that did not inherit it from another of them."""
+    """Those that did not inherit a socket from another of them."""
     return tuple(pid for pid in pids if not set(identity.ancestors(pid)[1:]).intersection(pids))
 
 

@@ -46,7 +46,7 @@ def view(places: Sequence[Path], closed: Callable[[Path], Iterable[Path]]) -> li
 
 
 def user_packages() -> dict[str, str]:
-    """By it a Python with another home finds the packages of our user, if we use these."""
+    """A Python with another home finds our user's packages by it."""
     return {"PYTHONUSERBASE": site.getuserbase()} if site.getusersitepackages() in sys.path else {}
 
 

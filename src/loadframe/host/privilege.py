@@ -101,8 +101,8 @@ def holds(capability: int, proc: Path = PROC) -> bool:
 
 
 def keep_only(capabilities: Collection[int], *, also_in_children: bool) -> None:
-    """Give up all other capabilities for good, in a process with one thread. also_in_children: no program that it runs
-    regains them (PR_SET_NO_NEW_PRIVS). Raises CageError."""
+    """For good, in a process with one thread. also_in_children: no program that it runs regains them
+    (PR_SET_NO_NEW_PRIVS). CageError."""
     libc = ctypes.CDLL(None, use_errno=True)
     kept = int(process_status("self", "CapPrm")[0], 16) & sum(1 << number for number in set(capabilities))
     halves = [number for half in (kept & 0xFFFFFFFF, kept >> 32) for number in (half, half, 0)]
@@ -155,8 +155,8 @@ def why_no_free_user(proc: Path = PROC) -> str:
 
 
 def make_private(path: Path, owner: Privilege, *, group: int | None = None) -> None:
-    """Make a folder that only its owner may read and write; `group` may pass through it. Raises FileExistsError,
-    CageError if another user replaced it before it was closed, OSError."""
+    """Only its owner may read and write; `group` may pass through it. FileExistsError, CageError if another user
+    replaced it before it was closed, OSError."""
     path.mkdir(mode=0o700)
     with closing(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)) as descriptor:
         if (uid := os.fstat(descriptor).st_uid) != os.geteuid():

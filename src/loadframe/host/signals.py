@@ -28,8 +28,8 @@ def no_core_dumps() -> None:
 
 
 def whole(function: Function) -> Function:
-    """A decorator: the function's lines, and what they call, are not cut short. Of the generator of a context manager
-    these are the lines that enter and leave the block, not the block."""
+    """A decorator: the function's lines, and what they call, are not cut short; of the generator of a context manager
+    those that enter and leave the block, not the block."""
     _WHOLE.add(cast(FunctionType, function).__code__)
     return function
 
@@ -93,7 +93,7 @@ each system call. A frozen control group does not show."""
 
 
 def suspended(pids: Iterable[int], root: Path = Path("/")) -> tuple[int, ...]:
-    """Those that a signal (SIGSTOP, SIGTSTP) has stopped. root: for recorded trees."""
+    """By SIGSTOP or SIGTSTP. root: for recorded trees."""
     stopped = []
     for pid in pids:
         with suppress(OSError):  # it has ended, or is out of our sight

@@ -51,9 +51,9 @@ class Ended:
 
 
 def run(command: Sequence[str], within_s: float) -> Ended:
-    """Run a command that may start what goes on, such as a restart, as ourselves, in a session of its own: Ctrl-C is
-    for us. Raises OSError, and subprocess.TimeoutExpired if it does not end in time or prints without end: it is
-    killed, its descendants are not."""
+    """A command that may start what goes on, such as a restart, as ourselves, in a session of its own: Ctrl-C is for
+    us. OSError; subprocess.TimeoutExpired if it does not end in time or prints without end: it is killed, its
+    descendants are not."""
     with tempfile.TemporaryFile() as output:
         process = Process(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
@@ -70,8 +70,7 @@ def run(command: Sequence[str], within_s: float) -> Ended:
 
 
 def restart(command: Sequence[str], within_s: float, silent: Callable[[], str | None], words: str, remedy: str) -> None:
-    """Return once `silent`, which says why the server does not answer, returns None. words: the server's name. Raises
-    TargetError."""
+    """Return once `silent`, which says why the server does not answer, returns None. TargetError."""
     shown = " ".join(command)
     try:
         done = run(command, within_s)
@@ -109,7 +108,7 @@ PIECE = 1 << 16
 
 
 def until_end(stream: IO[bytes], until_s: float, most_bytes: int) -> bytes:
-    """A pipe's content, up to one piece beyond most_bytes. Raises TimeoutExpired at until_s (CLOCK_MONOTONIC)."""
+    """Up to one piece beyond most_bytes. TimeoutExpired at until_s (CLOCK_MONOTONIC)."""
     said = bytearray()
     while len(said) <= most_bytes:
         if not select.select([stream], [], [], max(0.0, until_s - time.monotonic()))[0]:

@@ -24,7 +24,7 @@ HERE = Path(__file__)
 
 @dataclass
 class Audit:
-    """Of the calls by a path below a folder. faults: those by root of which another user may change a part."""
+    """Of calls by a path below a folder. faults: those by root of which another user may change a part."""
 
     folder: Path
     looked_at: int = 0
@@ -54,7 +54,7 @@ _added: list[bool] = []
 
 @contextmanager
 def audited(folder: Path) -> Iterator[Audit]:
-    """What is done by a path below this folder within. The hook of the interpreter stays until the process ends."""
+    """The hook of the interpreter stays until the process ends."""
     if not _added:
         sys.addaudithook(_look)
         _added.append(True)

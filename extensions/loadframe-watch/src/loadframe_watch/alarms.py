@@ -32,7 +32,7 @@ NOT_PLAIN = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\u
 
 
 def say(text: str) -> None:
-    """Write a line to stderr; one that is not taken at once is lost: a stopped terminal blocks nothing."""
+    """On stderr; a line that is not taken at once is lost: a stopped terminal blocks nothing."""
     plain = NOT_PLAIN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
     try:
         if select.select([], [2], [], 0)[1]:
@@ -50,7 +50,7 @@ class Alarms:
         self._ending = threading.Event()
 
     def give(self, alarm: WatchAlarm, record: Mapping[str, Any]) -> None:
-        """Give one alarm. record: as in the day file."""
+        """record: as in the day file."""
         say(in_words(alarm))
         if self._plan.webhook:
             self._begin(lambda: self._post(record), self._again_s)
@@ -58,7 +58,7 @@ class Alarms:
             self._begin(lambda: self._hand_over(command, write_json(record).encode() + b"\n", "the command"))
 
     def wait(self) -> None:
-        """At the end of a watch: wait for all alarms given, without further pauses."""
+        """For all alarms given, without further pauses."""
         self._ending.set()
         for thread in self._threads:
             thread.join(WITHIN_S)
@@ -116,7 +116,7 @@ class Alarms:
 
 
 def filled(text: str) -> str:
-    """The text with the values of {ENV:NAME}. UserError for a variable that is not set."""
+    """With the values of {ENV:NAME}. UserError for a variable that is not set."""
 
     def value(match: re.Match[str]) -> str:
         if match[1] not in os.environ:
@@ -127,7 +127,7 @@ def filled(text: str) -> str:
 
 
 def in_words(alarm: WatchAlarm) -> str:
-    """An alarm in one line: what, when, why, what to try."""
+    """In one line: what, when, why, what to try."""
     parts = [f"ALARM {alarm.alarm}: {alarm.title}."]
     if alarm.ends_s is not None and alarm.ends_s.get("value") is not None:
         value, low, high = (alarm.ends_s.get(name) for name in ("value", "low", "high"))
@@ -145,7 +145,7 @@ def _moment(at_s: float | None) -> str:
 
 
 def printed(text: str) -> int:
-    """Print a line on stdout; 1 where that fails, else 0."""
+    """On stdout; 1 where that fails, else 0."""
     try:
         print(text, flush=True)
     except (OSError, ValueError) as error:
@@ -203,8 +203,8 @@ def alarm_of(
     at_load: Mapping[str, float] | None = None,
     ends_s: Mapping[str, float | None] | None = None,
 ) -> WatchAlarm:
-    """An alarm as WatchAlarm has it, with advice, general where nothing is known of this limit. evidence: sentence,
-    metric and value of each."""
+    """As WatchAlarm, with advice, general where nothing is known of this limit. evidence: sentence, metric and value of
+    each."""
     sentences = tuple({"text": text, "metric": metric, "value": value} for text, metric, value in evidence)
     advice = next((ADVICE[name] for name in (f"{alarm}.{about}", alarm, about) if name in ADVICE), OTHERWISE)
     return WatchAlarm(alarm, about, title, sentences, advice, at_load, ends_s)

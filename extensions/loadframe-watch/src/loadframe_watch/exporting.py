@@ -41,7 +41,6 @@ GAP: Mapping[str, Any] = {
 
 
 def is_watch_folder(path: Path) -> bool:
-    """Whether a folder holds the days of a watch, and no run."""
     try:
         return not (path / "run.json").exists() and any(DAY.fullmatch(entry.name) for entry in path.iterdir())
     except OSError:  # opening it as a run reports the error
@@ -52,7 +51,7 @@ def is_watch_folder(path: Path) -> bool:
 
 
 def _samples(folder: Path) -> Iterator[polars.DataFrame]:
-    """The samples in columns of eight bytes a cell: a year as rows of Python objects would not fit into memory."""
+    """In columns of eight bytes a cell: a year as rows of Python objects would not fit into memory."""
     texts: dict[str, list[Any]] = {name: [] for name, kind in SAMPLE.items() if kind != polars.Float64}
     measured = {name: array("d") for name, kind in SAMPLE.items() if kind == polars.Float64}
     most = CELLS + CELLS_PER_BYTE * sum(day.bytes_on_disk for day in days(folder))
@@ -106,8 +105,7 @@ def _alarm(data: Mapping[str, Any]) -> dict[str, Any]:
 def _table_of(
     kind: str, columns: Mapping[str, Any], more: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
 ) -> Callable[[Path], Iterator[polars.DataFrame]]:
-    """A table of the lines of a kind, with more cells from their fields; what is no value of its column's type is left
-    out."""
+    """more: cells from the fields of a line; what is no value of its column's type is left out."""
     read: dict[Any, Callable[[Any], Any]] = {polars.Float64: _number, polars.String: _text, polars.Int64: int}
 
     def tables(folder: Path) -> Iterator[polars.DataFrame]:

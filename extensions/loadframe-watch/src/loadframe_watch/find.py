@@ -26,8 +26,8 @@ CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
 
 
 class Finder:
-    """find: of a WatchPlan. by_thread: whether the kernel lists the children of each thread. words: what stands in the
-    service's place and is not it, or that it runs another program now; else ""."""
+    """find: of a WatchPlan. words: what stands in the service's place and is not it, or that it runs another program
+    now; else ""."""
 
     def __init__(self, find: Mapping[str, Any], *, by_thread: bool | None = None) -> None:
         self._find = find
@@ -37,7 +37,7 @@ class Finder:
         self._family: tuple[int, ...] = ()
 
     def pids(self, reported_pid: int | None = None) -> tuple[int, ...]:
-        """The service's processes, the main one first; empty while it is not running. reported_pid: its known pid."""
+        """The main one first; empty while it is not running. reported_pid: known from its address."""
         self.words = ""
         first = self._first(reported_pid)
         if first is None:
@@ -54,8 +54,8 @@ class Finder:
         return self._family
 
     def _of_threads(self, first: int) -> tuple[int, ...] | None:
-        """The family of a process, at a cost that does not grow with the machine; None for too many threads. One that
-        ends while a list is read may hide another (proc(5)), so the last known ones are checked by their parent."""
+        """At a cost that does not grow with the machine; None for too many threads. One that ends while a list is read
+        may hide another (proc(5)), so the last known ones are checked by their parent."""
         family, threads = [first], 0
         for pid in family:  # grows in the loop
             try:
@@ -105,7 +105,7 @@ class Finder:
         return not self.words and identity.identify(pid) is not None
 
     def _by_command(self) -> int | None:
-        """The oldest process of the same user with the same command line."""
+        """The oldest one of the same user."""
         wanted = self._find.get("command_line")
         if not wanted or not self._uids:
             return None
@@ -117,7 +117,7 @@ class Finder:
 
 
 def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
-    """A plan's `find` for a process named by its pid, to find it again after a restart."""
+    """A plan's `find` for a process named by its pid, also after a restart."""
     process = identity.identify(pid)
     line = identity.command_of(pid)
     return {
@@ -130,12 +130,12 @@ def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
 
 
 def whose(pid: int) -> dict[str, Any]:
-    """Part of a plan's `find`: the service's user and program."""
+    """Part of a plan's `find`."""
     return {"uids": uids_of(pid), "program": program_of(pid)}
 
 
 def uids_of(pid: int) -> tuple[int, ...]:
-    """The real, effective and saved user of a process (proc_pid_status(5)); empty where it has ended."""
+    """Real, effective and saved (proc_pid_status(5)); empty where it has ended."""
     try:
         return tuple(map(int, process_status(pid, "Uid")[:3]))
     except OSError:
@@ -143,7 +143,7 @@ def uids_of(pid: int) -> tuple[int, ...]:
 
 
 def program_of(pid: int) -> str:
-    """The file of its program; "" where that is not readable or not printable."""
+    """ "" where that is not readable or not printable."""
     try:
         path = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")  # noqa: PTH115 - any bytes
     except OSError:
@@ -165,7 +165,7 @@ class Ports:
         self._asking = Asking()
 
     def taken(self, port: int) -> str:
-        """A sentence that another user has taken the port; else ""."""
+        """By another user, in a sentence; else ""."""
         allowed = frozenset(self.uids).union(self._port_users.get(str(port), ()))
         others = listening_users(port, self._asking) - allowed - {0} if allowed else frozenset()
         if not others:

@@ -52,8 +52,8 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One interval. t_s: seconds that only rise, near the wall clock; use: shares of ceilings; harms: rates, where a
-    limit counts one; response_s: None where no unit ended; error: of the last unit."""
+    """t_s: seconds that only rise, near the wall clock; use: shares of ceilings; harms: rates, where a limit counts
+    one; response_s: None where no unit ended; error: of the last unit."""
 
     t_s: float
     values: Mapping[str, float]
@@ -81,7 +81,7 @@ class _Fit(TypedDict):
 
 
 class _Learned(TypedDict):
-    """All that is kept over a restart. given_s: when each alarm was given last, by its key; fit: empty, or a _Fit."""
+    """given_s: when each alarm was given last, by its key; fit: empty, or a _Fit."""
 
     series: dict[str, Series]
     days: Days
@@ -117,7 +117,6 @@ class Model:
     # --- what comes in ---
 
     def take(self, sample: Sample) -> list[WatchAlarm]:
-        """Learn the next sample; returns its alarms."""
         self._values, self._use = sample.values, sample.use
         alarms = self._units(sample)
         known: dict[str, float | None] = {
@@ -135,19 +134,19 @@ class Model:
         return [alarm for alarm in alarms if self.is_new(alarm, sample.t_s)]
 
     def remember(self, t_s: float, load: float) -> None:
-        """Learn a load from before the watch, recorded by other monitoring, without alarms."""
+        """From before the watch, recorded by other monitoring, without alarms."""
         if (row := self._minute.take(t_s, {"load": load})) and row.means:
             self._days.take(row.t_s, row.means["load"])
 
     def interrupted(self) -> None:
-        """After a gap in the recording: later rows do not follow from earlier ones."""
+        """Later rows do not follow from earlier ones."""
         self._minute.clear()
         self._slow.clear()
         for series in self._series.values():
             series.interrupted()
 
     def restarted(self) -> None:
-        """The service is another process: its memory and files begin again."""
+        """Memory and files of another process begin again."""
         self._rows.clear()
         self._leaks, self._waiting = {}, {}
 
@@ -307,7 +306,6 @@ class Model:
         return [alarm_of("unit-fails", "unit", text, last)]
 
     def _ceiling(self, name: str) -> float | None:
-        """Where a leak ends."""
         values = self._values
         if name == "target.open_files":
             return values.get("target.open_files.limit")
@@ -322,7 +320,7 @@ class Model:
     # --- once for each event ---
 
     def is_new(self, alarm: WatchAlarm, t_s: float) -> bool:
-        """Whether the alarm was not given yet, or was over for a while since; keeps it marked as given."""
+        """Not given yet, or over for a while since; keeps it marked as given."""
         given_s = self._given_s.get(alarm.key)
         self._given_s[alarm.key] = t_s
         rearm_s = REARM.get(alarm.alarm, REARM_S)
@@ -333,7 +331,7 @@ class Model:
             self._given_s.pop(key, None)
 
     def _ends(self, t_s: float, in_s: LoadInterval) -> dict[str, float | None]:
-        """A future moment with its interval, as wall clock times."""
+        """As wall clock times."""
         now_s = t_s + self.ahead_s
         latest_s = now_s + in_s.high if math.isfinite(in_s.high) else None
         return {"value": now_s + in_s.load, "low": now_s + in_s.low, "high": latest_s}
@@ -362,11 +360,11 @@ class Model:
 
     @staticmethod
     def unjudged_words(model: Mapping[str, Any]) -> str:
-        """A sentence on the leaks that a line `model` could not judge; "" where all were."""
+        """Of a line `model`; "" where all could be judged."""
         return in_words(model["unjudged"], NAMES, _amount)
 
     def as_json(self) -> dict[str, Any]:
-        """All that was learned, for `restore`."""
+        """For `restore`."""
         return {
             "series": {name: as_json(series) for name, series in self._series.items()},
             "days": as_json(self._days),
@@ -377,7 +375,7 @@ class Model:
         }
 
     def restore(self, data: Any) -> str:
-        """Go on with what was learned; on an error nothing is taken, and the error is returned."""
+        """On an error nothing is taken, and the error is returned."""
         if isinstance(data, dict) and "told" in data:  # its name in earlier versions
             data = {"given_s" if name == "told" else name: value for name, value in data.items()}
         try:

@@ -49,7 +49,7 @@ Change = dict[str, Any]
 
 
 def is_watch(storage: Folder) -> bool:
-    """Whether a folder holds the days of a watch, and no run."""
+    """The days of a watch, and no run."""
     return not storage.exists("run.json") and any(days.DAY.fullmatch(name) for name in storage.names(4000))
 
 
@@ -79,7 +79,7 @@ class WatchView:
 
     @property
     def blind(self) -> str:
-        """A warning that no load was read so far; "" otherwise."""
+        """A warning that no load was read so far; else ""."""
         load, read = self.heading.get("load"), any(minute["load"] is not None for minute in self.minutes.values())
         if not load or read or len(self.minutes) < LOADLESS_MINUTES:
             return ""
@@ -101,7 +101,7 @@ class WatchView:
         }
 
     def refresh(self) -> Change:
-        """Read what is new; the changes of the page, {} for none."""
+        """The changes of the page; {} for none."""
         before, touched, blind = (self.status, self.heading), set[str](), self.blind
         try:
             for line in self._lines():
@@ -216,7 +216,7 @@ class WatchView:
             known |= {"use": use, "ceiling": ceiling, "share": round(share, 4), "reached": share >= REACHED}
 
     def _known_limit(self, name: str) -> Change:
-        """The entry of a limit; an unstored one beyond the first MOST_LIMITS."""
+        """An unstored entry beyond the first MOST_LIMITS."""
         return self.limits.setdefault(name, {}) if name in self.limits or len(self.limits) < MOST_LIMITS else {}
 
     def _forget(self) -> None:
@@ -226,7 +226,7 @@ class WatchView:
     # --- files ---
 
     def _lines(self) -> Iterator[days.WatchLine]:
-        """The new lines of the last two days, and of earlier days the alarms and the first line. Nothing is read while
+        """The new ones of the last two days, and of earlier days the alarms and the first line. Nothing is read while
         the page has no viewer: days may have ended, and have been compacted, since."""
         of_days = days.by_day(self._storage.names(4000))
         shown = list(of_days)[-2 - EARLIER_DAYS :]
@@ -279,8 +279,8 @@ class WatchView:
 
 @dataclass(slots=True)
 class _Day:
-    """What was read of a day, in bytes; packed: the length of its compacted part, and state: its file as it was then.
-    n: the highest number of a line. over: nothing more comes."""
+    """What was read of it, in bytes; packed: the length of its compacted part, and state: its file as it was then. n:
+    the highest number of a line. over: nothing more comes."""
 
     read: int = 0
     packed: int = 0
@@ -311,14 +311,14 @@ def _iso(at_s: float) -> str:
 
 
 class WatchMetrics(WatchView):
-    """Continues reading at each call. Not thread-safe."""
+    """Goes on reading at each call. Not thread-safe."""
 
     def __init__(self, storage: Folder, view_id: str) -> None:
         super().__init__(storage, view_id)
         self._seen = Seen()
 
     def samples(self) -> Iterator[Sample]:
-        """Samples of what was read so far; what cannot be read is left out."""
+        """What cannot be read is left out."""
         self.refresh()
         return self._seen.samples(self.id.partition("/")[2])
 

@@ -43,7 +43,7 @@ FORGET_S = 14 * 86400.0
 
 
 class Watcher:
-    """One watch. wait: sleeps for the given seconds; True where the watch is to end."""
+    """wait: sleeps for the given seconds; True where the watch is to end."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Watcher:
         self._t0_s = self._begin()
 
     def run(self) -> str:
-        """Run until it is stopped, its time is over, or an alarm ends it; returns which."""
+        """Returns what ended it."""
         number, ended = 0, ""
         while not ended:
             alarms = self.tick()
@@ -105,7 +105,6 @@ class Watcher:
         return ended
 
     def tick(self) -> list[WatchAlarm]:
-        """Do everything that is due; returns the alarms."""
         now_s = self._clocks.monotonic()
         for gap in self._gaps.look():
             self._gap(gap)
@@ -138,11 +137,11 @@ class Watcher:
         return alarms
 
     def known(self) -> dict[str, Any]:
-        """The current model, as a line `model` has it."""
+        """As a line `model` has it."""
         return self.model.described(self._now_s())
 
     def subject(self) -> str:
-        """The subject, with the pid that it has now, or had last."""
+        """With the pid that it has now, or had last."""
         if self._pid == self._first_pid:
             return self.plan.subject
         now = rf"\1 {self._pid}, before a restart {self._first_pid}"
@@ -265,7 +264,7 @@ class Watcher:
         return done
 
     def _say_loadless(self) -> None:
-        """Report once that the load is not read here: all that depends on it waits."""
+        """Once: all that depends on the load waits."""
         if self._loadless and self.plan.load and self._names:
             self._loadless = False
             say(

@@ -36,8 +36,8 @@ LOW, HIGH = 0.05, 0.95
 
 @dataclass(frozen=True, slots=True)
 class LoadWindow:
-    """A part of a load. before, after: entries in the database; seconds: its duration; reads: pages or blocks read from
-    beyond the database's memory, None where not counted."""
+    """before, after: entries in the database; reads: pages or blocks read from beyond its memory, None where not
+    counted."""
 
     before: float
     after: float
@@ -61,8 +61,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class SizeLaw:
-    """All choices with their weights (which add up to 1). first, last: entries between which there were windows. noise:
-    standard deviation of a joined window around the law, as a share of its time."""
+    """first, last: entries between which there were windows. noise: standard deviation of a joined window around the
+    law, as a share of its time. The weights of the choices add up to 1."""
 
     choices: tuple[Choice, ...]
     first: float
@@ -89,7 +89,7 @@ class SizeLaw:
         return np.asarray(values @ np.array([1.0, logs, 0.0]) + values[:, 2] * np.maximum(0.0, 1 - ends / entries))
 
     def seconds(self, before: float, after: float) -> Floats:
-        """Draws of the seconds from one size to another, (DRAWS,)."""
+        """Draws, (DRAWS,)."""
         values, ends = self._drawn
         spans = np.array([after - before, _logs(before, after, self.first)])
         return np.asarray(values[:, :2] @ spans + values[:, 2] * _missing(before, after, ends))
@@ -101,7 +101,7 @@ class SizeLaw:
 
     @property
     def end(self) -> LoadInterval | None:
-        """The end of memory with its 90 % interval, where one is LIKELY."""
+        """Of memory, with its 90 % interval, where one is LIKELY."""
         pairs = sorted((choice.end, choice.weight) for choice in self.choices if 2 in choice.terms)
         total = sum(weight for _, weight in pairs)
         if total < LIKELY:
@@ -115,8 +115,8 @@ class SizeLaw:
 
 
 def fit(windows: Sequence[LoadWindow], *, of_reads: bool = False) -> SizeLaw | None:
-    """The law of the seconds, or (of_reads) of the reads from beyond memory, which it also describes; None for fewer
-    than FEWEST joined windows, and for uncounted reads. ValueError for windows that go backwards or take no time."""
+    """Of the seconds, or (of_reads) of the reads from beyond memory; None for fewer than FEWEST joined windows, and for
+    uncounted reads. ValueError for windows that go backwards or take no time."""
     for window in windows:
         if not (
             0 <= window.before < window.after and window.seconds > 0 and math.isfinite(window.after + window.seconds)
@@ -211,7 +211,7 @@ def _fitted(before: Floats, after: Floats, values: Floats, scale: Floats) -> Siz
 
 
 def _least(design: Floats, target: Floats, terms: tuple[int, ...], end: float) -> Choice | None:
-    """Least squares with these terms; None where one of them is negative: the choice without it is tried as well."""
+    """Least squares; None where a term is negative: the choice without it is tried as well."""
     chosen = design[:, terms]
     inner = chosen.T @ chosen
     if np.linalg.matrix_rank(chosen) < len(terms):

@@ -29,7 +29,7 @@ RESPONSES = (("response_s", 1.0, "mean"), ("response_ms", 1000.0, "mean"), ("lat
 
 
 def parse_table(text: str, name: str) -> Table:
-    """Rows without times are one second apart, in file order. Raises SampleError, naming line and value."""
+    """Rows without times are one second apart, in file order. SampleError, naming line and value."""
     lines = rows(text, name)
     if not lines:
         raise SampleError(f"{name} is empty", remedy=REMEDY)
@@ -77,7 +77,7 @@ def parse_table(text: str, name: str) -> Table:
 
 
 def _plain(name: str) -> str:
-    """Our own columns in lower case; others as they are."""
+    """Our own columns in lower case."""
     lower = name.lower()
     known = lower in ("load", "throughput", *(row[0] for row in RESPONSES))
     return lower if known or lower.startswith(("util.", "use.", "servers.")) else name
@@ -161,7 +161,7 @@ def _time(row: Row, column: int, name: str) -> float:
 
 
 def moment(text: str) -> float | None:
-    """Seconds since 1970 of a date and time in ISO 8601, UTC unless it names a zone; None for other text."""
+    """Seconds since 1970 from ISO 8601, UTC unless it names a zone; None for other text."""
     try:
         date = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -170,7 +170,7 @@ def moment(text: str) -> float | None:
 
 
 def zoneless(text: str) -> bool:
-    """Whether it is a date and time of an unknown zone, as pmrep writes them."""
+    """A date and time of an unknown zone, as pmrep writes them."""
     try:
         return finite(text) is None and datetime.fromisoformat(text.strip()).tzinfo is None
     except ValueError:

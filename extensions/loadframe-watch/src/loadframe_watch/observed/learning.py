@@ -41,8 +41,8 @@ LONG_MEMORY = 1.0
 
 
 def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> Learned:
-    """The curve, needs per request, saturation and changes from rows in time order. SampleError for few rows, a load
-    that does not vary, nothing but the load, and an objective without a p95."""
+    """From rows in time order. SampleError for few rows, a load that does not vary, nothing but the load, and an
+    objective without a p95."""
     if within_latency_p95_ms is not None and observed.response_is != "p95":
         raise SampleError(
             f"{observed.name} has no p95 latency, so the capacity within an objective is unknown",
@@ -138,7 +138,7 @@ def _of_late(rows: Rows) -> list[str]:
 def _curve(
     levels: tuple[Level, ...], column: str, observed: Observed, rows: Rows, within_ms: float | None
 ) -> Curve | None:
-    """The curve of the throughput, or of 1 / response time (that of one requester). None without the column."""
+    """Of the throughput, or of 1 / response time (that of one requester). None without the column."""
     if column not in rows.columns:
         return None
     samples = []
@@ -211,8 +211,7 @@ def _demand(
 
 
 def _ahead(rows: Rows, blocks: Blocks, observed: Observed, demands: Sequence[ObservedDemand]) -> Observations | None:
-    """The levels' cells in the form of a forecast's input, without cells that lack a throughput or a resource's use.
-    None without a throughput."""
+    """Without cells that lack a throughput or a resource's use. None without a throughput."""
     if "throughput" not in rows.columns:
         return None
     inputs, p95 = [], observed.response_is == "p95"

@@ -28,7 +28,7 @@ MOST_CHANGES = 6
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """The number of rows of each batch and bin, and the sum of their logarithms, (batches, BINS)."""
+    """Number of rows by batch and bin, and sum of their logarithms, (batches, BINS)."""
 
     number: Floats
     total: Floats
@@ -38,7 +38,7 @@ class _Sums:
 
 
 def changes(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple[RegimeChange, ...]:
-    """Every proven change, in time order; of columns that change together each is listed. load and columns: (n,)."""
+    """Every proven one, in time order; of columns that change together each is listed. load and columns: (n,)."""
     label, judged = _judged(load, columns)
     regime_changes: list[RegimeChange] = []
     for name, sums in judged:
@@ -51,8 +51,8 @@ def changes(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tupl
 
 
 def recent(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple[RegimeChange, ...]:
-    """Changes so late that fewer than SHORTEST batches follow: too few to show their own scatter, so that of the rows
-    before is assumed. At most one per column: the largest proven one, as a longer stretch includes rows of before."""
+    """So late that fewer than SHORTEST batches follow: too few to show their own scatter, so that of the rows before is
+    assumed. At most one per column: the largest proven one, as a longer stretch includes rows of before."""
     label, judged = _judged(load, columns)
     regime_changes = []
     for name, sums in judged:
@@ -81,7 +81,7 @@ def _judged(load: Floats, columns: Mapping[str, Floats]) -> tuple[Whole, list[tu
 
 
 def _logarithms(load: Floats, values: Floats) -> Floats | None:
-    """log of each value, clipped far from the typical one at its load; NaN where missing. None for a column near 0."""
+    """Clipped far from the typical value at the load; NaN where missing. None for a column near 0."""
     typical = reference(load, values)
     scale = float(np.nanmedian(values)) if np.isfinite(values).any() else 0.0
     usable = np.isfinite(values) & (typical > 0.02 * scale) & (load > 0)
@@ -119,7 +119,7 @@ def _slopes(load: Floats, logs: Floats, edges: Floats) -> Floats:
 
 
 def _split(sums: _Sums, offset: int) -> list[int]:
-    """Indices of the first batch after each change."""
+    """Of the first batch after each change."""
     count = len(sums.number)
     places = range(SHORTEST, count - SHORTEST + 1)
     strengths = [_strength(sums.of(0, at), sums.of(at, count)) for at in places]
@@ -145,7 +145,7 @@ def _difference(before: _Sums, after: _Sums) -> tuple[float, float]:
 
 
 def _strength(before: _Sums, after: _Sums, *, few_after: bool = False) -> float:
-    """Difference of two sides in standard errors; 0 where it is below LEAST_CHANGE, or they share few loads."""
+    """In standard errors; 0 where the difference is below LEAST_CHANGE, or the sides share few loads."""
     difference, common = _difference(before, after)
     if abs(difference) < LEAST_CHANGE or common < LEAST_COMMON:
         return 0.0
@@ -162,7 +162,7 @@ def _strength(before: _Sums, after: _Sums, *, few_after: bool = False) -> float:
 
 
 def _residuals(side: _Sums) -> Floats:
-    """Mean residual of each batch with rows around the side's own means of the bins."""
+    """Mean of each batch with rows around the side's own means of the bins."""
     number = side.number.sum(axis=0)
     means = np.divide(side.total.sum(axis=0), number, out=np.zeros(BINS), where=number > 0)
     rows = side.number.sum(axis=1)

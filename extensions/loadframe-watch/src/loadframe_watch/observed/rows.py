@@ -39,13 +39,12 @@ class Level:
     cells: Mapping[str, Floats]
 
     def known(self, column: str) -> Floats:
-        """The cells of a column that are not NaN."""
         values = self.cells[column]
         return values[np.isfinite(values)]
 
 
 def _bins(load: Floats, *, ahead: bool) -> Whole:
-    """The bin of each row: of a few different loads each its own, else of equal width in logarithms."""
+    """Of a few different loads each its own, else of equal width in logarithms."""
     different = np.unique(load)
     most = MOST_LEVELS_AHEAD if ahead else MOST_LEVELS
     if len(different) <= (most if ahead else FEW_LOADS) and len(load) >= 5 * len(different):
@@ -73,7 +72,7 @@ def _merged(bins: Whole, load: Floats, label: Whole) -> Whole:
 
 
 def _at_centre(values: Floats, load: Floats, bins: Whole, numbers: Whole, centre: Floats, column: str) -> Floats:
-    """The values moved to the loads of their levels, along the slope between the neighbouring levels."""
+    """Moved to the loads of their levels, along the slope between the neighbouring levels."""
     middle = np.array([_middle(values[bins == number], column) for number in numbers])
     place = np.searchsorted(numbers, bins)
     if len(numbers) < 2:
@@ -103,8 +102,7 @@ MOST_ZERO = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The used rows: those with a load and any other value, in time order. columns: "throughput", "response" and
-    `use_of` each resource."""
+    """Those that count. columns: "throughput", "response" and `use_of` each resource."""
 
     time_s: Floats
     load: Floats
@@ -127,8 +125,7 @@ class Rows:
         return Rows(self.time_s[indices], self.load[indices], picked)
 
     def counted(self) -> "tuple[Rows, list[str]]":
-        """The rows without a throughput that is 0 in most rows with a load, as medians would then be 0; and a note on
-        that."""
+        """Without a throughput that is 0 in most rows with a load, as medians would then be 0; and a note on that."""
         served = self.columns.get("throughput")
         if served is None:
             return self, []
@@ -159,7 +156,7 @@ class Rows:
             raise SampleError(f"{observed.name} says too little: {why}", remedy=LONGER)
 
     def without(self, residuals: list[Floats]) -> "Rows":
-        """The rows with outliers as missing cells."""
+        """Outliers become missing cells."""
         columns = {
             name: np.where(np.abs(away) > in_blocks.FAR, np.nan, values)
             for (name, values), away in zip(self.columns.items(), residuals, strict=True)
@@ -171,8 +168,7 @@ class Rows:
         return {named(name): values for name, values in self.columns.items()}
 
     def levels(self, blocks: Blocks, *, ahead: bool = False) -> tuple[Level, ...]:
-        """The rows as levels and blocks of a curve, ascending. ahead: only as many as a forecast needs. Rows without a
-        positive load are left out."""
+        """Ascending. ahead: only as many as a forecast needs. Rows without a positive load are left out."""
         there = np.isfinite(self.load) & (self.load > 0)
         load, label = self.load[there], blocks.label[there]
         if not len(load):
@@ -198,7 +194,6 @@ class Rows:
 
 
 def use_of(name: str) -> str:
-    """The column with the use of a resource."""
     return f"use.{name}"
 
 
