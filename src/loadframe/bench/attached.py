@@ -32,6 +32,7 @@ class AttachedTarget(OnBench):
     embedded = False
     private = False
     cages: tuple[Cage, ...] = ()
+    initial: TargetState | None = TargetState()
 
     def __init__(self, study: Study, durable: DurableJournal, server: Attached | None = None) -> None:
         """server: already found. TargetError where it refuses access."""
@@ -96,9 +97,6 @@ class AttachedTarget(OnBench):
             )
         for name, value in _of_processes(state).items():
             self._running().check(name, value)
-
-    def found_in(self, state: TargetState) -> TargetState:
-        return TargetState()
 
     def start(self, state: TargetState) -> None:
         self._server.version()
@@ -253,10 +251,7 @@ class RunningTarget(AttachedTarget):
         self._place: OwnPlace | None = None
         self._stated = dict(canonical(study).target.settings)
         self._owned = study.target.owned or bool(study.target.restart)
-        self._state = TargetState(self._stated)
-
-    def found_in(self, state: TargetState) -> TargetState:
-        return TargetState(self._stated)
+        self._state = self.initial = TargetState(self._stated)
 
     def start(self, state: TargetState) -> None:
         used = self._server.effective()

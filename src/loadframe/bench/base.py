@@ -1,5 +1,5 @@
-"""The contract between experiments and bench (`RealBench`, and the simulated one of the tests:
-tests/bench/test_bench_contract.py); and what the bench needs of a target."""
+"""The contract between experiments and bench (`RealBench`, and the simulated one of the tests); and what the bench
+needs of a target."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ from loadframe.workloads.base import Workload
 
 
 class Bench(Protocol):
-    """A target and a workload. States of the target are declared under a name, and steps are taken in them."""
+    """States of the target are declared under a name, and steps are taken in them."""
 
     study: Study
     run: RunFolder
@@ -58,8 +58,8 @@ class Bench(Protocol):
         cold_of: str = "",
         remedy: Remedy | None = None,
     ) -> None:
-        """Name a state of the target (or of an alternative's, of that kind). cold_of: the treatment whose steps all
-        begin with an empty cache here. remedy: the one that led to the state."""
+        """kind: of an alternative's target. cold_of: the treatment whose steps all begin with an empty cache here.
+        remedy: the one that led to the state."""
 
     def check(self, state: TargetState, kind: str | None = None) -> None:
         """Raises as Target.check does. kind: of the target, if not the study's own."""
@@ -116,11 +116,9 @@ class OnBench(Target, Protocol):
     private: bool
     """Whether Loadframe starts it, so that changes end with it."""
     cages: tuple[Cage, ...]
-    """Its cages on this machine."""
-
-    def found_in(self, state: TargetState) -> TargetState:
-        """The state in which it is found before it is brought to this one."""
-        return state
+    """On this machine."""
+    initial: TargetState | None = None
+    """Its state before it is brought to another one; None: it is started in the one asked for."""
 
     def install(self, workload: Workload) -> None:
         workload.install(self.endpoint())

@@ -12,7 +12,6 @@ from typing import Self
 
 from loadframe.bench.attached import AttachedTarget, running
 from loadframe.bench.base import Bench, OnBench
-from loadframe.bench.budget import tell_cost
 from loadframe.bench.caged import DRIVER_CPUS, allowance, cpus_of, make_cage, make_target, pinned
 from loadframe.bench.declared import WorkloadOptions, workload_of
 from loadframe.bench.driver_user import driver_user, logging_in
@@ -49,6 +48,7 @@ from loadframe.recording.frames import Tick
 from loadframe.recording.metrics import specs_text
 from loadframe.recording.profiles.profiler import Profiler
 from loadframe.recording.readers import RecordingReader
+from loadframe.runs.entries import Told
 from loadframe.runs.folder import RECORDING, RunFolder, Treatment
 from loadframe.study import Study
 from loadframe.workloads.base import AsksForObjects, ComparesAnswers, CountsWork, HasUsers, TellsMore, Workload
@@ -238,21 +238,17 @@ class RealBench(Bench):
 
     def use(self, name: str) -> dict[str, SettingValue]:
         treatment = self._treatments[name]
-        self._turn_to(treatment.kind)
+        left, self._rig = self._rig, self._rigs[treatment.kind]
+        if left is not self._rig:
+            for cage in left.target.cages:
+                self._recorder.follow(cage.component, ())
+                self._recorder.follow_cgroup(cage.component, ())
+            self._follow_cages()
         around = self._surroundings.bring(name, treatment.state.host)
         asked = self._options.bring(name, treatment.state.options)
         self.workload = self._loading.workload = self._options.now
         own = replace(treatment.state, host={}, options={})
         return {**self._rig.bring(name, own, self.workload), **around, **asked}
-
-    def _turn_to(self, kind: str) -> None:
-        left, self._rig = self._rig, self._rigs[kind]
-        if left is self._rig:
-            return
-        for cage in left.target.cages:
-            self._recorder.follow(cage.component, ())
-            self._recorder.follow_cgroup(cage.component, ())
-        self._follow_cages()
 
     @property
     def kind(self) -> str:
@@ -315,14 +311,14 @@ class RealBench(Bench):
         step = step_of(request, loaded, seen, late=late, number=self._steps, think_s=think_s)
         self.workload.after_step(self.endpoint)  # raises before the step is recorded
         self.run.add_step(step, loaded.requests.to_bytes(), loaded.latencies_ms)
-        tell_cost(self.run, self._recorder)
+        if (cost := self._recorder.cost_so_far) is not None:
+            share = cost.cpu_s / max(cost.elapsed_s, 1e-9)
+            self.run.tell(Told("recorder", cpu_share=share, rss_bytes=cost.rss_bytes, late_ticks=cost.late_ticks))
         return step
 
     def take_profile(self, place: ProfilePlace, *, treatment: str, level: float, window_s: float) -> ProfiledStep:
-        name = self._profiles.next_name(treatment, place)
-        seconds = duration_s(self.study.measure, window_s)
-        asked = self._asked(f"profiled-{name}", treatment, level, seconds)
-        done = self._profiles.take(name, place, asked, self._load, self._lease.folder)
+        asked = self._asked("", treatment, level, duration_s(self.study.measure, window_s))
+        done = self._profiles.take(place, asked, self._load, self._lease.folder)
         self.workload.after_step(self.endpoint)
         return done
 

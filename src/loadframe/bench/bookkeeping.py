@@ -28,7 +28,6 @@ WASH_SHARE = 0.5
 LONGER = 1.25
 """A window that was too short is made this much longer than needed: the next may have fewer requests by chance."""
 MOST_LONGER = 3
-"""Repetitions of a step with a longer window."""
 OVERDRAWN = 2.0
 """At this multiple of the budget no window is made longer, and no step of a sweep begins."""
 REPEATED_SHARE = 0.2
@@ -42,7 +41,7 @@ class Block:
 
 
 class TakesBlocks(Protocol):
-    """Takes blocks on other machines, several at a time, each whole on one."""
+    """On other machines, several at a time, each whole on one."""
 
     @property
     def at_once(self) -> int: ...
@@ -134,8 +133,8 @@ class Bookkeeping:
             self._measure(replace(request, window_s=WASH_SHARE * measure.window))
 
     def once(self, request: StepRequest, washed_s: float = 0.0) -> Step:
-        """Take a step, and repeat it with a longer window if too little happened in it, as far as the budget goes.
-        Later steps at the level have the same window; the earlier one does not count. washed_s: time before it."""
+        """Repeats it with a longer window if too little happened in it, as far as the budget goes: the earlier one does
+        not count, and later steps at the level have the same window. washed_s: time before it."""
         level = request.level
         for again in itertools.count(1):
             if level in self._windows_s:

@@ -1,4 +1,4 @@
-"""Time: what is left of the budget, and what steps will cost; and a run's progress events (runs/entries.py)."""
+"""Time: what is left of the budget, and what steps will cost; and a run's progress events."""
 
 import math
 import time
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from loadframe.progress import FollowsRun, Progress
-from loadframe.recording.control import Recorder
 from loadframe.runs.entries import Told
 from loadframe.runs.folder import RunFolder
 
@@ -90,9 +89,3 @@ class TellsRun:
     def say(self, words: str) -> None:
         self._run.tell(Told("say", words))
         self._to.say(words)
-
-
-def tell_cost(run: RunFolder, recorder: Recorder) -> None:
-    if (cost := recorder.cost_so_far) is not None:
-        share = cost.cpu_s / max(cost.elapsed_s, 1e-9)
-        run.tell(Told("recorder", cpu_share=share, rss_bytes=cost.rss_bytes, late_ticks=cost.late_ticks))

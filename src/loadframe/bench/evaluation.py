@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loadframe.analysis import disturbance
@@ -94,7 +94,8 @@ def evaluate(
     if WHOLE_SECONDS in loaded.marks:  # the times within a second are random
         metrics.pop("workload.silence_ms", None)
     if not embedded:
-        metrics |= shared(metrics, cpus_of_processes(rig.target.pids()), driver_cpus(study))
+        bound = [cpus for pid in rig.target.pids() if (cpus := bound_to(pid)) is not None]
+        metrics |= shared(metrics, frozenset().union(*map(parse_cpus, bound)), driver_cpus(study))
     if "target.memory.rss" in metrics:  # otherwise not on this machine, whose ceilings are not its own
         metrics, _ = derive(metrics, {})
     length = summary.window_end_s - summary.window_start_s
@@ -178,8 +179,8 @@ def components(study: Study) -> tuple[str, ...]:
 
 
 def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, float]) -> float | None:
-    """CPU time over all that its CPUs and quota allow, or the share of periods in which the quota ran out if higher:
-    how much of a quota can be used depends on the number of threads. None where neither is known."""
+    """Of all that its CPUs and quota allow, or the share of periods in which the quota ran out if higher: how much of a
+    quota can be used depends on the number of threads. None where neither is known."""
     cpus = cpus_of(allowed)
     most = float(len(cpus)) if cpus else metrics.get("system.cpu.count", math.nan)
     most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
@@ -250,14 +251,10 @@ def step_of(request: StepRequest, loaded: Loaded, seen: Evaluated, *, late: bool
     )
 
 
-def cpus_of_processes(pids: Iterable[int]) -> frozenset[int]:
-    return frozenset(cpu for pid in pids if (text := bound_to(pid)) is not None for cpu in parse_cpus(text))
-
-
 def shared(metrics: Mapping[str, float], target: frozenset[int], driver: frozenset[int]) -> Metrics:
-    """Shares of a window. Of the target's CPUs: what the driver used, and what was busy, both at least. Of its threads'
-    runnable time: that without a CPU (schedstat). target, driver: the CPUs that each may use. Empty where the CPU time
-    of either was not measured."""
+    """Of the target's CPUs: what the driver used, and what was busy, both at least. Of its threads' runnable time: that
+    without a CPU (schedstat). target, driver: the CPUs that each may use. Empty where the CPU time of either was not
+    measured."""
     own, theirs = metrics.get("target.cpu.cores"), metrics.get("driver.cpu.cores")
     if own is None or theirs is None or not target:
         return {}

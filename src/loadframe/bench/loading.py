@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -98,7 +98,7 @@ class Loaded:
 
 
 class Tail(Protocol):
-    """Follows files for a family of metrics (knowledge.families.Family.tail)."""
+    """For a family of metrics (knowledge.families.Family.tail)."""
 
     @property
     def counter_specs(self) -> tuple[CounterSpec, ...]:
@@ -187,7 +187,9 @@ class Loading:
             )
         if NO_LATENCIES not in marks:
             users = self.workload.users(asked.level) if isinstance(self.workload, TellsTimes) else None
-            if users is not None and _contradicts(users, summary):
+            length_s, ended = summary.window_end_s - summary.window_start_s, summary.requests + summary.errors
+            few = queueing.few_failed(summary.requests, summary.errors)
+            if users is not None and few and queueing.is_wrong(users, ended / length_s, summary.latency.mean_ms):
                 marks = (*marks, TIME_UNIT)
             elif not summary.balanced:
                 marks = (*marks, OUT_OF_BALANCE)
@@ -274,12 +276,6 @@ class Loading:
             self.recorder.note("missing", write_json(missing))
 
 
-def _contradicts(users: float, summary: Summary) -> bool:
-    rate = (summary.requests + summary.errors) / (summary.window_end_s - summary.window_start_s)
-    few = queueing.few_failed(summary.requests, summary.errors)
-    return few and queueing.is_wrong(users, rate, summary.latency.mean_ms)
-
-
 def _check_target(rig: Rig, requests: Requests, level: float) -> None:
     if why := stopped_by_signal(rig.target.pids()):
         raise TargetError(f"the server did nothing for a part of the step at {level:g}: {why}", remedy=LET_IT_GO_ON)
@@ -337,20 +333,18 @@ class Profiles:
         self._count = 0
         self._may_sample: Permission | None = None
 
-    def next_name(self, treatment: str, place: ProfilePlace) -> str:
-        self._count += 1
-        return f"{self._count:02d}-{treatment}-{place}"
-
     def take(
-        self, name: str, place: ProfilePlace, asked: Load, load: Callable[[Load, Profiler], Loaded], folder: Path
+        self, place: ProfilePlace, asked: Load, load: Callable[[Load, Profiler], Loaded], folder: Path
     ) -> ProfiledStep:
         """On the disk when this returns. load: brings the target to its state and loads it."""
+        self._count += 1
+        name = f"{self._count:02d}-{asked.treatment}-{place}"
         scratch = folder / f"profile-{name}"
         scratch.mkdir(mode=0o700)
         self._may_sample = self._may_sample or permission()
         profiler = Profiler(self._may_sample, scratch)
         try:
-            summary = load(asked, profiler).summary
+            summary = load(replace(asked, name=f"profiled-{name}"), profiler).summary
         finally:
             profiler.stop()
         start_s, end_s = summary.window_start_s, summary.window_end_s

@@ -1,5 +1,5 @@
 """A target on the bench, and the machine around it, each brought to one state at a time, with every change in the
-journal. What the study changes of the machine is reverted."""
+journal."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -29,7 +29,7 @@ def prefix_of(study: Study, kind: str) -> str:
 
 
 class Rig:
-    """target: created, not started; destroyed by its maker. One that runs already is changed from its found state."""
+    """target: created, not started; destroyed by its maker."""
 
     def __init__(self, target: OnBench, run: RunFolder, prefix: str = "", reasons: Reasons | None = None) -> None:
         self.target = target
@@ -67,7 +67,7 @@ class Rig:
     def bring(self, treatment: str, state: TargetState, workload: Workload) -> dict[str, SettingValue]:
         """Returns the target's effective settings."""
         if self._now is None:
-            begin = self.target.found_in(state)
+            begin = state if self.target.initial is None else self.target.initial
             self.target.start(begin)
             self._first = begin if self._first is None else self._first
             self._now = begin

@@ -1,4 +1,4 @@
-"""doctor, what this machine has and lacks; man, from the help of every verb; completion in bash, zsh and fish."""
+"""doctor, man, and completion in bash, zsh and fish."""
 
 import os
 import re

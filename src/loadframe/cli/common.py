@@ -39,10 +39,10 @@ PASSED_ON = (typer.Exit, typer.Abort, REFUSED)
 
 @contextmanager
 def command(json_wanted: bool, *, measures: bool = False, reports: bool = True) -> Iterator[dict[str, Any]]:
-    """Frame of every verb: leftovers of killed commands are ended first; errors (faults.py) become a message and exit 1
-    (a UsageError 2), Ctrl-C and SIGTERM 130 after everything was reverted; 1 for what could not be. measures: changes
-    of killed commands are put back first; others report them. reports: False for a verb that does either itself. Yields
-    a dictionary for results before an error, added to it with --json."""
+    """Leftovers of killed commands are ended first; errors (faults.py) become a message and exit 1 (a UsageError 2),
+    Ctrl-C and SIGTERM 130 after everything was reverted; 1 for what could not be. measures: changes of killed commands
+    are put back first; others report them. reports: False for a verb that does either itself. Yields a dictionary for
+    results before an error, added to it with --json."""
     reached: dict[str, Any] = {}
     terminal.begin()
     try:

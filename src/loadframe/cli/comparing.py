@@ -1,5 +1,4 @@
-"""The results of `loadframe compare`: of two CSV samples, how they were taken and the verdict on each of their
-quantities; the requested margin; and output for continuous integration (--github, --junit)."""
+"""The results of `loadframe compare`, and output for continuous integration (--github, --junit)."""
 
 import os
 import secrets

@@ -1,6 +1,4 @@
-"""The verbs of what was measured or observed: report, of a run; curve, with knee, cliff, capacity and scalability law;
-predict, what higher loads will give, what saturates first, and how good such forecasts were. An extension reads
-production data."""
+"""The verbs of what was measured or observed: report, curve and predict. An extension reads production data."""
 
 import webbrowser
 from collections.abc import Callable, Sequence

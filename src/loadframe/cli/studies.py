@@ -1,5 +1,4 @@
-"""The verbs that measure: investigate, measure, capacity and ladder carry out a study file; limits; and study
-schema|check."""
+"""The verbs that measure: investigate, measure, capacity and ladder; limits; and study schema|check."""
 
 import re
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """A lease: who owns what was started, and where its data are, written to the disk before anything is started. What a
-dead owner leaves - data, or a process that detached itself - is ended and removed by the next command's sweep
-(leftovers.py). Only what is certainly ours is ended: the processes that the lease names, those in its control groups,
-those that carry its mark in their environment, and their descendants. Whether the owner lives is known from a lock
-(state.Life), which holds across PID namespaces. Data are in $LOADFRAME_SCRATCH, else /var/tmp: /tmp often is memory."""
+dead owner leaves is ended and removed by the next command's sweep (leftovers.py). Only what is certainly ours is ended:
+the processes that the lease names, those in its control groups, those that carry its mark in their environment, and
+their descendants. Whether the owner lives is known from a lock (state.Life), which holds across PID namespaces. Data
+are in $LOADFRAME_SCRATCH, else /var/tmp: /tmp often is memory."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ from loadframe.formats.json_text import write_json
 from loadframe.host import identity, privilege, shared_memory
 from loadframe.host.identity import Identity
 from loadframe.host.privilege import US, LeaseUser, NamedUser, Privilege, Us, make_private
-from loadframe.host.processes import MARK, Allowance, mark_with, no_longer_mark_with
+from loadframe.host.processes import MARK, Allowance, held_leases
 from loadframe.host.signals import undisturbed
 from loadframe.host.state import (
     Damaged,
@@ -47,7 +47,7 @@ GRACE_S = 2.0
 @dataclass(frozen=True, slots=True)
 class Record:
     """boot and machine: a pid means something only on this machine, this boot; host: its name, for people. mounts: the
-    namespace of mounts (identity.namespace) in which its folder has that path; "" in older versions."""
+    namespace of mounts in which its folder has that path; "" in older versions."""
 
     id: str
     what: str
@@ -106,7 +106,7 @@ class Lease:
         except BaseException:  # Ctrl-C: the caller has no lease yet to release
             lease.release()
             raise
-        mark_with(name)
+        held_leases.append(name)
         return lease
 
     @property
@@ -120,8 +120,7 @@ class Lease:
     @property
     def user(self) -> int | None:
         """No other process of the machine has it; for processes of this lease that need no rights. None if we are not
-        root, or may not start any under it. Only members of its group may pass through the folder
-        (Allowance.shared_group)."""
+        root, or may not start any under it. Only its group may pass through the folder."""
         return self._user
 
     @property
@@ -183,7 +182,8 @@ class Lease:
         if os.getpid() != self._record.owner.pid:
             return
         with undisturbed():
-            no_longer_mark_with(self.id)
+            if self.id in held_leases:
+                held_leases.remove(self.id)
             # Ctrl-C may come when a child, such as a load driver, is started and not recorded yet.
             ours = set(identity.children(os.getpid()))
             working = [process for process in identity.naming(self.folder.name) if process.pid in ours]

@@ -1,5 +1,5 @@
-"""As whom a process runs: the caller says so in one of three ways, without a default. If that is unknown, or a user
-cannot run the program, the process is not started: no branch falls back to root."""
+"""As whom a process runs: the caller says so in one of three ways, without a default. If a user cannot run the program,
+the process is not started: no branch falls back to root."""
 
 import ctypes
 import grp
@@ -123,7 +123,7 @@ def leave_no_memory_behind() -> None:
 FREE = range(61184, 65520)
 """systemd's range for temporary users of services (systemd.exec(5), DynamicUser=), given to no other users."""
 NEEDED = {"CAP_CHOWN": 0, "CAP_DAC_OVERRIDE": 1, "CAP_KILL": 5, "CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SYS_PTRACE": 19}
-"""linux/capability.h. Without the last one, /proc does not show what a process of another user has open."""
+"""Without the last one, /proc does not show what a process of another user has open."""
 
 
 def free_user(proc: Path = PROC, *, besides: int | None = None) -> int | None:
@@ -203,7 +203,7 @@ _SAME = 2**32 - 1
 def rights_of(user: Privilege, group: int | None = None) -> Iterator[None]:
     """Within, files are opened, made and removed as this user, by this thread and those that it starts meanwhile: for
     libraries that work by path in a folder in which the user may put links. group: of the folder on the way that the
-    user may pass through; None: the user's own. Raises CageError if the kernel refuses."""
+    user may pass through; None: the user's own. CageError."""
     if user == US or os.geteuid() != 0:
         yield
         return

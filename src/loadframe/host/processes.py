@@ -73,24 +73,15 @@ def stated(resources: Resources) -> Allowance:
 
 MARK = "LOADFRAME_LEASE"
 """The variable that marks what is started with its lease. Descendants inherit it."""
-_leases: list[str] = []
-
-
-def mark_with(lease: str) -> None:
-    _leases.append(lease)
-
-
-def no_longer_mark_with(lease: str) -> None:
-    if lease in _leases:
-        _leases.remove(lease)
+held_leases: list[str] = []
+"""The last one marks."""
 
 
 def marked(env: Mapping[str, str]) -> dict[str, str]:
-    return {**env, **({MARK: _leases[-1]} if _leases else {})}
+    return {**env, **({MARK: held_leases[-1]} if held_leases else {})}
 
 
 MOST_SHOWN = 200
-"""Characters of a list of CPUs that an error repeats."""
 
 
 def parse_cpus(text: str) -> frozenset[int]:
@@ -264,8 +255,7 @@ def _barred(program: str, allowance: Allowance) -> MissingTool | None:
 def _environment(
     command: Sequence[str | Path], given: Mapping[str, str] | None, allowance: Allowance
 ) -> dict[str, str]:
-    """Another user may not look into our home: libpq fails on that (fe-secure-openssl.c). A home that is given is not
-    ours."""
+    """Another user may not look into our home: libpq fails on that (fe-secure-openssl.c)."""
     variables = own_environment(given) if is_own(command) else environment(given)
     if allowance.temporary is not None and variables.get("TMPDIR") == os.environ.get("TMPDIR"):
         variables["TMPDIR"] = str(allowance.temporary)

@@ -1,8 +1,7 @@
 """The state directory, which must outlive a killed command and a power failure: $LOADFRAME_STATE, else
 $XDG_STATE_HOME/loadframe, else ~/.local/state/loadframe. Loadframe acts on its content: it ends processes, removes
 files, runs commands. So it is ours alone (0700), on a path that no other user can change, and only regular files of
-ours are read from it. Its records are JSON objects with a schema, read strictly; what this version cannot use is left
-as it is."""
+ours are read from it. What this version cannot use is left as it is."""
 
 import fcntl
 import os
@@ -24,7 +23,6 @@ from loadframe.system.trust import others_write, user, weak_point
 ALIVE = ".alive"
 WRITING = "writing.lock"
 MOST_BYTES = 1 << 20
-"""A list of changes has a few hundred bytes for each."""
 LOCKED_WITHIN_S = 600.0
 """Longer than a server's restart takes while a lock is held (kinds/config_file.py)."""
 OURS = {"leases", "changes", "faults", "forecast-scores.jsonl"}

@@ -1,5 +1,5 @@
 """Processes waited for to their end, and a user's command run to its end. Its output goes to a file without a name, not
-through a pipe, which what it has started may hold open. Light: the lasting process of a watch imports it."""
+through a pipe, which what it has started may hold open."""
 
 import os
 import select
@@ -13,6 +13,7 @@ from typing import IO
 
 from loadframe.errors import TargetError
 from loadframe.host.environment import environment
+from loadframe.system.trees import closing
 
 MOST_BYTES = 1 << 20
 """Read from the end of a command's output."""
@@ -26,20 +27,13 @@ class Process(subprocess.Popen[bytes]):
 
     def wait(self, timeout: float | None = None) -> int:
         if timeout is not None and self.poll() is None:
-            with suppress(OSError):  # another thread has waited for it, or a container's filter forbids pidfd_open
-                if not _ends_within(self.pid, timeout):
+            # another thread has waited for it, or a container's filter forbids pidfd_open
+            with suppress(OSError), closing(os.pidfd_open(self.pid)) as descriptor:
+                ending = select.poll()
+                ending.register(descriptor, select.POLLIN)
+                if not ending.poll(1000 * max(0.0, timeout)):
                     raise subprocess.TimeoutExpired(self.args, timeout)
         return super().wait(timeout)
-
-
-def _ends_within(child: int, seconds: float) -> bool:
-    descriptor = os.pidfd_open(child)
-    try:
-        ending = select.poll()
-        ending.register(descriptor, select.POLLIN)
-        return bool(ending.poll(1000 * max(0.0, seconds)))
-    finally:
-        os.close(descriptor)
 
 
 @dataclass(frozen=True, slots=True)

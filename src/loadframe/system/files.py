@@ -252,7 +252,7 @@ class Folder:
 
     def _check_regular(self, name: str, status: os.stat_result) -> None:
         """It must belong to the folder's owner, unless all may read it: a stranger's folder could hold another name of
-        a file that only we may read, and only for now, so that a link count taken a moment later proves nothing."""
+        a file that only we may read, and only for now, so that a later link count proves nothing."""
         if not stat.S_ISREG(status.st_mode):
             kind = next((word for is_kind, word in KINDS.items() if is_kind(status.st_mode)), "no file")
             raise self._refusal(f"{self.path / name} is {kind}, not a regular file", remedy=NO_LINKS)
@@ -345,22 +345,23 @@ class Folder:
 
     def pipe_or_device(self, name: str) -> int | None:
         """Ours or root's, open for writing without waiting; the caller closes it. None for a pipe without a reader."""
+
+        def check(status: os.stat_result) -> None:
+            if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+                raise self._refusal(f"{self.path / name} was replaced while it was written to", remedy="Try it again.")
+            if status.st_uid not in (0, os.geteuid()):
+                raise self._refusal(f"it is no file, and it belongs to {user(status.st_uid)}", remedy=NO_LINKS)
+            if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+                raise self._refusal("it is no file, and it has another name elsewhere", remedy=NO_LINKS)
+
         with self._place(name) as (folder, leaf):
             try:
-                return _opened(folder, leaf, os.O_WRONLY, partial(self._check_pipe, name))
+                return _opened(folder, leaf, os.O_WRONLY, check)
             except OSError as error:
                 status = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
                 if error.errno == errno.ENXIO and stat.S_ISFIFO(status.st_mode):
                     return None
                 raise
-
-    def _check_pipe(self, name: str, status: os.stat_result) -> None:
-        if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
-            raise self._refusal(f"{self.path / name} was replaced while it was written to", remedy="Try it again.")
-        if status.st_uid not in (0, os.geteuid()):
-            raise self._refusal(f"it is no file, and it belongs to {user(status.st_uid)}", remedy=NO_LINKS)
-        if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
-            raise self._refusal("it is no file, and it has another name elsewhere", remedy=NO_LINKS)
 
     def new_locked(self, name: str) -> int:
         """As new_file, and held (`hold`) before any other user may open it, except on a file system without locks."""

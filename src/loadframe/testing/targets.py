@@ -46,11 +46,9 @@ SHARDS = 2
 
 @dataclass(frozen=True)
 class Example:
-    """States of one kind: one to start with, one that differs in what can change while it runs, one in what cannot.
-
-    misspelt: a name that no setting has, and the one that is meant. wrong: a value that its setting does not take.
-    impossible: each value is one that its setting takes; the server would not start with them. None of a target without
-    one."""
+    """One state to start with, one that differs in what can change while it runs, one in what cannot. misspelt: a name
+    that no setting has, and the one that is meant. wrong: a value that its setting does not take. impossible: each
+    value is one that its setting takes; the server would not start with them."""
 
     start: State
     dynamic: State

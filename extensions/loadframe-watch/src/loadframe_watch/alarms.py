@@ -1,5 +1,4 @@
-"""Give an alarm on the terminal, to a webhook, to a command, with advice; what is slow or fails blocks nothing.
-Light imports only."""
+"""Give an alarm on the terminal, to a webhook, to a command, with advice; what is slow or fails blocks nothing."""
 
 import os
 import re
@@ -188,7 +187,7 @@ ADVICE: Mapping[str, tuple[str, ...]] = {
         "Raise LimitNOFILE of the unit (or ulimit -n) and start the service again.",
     ),
 }  # fmt: skip
-"""Advice by the id of a limit, or by the kind of an alarm with its subject."""
+"""By the id of a limit, or the kind of an alarm with its subject."""
 OTHERWISE = (
     "`loadframe limits` shows all limits and what asks for this one.",
     "`loadframe investigate` on a copy of the service proves which change moves it.",

@@ -1,6 +1,5 @@
-"""Whether the load is approaching a limit and when it gets there; and what recurs at the same time of day: the rules
-and their false alarms are in docs/watching.md. Only the standard library: the lasting process of a watch imports it.
-What lasts for over half a day does not recur."""
+"""Whether the load is approaching a limit and when it gets there; and what recurs at the same time of day, for up to
+half a day: the rules and their false alarms are in docs/watching.md."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -19,15 +18,13 @@ HORIZON_S = 7 * DAY_S
 HALF = 0.5
 """Share of the limit's load below which nothing is reported; and of the time of the rise in which it must be met."""
 QUARTER, QUICK_S = 0.25, 4 * 3600.0
-"""Share of the time of the rise on the first day, for a rise that took longer than QUICK_S."""
+"""The same on the first day, for a rise that took longer than QUICK_S."""
 WHOLE, HOUR_S = 1.0, 3600.0
-"""Share of the time of a rise within HOUR_S: no morning is as steep, and after half of that time again it is nearly
-over."""
+"""The same for a rise within HOUR_S: no morning is as steep, and after half of that time again it is nearly over."""
 ABOVE = 1.1
 """Within a day the load must exceed the highest of the days before by this factor, as only its pace indicates more.
 Over days the test of the rise decides: a peak that grows by 4 % a day is never 1.1 times the last."""
 LATEST = 3
-"""The latest pace is that of the last third of the rise."""
 PARTIAL_S = 4 * 3600.0
 """A first day that lacks more than this may be without its highest hours: it counts together with the second."""
 SMOOTHED, FEWEST_RISING = 3, 6

@@ -1,7 +1,6 @@
 """The one reader of the day files of a watch folder (docs/watching.md, loadframe.watch/1), and a table of what was
 observed. A killed watcher leaves a last line without its end, which is left out. A folder may be a stranger's: the cost
-of reading it is bounded by its bytes on the disk. Light: the lasting process of a watch reads its own last lines with
-this module; zstandard is imported only for a compacted day."""
+of reading it is bounded by its bytes on the disk. Light: zstandard is imported only for a compacted day."""
 
 import io
 import math

@@ -1,4 +1,4 @@
-"""Export a watch in the formats of other tools: one row of WATCH_FORMATS each. The folder of a watch is only read."""
+"""Export a watch in the formats of other tools. Its folder is only read."""
 
 from array import array
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +26,7 @@ SAMPLE: Mapping[str, Any] = {
     **dict.fromkeys(("at_s", "up_s", "load", "throughput", "response_s", "late_s"), polars.Float64),
     "error": polars.String,
 }
-"""Columns of samples and units of work; one for each use.LIMIT and one for each metric follow."""
+"""One column for each use.LIMIT and one for each metric follow."""
 ALARM: Mapping[str, Any] = {
     "n": polars.Int64,
     "at_s": polars.Float64,
@@ -144,5 +144,4 @@ WATCH_FORMATS: tuple[ExportFormat[Path], ...] = (
     *both("alarms", "every alarm with its evidence", _table_of("alarm", ALARM, _alarm)),
     *both("gaps", "every gap with its reason", _table_of("gap", GAP)),
 )
-"""The formats of `loadframe export` for a watch."""
 OF_WATCHES = OfFolders(is_watch_folder, WATCH_FORMATS, " of a watch")

@@ -1,5 +1,5 @@
 """Find the service again, by its pid, port, control group or command line: another user's process in its place is not
-it. All processes are walked only where nothing else finds it. Light imports only."""
+it. All processes are walked only where nothing else finds it."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,10 +19,9 @@ from loadframe.system.trust import user
 
 MOST_PIDS = 256
 MOST_THREADS = 64
-"""Threads of a service whose children are looked up thread by thread; with more, a walk over all processes costs
-less."""
+"""With more, a walk over all processes costs less than looking up the children thread by thread."""
 CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
-"""The kernel's list of the children of each thread (CONFIG_PROC_CHILDREN, proc(5))."""
+"""Not on every kernel (CONFIG_PROC_CHILDREN, proc(5))."""
 
 
 class Finder:

@@ -1,4 +1,4 @@
-"""Begin a watch from what other monitoring has recorded, so that the first answer comes from last month's data."""
+"""Begin a watch from what other monitoring has recorded."""
 
 import re
 import tempfile
@@ -41,7 +41,7 @@ WORDS = (
     (re.compile(r"--use\b(?= \S+=)"), "--as"),
     (re.compile(r"--use\b"), "--as LIMIT=SERIES"),
 )
-"""Replacements of the options of `curve` in its readers' messages by those of a watch."""
+"""In messages of the readers of `curve`, its options become those of a watch."""
 
 
 class _Times(Clocks):

@@ -1,5 +1,5 @@
 """Write the day files of a watch (docs/watching.md), line by line: a kill loses at most one. One watcher per folder, by
-a lock. Also gaps in the recording, from three clocks. Light imports only."""
+a lock. Also gaps in the recording, from three clocks."""
 
 import errno
 import fcntl
@@ -61,7 +61,9 @@ class Journal:
         self._synced_s = clocks.monotonic()
         self.files = Folder(folder, Whose.OURS, what="watch folder")
         try:
-            self.files.make_private(is_ours)
+            self.files.make_private(
+                lambda name: name in (LOCK, STATE) or any(row.fullmatch(name) for row in (DAY, PART))
+            )
             self.files.remove_torn()
             self._lock = self.files.appending(LOCK, PRIVATE)
         except OSError as error:
@@ -220,10 +222,6 @@ class Journal:
         number = kept.get("n") if kept is not None else None
         self.n = max(last[0] if last else 0, number if type(number) is int and number < MOST_LINES else 0)
         return last
-
-
-def is_ours(name: str) -> bool:
-    return name in (LOCK, STATE) or DAY.fullmatch(name) is not None or PART.fullmatch(name) is not None
 
 
 # --- gaps ---

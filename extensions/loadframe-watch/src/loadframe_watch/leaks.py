@@ -1,6 +1,5 @@
 """Growth of a use over time that the load does not explain, the rows of a watch in which it is looked for, and what
-they cannot show yet. Only the standard library: the lasting process of a watch imports it. Rows in time order are
-autocorrelated: `series` determines how many count."""
+they cannot show yet. Rows in time order are autocorrelated: `series` determines how many count."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""The limits of a watched service: a few with every sample, all of them now and then. Light imports only."""
+"""The limits of a watched service: a few with every sample, all of them now and then."""
 
 import math
 import time

@@ -1,5 +1,5 @@
 """What a watch knows, and when it alarms: rows of a minute for load, leaks and limits, of five minutes for changes of
-regime. Light imports only."""
+regime."""
 
 import math
 from collections.abc import Mapping
@@ -19,7 +19,6 @@ from loadframe_watch.regime import Change, Series
 ROW_S, SLOW_ROW_S = 60.0, 300.0
 MONTH_S = 30 * 86400.0
 SERIES = ("response", "cpu")
-"""Watched for a change: the response of the unit of work, and the CPU time of the service."""
 THRESHOLD = MONTH_S / SLOW_ROW_S * len(SERIES)
 """Rows between two false alarms of one series, so that all series together give one a month."""
 LEAKING = ("target.memory.rss", "target.open_files", "system.filesystem.space")

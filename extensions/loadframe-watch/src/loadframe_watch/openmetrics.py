@@ -26,7 +26,7 @@ FAMILIES: Mapping[str, str] = {
     "watch_cost_cpu_cores": "CPUs that the watcher and its children used: 0.001 is a thousandth.",
     "watch_cost_memory_bytes": "Resident memory of the lasting process.",
 }
-"""Meaning of every metric of a watch, by its name without the prefix, in the order of the text."""
+"""Meaning by name without the prefix, in the order of the text."""
 KNOWN = ("head", "unit", "target", "model", "cost")
 """The kinds of which only the latest line counts."""
 HOLDS_S = 300.0

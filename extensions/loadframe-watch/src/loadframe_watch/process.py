@@ -1,5 +1,5 @@
-"""The lasting process: `python -P -m loadframe_watch.process DESCRIPTOR`, with a WatchPlan as JSON in that
-file. Light: no numpy, polars or pydantic (tests/watching/test_for_real.py checks)."""
+"""The lasting process: `python -P -m loadframe_watch.process DESCRIPTOR`, with a WatchPlan as JSON in that file. Light,
+with all that it imports: no numpy, polars or pydantic (tests/watching/test_for_real.py checks)."""
 
 import math
 import os
@@ -30,6 +30,7 @@ from loadframe.host.privilege import (
     leave_no_memory_behind,
 )
 from loadframe.host.processes import Allowance, spawn
+from loadframe.host.signals import STOPPING
 from loadframe.progress import counted
 from loadframe.recording import snapshot_machine
 from loadframe.recording.snapshot import Place, read, take
@@ -44,7 +45,6 @@ from loadframe_watch.sources import Counters, DatabaseCounters, ExposedCounters
 from loadframe_watch.unit import Unit, work_of
 from loadframe_watch.watcher import Watcher
 
-STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 COUNTERS_SHARE, PART_SHARE, FIND_SHARE = 0.0004, 0.0001, 0.0005
 """Shares of a core that each may take; what costs more is read less often."""
 THRIFTY_SHARE = 0.000025

@@ -1,5 +1,5 @@
 """The plan of a watch, handed from the command to the lasting process, and its alarms; all JSON-ready. Also any record
-as JSON and from it, checked. Light imports only."""
+as JSON and from it, checked."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass

@@ -1,6 +1,6 @@
 """Whether a series has changed, row after row, with a stated time between false alarms: an e-detector on the ranks of
 whitened residuals (docs/watching.md, "A regime change"). What also occurred at the same time a day or a week ago is no
-change (approaching.py). Only the standard library: the lasting process of a watch imports it."""
+change (approaching.py)."""
 
 import math
 from bisect import bisect_left, bisect_right

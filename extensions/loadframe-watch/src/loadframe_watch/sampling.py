@@ -1,5 +1,5 @@
-"""What a watch reads every few seconds, at a cost that does not grow with the machine, parsed as by the recorder. Light
-imports only. Layouts: proc(5), Documentation/accounting/psi.rst, Documentation/admin-guide/iostats.rst."""
+"""What a watch reads every few seconds, at a cost that does not grow with the machine. Layouts: proc(5),
+Documentation/accounting/psi.rst, Documentation/admin-guide/iostats.rst."""
 
 import math
 import os
@@ -22,7 +22,7 @@ WHOLE = 3584
 (fs/seq_file.c), less a line that does not fit, and no line here is longer than 512 bytes."""
 MEMORY = {"system.memory.limit", "system.memory.used"}
 MOST_THREADS = 32
-"""Threads of a service that one sample reads, at 20 us each; the next sample goes on with others."""
+"""In one sample, at 20 us each; the next sample goes on with others."""
 STATES = {b"R": "running", b"D": "disk", b"S": "sleeping", b"I": "sleeping"}
 """proc_pid_stat(5). D: uninterruptible, mostly a disk."""
 

@@ -1,5 +1,5 @@
-"""A small HTTP/1.1 client for a process that has to stay light: one request per connection, its answer in one piece,
-without http.client. The same limits hold (bounds.py): no proxies, redirects or decompression."""
+"""A small HTTP/1.1 client for a light process: one request per connection, its answer in one piece, without
+http.client. The limits of bounds.py hold: no proxies, redirects or decompression."""
 
 import socket
 import struct

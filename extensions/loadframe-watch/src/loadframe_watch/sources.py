@@ -1,5 +1,5 @@
 """Counters of a watched service: MariaDB and MySQL by two SHOW statements, others by an address or a command of their
-study. Light imports only."""
+study."""
 
 import os
 import subprocess

@@ -31,7 +31,7 @@ from loadframe_watch.records import WatchPlan
 from loadframe_watch.sources import RUN_AS
 
 COUNTED = {kind: (f"{kind}.connections", (f"{kind}.questions",)) for kind in ("mariadb", "mysql")}
-"""Databases whose own counters a watch reads: the metric that is the load, and the request counters."""
+"""Databases whose own counters a watch reads: load, and request counters."""
 PRIVATE = "A watch is for a server that runs already"
 CONNECTIONS = "target.connections"
 

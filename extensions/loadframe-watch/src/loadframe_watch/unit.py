@@ -1,5 +1,5 @@
 """One small unit of work at intervals, in an open loop: its response counts from its due time, and never more than one
-runs. Light imports only."""
+runs."""
 
 import _thread
 from collections import deque

@@ -1,4 +1,4 @@
-"""The watch itself: tick after tick on an absolute schedule (docs/watching.md). Light imports only."""
+"""The watch itself: tick after tick on an absolute schedule (docs/watching.md)."""
 
 from __future__ import annotations
 

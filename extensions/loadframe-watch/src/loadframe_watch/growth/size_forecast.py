@@ -1,7 +1,6 @@
 """A load observed up to some size in, its rate and time at larger sizes out, or why they are unknown (docs/growth.md).
-The law of `size_law` is drawn from, and the errors of such laws on real databases are added, growing with the
-distance: MODEL_ERROR per doubling, chosen on the loads of role `tuned` of benchmarks/growth_loads.toml and scored on
-the others."""
+The law of `size_law` is drawn from, and the errors of such laws on real databases are added: MODEL_ERROR per doubling,
+chosen on the loads of role `tuned` of benchmarks/growth_loads.toml and scored on the others."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,14 +27,14 @@ LEAST_PART = 1 / 4
 ALIKE = 2.0
 """Two ends of memory less than this factor apart are one."""
 LEAST_CLIMB = 1.25
-"""A cost that climbs by less is not said to have left memory: flushing and checkpoints were seen to do as much."""
+"""Flushing and checkpoints were seen to make a cost climb by less."""
 MODEL_ERROR = {"in memory": 0.05, "beyond": 0.10}
 """Standard deviation of the logarithm, per doubling."""
 TAILS = 4
 """Degrees of freedom of the t-distributed error."""
 SEED = 20261126
 ROUNDING = 1e-9
-"""Rounding error of sizes that are sums of the entries of windows."""
+"""Of sizes that are sums of the entries of windows."""
 NOT_SCORED = (
     "Not scored: no load was noted on its way from an empty database to that size, so that neither the rate there nor "
     "the time to it is known."

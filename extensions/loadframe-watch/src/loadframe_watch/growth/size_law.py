@@ -17,11 +17,11 @@ from loadframe.analysis.arrays import Floats
 from loadframe.model import LoadInterval
 
 PER_DOUBLING = 8
-"""Windows are joined until they span an eighth of a doubling: a load in windows of equal time has most near its end."""
+"""A load in windows of equal time has most near its end: they are joined."""
 FEWEST = 8
 """Joined windows needed for a law of up to four terms."""
 ENDS = 60
-"""Sizes that are tried as the end of memory, from the first window's to the last's, evenly spaced in the logarithm."""
+"""Sizes that are tried as the end of memory."""
 DRAWS = 2000
 SEED = 20261125
 ROUNDS = 4
@@ -30,7 +30,7 @@ count less: at a scatter of 50 % a cost came out at 0.6 of its true value, at 10
 LEAST_NOISE = 0.01
 """Relative noise of a window: timers and commits leave as much."""
 LIKELY = 0.9
-"""Probability from which on the cost is said to change where memory ends."""
+"""Probability from which on memory is said to end."""
 LOW, HIGH = 0.05, 0.95
 
 
@@ -197,7 +197,12 @@ def _fitted(before: Floats, after: Floats, values: Floats, scale: Floats) -> Siz
         scale = np.maximum(scale * (target - best.residuals), least)
     worth = series.worth(series.neighbours(best.residuals)) * len(target)
     noise = max(math.sqrt(best.squares / max(len(target) - len(best.terms) - 1, 1)), LEAST_NOISE)
-    logs = np.array([_log_weight(candidate, worth, noise, len(target)) for candidate in candidates])
+    logs = np.empty(len(candidates))
+    for at, candidate in enumerate(candidates):  # log likelihood less the penalty of its terms (Schwarz 1978)
+        climbs = 2 in candidate.terms  # the ends of memory share one choice
+        fits = -worth / len(target) * candidate.squares / (2 * noise**2)
+        penalty = (len(candidate.terms) + climbs) / 2 * math.log(worth)
+        logs[at] = fits - penalty - (math.log(ENDS) if climbs else 0.0)
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     stretch = noise**2 * len(target) / worth
@@ -225,10 +230,3 @@ def _least(design: Floats, target: Floats, terms: tuple[int, ...], end: float) -
         return None
     residuals: Floats = target - chosen @ values
     return Choice(terms, end, values, inverse, float((residuals**2).sum()), residuals)
-
-
-def _log_weight(candidate: Choice, worth: float, noise: float, count: int) -> float:
-    """Log likelihood of a choice less the penalty of its terms (Schwarz 1978); the ends of memory share one choice."""
-    parameters = len(candidate.terms) + (2 in candidate.terms)
-    fits = -worth / count * candidate.squares / (2 * noise**2)
-    return fits - parameters / 2 * math.log(worth) - (math.log(ENDS) if 2 in candidate.terms else 0.0)

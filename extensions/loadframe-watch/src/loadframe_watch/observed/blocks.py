@@ -18,8 +18,7 @@ BLOCK = 2.0
 MOST_BLOCKS = 400
 """More add no information, and each is left out in turn."""
 FEWEST_BLOCKS = 20
-"""The fewest blocks, also where rows are correlated over a twentieth of the data or more; a note then calls the
-intervals too narrow."""
+"""Also where rows are correlated over a twentieth of the data or more; a note then calls the intervals too narrow."""
 SHORTEST = 4
 """Rows of a block, where there are enough rows: counts at the edge of one window belong to the next."""
 REFERENCE_BINS, END_PIECES = 24, 4
@@ -32,7 +31,7 @@ GAP = 5.0
 MISSED = 1.5
 """A pause this many times the usual one lacks at least a row."""
 EVEN = 1.2
-"""Rows are evenly spaced where the pauses' quartiles differ by less than this factor; else none can be missing."""
+"""Rows are evenly spaced where the pauses' quartiles differ by less than this factor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """CSV in time order: a column of times, a load, and what was seen at each moment; empty cells are missing. Also what
-`pmrep -o csv` of Performance Co-Pilot writes: its first column is Time, its others are metrics by name."""
+`pmrep -o csv` of Performance Co-Pilot writes: its first column is Time."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ REMEDY = (
     "names are said with --load, --throughput, --response and --use."
 )
 RESPONSES = (("response_s", 1.0, "mean"), ("response_ms", 1000.0, "mean"), ("latency_p95_ms", 1000.0, "p95"))
-"""Columns of response times: name, parts of a second, which statistic of the window's response times it is."""
+"""Name, parts of a second, which statistic of the window's response times it is."""
 
 
 def parse_table(text: str, name: str) -> Table:

@@ -1,5 +1,5 @@
-"""Production data: rows in time order in; curve, demands, saturation and changes out (docs/observed.md). The curve, its
-knee and its cliff are those of measured levels (curve.py); only the blocks come from elsewhere."""
+"""Production data: rows in time order in; curve, demands, saturation and changes out (docs/observed.md). Curve, knee
+and cliff are those of measured levels (curve.py)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,12 +30,12 @@ from loadframe_watch.observed.rows import FEWEST_ROWS, LEAST_RANGE, Level, Rows,
 from loadframe_watch.saturation_of_rows import FULL, NEAR, OfRows, bend, of_rows
 
 AFTER_CHANGE = 0.15
-"""The rows after the last change must be at least this share of all."""
+"""Least share of the rows after the last change."""
 ADVICE = {
     "; load further.": "; no higher load was observed.",
     "but these levels do not show where: measure more blocks.": "but these rows do not show where.",
 }
-"""What stands for a curve's advice on measuring: these data were only observed."""
+"""In place of a curve's advice on measuring."""
 LONG_MEMORY = 1.0
 """Blocks of fewer autocorrelation times are too short to be independent."""
 

@@ -1,4 +1,4 @@
-"""What was observed of a system under the load of its users: rows in time order, and what was learnt from them."""
+"""What was observed of a system under its users' load, and what was learnt from it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -57,12 +57,12 @@ class Observed:
 class ObservedDemand:
     """By the utilisation law: use = background + demand x throughput, 95 % intervals over time blocks. demand_s:
     seconds of the whole resource per request; None without a throughput. highest_use: of the highest level, at
-    highest_load. full_at: the load at which the use would reach 1, with an interval that also covers a use that is not
-    linear; None where it does not rise with the load, or provably flattens (flattens). cheaper: each request needs less
-    of it the more there are, with no end in sight. driver: "hour" where the hour of the day provably drives its use
-    rather than the load: then it has no demand and never saturates; "either" where that is unknown. growing: the demand
-    of the upper half of the loads over that of the lower half, from growing_low to growing_high (infinite where the
-    lower half may need none); None where not proven to differ."""
+    highest_load. full_at: where the use would reach 1, with an interval that also covers a use that is not linear; None
+    where it does not rise with the load, or provably flattens. cheaper: each request needs less of it the more there
+    are, with no end in sight. driver: "hour" where the hour of the day provably drives its use: then it has no demand
+    and never saturates; "either" where that is unknown. growing: the demand of the upper half of the loads over that of
+    the lower half, from growing_low to growing_high (infinite where the lower half may need none); None where not
+    proven to differ."""
 
     resource: str
     highest_use: float
@@ -84,10 +84,10 @@ class ObservedDemand:
 @dataclass(frozen=True, slots=True)
 class Apart:
     """When a resource was used by 90 % or more though such loads, or higher ones, typically take less than 70 % of it
-    (usual). use, highest_use: median and maximum of these rows; low_load, high_load: their loads; spells: stretches of
-    them, longest_s: the longest; first_s, last_s: the first and the last row. days: on how many of days_seen, UTC; None
-    without a wall clock. hours_from_s, hours_to_s: seconds since midnight between which all (always) or nine in ten
-    were. weekday: 0 for Monday, if common to all. response: over the usual response time at their loads."""
+    (usual). use, highest_use: median and maximum of these rows; spells: stretches of them. days: on how many of
+    days_seen, UTC; None without a wall clock. hours_from_s, hours_to_s: seconds since midnight between which all
+    (always) or nine in ten were. weekday: 0 for Monday, if common to all. response: over the usual response time at
+    their loads."""
 
     resource: str
     rows: int
@@ -148,10 +148,10 @@ class MissingRows:
 
 @dataclass(frozen=True, slots=True)
 class ObservedData:
-    """rows: all; used: those of the last regime with a load and anything else; incomplete: used rows with an empty
-    cell; gaps: pauses of more than a few rows; span_s: from the first used row to the last; block_s, blocks: rows
-    closer than block_s are correlated, and count as one; outliers: rows far from their neighbours at equal load;
-    missing: of all rows. response_s, slow_response_s: median and p99 of the response time."""
+    """used: rows of the last regime with a load and anything else; incomplete: used rows with an empty cell; gaps:
+    pauses of more than a few rows; span_s: from the first used row to the last; block_s, blocks: rows closer than
+    block_s are correlated, and count as one; outliers: rows far from their neighbours at equal load. response_s,
+    slow_response_s: median and p99 of the response time."""
 
     rows: int
     used: int
@@ -168,11 +168,10 @@ class ObservedData:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """apart: resources near their end without the load to explain it. growing: those whose use grows with time. curve:
-    over levels of the load; None without throughput and response. basis: its throughput is requests per second, or 1 /
-    response time where none was observed. response_bend: the load from which on the response time is 1.5 times that at
-    the lowest third of the loads. came_near: any resource was near its end, or the throughput bent. observations: the
-    same rows by level and time block, for a forecast."""
+    """apart: resources near their end without the load to explain it. growing: with time. curve: over levels of the
+    load; None without throughput and response. basis: of its throughput. response_bend: the load from which on the
+    response time is 1.5 times that at the lowest third of the loads. came_near: any resource was near its end, or the
+    throughput bent. observations: the same rows by level and time block, for a forecast."""
 
     name: str
     data: ObservedData

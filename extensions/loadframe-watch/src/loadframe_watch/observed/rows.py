@@ -1,7 +1,7 @@
 """The rows of production data that count (those with a load and any other value, in time order), and these as levels
-and blocks of a curve (docs/observed.md, "Curve"), so that what holds for measured curves (curve.py, prediction/) holds
-for observed ones. A bin's value in a block is the median of its rows there (a throughput, a response time), or their
-mean (a use: the utilisation law is one of means), moved to the load of the level along the curve's own slope."""
+and blocks of a curve (docs/observed.md, "Curve"). A bin's value in a block is the median of its rows there (a
+throughput, a response time), or their mean (a use: the utilisation law is one of means), moved to the load of the level
+along the curve's own slope."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,9 +19,8 @@ FEWEST_CELLS = 4
 MOST_CELLS = 12
 """Values of a level: more blocks are averaged, neighbours in time first."""
 PER_DOUBLING, MOST_LEVELS = 4.0, 14
-"""Levels of a curve."""
 PER_DOUBLING_AHEAD, MOST_LEVELS_AHEAD = 2.0, 8
-"""Levels of a forecast: about as far apart as on the curves that forecasts are calibrated on."""
+"""About as far apart as on the curves that forecasts are calibrated on."""
 FEW_LOADS = 20
 """Up to this many different loads, each seen often, are levels already."""
 STEEPEST = 3.0

@@ -75,7 +75,7 @@ def check_size(name: str, series: int, cells: int, remedy: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Of one file. usual: which series is what by the usual names. servers: of resources."""
+    """usual: which series is what by the usual names. servers: of resources."""
 
     name: str
     series: tuple[Series, ...]
