@@ -33,20 +33,16 @@ class Bench(Protocol):
     workload: Workload
 
     @property
-    def axis_unit(self) -> str:
-        """What the load axis counts."""
-
+    def axis_unit(self) -> str: ...
     @property
-    def work_unit(self) -> str:
-        """What throughput counts."""
-
+    def work_unit(self) -> str: ...
     @property
     def treatments(self) -> int:
         """The number of declared states."""
 
     @property
     def start_state(self) -> TargetState:
-        """The state that the study declares."""
+        """As the study declares it."""
 
     def declare(
         self,
@@ -65,27 +61,25 @@ class Bench(Protocol):
         """Raises as Target.check does. kind: of the target, if not the study's own."""
 
     def use(self, name: str) -> dict[str, SettingValue]:
-        """Bring the target to a declared state; returns its effective settings. TargetError."""
+        """Returns the target's effective settings. TargetError."""
 
     def starts_fresh(self, name: str) -> bool:
         """As `use`; returns whether the target has served no step since its start."""
 
     def carries_over(self, name: str) -> bool:
-        """Whether earlier requests may matter to a step of this treatment."""
+        """Whether earlier requests may matter to a step."""
 
     def recover(self, name: str) -> None:
-        """Restart the target in a declared state, whatever has become of it."""
+        """A restart, whatever has become of the target."""
 
     def is_cache(self, name: str) -> bool:
         """Whether a treatment's target is a cache that the workload asks for objects."""
 
     @property
-    def kind(self) -> str:
-        """Of the target in use."""
-
+    def kind(self) -> str: ...
     @property
     def is_local(self) -> bool:
-        """Whether the target is on this machine, as far as known."""
+        """As far as known."""
 
     @property
     def free_disk_bytes(self) -> float:
@@ -133,7 +127,7 @@ class OnBench(Target, Protocol):
         """SIGKILL its processes, as in a crash; `abandon` has to follow."""
 
     def abandon(self) -> list[ChangeRecord]:
-        """End it, or restore it, whatever has become of it; returns the outcome of each change."""
+        """End or restore it, whatever has become of it; returns the outcome of each change."""
         self.stop()
         return []
 
@@ -142,11 +136,11 @@ class OnBench(Target, Protocol):
         return []
 
     def local(self) -> bool:
-        """Whether it is on this machine, as far as known."""
+        """As far as known."""
         return True
 
     def first_process(self) -> tuple[int, ...]:
-        """The parent of all its processes: differs after a restart. Empty where it is not visible."""
+        """The parent of its processes: differs after a restart. Empty where it is not visible."""
         return self.pids()[:1]
 
     def stage_files(self) -> Sequence[Path]:

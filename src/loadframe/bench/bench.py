@@ -281,7 +281,7 @@ class RealBench(Bench):
         return not self.is_prepared(name) and not self.workload.runs_to_completion
 
     def is_prepared(self, name: str) -> bool:
-        """Whether every step of the treatment begins with a cache that was filled or emptied for it."""
+        """Whether every step begins with a cache that was filled or emptied for it."""
         return self.is_cache(name) or bool(self._treatments[name].cold_of)
 
     def recover(self, name: str) -> None:

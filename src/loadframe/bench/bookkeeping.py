@@ -76,7 +76,6 @@ class Bookkeeping:
         return min((self.fallen.get(name, math.inf) for name in treatments), default=math.inf)
 
     def levels(self, *treatments: str) -> list[float]:
-        """The study's levels below the load at which the target failed; else a quarter and half of that load."""
         fell, levels = self.fell_at(*treatments), self.bench.study.levels
         return [level for level in levels if level < fell] or [
             level for level in (fell // 4, fell // 2) if 1 <= level < fell
@@ -187,7 +186,7 @@ class Bookkeeping:
         return self.titles.get(treatment, treatment)
 
     def remedy_s(self, blocks: int) -> float:
-        """For one remedy: sizing, a proof at two levels in this number of blocks, and a look at the result."""
+        """Sizing, a proof at two levels in this number of blocks, and a look at the result."""
         if not self.tries_remedies:
             return 0.0
         levels = list(self.bench.study.levels)

@@ -37,7 +37,7 @@ class Budget:
         self._costs.setdefault(level, []).append(seconds)
 
     def cost_s(self, levels: Sequence[float]) -> float:
-        """Seconds for further steps at these levels, each at the median of those at the nearest level so far."""
+        """Of further steps at these levels, each at the median of those at the nearest level so far."""
         if not self._costs:
             return self.guessed_s(len(levels))
         return sum(

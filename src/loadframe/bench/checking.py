@@ -222,7 +222,6 @@ def check_stages(study: Study) -> None:
 
 
 def need_stages(what: str) -> None:
-    """MissingTool where no family of metrics reads statistics of stages."""
     if "pipeline" not in FAMILIES:
         raise not_installed(FAMILIES_GROUP, "pipeline", what)
 

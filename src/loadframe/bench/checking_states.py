@@ -140,8 +140,8 @@ def is_limited(cage: ComponentCage) -> bool:
 
 
 def loads(workload: Workload, kind: str, form: str) -> bool:
-    """It names the target's form, or the kind (or its shards) names the workload. True for an unknown kind, which is
-    refused elsewhere."""
+    """The workload names the target's form, or the kind (or its shards) names the workload. True for an unknown kind,
+    which is refused elsewhere."""
     if form in workload.target_kinds:
         return True
     row = targets.KINDS.get(kind)

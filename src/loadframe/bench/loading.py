@@ -93,7 +93,7 @@ class Loaded:
 
     @property
     def latency_known(self) -> bool:
-        """Whether the driver reported response times that agree with throughput and requests in flight."""
+        """Whether response times were reported, and agree with throughput and requests in flight."""
         return not {NO_LATENCIES, OUT_OF_BALANCE}.intersection(self.marks)
 
 

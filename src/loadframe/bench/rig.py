@@ -58,7 +58,7 @@ class Rig:
         ]
 
     def check(self, state: TargetState) -> None:
-        """Raises as Target.check does. None is checked twice, or that the target has been in."""
+        """Raises as Target.check does. Each state is checked once, and none that the target has been in."""
         state = replace(state, cpus={}) if self.target.private else state
         if state not in self._checked:
             self.target.check(state)
@@ -117,8 +117,6 @@ class Machine(Place, Protocol):
 
 
 class Surroundings:
-    """`close` reverts everything."""
-
     kind = "host"
 
     def __init__(
@@ -133,7 +131,7 @@ class Surroundings:
         self._now: Mapping[str, SettingValue] = {}
 
     def bring(self, treatment: str, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """Set these settings, and all others as they were; returns the effective ones."""
+        """All other settings as they were; returns the effective ones."""
         if settings != self._now:
             self._journal.go(treatment, TargetState(host=self._now), TargetState(host=settings))
             self._now = dict(settings)

@@ -67,7 +67,6 @@ class Settling:
         return True
 
     def keep(self, level: float, before: float, after: float) -> None:
-        """Drop the longer warm-up of a level where throughput is hardly higher after it."""
         if after <= WORTH * before:
             self._warmups_s.pop(level, None)
 
@@ -90,7 +89,6 @@ def refused(steps: Sequence[Step]) -> tuple[float, ...]:
 
 
 def settled(steps: Sequence[Step]) -> list[Step]:
-    """Without levels with too short windows or unsettled warm-ups; all where no level is left."""
     out = {*sparse(steps), *refused(steps)}
     return [step for step in steps if step.level not in out] or list(steps)
 

@@ -82,7 +82,7 @@ def run_case(
     reached: dict[str, Any],
     over: Path | None = None,
 ) -> None:
-    """reached: receives the outcomes of the studies that ended before another one failed; over: a fleet file."""
+    """reached: receives the outcomes of the studies that ended before another one failed."""
     case = loadframe.case(name)
     names = case.main if which is None else (which,)
     if overrides and len(names) > 1:

@@ -113,7 +113,7 @@ class Continuous:
 
 
 def asked(github: bool, junit: Path | None) -> Continuous:
-    """OutputError, before anything is measured."""
+    """OutputError."""
     named = os.environ.get(SUMMARY, "")
     if github and not named:
         raise OutputError(

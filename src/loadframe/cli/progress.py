@@ -56,7 +56,6 @@ class _Drawn:
 
 @contextmanager
 def shown(*, quiet: bool = False) -> Iterator[Progress]:
-    """quiet: plain lines even on a terminal."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal or console.is_dumb_terminal:
         yield _Lines()

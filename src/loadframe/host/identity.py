@@ -207,7 +207,6 @@ def of_group(group: int, folder: Path) -> tuple[Identity, ...]:
 
 
 def runs(group: int) -> bool:
-    """Zombies do not count."""
     return any(fields[0] not in "ZX" and int(fields[2]) == group for pid in pids() if (fields := _fields(pid)))
 
 

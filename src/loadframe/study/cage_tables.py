@@ -85,5 +85,4 @@ class ChangeCage(Table):
 
     @property
     def bound(self) -> dict[str, str]:
-        """By the keys of a study."""
         return _given({"cage.cpus": self.cpus, "cage.driver.cpus": self.driver.cpus})

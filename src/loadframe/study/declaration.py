@@ -268,11 +268,9 @@ class Study(Table):
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """Rising."""
         return self.load.resolve()
 
     def resolved(self) -> dict[str, Any]:
-        """JSON-ready."""
         return self.model_dump(mode="json", by_alias=True)
 
     def as_toml(self) -> str:

@@ -110,7 +110,6 @@ class Within(Table):
 
     @property
     def asks(self) -> bool:
-        """Whether more load could miss it."""
         return self.asks_latency or self.loss_ratio is not None or self.error_ratio is not None
 
 

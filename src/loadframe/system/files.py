@@ -65,7 +65,6 @@ class Folder:
         self._descriptor = -1
 
     def open(self) -> None:
-        """Other methods do it on first use."""
         if self._descriptor < 0:
             self._check_text()
             try:
@@ -380,7 +379,7 @@ class Folder:
             os.fsync(folder)
 
     def rename(self, name: str, to: str) -> None:
-        """Within the same folder, replacing what has the new name."""
+        """Replaces what has the new name."""
         with self._place(name) as (folder, leaf):
             os.rename(leaf, parts(to)[-1], src_dir_fd=folder, dst_dir_fd=folder)
 
@@ -394,7 +393,6 @@ class Folder:
 
     @contextmanager
     def changing(self, name: str) -> Iterator[int]:
-        """Of a regular file or a folder, for fchmod and fchown."""
         with (
             self._place(name) as (folder, leaf),
             closing(os.open(leaf, os.O_RDONLY | _FILE, dir_fd=folder)) as descriptor,

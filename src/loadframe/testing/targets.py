@@ -87,9 +87,6 @@ class File:
         return Path(endpoint.options["files"]) / "jobs"
 
 
-# --- fixtures ---
-
-
 @pytest.fixture(scope="module")
 def kind(form: str) -> str:
     return form.removeprefix("sharded ")
@@ -170,9 +167,6 @@ def closed_umask() -> Iterator[None]:
     before = os.umask(0o077)
     yield
     os.umask(before)
-
-
-# --- tests ---
 
 
 def test_a_kind_registers_what_its_target_is(row: KindOfTarget, make: Callable[[Lease], Target], lease: Lease) -> None:

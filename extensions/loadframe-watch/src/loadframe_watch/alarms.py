@@ -49,7 +49,6 @@ class Alarms:
         self._ending = threading.Event()
 
     def give(self, alarm: WatchAlarm, record: Mapping[str, Any]) -> None:
-        """record: as in the day file."""
         say(in_words(alarm))
         if self._plan.webhook:
             self._begin(lambda: self._post(record), self._again_s)
@@ -126,7 +125,6 @@ def filled(text: str) -> str:
 
 
 def in_words(alarm: WatchAlarm) -> str:
-    """In one line: what, when, why, what to try."""
     parts = [f"ALARM {alarm.alarm}: {alarm.title}."]
     if alarm.ends_s is not None and alarm.ends_s.get("value") is not None:
         value, low, high = (alarm.ends_s.get(name) for name in ("value", "low", "high"))
@@ -144,7 +142,7 @@ def _moment(at_s: float | None) -> str:
 
 
 def printed(text: str) -> int:
-    """On stdout; 1 where that fails, else 0."""
+    """1 where that fails, else 0."""
     try:
         print(text, flush=True)
     except (OSError, ValueError) as error:

@@ -84,7 +84,7 @@ class Days:
             self.today.pop(0)
 
     def approach(self, limit: float, low: float, high: float) -> Approach | None:
-        """To a limit that is reached at this load (with its interval)."""
+        """limit: the load at which it is reached, with its interval."""
         if not self.today or not self.maxima:
             return None
         now = self.today[-1][1]
@@ -141,7 +141,7 @@ class Days:
 
 
 def check_rising(values: Sequence[float]) -> None:
-    """ValueError unless they do."""
+    """ValueError."""
     if any(second <= first for first, second in pairwise(values)):
         raise ValueError("they do not rise")
 
@@ -152,7 +152,6 @@ def _scatter(values: Sequence[float]) -> float:
 
 
 def span(seconds: float) -> str:
-    """In hours or minutes, in words."""
     return f"{seconds / 3600:.1f} hours" if seconds >= 5400 else counted(round(seconds / 60), "minute")
 
 

@@ -31,7 +31,6 @@ ROW_S, FINE_ROW_S, FEW_ROWS = 60.0, 10.0, 120
 
 
 def fit(folder: Path, *, every_s: float = ROW_S, since_s: float | None = None) -> dict[str, Any]:
-    """From rows of every_s, or from finer ones where these are few."""
     table = observed(folder, every_s=every_s, since_s=since_s)
     if len(table.time_s) >= FEW_ROWS or every_s <= FINE_ROW_S:
         return fitted(table)

@@ -107,7 +107,7 @@ class Gathering:
         return ended
 
     def row(self) -> Row | None:
-        """In progress; None before the first sample."""
+        """None before the first sample."""
         means = {name: total / count for name, (total, count) in self._sums.items()}
         return None if self._slot is None else Row((self._slot + 0.5) * self.row_s, means)
 
@@ -267,12 +267,10 @@ def numbers_of(data: Mapping[str, Any]) -> dict[str, float]:
 
 
 def table_in(value: object) -> Mapping[Any, Any]:
-    """Empty for anything but a table."""
     return value if isinstance(value, Mapping) else {}
 
 
 def tables_in(value: object) -> list[Mapping[Any, Any]]:
-    """None for anything but a list."""
     return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
 
 

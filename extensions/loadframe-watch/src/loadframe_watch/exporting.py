@@ -47,9 +47,6 @@ def is_watch_folder(path: Path) -> bool:
         return False
 
 
-# --- the formats ---
-
-
 def _samples(folder: Path) -> Iterator[polars.DataFrame]:
     """In columns of eight bytes a cell: a year as rows of Python objects would not fit into memory."""
     texts: dict[str, list[Any]] = {name: [] for name, kind in SAMPLE.items() if kind != polars.Float64}

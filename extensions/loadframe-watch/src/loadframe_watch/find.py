@@ -104,7 +104,6 @@ class Finder:
         return not self.words and identity.identify(pid) is not None
 
     def _by_command(self) -> int | None:
-        """The oldest one of the same user."""
         wanted = self._find.get("command_line")
         if not wanted or not self._uids:
             return None
@@ -116,7 +115,6 @@ class Finder:
 
 
 def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
-    """A plan's `find` for a process named by its pid, also after a restart."""
     process = identity.identify(pid)
     line = identity.command_of(pid)
     return {
@@ -129,7 +127,6 @@ def how_to_find(pid: int, ports: Sequence[int] = ()) -> dict[str, Any]:
 
 
 def whose(pid: int) -> dict[str, Any]:
-    """Part of a plan's `find`."""
     return {"uids": uids_of(pid), "program": program_of(pid)}
 
 

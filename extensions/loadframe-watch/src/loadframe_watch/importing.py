@@ -184,7 +184,6 @@ def _beyond_the_load(rows: Observed, loaded: set[str]) -> Iterator[str]:
 
 
 def _apart(rows: Observed) -> list[str]:
-    """Times near its end that the load does not explain, and missing rows."""
     at, uses = (np.array(rows.time_s), np.array(rows.load)), {name: np.array(use) for name, use in rows.use.items()}
     response = None if rows.response_s is None else np.array(rows.response_s)
     return [

@@ -107,7 +107,6 @@ class Journal:
         return True
 
     def new_day(self) -> bool:
-        """Whether the next line begins another file."""
         return self._clocks.wall() // DAY_S != self._day_number
 
     def days(self) -> list[str]:
@@ -116,7 +115,6 @@ class Journal:
         return []
 
     def ended_days(self) -> list[Path]:
-        """Not compacted yet."""
         return [self.folder / name for name in self.days() if name.endswith(TODAY) and name[:10] != self._day]
 
     def forget(self, keep_days: int, keep_bytes: int) -> tuple[list[str], int]:
@@ -134,8 +132,6 @@ class Journal:
                     left, freed = left - sizes[name], freed + sizes[name]
                 removed.append(day)
         return removed, freed
-
-    # --- what was learned ---
 
     def keep(self, state: Mapping[str, Any]) -> bool:
         """What was learned, atomically; False where the disk does not take it."""
@@ -162,8 +158,6 @@ class Journal:
     def close(self) -> None:
         self._close_day()
         os.close(self._lock)
-
-    # --- inside ---
 
     def _open_day(self) -> None:
         for _ in range(2):
@@ -224,8 +218,6 @@ class Journal:
         return last
 
 
-# --- gaps ---
-
 SUSPENDED_S = 1.0
 """CLOCK_BOOTTIME ahead of CLOCK_MONOTONIC by this: the machine slept. They are read one after the other."""
 SET_S = 2.0
@@ -250,14 +242,11 @@ class Gap:
 
 
 class Gaps:
-    """Between two readings of the clocks."""
-
     def __init__(self, clocks: Clocks, interval_s: float) -> None:
         self._clocks, self._interval_s = clocks, interval_s
         self._last = self._read()
 
     def look(self) -> list[Gap]:
-        """Since the last reading."""
         last, now = self._last, self._read()
         self._last = now
         wall, boot, monotonic = now[0] - last[0], now[1] - last[1], now[2] - last[2]
@@ -279,7 +268,6 @@ class Gaps:
 
 
 def since_last(last: tuple[int, float, float] | None, same_boot: bool, clocks: Clocks) -> Gap | None:
-    """Since the last line of a folder, when a watch begins again in it."""
     if last is None:
         return None
     _, at_s, up_s = last

@@ -113,8 +113,6 @@ class Model:
         self._values: Mapping[str, float] = {}
         self._use: Mapping[str, float] = {}
 
-    # --- what comes in ---
-
     def take(self, sample: Sample) -> list[WatchAlarm]:
         self._values, self._use = sample.values, sample.use
         alarms = self._units(sample)
@@ -133,12 +131,11 @@ class Model:
         return [alarm for alarm in alarms if self.is_new(alarm, sample.t_s)]
 
     def remember(self, t_s: float, load: float) -> None:
-        """From before the watch, recorded by other monitoring, without alarms."""
+        """Recorded by other monitoring: without alarms."""
         if (row := self._minute.take(t_s, {"load": load})) and row.means:
             self._days.take(row.t_s, row.means["load"])
 
     def interrupted(self) -> None:
-        """Later rows do not follow from earlier ones."""
         self._minute.clear()
         self._slow.clear()
         for series in self._series.values():
@@ -148,8 +145,6 @@ class Model:
         """Memory and files of another process begin again."""
         self._rows.clear()
         self._leaks, self._waiting = {}, {}
-
-    # --- what is said ---
 
     def _minutely(self, t_s: float, row: Mapping[str, float]) -> list[WatchAlarm]:
         load = row.get("load")
@@ -316,8 +311,6 @@ class Model:
         own = values.get("target.cgroup.memory.limit", math.inf)
         return min(own, rss + limit - used)
 
-    # --- once for each event ---
-
     def is_new(self, alarm: WatchAlarm, t_s: float) -> bool:
         """Not given yet, or over for a while since; keeps it marked as given."""
         given_s = self._given_s.get(alarm.key)
@@ -330,15 +323,12 @@ class Model:
             self._given_s.pop(key, None)
 
     def _ends(self, t_s: float, in_s: LoadInterval) -> dict[str, float | None]:
-        """As wall clock times."""
         now_s = t_s + self.ahead_s
         latest_s = now_s + in_s.high if math.isfinite(in_s.high) else None
         return {"value": now_s + in_s.load, "low": now_s + in_s.low, "high": latest_s}
 
     def _title(self, name: str) -> str:
         return self._titles.get(name, name)
-
-    # --- the model, for users and files ---
 
     def described(self, t_s: float) -> dict[str, Any]:
         """A line `model` of a day file."""
@@ -359,7 +349,6 @@ class Model:
 
     @staticmethod
     def unjudged_words(model: Mapping[str, Any]) -> str:
-        """Of a line `model`; "" where all could be judged."""
         return in_words(model["unjudged"], NAMES, _amount)
 
     def as_json(self) -> dict[str, Any]:

@@ -49,7 +49,6 @@ Change = dict[str, Any]
 
 
 def is_watch(storage: Folder) -> bool:
-    """The days of a watch, and no run."""
     return not storage.exists("run.json") and any(days.DAY.fullmatch(name) for name in storage.names(4000))
 
 
@@ -79,7 +78,6 @@ class WatchView:
 
     @property
     def blind(self) -> str:
-        """A warning that no load was read so far; else ""."""
         load, read = self.heading.get("load"), any(minute["load"] is not None for minute in self.minutes.values())
         if not load or read or len(self.minutes) < LOADLESS_MINUTES:
             return ""
@@ -101,7 +99,6 @@ class WatchView:
         }
 
     def refresh(self) -> Change:
-        """The changes of the page; {} for none."""
         before, touched, blind = (self.status, self.heading), set[str](), self.blind
         try:
             for line in self._lines():
@@ -139,8 +136,6 @@ class WatchView:
             "blind": self.blind,
             "error": self.error,
         }
-
-    # --- lines ---
 
     def _take(self, line: days.WatchLine) -> set[str]:
         at_s, data = line.at_s, line.data
@@ -222,8 +217,6 @@ class WatchView:
     def _forget(self) -> None:
         last = self._last_minute  # a clock that was set back begins again there
         self.minutes = {at: minute for at, minute in self.minutes.items() if last - MOST_MINUTES < at <= last}
-
-    # --- files ---
 
     def _lines(self) -> Iterator[days.WatchLine]:
         """The new ones of the last two days, and of earlier days the alarms and the first line. Nothing is read while

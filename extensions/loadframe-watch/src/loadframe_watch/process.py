@@ -213,7 +213,7 @@ class RealChildren:
         self._begin("compact", str(file.absolute()))
 
     def fitted(self) -> Mapping[str, Any] | None:
-        """Once; None where a fit failed, with the reason on stderr."""
+        """Once; None where a fit failed."""
         if self._process is None:
             return None
         if self._process.poll() is None:
@@ -303,7 +303,7 @@ def give_up(plan: WatchPlan) -> None:
 
 
 def run(plan: WatchPlan, signals: Signals) -> int:
-    """Returns the exit code. UserError."""
+    """UserError."""
     clocks = Clocks()
     journal = Journal(Path(plan.folder), clocks)
     children, reader = RealChildren(), RealReader(plan)

@@ -82,11 +82,9 @@ class Series:
 
     @property
     def needed(self) -> int:
-        """Rows still to be learned before anything is judged."""
         return max(0, FEWEST - len(self.values))
 
     def interrupted(self) -> None:
-        """The next row does not follow from those before."""
         self.past.clear()
 
     def take(self, load: float | None, value: float, t_s: float) -> Change | None:
@@ -126,8 +124,6 @@ class Series:
         self._keep(load, value)
         return None
 
-    # --- learning ---
-
     def _keep(self, load: float | None, value: float) -> None:
         """LAG rows late; fits again whenever the number of rows has doubled, later every day or so."""
         self.waiting.append((load, value))
@@ -165,8 +161,6 @@ class Series:
         at = min(max(bisect_right(self.knots, (load, math.inf)), 1), len(self.knots) - 1)
         (low, first), (high, second) = self.knots[at - 1], self.knots[at]
         return first + (second - first) * (load - low) / (high - low)
-
-    # --- judging ---
 
     def _score(self, innovation: float) -> float:
         """The normal score of its mid-rank among the learned rows."""

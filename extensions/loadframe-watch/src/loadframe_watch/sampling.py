@@ -213,7 +213,6 @@ class Service(Held):
 
 
 def derived(values: dict[str, float]) -> dict[str, float]:
-    """The use of each disk becomes that of the busiest."""
     disks = [name for name in values if name.startswith("system.disk.") and name.endswith(".busy")]
     busiest = max((values.pop(name) for name in disks), default=None)
     if busiest is not None:

@@ -163,7 +163,6 @@ def _cheaper(loads: Cells, uses: Cells, served: Cells) -> bool:
 
 
 def _rows(loads: Cells, values: Cells) -> Floats:
-    """(n, 2), in time order, where both are known."""
     rows = np.column_stack([np.asarray(cells, dtype=np.float64) for cells in (loads, values)])
     return rows[np.isfinite(rows).all(axis=1)]
 
@@ -182,7 +181,6 @@ def _ranges(rows: Floats) -> Ranges | None:
 
 
 def _left(rows: Floats, degree: int) -> Floats:
-    """Residuals of a polynomial over the load."""
     x = (rows[:, 0] - rows[:, 0].mean()) / max(float(np.ptp(rows[:, 0])), 1e-300)
     powers = np.vander(x, degree + 1)
     return np.asarray(rows[:, 1] - powers @ np.linalg.lstsq(powers, rows[:, 1], rcond=None)[0])

@@ -36,8 +36,7 @@ class Counters:
         """TargetError where it does not answer."""
         raise NotImplementedError
 
-    def close(self) -> None:
-        """Release what it holds."""
+    def close(self) -> None: ...
 
 
 NAMES = {"mariadb": "MariaDB", "mysql": "MySQL"}

@@ -100,9 +100,6 @@ def begin(plan: WatchPlan) -> NoReturn:
         ) from error
 
 
-# --- what is watched ---
-
-
 def _service(study: Study, service: Found) -> WatchPlan:
     target = study.target
     host, port = parted(service.address, "80")
@@ -176,9 +173,6 @@ def _unit(study: Study, plan: WatchPlan) -> dict[str, Any]:
     headers = [list(pair) for pair in reads[0].headers.items()] if reads else []
     return {"form": "http", "host": host, "port": port, "path": path, "headers": headers,
             "expect": reads[0].expect if reads else None}  # fmt: skip
-
-
-# --- what the command line wishes ---
 
 
 def _wished(

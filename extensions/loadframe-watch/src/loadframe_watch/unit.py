@@ -50,7 +50,6 @@ class Unit:
         self._start(due_s)
 
     def finished(self) -> list[Done]:
-        """Since the last call."""
         if self._due is not None and not self.running:
             due_s, self._due = self._due, None
             self._start(due_s)
@@ -81,8 +80,6 @@ class Unit:
 
 
 def work_of(unit: Mapping[str, Any], user: Privilege | None, ports: Ports) -> Callable[[], str]:
-    """An HTTP request, or a command that `user` runs (`sources.run`)."""
-
     def command() -> str:
         run(list(unit["command"]), user, within_s=LONGEST_S)
         return ""

@@ -78,7 +78,6 @@ class Watcher:
         self._t0_s = self._begin()
 
     def run(self) -> str:
-        """Returns what ended it."""
         number, ended = 0, ""
         while not ended:
             alarms = self.tick()
@@ -137,11 +136,9 @@ class Watcher:
         return alarms
 
     def known(self) -> dict[str, Any]:
-        """As a line `model` has it."""
         return self.model.described(self._now_s())
 
     def subject(self) -> str:
-        """With the pid that it has now, or had last."""
         if self._pid == self._first_pid:
             return self.plan.subject
         now = rf"\1 {self._pid}, before a restart {self._first_pid}"
@@ -160,10 +157,8 @@ class Watcher:
             "written_bytes": self.journal.written_bytes,
         }
 
-    # --- beginning ---
-
     def _begin(self) -> float:
-        """Go on where the folder ends; returns the zero of the model's time."""
+        """Returns the zero of the model's time."""
         last, (kept, wrong) = self.journal.last, self.journal.kept()
         boot = identity.boot_id()
         same = kept is not None and kept.get("boot") == boot
@@ -187,8 +182,6 @@ class Watcher:
             "host": identity.host_name(), "boot": identity.boot_id(), "version": __version__,
             "pids": list(self._reader.pids()),
         })  # fmt: skip
-
-    # --- a tick ---
 
     def _presence(self, there: bool) -> list[WatchAlarm]:
         clocks = self._clocks
@@ -294,10 +287,8 @@ class Watcher:
         for file in self.journal.ended_days()[:1]:
             self._children.compact(file)
 
-    # --- inside ---
-
     def _now_s(self) -> float:
-        """The time of the model, which only rises; also updates the model's offset to the wall clock."""
+        """Only rises; also updates the model's offset to the wall clock."""
         t_s = self._t0_s + self._clocks.boot()
         self.model.ahead_s = self._clocks.wall() - t_s
         return t_s

@@ -87,8 +87,6 @@ def _check(before: Point, after: Point, row: Row) -> None:
             )
 
 
-# --- the loads of a run ---
-
 AXIS, CHANGES = "entries", "change_rate"
 READS = ("mariadb.pool_reads", "mysql.pool_reads", "postgres.blocks_read")
 """Reads from beyond each database's own memory, 1/s."""
@@ -118,7 +116,6 @@ def _check_axis(run: RunFolder, wanted: str, what: str, remedy: str) -> None:
 
 
 def windows_of_steps(steps: Sequence[Step]) -> tuple[LoadWindow, ...]:
-    """One window each where there are enough sizes for a law, else slices of the largest."""
     if len({step.level for step in steps}) >= FEWEST:
         windows = []
         for step in sorted(steps, key=lambda step: step.level):

@@ -28,7 +28,7 @@ def predict_observed(
     up_to: float | None = None,
     kind: Literal["closed", "rate"] | None = None,
 ) -> Forecast:
-    """From rows in time order. SampleError as `learn` and `predict`."""
+    """SampleError as `learn` and `predict`."""
     learned = learn(observed)
     rows = learned.observations
     if rows is None or not rows.rows:
@@ -65,7 +65,6 @@ class Production:
     observed: Observed
 
     def curve(self, within_latency_p95_ms: float | None, unit: str) -> tuple[Json, str]:
-        """As JSON and as text."""
         learned = learn(self.observed, within_latency_p95_ms=within_latency_p95_ms)
         return learned_json(learned), render_learned(learned, unit=unit)
 

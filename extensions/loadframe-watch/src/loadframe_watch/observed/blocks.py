@@ -52,7 +52,6 @@ def reference(load: Floats, value: Floats) -> Floats:
 
 
 def _knots(load: Floats, value: Floats) -> tuple[Floats, Floats]:
-    """Loads, ascending, and the typical values there."""
     known = np.isfinite(load) & np.isfinite(value)
     order = np.argsort(load[known], kind="stable")
     sorted_load, sorted_value = load[known][order], value[known][order]
@@ -123,7 +122,6 @@ def missing(time_s: Floats) -> MissingRows:
 
 
 def pauses(time_s: Floats) -> tuple[float, int]:
-    """The usual time between rows, and the number of gaps."""
     if len(time_s) < 2:
         return 0.0, 0
     between = np.diff(time_s)

@@ -170,7 +170,6 @@ def _window(at_s: Floats) -> tuple[float, float, bool] | None:
 
 
 def _slower(rows: Whole, load: Floats, response: Floats) -> float | None:
-    """Median factor over the usual response time at their load."""
     times = (response / reference(load, response))[rows]
     times = times[np.isfinite(times)]
     return float(np.median(times)) if len(times) >= FEWEST_RESPONSES else None

@@ -77,7 +77,6 @@ def parse_table(text: str, name: str) -> Table:
 
 
 def _plain(name: str) -> str:
-    """Our own columns in lower case."""
     lower = name.lower()
     known = lower in ("load", "throughput", *(row[0] for row in RESPONSES))
     return lower if known or lower.startswith(("util.", "use.", "servers.")) else name
@@ -170,7 +169,6 @@ def moment(text: str) -> float | None:
 
 
 def zoneless(text: str) -> bool:
-    """A date and time of an unknown zone, as pmrep writes them."""
     try:
         return finite(text) is None and datetime.fromisoformat(text.strip()).tzinfo is None
     except ValueError:

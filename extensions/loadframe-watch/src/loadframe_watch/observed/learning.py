@@ -103,7 +103,6 @@ def learn(observed: Observed, *, within_latency_p95_ms: float | None = None) -> 
 
 
 def _last_regime(rows: Rows, changes: tuple[RegimeChange, ...]) -> tuple[Rows, list[str]]:
-    """The rows after the last change that leaves enough of them, and notes on that."""
     if not changes:
         return rows, []
     for change in reversed(changes):
@@ -211,7 +210,7 @@ def _demand(
 
 
 def _ahead(rows: Rows, blocks: Blocks, observed: Observed, demands: Sequence[ObservedDemand]) -> Observations | None:
-    """Without cells that lack a throughput or a resource's use. None without a throughput."""
+    """None without a throughput."""
     if "throughput" not in rows.columns:
         return None
     inputs, p95 = [], observed.response_is == "p95"

@@ -137,7 +137,6 @@ class _Sysstat:
 
 
 def is_json(text: str) -> bool:
-    """Whether JSON text is sysstat's."""
     return re.match(r'\s*\{\s*"sysstat"\s*:', text.removeprefix("\ufeff")) is not None
 
 
@@ -170,7 +169,6 @@ def _usual(series: tuple[Series, ...], busy: tuple[Series, ...]) -> ObservedMapp
 
 
 def _column(name: str) -> str:
-    """Without the units of %user, rxpck/s and util-percent."""
     return name.strip().lstrip("%").removesuffix("/s").removesuffix("-percent")
 
 
@@ -292,7 +290,6 @@ def named_series(option: str, terms: Sequence[str], remedy: str) -> dict[str, st
 
 
 def rows_of(files: Sequence[tuple[str, str]], mapping: ObservedMapping) -> Observed:
-    """files: texts and names."""
     return assemble(_joined([_table(text, name) for text, name in files]), mapping)
 
 

@@ -119,7 +119,6 @@ def _slopes(load: Floats, logs: Floats, edges: Floats) -> Floats:
 
 
 def _split(sums: _Sums, offset: int) -> list[int]:
-    """Of the first batch after each change."""
     count = len(sums.number)
     places = range(SHORTEST, count - SHORTEST + 1)
     strengths = [_strength(sums.of(0, at), sums.of(at, count)) for at in places]
@@ -130,7 +129,7 @@ def _split(sums: _Sums, offset: int) -> list[int]:
 
 
 def _difference(before: _Sums, after: _Sums) -> tuple[float, float]:
-    """Log difference of the later side at equal load, and the share (0..1) of the rows' weight at common loads."""
+    """In logarithms, of the later side at equal load; and the share (0..1) of the rows' weight at common loads."""
     first, second = before.number.sum(axis=0), after.number.sum(axis=0)
     weight = np.divide(first * second, first + second, out=np.zeros(BINS), where=(first > 0) & (second > 0))
     means = [

@@ -33,7 +33,6 @@ FLATTENS = "flattens as the load rises; where it would be full is not in sight"
 
 
 def render_learned(learned: Learned, *, unit: str = "load", width: int = terminal.WIDTH) -> str:
-    """unit: what the load counts."""
     curve, response = learned.curve, learned.basis == "response"
     warnings = () if curve is None else curve.warnings
     shown: tuple[doc.Section, ...] = () if curve is None else (levels(curve, unit, response=response),)
@@ -52,7 +51,6 @@ def render_learned(learned: Learned, *, unit: str = "load", width: int = termina
 
 
 def answer(learned: Learned, unit: str) -> list[str]:
-    """Where it saturates, or that the load never came near; and which resource would be full first."""
     known = [demand for demand in learned.demands if demand.full_at is not None]
     first = min(known, key=lambda demand: demand.full_at.load if demand.full_at else math.inf, default=None)
     curve, top = learned.curve, words.load(learned.highest_load, unit)
@@ -221,7 +219,6 @@ def data(learned: Learned) -> list[str]:
 
 
 def absent(missing: MissingRows) -> list[str]:
-    """One sentence, or none."""
     if not missing.rows or missing.longest_at_s is None:
         return []
     since = _since(missing.longest_at_s)
@@ -237,7 +234,6 @@ def absent(missing: MissingRows) -> list[str]:
 
 
 def moment(at_s: float, form: str = "%Y-%m-%d %H:%M:%S UTC") -> str:
-    """As a date, or as a time from the start."""
     if at_s < SINCE_1970:
         return f"After {rounding.seconds(at_s)}"
     return datetime.fromtimestamp(min(at_s, 2e11), UTC).strftime(form)

@@ -43,7 +43,6 @@ class Level:
 
 
 def _bins(load: Floats, *, ahead: bool) -> Whole:
-    """Of a few different loads each its own, else of equal width in logarithms."""
     different = np.unique(load)
     most = MOST_LEVELS_AHEAD if ahead else MOST_LEVELS
     if len(different) <= (most if ahead else FEW_LOADS) and len(load) >= 5 * len(different):
@@ -155,7 +154,6 @@ class Rows:
             raise SampleError(f"{observed.name} says too little: {why}", remedy=LONGER)
 
     def without(self, residuals: list[Floats]) -> "Rows":
-        """Outliers become missing cells."""
         columns = {
             name: np.where(np.abs(away) > in_blocks.FAR, np.nan, values)
             for (name, values), away in zip(self.columns.items(), residuals, strict=True)
@@ -163,7 +161,6 @@ class Rows:
         return replace(self, columns=columns)
 
     def relations(self) -> dict[str, Floats]:
-        """The columns that show a change of the system, by their names in words."""
         return {named(name): values for name, values in self.columns.items()}
 
     def levels(self, blocks: Blocks, *, ahead: bool = False) -> tuple[Level, ...]:

@@ -50,7 +50,6 @@ class Series:
 
     @classmethod
     def of(cls, name: str, labels: Mapping[str, str], values: Mapping[float, float]) -> "Series":
-        """values: by their times, in any order."""
         times = sorted(values)
         return cls(name, labels, tuple(times), tuple(values[time_s] for time_s in times))
 
