@@ -206,9 +206,14 @@ def _check_address(study: Study) -> None:
 
 def check_consent(study: Study) -> None:
     """StudyError for a server on another machine without its owner's consent. Only its name is looked up."""
-    asked = [table.address.host for table in study.target.metrics if table.address is not None]
-    for host, what in ((_host_of(study), "the load"), *((host, "that its counters are read") for host in asked)):
-        agreed = study.target.authorised and study.target.owner.strip()
+    target, row, loaded = study.target, targets.kind_named(study.target.kind), ""
+    if row.by_address is not None:
+        loaded = row.by_address.host_of(target.settings)
+    elif target.attach is not None and row.attachable is not None:
+        loaded = row.attachable.host_of(target.attach, Path(target.option_file) if target.option_file else None)
+    asked = [table.address.host for table in target.metrics if table.address is not None]
+    for host, what in ((loaded, "the load"), *((host, "that its counters are read") for host in asked)):
+        agreed = target.authorised and target.owner.strip()
         if host and not is_here(host, afresh=True) and not agreed:
             raise StudyError(
                 f"{host} is not this machine, and the study does not say that its owner has authorised {what}",
@@ -224,16 +229,6 @@ def check_stages(study: Study) -> None:
 def need_stages(what: str) -> None:
     if "pipeline" not in FAMILIES:
         raise not_installed(FAMILIES_GROUP, "pipeline", what)
-
-
-def _host_of(study: Study) -> str:
-    target = study.target
-    row = targets.kind_named(target.kind)
-    if row.by_address is not None:
-        return row.by_address.host_of(target.settings)
-    if target.attach is None or row.attachable is None:
-        return ""
-    return row.attachable.host_of(target.attach, Path(target.option_file) if target.option_file else None)
 
 
 def _check_attached(study: Study) -> None:

@@ -95,8 +95,15 @@ def remove_of_postgres(data: Path, within_s: float = 0.0) -> int:
     magic, _, _, _, number, _, device, inode = HEADER.unpack(bytes_of(segment))
     if (magic, device, inode) != (HEADER_MAGIC, place.st_dev, place.st_ino):
         return 0
-    pieces = _pieces(number, segment.uid)
-    return sum(_unlink(FOLDER / f"PostgreSQL.{piece}", segment.uid) for piece in pieces) + forget(segment)
+    removed = 0
+    for piece in _pieces(number, segment.uid):
+        with suppress(OSError):
+            path = FOLDER / f"PostgreSQL.{piece}"
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_uid == segment.uid:
+                path.unlink()
+                removed += 1
+    return removed + forget(segment)
 
 
 def named_segment(text: bytes) -> int | None:
@@ -156,12 +163,3 @@ def _read(path: Path, owner: int) -> bytes:
         if os.fstat(file.fileno()).st_uid != owner:
             raise PermissionError(f"{path} is not a file of user {owner}")
         return file.read(MOST_BYTES)
-
-
-def _unlink(path: Path, owner: int) -> bool:
-    with suppress(OSError):
-        status = path.lstat()
-        if stat.S_ISREG(status.st_mode) and status.st_uid == owner:
-            path.unlink()
-            return True
-    return False

@@ -268,6 +268,7 @@ class Gaps:
 
 
 def since_last(last: tuple[int, float, float] | None, same_boot: bool, clocks: Clocks) -> Gap | None:
+    """When a watch begins again in its folder."""
     if last is None:
         return None
     _, at_s, up_s = last
