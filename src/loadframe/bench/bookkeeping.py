@@ -122,7 +122,7 @@ class Bookkeeping:
         return step
 
     def _wash_out(self, treatment: str, level: float, *, sizing: bool) -> None:
-        """Without `warms` only while the budget also has room for a whole proof: fewer blocks would be worse."""
+        """Without `warms` it is done only while the budget has room for a whole proof: fewer blocks would be worse."""
         another = not sizing and self.steps and self.steps[-1].treatment != treatment
         request, measure = StepRequest(treatment, level, purpose="warming"), self.bench.study.measure
         has_room = self.warms or self.budget.left_s() >= self.remedy_s(measure.blocks.max)
@@ -132,8 +132,8 @@ class Bookkeeping:
             self._measure(replace(request, window_s=WASH_SHARE * measure.window))
 
     def once(self, request: StepRequest, washed_s: float = 0.0) -> Step:
-        """Repeats it with a longer window if too little happened in it, as far as the budget goes: the earlier one does
-        not count, and later steps at the level have the same window. washed_s: time before it."""
+        """Repeats a step with a longer window if too little happened in it, as far as the budget goes: the earlier one
+        does not count, and later steps at the level have the same window. washed_s: time before it."""
         level = request.level
         for again in itertools.count(1):
             if level in self._windows_s:

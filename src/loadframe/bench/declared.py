@@ -79,7 +79,7 @@ class WorkloadOptions:
         self._journal = Journal(self.run, self, private=True, reasons=self.reasons)
 
     def bring(self, treatment: str, options: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """All other options as in the study; returns the effective changeable ones. StudyError."""
+        """All other options become as in the study; returns the effective changeable ones. StudyError."""
         then = TargetState(options=dict(options))
         if then != self._state:
             self._journal.go(treatment, self._state, then)

@@ -179,8 +179,8 @@ def components(study: Study) -> tuple[str, ...]:
 
 
 def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, float]) -> float | None:
-    """Of all that its CPUs and quota allow, or the share of periods in which the quota ran out if higher: how much of a
-    quota can be used depends on the number of threads. None where neither is known."""
+    """CPU time over all that its CPUs and quota allow, or the share of periods in which the quota ran out if higher:
+    how much of a quota can be used depends on the number of threads. None where neither is known."""
     cpus = cpus_of(allowed)
     most = float(len(cpus)) if cpus else metrics.get("system.cpu.count", math.nan)
     most = min(most, metrics.get(f"{component}.cage.cpu.limit", most))
@@ -190,7 +190,7 @@ def _cpu_share(component: str, allowed: ComponentCage, metrics: Mapping[str, flo
 
 
 def is_late(ticks: Sequence[Tick], summary: Summary) -> bool:
-    """At its end no later tick may have been recorded yet."""
+    """At a window's end no later tick may have been recorded yet."""
     last_s = max((tick.monotonic_s for tick in ticks if tick.sample), default=-math.inf)
     return summary.window_end_s - last_s > STALL_INTERVALS * TICK_S or any(
         stall.start_s < summary.window_end_s and stall.start_s + stall.length_s > summary.window_start_s

@@ -131,7 +131,7 @@ class Surroundings:
         self._now: Mapping[str, SettingValue] = {}
 
     def bring(self, treatment: str, settings: Mapping[str, SettingValue]) -> dict[str, SettingValue]:
-        """All other settings as they were; returns the effective ones."""
+        """All other settings become as they were; returns the effective ones."""
         if settings != self._now:
             self._journal.go(treatment, TargetState(host=self._now), TargetState(host=settings))
             self._now = dict(settings)

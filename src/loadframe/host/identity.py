@@ -174,20 +174,20 @@ def _wait_for(descriptors: dict[int, Identity], patience_s: float) -> None:
 
 
 def naming(word: str) -> tuple[Identity, ...]:
-    """Without ourselves and our ancestors. Any process, such as an editor, may name a file: this is no reason to end
+    """Processes, without ourselves and our ancestors. Any, such as an editor, may name a file: this is no reason to end
     it."""
     return _having("cmdline", lambda text: word.encode() in text)
 
 
 def marked(mark: str) -> tuple[Identity, ...]:
-    """Started with this in their environment ("NAME=value"), or by such a process, without ourselves and our ancestors;
-    of other users only if we are root."""
+    """Processes started with this in their environment ("NAME=value"), or by such a process, without ourselves and our
+    ancestors; of other users only if we are root."""
     return _having("environ", lambda text: mark.encode() in text.split(b"\0"))
 
 
 def of_session(leader: Identity, folder: Path) -> tuple[Identity, ...]:
-    """Of the session that a process began, even if it has ended, with their working folder or an open file in `folder`.
-    A session keeps its leader's pid from being reused."""
+    """Processes of the session that a process began, even if it has ended, with their working folder or an open file in
+    `folder`. A session keeps its leader's pid from being reused."""
     if not here(leader):
         return ()
     if leader.namespace and identify(leader.pid) not in (None, leader):

@@ -177,7 +177,7 @@ class Lease:
         self._write()
 
     def release(self) -> None:
-        """End what is still running, remove all that it made, and itself. Idempotent; does nothing in a forked
+        """End what is still running; remove all that it made, and the lease. Idempotent; does nothing in a forked
         child."""
         if os.getpid() != self._record.owner.pid:
             return

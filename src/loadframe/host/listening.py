@@ -88,7 +88,7 @@ def _rows(folder: Path) -> Iterator[tuple[list[str], socket.AddressFamily]]:
 
 
 def at(port: int, number: str = "", root: Path = PROC) -> tuple[Listening, ...]:
-    """Of this address ("": any), or of all addresses."""
+    """Sockets that listen at a port of this address ("": any), or of all addresses."""
     known = {listener: _plain(listener.number) for listener in sockets(root) if listener.port == port}
     exact = [listener for listener, own in known.items() if not number or own == _plain(number)]
     return tuple(exact or [listener for listener, own in known.items() if own in ("0.0.0.0", "::")])

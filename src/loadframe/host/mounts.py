@@ -64,10 +64,11 @@ NAMED = re.compile(r"(?<![\w.])/(?:var/)?tmp(?![^\s/:;,'\"=()])(?:/[^\s:;,'\"=()
 def own(
     command: Sequence[str], env: Mapping[str, str], needed: Iterable[Path], closed: Callable[[Path], Iterable[Path]]
 ) -> list[str]:
-    """For private temporary folders. command: its words, and its working folder; what these, its environment and
-    `needed` name is kept where its user has access, each with the folder directly in the common one. A common folder is
-    left as it is if `command` names it itself, or something in it that does not exist: the process will make it, and
-    others may look for it. closed: the folders on the way to a path that the user may not enter. OSError."""
+    """The options for private temporary folders. command: its words, and its working folder; what these, its
+    environment and `needed` name is kept where its user has access, each with the folder directly in the common one. A
+    common folder is left as it is if `command` names it itself, or something in it that does not exist: the process
+    will make it, and others may look for it. closed: the folders on the way to a path that the user may not enter.
+    OSError."""
     inherited = [value for name, value in env.items() if value == os.environ.get(name)]
     words = [*command, *(value for name, value in env.items() if value != os.environ.get(name))]
     named = {  # the path, or the last existing folder on the way to it

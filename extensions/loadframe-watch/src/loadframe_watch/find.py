@@ -36,7 +36,7 @@ class Finder:
         self._family: tuple[int, ...] = ()
 
     def pids(self, reported_pid: int | None = None) -> tuple[int, ...]:
-        """The main one first; empty while it is not running. reported_pid: known from its address."""
+        """The main one first; empty while it is not running. reported_pid: as its server reported it."""
         self.words = ""
         first = self._first(reported_pid)
         if first is None:

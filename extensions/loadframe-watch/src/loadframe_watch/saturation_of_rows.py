@@ -237,8 +237,8 @@ ERRORS = 3.0
 
 
 def bend(loads: Cells, responses: Cells) -> LoadInterval | None:
-    """From which the response time exceeds that of the lowest third of loads: between the last range that does not and
-    the first one that does. None where no range does, or it begins within that third."""
+    """The load from which the response time exceeds that of the lowest third of loads: between the last range that does
+    not and the first one that does. None where no range does, or it begins within that third."""
     averaged = ranges(loads, responses)
     if averaged is None:
         return None

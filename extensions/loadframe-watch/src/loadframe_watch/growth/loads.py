@@ -33,8 +33,8 @@ def read_load(place: str) -> tuple[LoadWindow, ...]:
 
 
 def parse_load(text: str, name: str) -> tuple[LoadWindow, ...]:
-    """From each row to the next one with more entries. The load begins at 0 entries and 0 s unless the first row says
-    otherwise. SampleError."""
+    """Windows from each row to the next one with more entries. The load begins at 0 entries and 0 s unless the first
+    row says otherwise. SampleError."""
     lines = rows(text, name)
     names = header(lines)
     for column in names:

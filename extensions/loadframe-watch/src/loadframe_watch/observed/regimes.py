@@ -51,8 +51,8 @@ def changes(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tupl
 
 
 def recent(time_s: Floats, load: Floats, columns: Mapping[str, Floats]) -> tuple[RegimeChange, ...]:
-    """So late that fewer than SHORTEST batches follow: too few to show their own scatter, so that of the rows before is
-    assumed. At most one per column: the largest proven one, as a longer stretch includes rows of before."""
+    """Changes so late that fewer than SHORTEST batches follow: too few to show their own scatter, so that of the rows
+    before is assumed. At most one per column: the largest proven one, as a longer stretch includes rows of before."""
     label, judged = _judged(load, columns)
     regime_changes = []
     for name, sums in judged:
